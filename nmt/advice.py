@@ -1,0 +1,236 @@
+"""Advice for people who bring just two files: what to choose for so much text, how the training went.
+
+Stands before training (`recommend`: amount of text -> overrides with reasons) and after it (`verdict`:
+validation history -> plain words and the next commands). The figures come from trainings on two cores; each
+can be overridden.
+"""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
+from typing import Any, NamedTuple
+
+FEW_PAIRS = 1000  # below this a model learns phrases by heart rather than a language
+
+
+class Recommendation(NamedTuple):
+    """Overrides in Hydra's grammar, to stand before the user's own, and a line of reason for each choice."""
+
+    overrides: list[str]
+    reasons: list[str]
+
+
+class _Scale(NamedTuple):
+    words: float  # of the source text, up to which this row holds
+    vocabulary: int
+    size: int
+    dropout: float
+    sampling: float
+    epochs: int
+
+
+# Measured rows: 29,000 pairs of 12 words (4,000 pieces, 256, 0.3, 20 to 30 epochs) and 165,000 pairs of 8.
+# The others follow them: a vocabulary grows with about the square root of the text (260 pieces are specials
+# and bytes), dropout shrinks as there is less to learn by heart, and subword sampling makes up for text where
+# there is little (Kudo 2018, section 5).
+_SCALES = (
+    _Scale(5_000, 500, 64, 0.5, 0.3, 120),
+    _Scale(15_000, 800, 128, 0.4, 0.3, 80),
+    _Scale(40_000, 1_200, 128, 0.4, 0.3, 60),
+    _Scale(120_000, 2_000, 256, 0.4, 0.3, 40),
+    _Scale(800_000, 4_000, 256, 0.3, 0.0, 25),
+    _Scale(5_000_000, 8_000, 384, 0.2, 0.0, 12),
+    _Scale(40_000_000, 16_000, 512, 0.1, 0.0, 5),
+    _Scale(math.inf, 32_000, 512, 0.1, 0.0, 3),
+)
+
+
+def recommend(pairs: int, mean_words: float) -> Recommendation:
+    """Returns settings for a training text of `pairs` pairs with `mean_words` words a source sentence.
+
+    The amount of text is counted in words, since a thousand paragraphs teach more than a thousand phrases.
+    """
+    words = pairs * max(mean_words, 1.0)
+    scale = next(scale for scale in _SCALES if words <= scale.words)
+    overrides = [
+        f"tokenizer.vocabulary_size={scale.vocabulary}",
+        f"tokenizer.sampling={scale.sampling}",
+        f"model.embedding_size={scale.size}",
+        f"model.dropout={scale.dropout}",
+        f"encoder.size={scale.size}",
+        f"decoder.size={scale.size}",
+        f"attention.size={scale.size}",
+        f"trainer.epochs={scale.epochs}",
+    ]
+    amount = f"{pairs:,} pairs of about {mean_words:.0f} words"
+    size_keys = "model.embedding_size, encoder.size, decoder.size, attention.size"
+    little = words <= 40_000
+    reasons = [
+        f"a vocabulary of {scale.vocabulary:,} pieces for {amount} (tokenizer.vocabulary_size): "
+        "each piece should be seen often enough to be learnt",
+        f"embeddings and states of {scale.size} ({size_keys}): "
+        + ("a larger model would learn so little text by heart" if little else "in keeping with the text"),
+        f"dropout {scale.dropout} (model.dropout): "
+        + ("strong, against learning by heart" if scale.dropout >= 0.4 else "less where there is more text"),
+    ]
+    if scale.sampling:
+        reasons.append(
+            f"words cut anew at random in training (tokenizer.sampling={scale.sampling}): "
+            "small texts gain most from it"
+        )
+    reasons.append(
+        f"at most {scale.epochs} passes over the text (trainer.epochs): "
+        "training ends earlier when validation no longer improves"
+    )
+    return Recommendation(overrides, reasons)
+
+
+def verdict(
+    history: Sequence[Mapping[str, Any]],
+    pairs: int,
+    finished_by: str,
+    run: str,
+    overrides: Sequence[str] = (),
+) -> list[str]:
+    """Returns lines for the user after a training: how it went, then commands to send next.
+
+    Args:
+        history: one mapping a validation, in order, with `step`, `epoch`, `minutes`, `train_loss`,
+            `valid_loss` and, where it was measured, `valid_bleu` (0 to 100).
+        pairs: sentence pairs of the training text.
+        finished_by: what ended the training, in a word: steps, epochs, minutes, patience, interrupted.
+        run: the run's folder, such as `checkpoints/mine`.
+        overrides: the command line of the training, to be sent again with changes.
+    """
+    course = _course(history)
+    lines = []
+    if pairs < FEW_PAIRS:
+        lines.append(
+            f"Too few lines: {pairs:,} sentence pairs teach words and phrases, not a language. Expect "
+            "sentences close to those of the training text to come out right and others to be guesswork. "
+            "A few thousand pairs give a first useful model, 30,000 a fair one in a narrow field, a few "
+            "hundred thousand a good one."
+        )
+    lines.append(f"{_ENDS.get(finished_by, f'The training ended ({finished_by}).')} {_said(course)}")
+    bleu = [float(row["valid_bleu"]) for row in history if row.get("valid_bleu") is not None]
+    if bleu:
+        best = max(bleu)
+        lines.append(f"Validation BLEU: {bleu[-1]:.1f} at the end, {best:.1f} at best. {_in_words(best)}")
+    lines.append("Next:")
+    lines += [f"  {command}" for command in _commands(course, pairs, PurePath(run), overrides)]
+    return lines
+
+
+class _Course(NamedTuple):
+    """What the validation history says."""
+
+    kind: str  # "none" | "diverged" | "overfits" | "improves" | "done"
+    best_step: int = 0
+    best_loss: float = math.nan
+    epochs: float = 0.0
+    minutes: float = 0.0
+
+
+def _course(history: Sequence[Mapping[str, Any]]) -> _Course:
+    rows = [row for row in history if row.get("valid_loss") is not None]
+    if not rows:
+        return _Course("none")
+    losses = [float(row["valid_loss"]) for row in rows]
+    best = min(range(len(rows)), key=lambda at: losses[at] if math.isfinite(losses[at]) else math.inf)
+    last = rows[-1]
+    return _Course(
+        _kind(rows, losses, best),
+        best_step=int(rows[best]["step"]),
+        best_loss=losses[best],
+        epochs=float(last.get("epoch") or 0.0),
+        minutes=float(last.get("minutes") or 0.0),
+    )
+
+
+def _kind(rows: Sequence[Mapping[str, Any]], losses: Sequence[float], best: int) -> str:
+    end = len(rows) - 1
+    if not math.isfinite(losses[end]):
+        return "diverged"
+    scores = [float(row["valid_bleu"]) for row in rows if row.get("valid_bleu") is not None]
+    # BLEU often goes on rising for a while after the loss has turned, and is what is wanted in the end.
+    bleu_rises = len(scores) > 2 and scores[-1] == max(scores) and scores[-1] > max(scores[:-1]) + 0.1
+    train = [rows[at].get("train_loss") for at in (best, end)]
+    still_falls = train[0] is None or train[1] is None or float(train[1]) < float(train[0])
+    if (
+        still_falls
+        and losses[end] > 1.01 * losses[best]
+        and not (bleu_rises and losses[end] < 1.05 * losses[best])
+    ):
+        return "overfits"
+    # What did the last quarter of the training still gain?
+    before = min(losses[: len(rows) - max(1, len(rows) // 4)], default=math.inf)
+    late = best >= end - len(rows) // 10
+    return "improves" if bleu_rises or (late and losses[best] < 0.99 * before) else "done"
+
+
+_ENDS = {
+    "steps": "The training ended at its limit of steps.",
+    "epochs": "The training ended at its limit of epochs.",
+    "minutes": "The training ended at its limit of minutes.",
+    "patience": "The training ended because validation no longer improved.",
+    "interrupted": "The training was interrupted; what it had learnt is saved.",
+}
+
+
+def _said(course: _Course) -> str:
+    best = f"validation was best at step {course.best_step:,} (loss {course.best_loss:.3f})"
+    said = {
+        "none": "It was never validated, so there is nothing to judge it by: give it more time.",
+        "diverged": "The validation loss is no longer a number: the learning rate is too high for this text.",
+        "overfits": f"It overfits: {best}, and has become worse since while the training loss fell. The "
+        "weights of the best step are the ones that are used. More time would not help; more text or "
+        "stronger dropout would.",
+        "improves": f"It still improves: {best}, at or near the end. More time is worth it.",
+        "done": f"It is about done: {best}, and hardly changes any more. More text, or a larger model, would "
+        "bring more than more time.",
+    }
+    return said[course.kind]
+
+
+def _in_words(bleu: float) -> str:
+    bands = (
+        (10.0, "Below 10 it has picked up words, hardly sentences."),
+        (20.0, "From 10 to 20 one can guess what was meant."),
+        (30.0, "From 20 to 30 the gist comes across, with grave mistakes."),
+        (40.0, "From 30 to 40 it is understandable to good."),
+        (50.0, "From 40 to 50 it is good."),
+    )
+    return next((words for limit, words in bands if bleu < limit), "Above 50 it is close to its references.")
+
+
+def _commands(course: _Course, pairs: int, run: PurePath, overrides: Sequence[str]) -> list[str]:
+    place = [] if str(run.parent) == "checkpoints" else [f"checkpoints={run.parent}"]
+
+    def train(name: str, *changes: str) -> str:
+        return shlex.join(["python", "-m", "nmt.train", f"name={name}", *place, *changes])
+
+    def again(*changes: str) -> str:
+        replaced = {word.partition("=")[0] for word in ("name=", "resume=", "checkpoints=", *changes)}
+        kept = [word for word in overrides if word.partition("=")[0].lstrip("+") not in replaced]
+        return train(f"{run.name}-2", *kept, *changes)
+
+    commands = []
+    if course.kind in ("improves", "none"):
+        # Whichever limit ended it is raised; as long again is enough to see whether it was worth it.
+        epochs, minutes = max(2, math.ceil(2 * course.epochs)), max(10, math.ceil(2 * course.minutes))
+        more = train(run.name, "resume=true", f"trainer.epochs={epochs}", f"trainer.minutes={minutes}")
+        commands.append(f"{more}    # goes on for as long again")
+    elif course.kind == "diverged":
+        commands.append(f"{again('optimizer.lr=0.0003')}    # a smaller learning rate")
+    elif course.kind == "overfits" or pairs < FEW_PAIRS:
+        commands.append(f"{again('model.dropout=0.5', 'tokenizer.sampling=0.3')}    # learns less by heart")
+    else:
+        commands.append(f"{again('encoder.layers=2')}    # a larger model")
+    evaluate = shlex.join(["python", "-m", "nmt.evaluate", f"run={run}"])
+    commands.append(f"{evaluate}    # BLEU, chrF, TER, and pictures of the attention")
+    translate = shlex.join(["python", "-m", "nmt.translate", f"run={run}"])
+    commands.append(f"{translate} input=FILE output=FILE search.beam_size=5")
+    return commands

@@ -1,0 +1,11 @@
+"""The attention room: query + memory -> context + weights. It knows nothing of recurrent networks, text or search.
+
+A mechanism is three choices made independently: a score, a window and a read. `Attention` composes them.
+"""
+
+from nmt.attention.attention import Attended, Attention, AttentionState, Memory
+from nmt.attention.reads import Read
+from nmt.attention.scores import Score
+from nmt.attention.windows import Window
+
+__all__ = ["Attended", "Attention", "AttentionState", "Memory", "Read", "Score", "Window"]

@@ -1,0 +1,137 @@
+"""Attention: a score, a window and a read composed; it owns the mask, the softmax, the heads and the sum."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from nmt.attention.reads import Read
+from nmt.attention.scores import Score
+from nmt.attention.windows import Window
+from nmt.errors import UserError
+
+AttentionState = tuple[Tensor, ...]
+
+
+class Memory(NamedTuple):
+    """The encoder's states as attention sees them: to be compared (keys) and to be read (values).
+
+    keys [B, H, S, Dk], values [B, H, S, Dv], mask [B, S].
+    """
+
+    keys: Tensor
+    values: Tensor
+    mask: Tensor
+
+    def select(self, rows: Tensor) -> "Memory":
+        """The sentences `rows` [B'] of the batch."""
+        return Memory(self.keys[rows], self.values[rows], self.mask[rows])
+
+
+class Attended(NamedTuple):
+    """What a query took away: context [B, T, C], weights [B, H, T, S], the new state, terms for the loss [B, T]."""
+
+    context: Tensor
+    weights: Tensor
+    state: AttentionState
+    terms: dict[str, Tensor]
+
+
+def masked_softmax(energies: Tensor, visible: Tensor) -> Tensor:
+    """Softmax over the visible slots of the last axis; a row with nothing to look at gives zeros, never NaN."""
+    lowest = torch.finfo(energies.dtype).min
+    return torch.softmax(energies.masked_fill(~visible, lowest), -1).masked_fill(~visible, 0.0)
+
+
+class Attention(nn.Module):
+    """Query + memory -> context + weights.
+
+    With one head it is the plain mechanism. With H heads queries, keys and values are projected to H subspaces of
+    `size / H` each, a score and a window of their own run in each, and the concatenated contexts are projected back
+    (Vaswani et al. 2017, section 3.2.2).
+    """
+
+    def __init__(
+        self,
+        score: Callable[..., Score],
+        window: Callable[..., Window],
+        read: Callable[..., Read],
+        *,
+        query_size: int,
+        value_size: int,
+        size: int,
+        heads: int = 1,
+        dropout: float = 0.0,
+    ) -> None:
+        """Builds the mechanism.
+
+        Args:
+            score: makes a score from `query_size`, `key_size` and `size`.
+            window: makes a window from `query_size`.
+            read: makes a read.
+            query_size: Dq.
+            value_size: Dv, the size of a memory slot.
+            size: of the space in which queries and keys are compared, over all heads.
+            heads: H.
+            dropout: of the weights, in training.
+
+        Raises:
+            UserError: `size` is not a multiple of `heads`, or the score does not fit the sizes.
+        """
+        super().__init__()
+        self.heads = heads
+        self.context_size = value_size
+        if heads < 1 or size % heads:
+            raise UserError(
+                f"attention.size must be a multiple of attention.heads, but {size} is not one of {heads}. "
+                f"Give attention.size={max(1, round(size / max(1, heads))) * max(1, heads)} or another number of heads."
+            )
+        head_size = size // heads
+        projected = heads > 1
+        self.query = nn.Linear(query_size, size, bias=False) if projected else None
+        self.key = nn.Linear(value_size, size, bias=False) if projected else None
+        self.value = nn.Linear(value_size, size, bias=False) if projected else None
+        self.out = nn.Linear(size, value_size, bias=False) if projected else None
+        inner = (head_size, head_size, head_size) if projected else (query_size, value_size, size)
+        self.scores = nn.ModuleList(
+            score(query_size=inner[0], key_size=inner[1], size=inner[2]) for _ in range(heads)
+        )
+        self.windows = nn.ModuleList(window(query_size=inner[0]) for _ in range(heads))
+        self.read = read()
+        self.dropout = nn.Dropout(dropout)
+
+    def _split(self, projection: nn.Linear | None, vectors: Tensor) -> Tensor:
+        """[B, N, D] -> [B, H, N, D/H], projected where there are several heads."""
+        if projection is None:
+            return vectors.unsqueeze(1)
+        return projection(vectors).unflatten(-1, (self.heads, -1)).transpose(1, 2)
+
+    def remember(self, values: Tensor, mask: Tensor, keys: Tensor | None = None) -> Memory:
+        """Memory from values [B, S, Dv] and mask [B, S], once a sentence; keys come from the values unless given."""
+        raw_keys = self._split(self.key, values if keys is None else keys)
+        prepared = [score.prepare(raw_keys[:, head]) for head, score in enumerate(self.scores)]
+        return Memory(torch.stack(prepared, 1), self._split(self.value, values), mask)
+
+    def start(self, memory: Memory) -> AttentionState:
+        """The state before the first step: tensors [B, T, ...], empty unless a mechanism keeps one."""
+        return ()
+
+    def forward(
+        self, queries: Tensor, memory: Memory, steps: Tensor, state: AttentionState = ()
+    ) -> Attended:
+        """Attends with queries [B, T, Dq] at target positions `steps` [B, T].
+
+        The T axis holds the steps of a sentence or, at one step, the hypotheses of a beam.
+        """
+        split = self._split(self.query, queries)
+        weights = []
+        for head, (score, window) in enumerate(zip(self.scores, self.windows, strict=True)):
+            energies = score(split[:, head], memory.keys[:, head])
+            visible, factor = window(split[:, head], steps, memory.mask)
+            head_weights = masked_softmax(energies, visible)
+            weights.append(head_weights if factor is None else head_weights * factor)
+        stacked = torch.stack(weights, 1)
+        context, terms = self.read(self.dropout(stacked), memory.values)
+        merged = context.transpose(1, 2).flatten(2)
+        return Attended(merged if self.out is None else self.out(merged), stacked, state, terms)

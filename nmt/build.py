@@ -1,0 +1,257 @@
+"""The composition root: configuration -> objects. The only place that instantiates from configuration.
+
+A yaml node names a class with `_target_` and gives its settings; sizes and objects that follow from other choices are
+passed here. A class is taken only if it is defined in `nmt` (or is one of torch's optimisers) and is of the kind that
+its place in the configuration calls for, so that a run folder from a stranger is data, not code.
+"""
+
+import functools
+import importlib
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import torch
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+from torch import nn
+
+from nmt.attention import Attention, Read, Score, Window
+from nmt.data.corpus import DataSource
+from nmt.errors import UserError, nearest
+from nmt.model import Decoder, Readout, RecurrentEncoder, Seq2Seq, initialise
+from nmt.model.decoders import NoAttention, context_size_without_attention
+from nmt.search import BeamSearch, GreedySearch, Search
+from nmt.text.tokenizer import PAD, Tokenizer
+from nmt.text.train import TokenizerTrainer
+from nmt.training.schedules import Schedule
+from nmt.training.trainer import Trainer
+
+Part = TypeVar("Part")
+
+OPTIMIZERS = ("AdamW", "Adam", "NAdam", "RAdam", "Adagrad", "Adadelta", "RMSprop", "SGD")
+
+
+def locate(target: object, kind: type[Part], key: str) -> type[Part]:
+    """The class that `target` names, if it may stand at `key`.
+
+    Raises:
+        UserError: it is not a class of this program, or not one of this kind.
+    """
+    name = str(target)
+    refusal = UserError(
+        f"{key}._target_={name} is not a {kind.__name__} of this program. Choose one of the options of {key}; "
+        f"a configuration can name nothing else."
+    )
+    module_name, _, class_name = name.rpartition(".")
+    if kind is torch.optim.Optimizer:
+        if module_name != "torch.optim" or class_name not in OPTIMIZERS:
+            raise refusal
+    elif not module_name.startswith("nmt."):
+        raise refusal
+    try:
+        found = getattr(importlib.import_module(module_name), class_name)
+    except (ImportError, AttributeError) as error:
+        raise refusal from error
+    at_home = inspect.isclass(found) and found.__module__.startswith(("nmt.", "torch.optim."))
+    if not at_home or not issubclass(found, kind):
+        raise refusal
+    return found  # type: ignore[no-any-return]
+
+
+def part(node: DictConfig | Mapping[str, Any], kind: type[Part], key: str) -> Callable[..., Part]:
+    """A constructor with the settings of `node` filled in; what follows from other choices is passed when calling.
+
+    Raises:
+        UserError: the class may not stand there, or does not know a setting.
+    """
+    settings = _plain(node, key)
+    if "_target_" not in settings:
+        raise UserError(f"{key} names no class. Choose one of its options.")
+    found = locate(settings.pop("_target_"), kind, key)
+    for name in settings:
+        if isinstance(settings[name], dict):
+            raise UserError(f"{key}.{name} is a group of settings where {found.__name__} takes a value.")
+    known = inspect.signature(found).parameters
+    unknown = [name for name in settings if name not in known]
+    if unknown:
+        raise UserError(
+            f"{key}.{unknown[0]} is not a setting of {found.__name__}.{nearest(unknown[0], known)} "
+            f"It takes {', '.join(known)}."
+        )
+    return functools.partial(found, **settings)
+
+
+def _plain(node: DictConfig | Mapping[str, Any], key: str) -> dict[str, Any]:
+    try:
+        plain = OmegaConf.to_container(node, resolve=True) if OmegaConf.is_config(node) else dict(node)
+    except OmegaConfBaseException as error:
+        raise UserError(f"{key} cannot be resolved: {str(error).splitlines()[0]}") from error
+    if not isinstance(plain, dict):
+        raise UserError(f"{key} must be a group of settings.")
+    return {str(name): value for name, value in plain.items()}
+
+
+def build_source(config: DictConfig) -> DataSource:
+    """Where sentence pairs come from."""
+    return part(config.data, DataSource, "data")()  # type: ignore[type-abstract]
+
+
+def build_tokenizer_trainer(config: DictConfig) -> TokenizerTrainer:
+    """What makes the tokenizer from the training text."""
+    return part(config.tokenizer, TokenizerTrainer, "tokenizer")()
+
+
+def build_trainer(config: DictConfig) -> Trainer:
+    """The training loop with its settings."""
+    return part(config.trainer, Trainer, "trainer")()
+
+
+def build_schedule(config: DictConfig) -> Schedule:
+    """The learning-rate schedule."""
+    return part(config.schedule, Schedule, "schedule")()
+
+
+def build_search(node: DictConfig) -> Search:
+    """Greedy, beam or sampling."""
+    name = str(node.get("_target_"))
+    if name.endswith("BeamSearch"):
+        return part(node, BeamSearch, "search")()
+    return part(node, GreedySearch, "search")()
+
+
+def build_optimizer(config: DictConfig, model: Seq2Seq) -> torch.optim.Optimizer:
+    """The optimiser; weight decay acts on matrices, not on embeddings and vectors."""
+    embeddings = {id(layer.weight) for layer in model.modules() if isinstance(layer, nn.Embedding)}
+    matrices, others = [], []
+    for parameter in model.parameters():
+        (matrices if parameter.ndim > 1 and id(parameter) not in embeddings else others).append(parameter)
+    make = part(config.optimizer, torch.optim.Optimizer, "optimizer")
+    groups = [{"params": matrices}, {"params": others, "weight_decay": 0.0}]
+    try:
+        return make(groups)
+    except (ValueError, TypeError, RuntimeError) as error:
+        raise UserError(f"The optimizer refuses its settings: {error}") from error
+
+
+def build_attention(node: DictConfig, query_size: int, value_size: int) -> Attention:
+    """A score, a window and a read, composed for these sizes."""
+    settings = _plain(node, "attention")
+    choices = {name: settings.pop(name, {}) for name in ("score", "window", "read")}
+    return part(settings, Attention, "attention")(
+        part(choices["score"], Score, "attention.score"),
+        part(choices["window"], Window, "attention.window"),
+        part(choices["read"], Read, "attention.read"),
+        query_size=query_size,
+        value_size=value_size,
+    )
+
+
+def build_decoder(config: DictConfig, encoder: RecurrentEncoder, embedding_size: int) -> Decoder:
+    """The wiring with its attention and readout."""
+    settings = _plain(config.decoder, "decoder")
+    readout_node = settings.pop("readout", {})
+    make = part(settings, Decoder, "decoder")
+    sizes = {
+        "embedding_size": embedding_size,
+        "value_size": encoder.output_size,
+        "backward_size": encoder.backward_size,
+    }
+    make_readout = part(readout_node, Readout, "decoder.readout")
+    kind = make.func if isinstance(make, functools.partial) else make
+    if kind is NoAttention:
+        context_size = context_size_without_attention(settings.get("summary", "every"), encoder.output_size)
+        readout = make_readout(
+            state_size=settings["size"], embedding_size=embedding_size, context_size=context_size
+        )
+        return make(readout, **sizes)
+    attention = build_attention(config.attention, settings["size"], encoder.output_size)
+    readout = make_readout(
+        state_size=settings["size"], embedding_size=embedding_size, context_size=attention.context_size
+    )
+    return make(attention, readout, **sizes)
+
+
+def build_model(config: DictConfig, tokenizer: Tokenizer) -> Seq2Seq:
+    """The whole model, initialised from `seed`.
+
+    Raises:
+        UserError: sizes that do not fit together, with the override that cures it.
+    """
+    embedding_size, tie = int(config.model.embedding_size), str(config.model.tie_embeddings)
+    if tie not in ("none", "target", "all"):
+        raise UserError(
+            f"model.tie_embeddings={tie} is not known. Give model.tie_embeddings=none, =target or =all."
+        )
+    if tie == "all" and not tokenizer.joint:
+        raise UserError(
+            "model.tie_embeddings=all needs one vocabulary for both languages, but tokenizer.joint is false. "
+            "Give tokenizer.joint=true or model.tie_embeddings=target."
+        )
+    encoder = part(config.encoder, RecurrentEncoder, "encoder")(embedding_size=embedding_size)
+    decoder = build_decoder(config, encoder, embedding_size)
+    features = decoder.readout.size
+    if tie != "none" and features != embedding_size:
+        raise UserError(
+            f"Tied embeddings need decoder.readout.size to be model.embedding_size, but they are {features} and "
+            f"{embedding_size}. Give decoder.readout.size={embedding_size} or model.tie_embeddings=none."
+        )
+    source = nn.Embedding(tokenizer.source.size, embedding_size, padding_idx=PAD)
+    target = (
+        source if tie == "all" else nn.Embedding(tokenizer.target.size, embedding_size, padding_idx=PAD)
+    )
+    output = nn.Linear(features, tokenizer.target.size)
+    if tie != "none":
+        output.weight = target.weight
+    model = Seq2Seq(source, target, encoder, decoder, output, float(config.model.dropout))
+    initialise(model, int(config.seed))
+    return model
+
+
+def build_device(name: str) -> torch.device:
+    """The one place that picks the device: auto takes a CUDA GPU, then Apple's, then the CPU.
+
+    Raises:
+        UserError: the device that was asked for is not there.
+    """
+    if name == "auto":
+        if torch.cuda.is_available():
+            return torch.device("cuda")
+        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise UserError(f"device={name} is not known. Give device=auto, cpu, cuda, cuda:N or mps.") from error
+    if device.type == "cuda":
+        count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        if count == 0:
+            raise UserError(
+                f"device={name} was asked for, but torch sees no CUDA GPU on this machine. Give device=cpu, or install "
+                f"a driver and a torch built for CUDA."
+            )
+        if (device.index or 0) >= count:
+            raise UserError(f"device={name} was asked for, but there are {count} GPUs, counted from cuda:0.")
+    elif device.type == "mps" and not torch.backends.mps.is_available():
+        raise UserError("device=mps was asked for, but this machine has no Apple GPU. Give device=cpu.")
+    elif device.type not in ("cpu", "mps"):
+        raise UserError(f"device={name} is not supported. Give device=auto, cpu, cuda, cuda:N or mps.")
+    return device
+
+
+def build_precision(name: str, device: torch.device) -> torch.dtype | None:
+    """bfloat16 for autocast, or None for float32: auto takes bfloat16 on a GPU that has it."""
+    if name not in ("auto", "float32", "bf16"):
+        raise UserError(f"precision={name} is not known. Give precision=auto, float32 or bf16.")
+    on_gpu = device.type == "cuda" and torch.cuda.is_bf16_supported()
+    if name == "bf16" and device.type == "cuda" and not on_gpu:
+        raise UserError("precision=bf16 was asked for, but this GPU has no bfloat16. Give precision=float32.")
+    return torch.bfloat16 if name == "bf16" or (name == "auto" and on_gpu) else None
+
+
+def use_threads(threads: int | None) -> None:
+    """CPU threads for torch; None leaves the choice to torch."""
+    if threads is None:
+        return
+    if threads < 1:
+        raise UserError(f"threads must be at least 1, not {threads}.")
+    torch.set_num_threads(threads)

@@ -1,0 +1,720 @@
+"""The door between a shell's command line and the verbs: words in, a checked configuration out.
+
+    sys.argv -quote-> overrides that Hydra can read -compose-> DictConfig -main-> action, exit status
+
+Hydra's own decorator is not used: it logs to standard output, leaves folders behind and answers a misspelt
+key with the advice to hide it. The same files, the same override grammar and the same composition are;
+nothing here imports torch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import math
+import os
+import re
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from nmt.errors import UserError, nearest
+
+if TYPE_CHECKING:
+    from hydra.core.override_parser.types import Override
+    from omegaconf import DictConfig
+
+# Keys whose values are paths: any character may stand in them, and `~/` is the home folder.
+PATH_KEYS: Final = frozenset(
+    {
+        *("run", "input", "output", "source", "reference", "alignments", "heatmaps", "json"),
+        *("checkpoints", "cache", "tokenizer.model"),
+        *("data.train", "data.valid", "data.test", "data.root", "data.files"),
+    }
+)
+# Keys whose values are text whatever they look like: `name=1e3` is no number, the language `no` is not False.
+TEXT_KEYS: Final = PATH_KEYS | {
+    *("name", "split"),
+    *("data.source", "data.target", "data.path", "data.name", "data.revision"),
+}
+LIST_KEYS: Final = frozenset({"run", "data.files", "data.test", "tokenizer.model"})
+
+# What a resumed run may change: its budget, its cadence, where it runs.
+ALLOWED_ON_RESUME: Final = frozenset(
+    {
+        *("name", "resume", "checkpoints", "cache", "device", "threads", "workers", "trainer.workers"),
+        *("trainer.steps", "trainer.epochs", "trainer.minutes", "trainer.patience"),
+        *(
+            "trainer.validate_every",
+            "trainer.validate_sentences",
+            "trainer.save_minutes",
+            "trainer.log_seconds",
+        ),
+        *("trainer.samples", "trainer.tensorboard"),
+    }
+)
+# Keys that may be set to null though they have a value: no limit, or the choice left to the tool.
+NULLABLE: Final = frozenset({"trainer.steps", "trainer.epochs", "trainer.minutes", "trainer.patience"})
+
+EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
+    "train": (
+        "python -m nmt.train                              # the built-in corpus, offline, minutes",
+        "python -m nmt.train data.files=[german.txt,english.txt]     # two text files, or one .tsv",
+        "python -m nmt.train data=text data.source=de data.target=en data.train=DIR/train \\\n"
+        "      data.valid=DIR/valid data.test=DIR/test name=mine",
+        "python -m nmt.train data=multi30k data.root=DIR data.source=de data.target=en name=m30k",
+        "python -m nmt.train name=m30k resume=true        # goes on where it stopped",
+        "python -m nmt.train attention/score=dot decoder=luong       # a variant by override",
+    ),
+    "translate": (
+        "python -m nmt.translate run=checkpoints/NAME input=FILE output=FILE search.beam_size=5",
+        "cat FILE | python -m nmt.translate run=checkpoints/NAME > OUT",
+        "python -m nmt.translate run=[checkpoints/A,checkpoints/B] input=FILE    # an ensemble",
+    ),
+    "evaluate": (
+        "python -m nmt.evaluate run=checkpoints/NAME      # every test split of the data set",
+        "python -m nmt.evaluate run=checkpoints/NAME source=FILE reference=FILE",
+    ),
+}
+
+_QUOTED: Final = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
+_LIST_ITEM: Final = re.compile(rf"(?:\s*(?:{_QUOTED})\s*(?=,|\Z))|[^,]*", re.DOTALL)
+# Failures of the machine that a user can cure, as opposed to a fault of this program.
+_CURABLE: Final = frozenset(
+    {
+        *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOENT),
+        *(errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EMFILE, errno.EIO),
+    }
+)
+_ABSENT: Final = object()
+
+
+def config_folder() -> Path:
+    """Returns the folder of the yaml files: inside an installed package, else beside it in the repository.
+
+    Raises:
+        UserError: neither is there.
+    """
+    package = Path(__file__).resolve().parent
+    for folder in (package / "configs", package.parent / "configs"):
+        if (folder / "train.yaml").is_file():
+            return folder
+    raise UserError(f"The configuration files are missing beside {package}. Install the package again.")
+
+
+# ------------------------------------------------------------------------------------------------------------
+# Words of the command line -> overrides in Hydra's grammar
+# ------------------------------------------------------------------------------------------------------------
+
+
+def quote(arguments: Sequence[str]) -> list[str]:
+    """Quotes the values of paths and text, so that Hydra's grammar takes every character in them literally.
+
+    A value in quotes of the user's own stays as it is. Lists (`run=[a,b]`, or `run=a,b`) are split at the
+    commas outside quotes, unless a file of exactly that name exists. Quoting twice changes nothing.
+
+    Raises:
+        UserError: a list with an empty place; the one text that cannot be quoted, `???`.
+    """
+    return [_quote_argument(argument) for argument in arguments]
+
+
+def _quote_argument(argument: str) -> str:
+    key, equals, value = argument.partition("=")
+    plain = key.lstrip("+")
+    if not equals or plain not in TEXT_KEYS or value == "null":
+        return argument
+    if value == "???":  # OmegaConf's word for a value that is missing, which no quotes take away
+        raise UserError(f"{argument}: '???' cannot be a value; for a file of that name write {key}=./???")
+    as_path = plain in PATH_KEYS
+    if plain in LIST_KEYS and not _exists(value) and _is_list(value):
+        return f"{key}=[{','.join(_quote_value(item, as_path) for item in _items(argument, value))}]"
+    return f"{key}={_quote_value(value, as_path)}"
+
+
+def quote_value(value: str) -> str:
+    """Returns `value` as it is typed in a shell after `key=`, for commands that are shown to the user."""
+    # `quote` makes the value of a path or a text literal by itself; only the shell's own characters are left.
+    return shlex.quote(value)
+
+
+def _quote_value(value: str, as_path: bool) -> str:
+    from hydra.core.override_parser.types import Quote, QuotedString
+
+    if re.fullmatch(_QUOTED, value, re.DOTALL) and not _exists(value):
+        return value
+    if as_path and value.startswith("~/") and not _exists(value):
+        # A shell expands `~/` at the start of a word only, not after the `=` of key=value.
+        value = os.path.expanduser(value)
+    return QuotedString(_literal(value), Quote.single).with_quotes()
+
+
+def _literal(text: str) -> str:
+    # OmegaConf would take `${` for an interpolation; it reads `\${` as the two characters, and the
+    # backslashes just before that count in pairs.
+    return re.sub(r"(\\*)\$\{", lambda match: match[1] * 2 + r"\${", text)
+
+
+def _is_list(value: str) -> bool:
+    if re.fullmatch(_QUOTED, value, re.DOTALL):
+        return False
+    return (value.startswith("[") and value.endswith("]")) or "," in value
+
+
+def _items(argument: str, value: str) -> Iterator[str]:
+    inner = value[1:-1] if value.startswith("[") and value.endswith("]") else value
+    if not inner.strip():
+        return
+    parts = []
+    position = 0
+    while position <= len(inner):
+        match = _LIST_ITEM.match(inner, position)
+        assert match is not None  # the second branch matches nothing at worst
+        parts.append(match[0])
+        position = match.end() + 1
+    start = 0
+    while start < len(parts):
+        # A file whose name holds commas is one item, if it is there.
+        stop = next(
+            (stop for stop in range(len(parts), start + 1, -1) if _exists(",".join(parts[start:stop]))),
+            start + 1,
+        )
+        item = ",".join(parts[start:stop]).strip()
+        if not item:
+            raise UserError(
+                f"{argument}: the list has an empty place. Write it as key=[a,b], without a comma too many."
+            )
+        yield item
+        start = stop
+
+
+def _exists(value: str) -> bool:
+    """Whether a file has exactly this name, or this name and an ending (`DIR/train` for `DIR/train.de`)."""
+    try:
+        path = Path(value)
+        if not value or not path.name:
+            return False
+        return path.exists() or (
+            path.parent.is_dir() and any(name.startswith(f"{path.name}.") for name in os.listdir(path.parent))
+        )
+    except (OSError, ValueError):
+        return False
+
+
+# ------------------------------------------------------------------------------------------------------------
+# Overrides -> configuration
+# ------------------------------------------------------------------------------------------------------------
+
+
+def compose(config_name: str, overrides: Sequence[str]) -> DictConfig:
+    """Composes `config_name`.yaml with overrides (already quoted), checked against the files and the types of
+    defaults.
+
+    `data.files=...` without `data=` means `data=files`. A number given where text stands is text
+    (`precision=32`), a whole number may be written `1e4`. The result is in struct mode: reading a key that is
+    not there raises.
+
+    Raises:
+        UserError: a word without `=`; a misspelt group, choice or key (with the nearest that exist); a value
+        that
+            cannot be read, or of another kind than the default's; several values where one is needed.
+    """
+    from hydra import compose as hydra_compose
+    from hydra import initialize_config_dir
+    from hydra.core.override_parser.types import OverrideType
+    from hydra.errors import HydraException
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
+    folder = config_folder()
+    parsed = [_parse(config_name, override) for override in overrides]
+    keys = {override.key_or_group for override in parsed}
+    if "data.files" in keys and "data" not in keys and (folder / "data" / "files.yaml").is_file():
+        parsed.insert(0, _parse(config_name, "data=files"))
+    groups = _groups(folder)
+    composed, settings = [], []
+    for override in parsed:
+        if override.key_or_group in groups:
+            _check_choice(config_name, folder, groups, override)
+            composed.append(_line(override))
+        elif override.type == OverrideType.CHANGE and not override.is_hydra_override():
+            settings.append(override)
+        else:
+            composed.append(_line(override))
+    try:
+        with initialize_config_dir(config_dir=str(folder), version_base="1.3"):
+            config = hydra_compose(config_name, overrides=composed)
+        tree = OmegaConf.to_container(config, resolve=False)
+        for override in settings:
+            value = _check_setting(config_name, folder, groups, tree, override)
+            # As Hydra would do it after composing; done here, since the look-up needs the composition first.
+            OmegaConf.update(config, override.key_or_group, value, merge=True)
+        # An interpolation that leads nowhere is found now, not in an hour.
+        OmegaConf.to_container(config, resolve=True)
+    except (HydraException, OmegaConfBaseException) as error:
+        raise UserError(_in_our_words(config_name, str(error))) from error
+    OmegaConf.set_struct(config, True)
+    return config
+
+
+def _line(override: Override) -> str:
+    assert override.input_line is not None  # _parse gave it one
+    return override.input_line
+
+
+def _parse(verb: str, argument: str) -> Override:
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import HydraException
+
+    if "=" not in argument and not argument.startswith("~"):
+        raise UserError(_bare(verb, argument))
+    key, _, value = argument.partition("=")
+    if key != key.strip() or not key:
+        raise UserError(f"'{argument}': write key=value without spaces around the equals sign.")
+    if key.startswith("-"):
+        bare = key.lstrip("-").replace("-", "_")
+        raise UserError(f"'{argument}': settings are written without dashes: {bare}={value}")
+    try:
+        override: Override = OverridesParser.create().parse_overrides([argument])[0]
+    except HydraException as error:
+        # Hydra's grammar stops at brackets, quotes and every letter that is not ASCII.
+        shown = value.replace("'", "\\'")
+        raise UserError(
+            f"'{argument}' cannot be read: the key or the value holds a character with a meaning of its own, "
+            "or a "
+            "quote or bracket that is not closed. Write the value in quotes within quotes: "
+            f"\"{key}='{shown}'\""
+        ) from error
+    if override.is_sweep_override():
+        raise UserError(
+            f"'{argument}' names several values where one run takes one. "
+            f"If the comma belongs to the value, write \"{key}='{value}'\"; a list is {key}=[{value}]."
+        )
+    return override
+
+
+def _bare(verb: str, argument: str) -> str:
+    if argument == "=":
+        return "A lone '=': write key=value without spaces around the equals sign."
+    if argument.startswith("-"):
+        name = argument.lstrip("-").replace("-", "_")
+        hint = f" Settings are written without dashes, as {name}=VALUE." if len(name) > 1 else ""
+        return f"'{argument}' is no option of nmt.{verb}.{hint} See python -m nmt.{verb} --help."
+    path = Path(argument)
+    if verb in ("translate", "evaluate") and path.is_dir():
+        return f"'{argument}' says not what it is: write run={argument}"
+    if verb == "translate" and path.is_file():
+        return f"'{argument}' says not what it is: write input={argument}"
+    if verb == "train" and path.is_file():
+        return f"'{argument}' says not what it is: write data.files=[SOURCE_FILE,TARGET_FILE]"
+    known = [*_groups(config_folder()), *TEXT_KEYS, "resume", "seed", "device", "threads", "precision"]
+    near = nearest(argument, known)
+    return f"'{argument}' is not of the form key=value.{near} See python -m nmt.{verb} --help."
+
+
+def _groups(folder: Path) -> dict[str, list[str]]:
+    """Returns every group of choices ("attention/score") with its choices, sorted."""
+    groups: dict[str, list[str]] = {}
+    for path in sorted(folder.rglob("*.yaml")):
+        group = path.parent.relative_to(folder).as_posix()
+        if group != ".":
+            groups.setdefault(group, []).append(path.stem)
+    return groups
+
+
+def _defaults(folder: Path, config_name: str) -> dict[str, str | None]:
+    """Returns the choices that `config_name`.yaml itself makes, {group: choice}."""
+    from omegaconf import OmegaConf
+
+    found: dict[str, str | None] = {}
+    loaded = OmegaConf.to_container(OmegaConf.load(folder / f"{config_name}.yaml"))
+    entries = loaded.get("defaults", []) if isinstance(loaded, dict) else []
+    for entry in entries:
+        if isinstance(entry, dict):
+            for group, choice in entry.items():
+                found[str(group).split()[-1].split("@")[0].strip("/")] = choice
+    return found
+
+
+def _check_choice(verb: str, folder: Path, groups: dict[str, list[str]], override: Override) -> None:
+    group = override.key_or_group
+    heads = {name.split("/")[0] for name in _defaults(folder, verb)}
+    if group.split("/")[0] not in heads and not override.is_add() and not override.is_force_add():
+        here = f" It has {', '.join(sorted(heads))}." if heads else ""
+        cure = "" if verb == "train" else " What the model is stands in the run's folder."
+        raise UserError(f"{_line(override)}: nmt.{verb} has no choice '{group}'.{here}{cure}")
+    value = override.value()
+    if override.is_delete() or value is None:
+        return
+    for choice in value if isinstance(value, list) else [value]:
+        if isinstance(choice, dict):
+            raise UserError(f"{group} is a choice of {', '.join(groups[group])}; set its keys one by one.")
+        # Hydra reads `on` and `1` as values; a choice is the name of a file.
+        if str(choice) not in groups[group]:
+            raise UserError(
+                f"There is no {group}={choice}.{nearest(str(choice), groups[group])} "
+                f"The choices are {', '.join(groups[group])}."
+            )
+
+
+def _check_setting(
+    verb: str, folder: Path, groups: dict[str, list[str]], tree: object, override: Override
+) -> Any:
+    """Returns the value to set, looked up in the configuration that the choices give."""
+    key = override.key_or_group
+    default = _look_up(tree, key) if key else _ABSENT
+    value = override.value()
+    if default is _ABSENT or (isinstance(default, dict) and key.replace(".", "/") in groups):
+        raise UserError(_unknown_key(verb, folder, groups, tree, override))
+    return _fit(key, default, value, override.get_value_string())
+
+
+def _look_up(tree: object, key: str) -> Any:
+    for part in key.split("."):
+        if isinstance(tree, dict) and part in tree:
+            tree = tree[part]
+        elif isinstance(tree, list) and part.isdigit() and int(part) < len(tree):
+            tree = tree[int(part)]
+        else:
+            return _ABSENT
+    return tree
+
+
+def _fit(key: str, default: Any, value: Any, written: str) -> Any:
+    """Returns `value` if it is of the kind that `default` is, or as that kind where nothing is lost by it."""
+    if default is None or any(
+        isinstance(side, str) and ("${" in side or side == "???") for side in (default, value)
+    ):
+        return value
+    if isinstance(default, dict):
+        some = ", ".join(f"{key}.{name}" for name in list(default)[:3])
+        raise UserError(f"{key} is a group of settings; set them one by one: {some}.")
+    if value is None:
+        if key in NULLABLE or key.startswith("data."):
+            return value
+        raise UserError(f"{key} cannot be null; {_expected(key, default)}")
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if isinstance(default, bool):
+        fits = isinstance(value, bool)
+    elif isinstance(default, int):
+        fits = number and math.isfinite(value) and value == int(value)
+        value = int(value) if fits else value
+    elif isinstance(default, float):
+        fits = number and not math.isnan(value)
+    elif isinstance(default, list):
+        fits = isinstance(value, list)
+    else:
+        fits = not isinstance(value, list | dict)
+        value = value if isinstance(value, str) else written.strip()
+    if not fits:
+        raise UserError(f"{key}={written}: {_expected(key, default)}")
+    return value
+
+
+def _expected(key: str, default: Any) -> str:
+    kinds: tuple[tuple[type, str], ...] = (
+        (bool, "true or false"),
+        (int, "a whole number"),
+        (float, "a number"),
+        (list, "a list, written [a,b]"),
+        (str, "one word or text"),
+    )
+    kind = next(words for type_, words in kinds if isinstance(default, type_))
+    shown = str(default).lower() if isinstance(default, bool) else default
+    return f"{key} takes {kind} (it is {shown} unless you set it)."
+
+
+def _leaves(tree: object, prefix: str = "") -> dict[str, Any]:
+    """Returns {dotted key: value} for everything that is not a mapping with something in it."""
+    if isinstance(tree, dict) and (tree or not prefix):
+        found: dict[str, Any] = {}
+        for name, value in tree.items():
+            found |= _leaves(value, f"{prefix}.{name}" if prefix else str(name))
+        return found
+    return {prefix: tree}
+
+
+def _unknown_key(
+    verb: str, folder: Path, groups: dict[str, list[str]], tree: object, override: Override
+) -> str:
+    """Says what the user may have meant by a key that the configuration does not have."""
+    from omegaconf import OmegaConf
+
+    key, written = override.key_or_group, override.get_value_string()
+    if key.replace(".", "/") in groups:
+        return f"{key} is a choice, which is written with a slash: {key.replace('.', '/')}={written}"
+    if "/" in key:
+        dotted = key.replace("/", ".")
+        if _look_up(tree, dotted) is not _ABSENT:
+            return f"{key} is a setting, which is written with a dot: {dotted}={written}"
+        return (
+            f"There is no choice '{key}' in nmt.{verb}.{nearest(key, groups)} There are {', '.join(groups)}."
+        )
+    owners = []
+    for group, choices in groups.items():
+        rest = key.removeprefix(group.replace("/", ".") + ".")
+        if rest != key:
+            for choice in choices:
+                content = OmegaConf.to_container(
+                    OmegaConf.load(folder / group / f"{choice}.yaml"), resolve=False
+                )
+                if _look_up(content, rest) is not _ABSENT:
+                    owners.append(f"{group}={choice}")
+    if owners:
+        return f"{key} is a setting of {' or '.join(owners)}, which this command does not choose: add it."
+    names = list(_leaves(tree))
+    same_end = [name for name in names if name.split(".")[-1] == key.split(".")[-1]]
+    if same_end:
+        near = f" Did you mean {' or '.join(repr(name) for name in same_end[:3])}?"
+    else:
+        near = nearest(key, [*names, *groups])
+    return f"There is no setting '{key}' in nmt.{verb}.{near} python -m nmt.{verb} --cfg prints them all."
+
+
+def _in_our_words(verb: str, message: str) -> str:
+    """Returns what Hydra or OmegaConf said, less its advice to add the key by force."""
+    missing = re.search(r"Could not override '([^']+)'\.\s*No match in the defaults list", message)
+    if missing:
+        return (
+            f"{missing[1]} has nothing to choose in this command: another choice on the line, or its "
+            "default, does "
+            f"without it. python -m nmt.{verb} --cfg prints what there is."
+        )
+    lines = [line.strip() for line in message.splitlines()]
+    kept = [
+        line
+        for line in lines
+        if line and not re.match(r"(To append|See https|Set the env|full_key|object_type)", line)
+    ]
+    return "The configuration cannot be put together: " + " ".join(kept)
+
+
+def resolved(config: DictConfig) -> DictConfig:
+    """Returns the configuration with every interpolation replaced by its value, to be saved and loaded again.
+
+    A `${` that belongs to a text (a file may be called so) is still that text after loading.
+    """
+    from omegaconf import DictConfig, OmegaConf
+
+    def literal(node: Any) -> Any:
+        if isinstance(node, dict):
+            return {key: literal(value) for key, value in node.items()}
+        if isinstance(node, list):
+            return [literal(value) for value in node]
+        return _literal(node) if isinstance(node, str) else node
+
+    return DictConfig(literal(OmegaConf.to_container(config, resolve=True)))
+
+
+# ------------------------------------------------------------------------------------------------------------
+# Resuming
+# ------------------------------------------------------------------------------------------------------------
+
+
+def merge_for_resume(
+    saved: DictConfig, saved_overrides: Sequence[str], overrides: Sequence[str], config_name: str = "train"
+) -> DictConfig:
+    """Returns the saved configuration with what this command line changes, where a resumed run may change it.
+
+    What the line changes is the difference that `overrides` make to the composition of `saved_overrides`;
+    asking for what the saved configuration says already is no difference. Budget, cadence, workers, device
+    and the run's own name and place may change (ALLOWED_ON_RESUME).
+
+    Raises:
+        UserError: any other difference, each listed as key, saved value and asked value.
+    """
+    from omegaconf import OmegaConf
+
+    def leaves(config: DictConfig) -> dict[str, Any]:
+        # Unresolved, so that a value which follows from another one (`${trainer.steps}`) is no difference of
+        # its own.
+        return _leaves(OmegaConf.to_container(config, resolve=False))
+
+    named = {_parse(config_name, override).key_or_group for override in overrides}
+    kept = [line for line in saved_overrides if _parse(config_name, line).key_or_group not in named]
+    before = leaves(compose(config_name, saved_overrides))
+    asked = leaves(compose(config_name, [*kept, *overrides]))
+    was = leaves(saved)
+    # What the line names counts even where it equals the composition: the saved run may have been told
+    # otherwise.
+    touched = [
+        key
+        for key in dict.fromkeys([*before, *asked])
+        if key in named or before.get(key, _ABSENT) != asked.get(key, _ABSENT)
+    ]
+    changes = [key for key in touched if was.get(key, _ABSENT) != asked.get(key, _ABSENT)]
+    refused = [key for key in changes if key not in ALLOWED_ON_RESUME]
+    if refused:
+
+        def shown(values: dict[str, Any], key: str) -> str:
+            return str(values[key]) if key in values else "(not there)"
+
+        lines = [f"  {key}: {shown(was, key)} -> {shown(asked, key)}" for key in refused]
+        raise UserError(
+            "A resumed run keeps what it is. This command would change\n"
+            + "\n".join(lines)
+            + "\nLeave these out to resume, or train anew under another name=. "
+            "Budget (trainer.steps, .epochs, .minutes), cadence, workers and device may change."
+        )
+    merged = saved.copy()
+    OmegaConf.set_struct(merged, False)
+    for key in changes:
+        OmegaConf.update(merged, key, asked.get(key))
+    OmegaConf.set_struct(merged, True)
+    return merged
+
+
+# ------------------------------------------------------------------------------------------------------------
+# A verb, from its command line to its exit status
+# ------------------------------------------------------------------------------------------------------------
+
+
+def main(
+    verb: str,
+    action: Callable[[DictConfig, list[str]], int | None],
+    arguments: Sequence[str] | None = None,
+) -> int:
+    """Runs `action(configuration, quoted overrides)` for a command line, and returns the exit status.
+
+    Mistakes of the user and failures of the machine are one message on standard error and status 1; a reader
+    that has had enough (`| head`) ends quietly with 0; Ctrl-C is 130. Nothing is written to standard output
+    but what `action` writes, or what --help, --version and --cfg ask for.
+    """
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        status = _run(verb, action, words)
+        sys.stdout.flush()
+    except UserError as error:
+        return _failed(verb, str(error))
+    except KeyboardInterrupt:
+        _drop_output()
+        return _failed(verb, "interrupted", 130)
+    except BrokenPipeError:
+        _drop_output()
+        return 0
+    except OSError as error:
+        if error.errno not in _CURABLE:
+            raise
+        _drop_output()
+        where = f" ({error.filename})" if error.filename else ""
+        cure = (
+            " Free some space and send the command again."
+            if error.errno in (errno.ENOSPC, errno.EDQUOT)
+            else ""
+        )
+        return _failed(verb, f"{error.strerror}{where}.{cure}")
+    return status
+
+
+def _run(verb: str, action: Callable[[DictConfig, list[str]], int | None], words: list[str]) -> int:
+    from nmt import __version__
+
+    if "--help" in words or "-h" in words:
+        print(help_text(verb))
+        return 0
+    if "--version" in words:
+        print(f"nmt {__version__}")
+        return 0
+    show = next((word for word in words if word in ("--cfg", "-c", "--cfg=job")), None)
+    if show is not None:
+        at = words.index(show)
+        # Hydra's own spelling is `--cfg job`.
+        words = words[:at] + words[at + (2 if words[at + 1 : at + 2] == ["job"] else 1) :]
+    from omegaconf import OmegaConf
+
+    overrides = quote(words)
+    config = compose(verb, overrides)
+    if show is not None:
+        print(OmegaConf.to_yaml(config), end="")
+        return 0
+    missing = sorted(OmegaConf.missing_keys(config))
+    if missing:
+        example = EXAMPLES[verb][0].partition(" #")[0].strip() if verb in EXAMPLES else f"nmt.{verb} --help"
+        raise UserError(f"{' and '.join(f'{key}=' for key in missing)} must be given. For example: {example}")
+    return action(config, overrides) or 0
+
+
+def _failed(verb: str, message: str, status: int = 1) -> int:
+    with contextlib.suppress(OSError):
+        print(f"nmt.{verb}: {message}", file=sys.stderr, flush=True)
+    return status
+
+
+def _drop_output() -> None:
+    """Lets what is still buffered for standard output go nowhere, so that the last flush cannot fail."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+
+
+def help_text(verb: str) -> str:
+    """Returns what `--help` prints: what the verb's yaml says, and the choices in the folders beside it."""
+    folder = config_folder()
+    text = (folder / f"{verb}.yaml").read_text(encoding="utf-8")
+    summary = " ".join(line[1:].strip() for line in _head(text))
+    defaults = _defaults(folder, verb)
+    heads = {name.split("/")[0] for name in defaults}
+    groups = {group: choices for group, choices in _groups(folder).items() if group.split("/")[0] in heads}
+    width = max((len(group) for group in groups), default=0)
+    lines = [f"usage: python -m nmt.{verb} [key=value ...] [--cfg] [--version] [--help]", "", summary, ""]
+    lines += ["examples:", *(f"  {example}" for example in EXAMPLES.get(verb, ())), ""]
+    if groups:
+        lines.append("choices, one of each (GROUP=CHOICE; * what it is unless you choose):")
+        for group, choices in groups.items():
+            default = defaults.get(group, _nested_default(folder, group))
+            names = " ".join(f"{choice}*" if choice == default else choice for choice in choices)
+            lines.append(f"  {group:{width}}  {names}")
+        lines.append("")
+    settings = [line for line in _settings(text) if line.strip()]
+    if settings:
+        lines += [
+            "settings (KEY=VALUE, nested ones with a dot: model.dropout=0.2):",
+            *(f"  {line}" for line in settings),
+        ]
+        lines.append("")
+    lines.append(
+        f"Each choice has settings of its own: python -m nmt.{verb} --cfg prints them all, with this line's"
+    )
+    lines.append("choices and values; null means none. Settings may stand in any order.")
+    return "\n".join(lines)
+
+
+def _head(text: str) -> list[str]:
+    """Returns the comment lines that a yaml file opens with."""
+    head = []
+    for line in text.splitlines():
+        if not line.startswith("#"):
+            break
+        if not line.startswith("# @package"):
+            head.append(line)
+    return head
+
+
+def _settings(text: str) -> list[str]:
+    """Returns the lines of a yaml file after its head and its defaults list."""
+    lines = text.splitlines()[len(_head(text)) :]
+    kept, in_defaults = [], False
+    for line in lines:
+        if line.startswith("defaults:"):
+            in_defaults = True
+        elif in_defaults and (line.startswith((" ", "-")) or not line.strip()):
+            continue
+        elif not line.startswith("hydra:"):
+            in_defaults = False
+            kept.append(line)
+    return kept
+
+
+def _nested_default(folder: Path, group: str) -> str | None:
+    """Returns what the files of the group above choose in `group`, if they agree."""
+    above, _, name = group.rpartition("/")
+    found = {
+        _defaults(folder, path.relative_to(folder).with_suffix("").as_posix()).get(name)
+        for path in sorted((folder / above).glob("*.yaml"))
+        if above
+    }
+    found.discard(None)
+    return found.pop() if len(found) == 1 else None

@@ -1,0 +1,440 @@
+"""Draws phrases for the built-in corpus, says each in both languages, and links their words.
+
+Between `locales` (one language) and `corpus` (the splits).  A phrase is drawn without any language; what
+keeps the corpus learnable is decided here: the source must tell all that the target says.  Styles whose
+source text leaves something out, names and symbols that the source language uses for two things, and units
+that a locale lacks are not drawn at all.
+"""
+
+import datetime
+import random
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
+from typing import NamedTuple, TypeVar
+
+from babel.numbers import get_currency_precision, get_territory_currencies
+
+from nmt.data.builtin.locales import (
+    Compact,
+    Field,
+    Interval,
+    Language,
+    Leaf,
+    Length,
+    Listing,
+    ListStyle,
+    Meeting,
+    MissingError,
+    Moment,
+    Money,
+    Name,
+    Percent,
+    Phrase,
+    Quantity,
+    Relative,
+    Remark,
+    Text,
+    Week,
+)
+
+_DATES = (
+    "date full",
+    "date long",
+    "date medium",
+    "date short",
+    "skeleton yMMMEd",
+    "skeleton MMMMd",
+    "skeleton MMMEd",
+    "skeleton yMMMM",
+    "skeleton yMMM",
+    "skeleton yQQQQ",
+)
+_INTERVALS = ("date full", "date long", "date medium", "skeleton yMMMEd")
+_CLOCKS = ("time short", "time medium", "skeleton Hm")
+_WEEKS = ("skeleton yw", "skeleton MMMMW")
+_LISTS: tuple[ListStyle, ...] = ("standard", "or", "unit")
+_LENGTHS: tuple[Length, ...] = ("long", "long", "short")
+_NAMES = ("territory", "language", "currency", "script")
+_SCRIPTS = (
+    "Arab Armn Beng Bopo Cans Cher Cyrl Deva Ethi Geor Grek Gujr Guru Hang Hebr Hira Kana Khmr Knda Laoo "
+    "Latn Mlym Mong Mymr Orya Sinh Taml Telu Thaa Thai Tibt"
+)
+# The first of two currencies with the same symbol keeps it.
+_CURRENCIES = (
+    "EUR USD GBP JPY CHF CNY INR CAD AUD NZD SEK NOK DKK PLN CZK HUF TRY RUB UAH KRW BRL MXN ZAR ILS THB VND "
+    "EGP HKD SGD IDR"
+)
+_UNITS = {
+    "length": "kilometer meter centimeter millimeter mile foot inch yard",
+    "mass": "kilogram gram milligram pound ounce",
+    "volume": "liter milliliter gallon",
+    "area": "hectare acre square-kilometer square-meter",
+    "temperature": "celsius fahrenheit",
+    "speed": "kilometer-per-hour meter-per-second mile-per-hour",
+    "duration": "second minute hour day week month year",
+    "energy": "kilocalorie joule",
+    "power": "watt kilowatt",
+    "electric": "volt ampere",
+    "frequency": "hertz megahertz",
+    "digital": "byte megabyte gigabyte",
+    "angle": "degree",
+    "pressure": "hectopascal",
+}
+_SPANS = {"second": 60, "minute": 60, "hour": 48, "day": 30, "week": 20, "month": 24, "year": 60}
+# Regions, unions and codes for tests that the CLDR names beside the territories.
+_NO_TERRITORIES = {"EU", "EZ", "UN", "QO", "ZZ", "XA", "XB"}
+# What a field that only one language has is linked to: "PM" to the hour "15", "week 47" to "第47周".
+_STAND_INS = {"period": "hour", "week-word": "week", "scale": "number"}
+
+
+class Pair(NamedTuple):
+    """A phrase in both languages, with the character spans of its fields.
+
+    Fields of one name say the same thing.
+    """
+
+    source: str
+    target: str
+    source_fields: tuple[Field, ...]
+    target_fields: tuple[Field, ...]
+
+    def links(self) -> str:
+        """The gold word alignment in Pharaoh form; see `word_links`."""
+        return word_links(self)
+
+
+def word_links(pair: Pair) -> str:
+    """Writes the fields of a pair as Pharaoh links, such as "0-2 1-0".
+
+    Words are what `str.split()` gives, counted from 0.  Every source word that overlaps a field is linked
+    with every target word that overlaps the field of the same name; a word shared by two fields is linked
+    for each.
+    """
+    source, target = _words_of(pair.source, pair.source_fields), _words_of(pair.target, pair.target_fields)
+    links = set[tuple[int, int]]()
+    for name in {*source, *target}:
+        front, _, last = name.rpartition(".")
+        stand_in = f"{front}.{_STAND_INS.get(last, '')}".lstrip(".")
+        left = source.get(name) or source.get(stand_in) or set[int]()
+        right = target.get(name) or target.get(stand_in) or set[int]()
+        links.update((i, j) for i in left for j in right)
+    return " ".join(f"{i}-{j}" for i, j in sorted(links))
+
+
+def _words_of(text: str, fields: Iterable[Field]) -> dict[str, set[int]]:
+    """The words (by number) that each field overlaps; no field begins or ends with white space."""
+    starts = [match.start() for match in re.finditer(r"\S+", text)]
+    found: dict[str, set[int]] = {}
+    for name, start, end in fields:
+        found.setdefault(name, set()).update(range(bisect_right(starts, start) - 1, bisect_left(starts, end)))
+    return found
+
+
+def _bare(said: Text) -> Text:
+    """Without white space at the ends, which some patterns leave."""
+    if said.text == said.text.strip():
+        return said
+    by = len(said.text) - len(said.text.lstrip())
+    return Text(
+        said.text.strip(), tuple(Field(name, start - by, end - by) for name, start, end in said.fields)
+    )
+
+
+class Phrases:
+    """Draws phrases that both languages can say and that the source tells unambiguously."""
+
+    def __init__(self, source: Language, target: Language) -> None:
+        self.source = source
+        self.target = target
+        self._told: dict[str, str] = {}  # source text of an atom -> its only translation
+        self.names = {
+            kind: self._can_say(Name(kind, code) for code in _codes(source, kind)) for kind in _NAMES
+        }
+        self._named = [
+            n.code for n in self.names["currency"] if self._all_told(Money(v, n.code, True) for v in _SAMPLES)
+        ]
+        self._signed = [c for c in _CURRENCIES.split() if self._all_told([Money(Decimal(5), c, False)])]
+        units = [f"{kind}-{name}" for kind, names in _UNITS.items() for name in names.split()]
+        self._units = {
+            style: [u for u in units if self._all_told(Quantity(v, u, style) for v in _SAMPLES)]
+            for style in _LENGTHS[1:]
+        }
+        self._spans = [
+            u
+            for u in _SPANS
+            if self._all_told(Relative(s * int(v), u) for v in _SAMPLES if v == int(v) for s in (1, -1))
+        ]
+        self._dates = self._told_styles(_DATES)
+        self._clocks = self._told_styles(_CLOCKS)
+        self._weeks = self._told_styles(_WEEKS)
+        self._rivals = self._look_alikes()
+        self._meetings = [s for s in self._dates if s.startswith("date ")]
+        self._intervals = [s for s in self._dates if s in _INTERVALS]
+        self._lists = self._told_lists()
+        self._kinds = self._usable(
+            {
+                self._moment: 5,
+                self._meeting: 9,
+                self._week: 2,
+                self._interval: 10,
+                self._percent: 1,
+                self._compact: 1,
+                self._money: 2,
+                self._quantity: 2,
+                self._relative: 1,
+                self._remark: 12,
+                self._list_of_remarks: 9,
+                self._list_of_names: 6,
+                self._list_of_amounts: 13,
+                self._list_of_anything: 27,
+            }
+        )
+
+    def draw(self, rng: random.Random) -> Pair | None:
+        """A phrase in both languages; None where this draw came to nothing."""
+        if not self._kinds:
+            return None
+        make = rng.choices(list(self._kinds), cum_weights=list(self._kinds.values()))[0]
+        try:
+            return self.pair(make(rng))
+        except MissingError:
+            return None
+
+    def pair(self, phrase: Phrase) -> Pair:
+        """Says a phrase in both languages.  Raises MissingError where one of them cannot."""
+        source, target = _bare(self.source.say(phrase)), _bare(self.target.say(phrase))
+        return Pair(source.text, target.text, source.fields, target.fields)
+
+    def single_names(self) -> list[Name]:
+        """Every name that phrases may hold."""
+        return [name for names in self.names.values() for name in names]
+
+    # What can be said, and is told by the source
+
+    def _tells(self, phrase: Phrase) -> bool:
+        try:
+            pair = self.pair(phrase)
+        except MissingError:
+            return False
+        whole = bool(pair.source and pair.target)
+        return whole and self._told.setdefault(pair.source, pair.target) == pair.target
+
+    def _all_told(self, phrases: Iterable[Phrase]) -> bool:
+        told = [self._tells(phrase) for phrase in phrases]  # all of them, that none is given to another later
+        return all(told)
+
+    def _can_say(self, names: Iterable[Name]) -> list[Name]:
+        return [name for name in names if self._tells(name)]
+
+    def _told_styles(self, styles: Sequence[str]) -> list[str]:
+        """The date styles of both languages whose source holds every field of the target, no two alike."""
+        kept, patterns = list[str](), set[str]()
+        for style in styles:
+            try:
+                source, target = self.source.tokens(style), self.target.tokens(style)
+                pattern = self.source.pattern(style)
+            except KeyError:
+                continue
+            missing = {name for name, _ in target} - {name for name, _ in source} - {"period", ""}
+            half_a_day = any(letters[0] in "hK" for name, letters in source if name == "hour")
+            vague = half_a_day and "period" not in dict(source)
+            if not (missing or vague or pattern in patterns or {name for name, _ in source} == {""}):
+                kept.append(style)
+                patterns.add(pattern)
+        return kept
+
+    def _look_alikes(self) -> dict[str, set[str]]:
+        """For each date style the ones before it that look the same in the source for some value."""
+        first = datetime.datetime(2024, 1, 1)
+        days = [first + datetime.timedelta(days=day, hours=day % 24) for day in range(366)]
+        rivals = {}
+        for styles in (self._dates, self._clocks):
+            texts = {style: {self.source.say(Moment(day, style)).text for day in days} for style in styles}
+            rivals.update({s: {r for r in styles[:i] if texts[r] & texts[s]} for i, s in enumerate(styles)})
+        return rivals
+
+    def _told_lists(self) -> list[ListStyle]:
+        kept, patterns = list[ListStyle](), list[Text]()
+        marks = (
+            tuple(Moment(datetime.datetime(2000, 1, day), self._dates[0]) for day in (1, 2))
+            if self._dates
+            else ()
+        )
+        for style in _LISTS if marks else ():
+            try:
+                said = self.source.say(Listing(style, marks))
+                self.target.say(Listing(style, marks))
+            except MissingError:
+                continue
+            if said not in patterns:
+                kept.append(style)
+                patterns.append(said)
+        return kept
+
+    def _usable(self, kinds: "dict[_Draw, int]") -> "dict[_Draw, int]":
+        """The kinds of phrase that come to something, with cumulative weights."""
+        usable, total = {}, 0
+        for make, weight in kinds.items():
+            if any(self._comes_to_something(make, random.Random(attempt)) for attempt in range(8)):
+                total += weight
+                usable[make] = total
+        return usable
+
+    def _comes_to_something(self, make: "_Draw", rng: random.Random) -> bool:
+        try:
+            return all(self.pair(make(rng))[:2])
+        except MissingError:
+            return False
+
+    # Leaves
+
+    def _style(self, rng: random.Random, styles: Sequence[str], phrase: Callable[[str], Leaf]) -> str:
+        """One of the styles; of those that look alike in the source ("May" is long and short) the first."""
+        style = _one(rng, styles)
+        rivals = [rival for rival in styles if rival in self._rivals[style]]
+        if not rivals:
+            return style
+        text = self.source.say(phrase(style)).text
+        return next((rival for rival in rivals if self.source.say(phrase(rival)).text == text), style)
+
+    def _moment(self, rng: random.Random) -> Moment:
+        value = _day(rng)
+        style = self._style(rng, self._dates, lambda style: Moment(value, style))
+        if ("year", "yy") in self.source.tokens(style):
+            # Two digits do not tell the century.
+            return Moment(value.replace(year=2000 + value.year % 50, day=min(value.day, 28)), style)
+        return Moment(value, style)
+
+    def _clock(self, rng: random.Random) -> Moment:
+        value = datetime.datetime(2000, 1, 1, rng.randrange(24), rng.randrange(60), rng.randrange(60))
+        return Moment(value, self._style(rng, self._clocks, lambda style: Moment(value, style)))
+
+    def _meeting(self, rng: random.Random) -> Meeting:
+        clock = self._clock(rng)
+        value = datetime.datetime.combine(_day(rng, 2000, 2049), clock.value.time())
+        style = self._style(rng, self._meetings, lambda style: Moment(value, style))
+        return Meeting(value, style.removeprefix("date "), clock.style)
+
+    def _week(self, rng: random.Random) -> Week:
+        style = _one(rng, self._weeks)
+        return Week(rng.randint(1, 52 if style.endswith("w") else 5), _day(rng), style)
+
+    def _interval(self, rng: random.Random) -> Interval:
+        if self._clocks and rng.random() < 0.3:
+            first, last = sorted((self._clock(rng) for _ in range(2)), key=lambda moment: moment.value)
+            return Interval(first, Moment(last.value, first.style))
+        start = _day(rng)
+        end = start + datetime.timedelta(_one(rng, (rng.randint(1, 27), rng.randint(28, 400))))
+
+        def in_style(style: str) -> Interval:
+            return Interval(Moment(start, style), Moment(end, style))
+
+        return in_style(self._style(rng, self._intervals, in_style))
+
+    def _percent(self, rng: random.Random) -> Percent:
+        return Percent(_number(rng, (2, 2, 3)))
+
+    def _compact(self, rng: random.Random) -> Compact:
+        return Compact(rng.randrange(2, 10 ** _one(rng, (1, 2, 3))) * Decimal(10) ** _one(rng, (3, 6, 9)))
+
+    def _money(self, rng: random.Random) -> Money:
+        if self._named and (not self._signed or rng.random() < 0.5):
+            return Money(Decimal(rng.randrange(1, 10 ** _one(rng, (2, 3, 4)))), _one(rng, self._named), True)
+        currency = _one(rng, self._signed)
+        value = Decimal(rng.randrange(1, 10 ** _one(rng, (2, 3, 4, 5))))
+        if get_currency_precision(currency) == 2:
+            value += Decimal(rng.randrange(100)) / 100
+        return Money(value, currency, False)
+
+    def _quantity(self, rng: random.Random) -> Quantity:
+        style = _one(rng, [style for style in _LENGTHS if self._units[style]])
+        return Quantity(_number(rng, (1, 2, 2, 3, 4)), _one(rng, self._units[style]), style)
+
+    def _relative(self, rng: random.Random) -> Relative:
+        unit = _one(rng, self._spans)
+        return Relative(_one(rng, (1, -1)) * rng.randint(1, _SPANS[unit]), unit)
+
+    def _name(self, rng: random.Random) -> Name:
+        return _one(rng, self.names[_one(rng, ("territory", "territory", *_NAMES))])
+
+    # Phrases that join them
+
+    def _remark(self, rng: random.Random) -> Remark:
+        head = _one(rng, self.names[_one(rng, ("territory", "territory", "language"))])
+        if head.kind == "language":
+            return Remark(head, _one(rng, self.names[_one(rng, ("territory", "territory", "script"))]))
+        details: list[_Draw] = [self._moment, self._moment, self._meeting, self._interval, self._money]
+        details += [self._percent, self._relative, self._quantity]
+        return Remark(head, _one(rng, details)(rng))
+
+    def _list_of_remarks(self, rng: random.Random) -> Listing:
+        return self._list(rng, [self._remark] * _one(rng, (2, 2, 3)))
+
+    def _list_of_names(self, rng: random.Random) -> Listing:
+        names = self.names[_one(rng, ("territory", "territory", "language", "currency", "script"))]
+        count = _one(rng, (2, 3, 4))
+        if len(names) < count:
+            raise MissingError("too few names")
+        return Listing(_one(rng, self._lists), tuple(rng.sample(names, count)))
+
+    def _list_of_amounts(self, rng: random.Random) -> Listing:
+        makes: list[_Draw] = [self._money, self._quantity, self._quantity, self._relative, self._percent]
+        makes.append(self._compact)
+        return self._list(rng, [_one(rng, makes)] * _one(rng, (2, 3, 4)))
+
+    def _list_of_anything(self, rng: random.Random) -> Listing:
+        makes: list[_Draw] = [self._name, self._moment, self._moment, self._clock, self._money]
+        makes += [self._quantity, self._relative, self._week]
+        chosen = [_one(rng, makes) for _ in range(_one(rng, (2, 3, 4)))]
+        # A date and a time in a list may look like a date with its time ("May 3, 2021, 6:45 PM").
+        chosen.sort(key=lambda make: make != self._clock)
+        return self._list(rng, chosen)
+
+    def _list(self, rng: random.Random, makes: "Sequence[_Draw]") -> Listing:
+        return Listing(_one(rng, self._lists), tuple(make(rng) for make in makes))
+
+
+_Draw = Callable[[random.Random], Phrase]
+_Option = TypeVar("_Option")
+
+
+def _one(rng: random.Random, options: Sequence[_Option]) -> _Option:
+    """One of the options.  Raises MissingError where the locales leave none."""
+    if not options:
+        raise MissingError("nothing to choose from")
+    return options[int(rng.random() * len(options))]
+
+
+def _day(rng: random.Random, first: int = 1900, last: int = 2099) -> datetime.datetime:
+    return datetime.datetime(rng.randint(first, last), 1, 1) + datetime.timedelta(rng.randrange(365))
+
+
+def _number(rng: random.Random, digits: Sequence[int]) -> Decimal:
+    """A number of at most that many digits, sometimes with a decimal, small ones as often as large ones."""
+    whole = rng.randrange(1, 10 ** _one(rng, digits))
+    return Decimal(whole) + (Decimal(rng.randint(1, 9)) / 10 if rng.random() < 0.2 and whole < 1000 else 0)
+
+
+_SAMPLES = tuple(Decimal(value) for value in ("1", "2", "3", "5", "11", "21", "100", "1000", "1.5"))
+
+
+def _codes(language: Language, kind: str) -> list[str]:
+    """The codes whose names phrases may hold, in an order that depends on the CLDR only."""
+    locale = language.locale
+    territories = [t for t in sorted(locale.territories) if len(t) == 2 and t not in _NO_TERRITORIES]
+    match kind:
+        case "territory":
+            return territories
+        case "language":
+            return [code for code in sorted(locale.languages) if len(code) == 2]
+        case "script":
+            return _SCRIPTS.split()
+        case _:
+            # Money that was in use on one day, so that the corpus does not change with the calendar.
+            day = datetime.date(2024, 1, 1)
+            current = set[str]()
+            for territory in territories:
+                current.update(get_territory_currencies(territory, day, day))
+            return sorted(current)

@@ -1,0 +1,403 @@
+"""Data sets in text files: prepared splits (`TextFiles`, `Multi30k`, `Tatoeba`) and whatever a user has (`UserFiles`).
+
+The first station of the way from text to model; `lines` says what a line is, `holdout` how a corpus that comes in one
+piece is divided.
+"""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from nmt.data.corpus import DataSource, Split
+from nmt.data.holdout import default_size, hold_out
+from nmt.data.hub import Hub
+from nmt.data.lines import read_lines
+from nmt.errors import UserError, nearest
+
+
+class TextFiles(DataSource):
+    """Two files a split, PREFIX.SOURCE and PREFIX.TARGET, plain or .gz, one sentence a line.
+
+    Args:
+        source: source language, the ending of its files.
+        target: target language.
+        train: prefix of the training files: DIR/train means DIR/train.de and DIR/train.en.
+        valid: prefix of the validation files.
+        test: prefix of the test files, or a list of such; a test set is called by the last part of its prefix.
+
+    Raises:
+        UserError: a prefix is missing, or both languages are the same.
+    """
+
+    label = "text"
+
+    def __init__(
+        self,
+        source: str,
+        target: str,
+        train: str | None,
+        valid: str | None,
+        test: str | Sequence[str] | None = None,
+    ) -> None:
+        self.languages = languages(source, target)
+        self.name = safe_name(f"{self.label}-{self.languages[0]}-{self.languages[1]}")
+        if not train or not valid:
+            raise UserError(
+                f"data.{'valid' if train else 'train'}=PREFIX is missing: DIR/train means DIR/train.{source} and "
+                f"DIR/train.{target}. (To have validation and test held out of one corpus, give "
+                "data.files=[SOURCE_FILE,TARGET_FILE] instead.)"
+            )
+        prefixes = [] if not test else [test] if isinstance(test, str) else list(test)
+        self._prefixes = {"train": train, "valid": valid, **dict(zip(test_names(prefixes), prefixes, strict=True))}
+
+    def tests(self) -> list[str]:
+        """The last part of each test prefix."""
+        return [name for name in self._prefixes if name not in ("train", "valid")]
+
+    def check(self) -> None:
+        """UserError if a file is missing."""
+        for name in self._prefixes:
+            self._paths(name)
+
+    def read(self, split: str) -> Split:
+        """See `DataSource.read`; UserError for files that are missing, unequal in length, empty or not UTF-8."""
+        if split not in self._prefixes:
+            raise self.unknown_split(split)
+        return Split(split, *read_parallel(*self._paths(split)))
+
+    def _paths(self, split: str) -> tuple[Path, Path]:
+        prefix = Path(self._prefixes[split]).expanduser()
+        return find_file(prefix, self.languages[0]), find_file(prefix, self.languages[1])
+
+
+class Tatoeba(TextFiles):
+    """A folder with train, valid and test of both languages, such as train.de.gz."""
+
+    label = "tatoeba"
+
+    def __init__(self, root: str | None, source: str = "de", target: str = "en") -> None:
+        folder = data_root(root, "the files train, valid and test of both languages, such as train.de.gz")
+        super().__init__(source, target, f"{folder}/train", f"{folder}/valid", f"{folder}/test")
+
+
+class Multi30k(DataSource):
+    """Multi30k, image captions in de, en, fr and cs (Elliott et al. 2016), raw text.
+
+    Args:
+        root: folder with train, val, test_2016_flickr and test_2017_flickr, such as train.de.gz (Czech has no 2017);
+            null takes the data set from the Hub, which has German and English and the test of 2016.
+        source: source language.
+        target: target language.
+    """
+
+    TESTS = ("test_2016_flickr", "test_2017_flickr")
+
+    def __init__(self, root: str | None, source: str = "de", target: str = "en") -> None:
+        self.languages = languages(source, target)
+        self.name = safe_name(f"m30k-{self.languages[0]}-{self.languages[1]}")
+        self._root = root
+        if root is None:
+            if {*self.languages} != {"de", "en"}:
+                raise UserError(
+                    "On the Hub, Multi30k has German and English only. For other languages give the folder of its "
+                    "files: data.root=DIR."
+                )
+            self._hub = Hub("bentrevett/multi30k", None, source, target, valid="validation", test="test")
+        else:
+            folder = data_root(root, "")
+            tests = [
+                f"{folder}/{test}"
+                for test in self.TESTS
+                if all(_candidates(folder / test, language) for language in self.languages)
+            ]
+            self._files = TextFiles(source, target, f"{folder}/train", f"{folder}/val", tests)
+
+    def tests(self) -> list[str]:
+        """The tests that are there for both languages."""
+        return [self.TESTS[0]] if self._root is None else self._files.tests()
+
+    def check(self) -> None:
+        """UserError if training or validation files are missing."""
+        if self._root is not None:
+            self._files.check()
+
+    def read(self, split: str) -> Split:
+        """See `DataSource.read`."""
+        if split not in self.splits():
+            raise self.unknown_split(split)
+        if self._root is not None:
+            return self._files.read(split)
+        return self._hub.read("test" if split == self.TESTS[0] else split)._replace(name=split)
+
+
+class UserFiles(DataSource):
+    """Two files of which line i translates line i, or one with a tab between the two; plain or gzip.
+
+    Validation and test are held out by connected components of shared sentences, unless they are given.
+
+    Args:
+        files: [source file, target file], or one tab-separated file.
+        source: source language; null takes it from the file's name (corpus.de, de-en.tsv) or leaves it unnamed.
+        target: target language, likewise.
+        valid: files of validation pairs, as `files`; null holds them out.
+        test: files of test pairs, as `files`; null holds them out.
+        valid_pairs: how many pairs to hold out for validation; null chooses.
+        test_pairs: how many pairs to hold out for the test; null chooses, 0 for no test.
+        columns: which columns of a tab-separated file are source and target, counted from 1.
+        seed: of the choice of held-out pairs.
+
+    Raises:
+        UserError: `files` names no one or two files, or a number is out of range.
+    """
+
+    def __init__(
+        self,
+        files: str | Sequence[str] | None,
+        source: str | None = None,
+        target: str | None = None,
+        valid: str | Sequence[str] | None = None,
+        test: str | Sequence[str] | None = None,
+        valid_pairs: int | None = None,
+        test_pairs: int | None = None,
+        columns: Sequence[int] = (1, 2),
+        seed: int = 1,
+    ) -> None:
+        self._files = _one_or_two("data.files", files)
+        self._given = {
+            name: _one_or_two(f"data.{name}", value)
+            for name, value in (("valid", valid), ("test", test))
+            if value is not None
+        }
+        self._sizes = {"valid": valid_pairs, "test": test_pairs}
+        for name, size in self._sizes.items():
+            if size is not None and (not isinstance(size, int) or size < (name == "valid")):
+                raise UserError(f"data.{name}_pairs={size} must be a whole number from {int(name == 'valid')} on.")
+        self._columns = tuple(columns)
+        if len(self._columns) != 2 or any(not isinstance(c, int) or c < 1 for c in self._columns):
+            raise UserError(f"data.columns={list(columns)} must be two column numbers, counted from 1, such as [1,2].")
+        self._seed = seed
+        guessed = guess_languages(self._files)
+        self.languages = languages(
+            guessed[0] if source is None else source, guessed[1] if target is None else target
+        )
+        stems = [path.name.split(".")[0] for path in self._files]
+        named = self.languages != ("source", "target")
+        self.name = safe_name("-".join(["files", *self.languages] if named else stems)) or "files"
+        self._splits: dict[str, Split] | None = None
+        self._notes: list[str] = []
+
+    def tests(self) -> list[str]:
+        """["test"], or nothing with test_pairs=0."""
+        return [] if self._sizes["test"] == 0 and "test" not in self._given else ["test"]
+
+    def check(self) -> None:
+        """UserError if a file is missing or cannot be read."""
+        self._load()
+
+    def read(self, split: str) -> Split:
+        """See `DataSource.read`; UserError for files that are missing, unequal in length, empty or not UTF-8."""
+        if split not in self.splits():
+            raise self.unknown_split(split)
+        return self._load()[split]
+
+    def notes(self) -> list[str]:
+        """Languages, numbers of pairs and what was held out (this reads the files)."""
+        self._load()
+        return list(self._notes)
+
+    def _load(self) -> dict[str, Split]:
+        if self._splits is not None:
+            return self._splits
+        source, target = self._pairs(self._files)
+        notes = [f"{self.languages[0]} to {self.languages[1]}: {len(source):,} pairs from {_names(self._files)}."]
+        splits = {}
+        for name, files in self._given.items():
+            splits[name] = Split(name, *self._pairs(files))
+            notes.append(f"{name}: {len(splits[name].source):,} pairs from {_names(files)}.")
+        wanted = {
+            name: default_size(len(source)) if size is None else size
+            for name, size in self._sizes.items()
+            if name not in self._given and size != 0
+        }
+        rows = {"train": list(range(len(source)))} if not wanted else hold_out(source, target, wanted, self._seed)
+        for name, kept in rows.items():
+            splits[name] = Split(name, [source[row] for row in kept], [target[row] for row in kept])
+        if wanted:
+            held = " and ".join(f"{len(rows[name]):,} for {name}" for name in wanted)
+            keys = " ".join(f"data.{name}_pairs={size}" for name, size in wanted.items())
+            notes.append(
+                f"Held out: {held}, by connected components: none of their sentences is in the other "
+                f"{len(rows['train']):,} pairs ({keys}, data.seed={self._seed})."
+            )
+        for name in self._given:
+            shared = _shared(splits[name], splits["train"])
+            if shared:
+                notes.append(
+                    f"{shared:,} of the {len(splits[name].source):,} pairs of {name} have a sentence that is also in "
+                    "the training text: scores on them flatter."
+                )
+        self._notes += notes
+        self._splits = splits
+        return splits
+
+    def _pairs(self, files: Sequence[Path]) -> tuple[list[str], list[str]]:
+        """The pairs of one or two files that hold text on both sides."""
+        if len(files) == 2:
+            source, target = read_parallel(*files)
+        else:
+            source, target, note = read_tab_separated(files[0], self._columns[0], self._columns[1])
+            self._notes += note
+        kept = [row for row, pair in enumerate(zip(source, target, strict=True)) if all(map(str.strip, pair))]
+        if len(kept) < len(source):
+            self._notes.append(
+                f"{len(source) - len(kept):,} of {len(source):,} pairs of {_names(files)} are empty on a side and "
+                "left out."
+            )
+        return [source[row] for row in kept], [target[row] for row in kept]
+
+
+def read_parallel(source: Path, target: Path) -> tuple[list[str], list[str]]:
+    """The lines of two files.
+
+    Raises:
+        UserError: they differ in number, none holds text on both sides, or a file is missing, broken or not UTF-8.
+    """
+    lines, others = read_lines(source), read_lines(target)
+    if len(lines) != len(others):
+        raise UserError(
+            f"{source} has {len(lines):,} lines and {target} has {len(others):,}: line by line they must be "
+            "translations of each other, so both must have the same number."
+        )
+    if not any(line.strip() and other.strip() for line, other in zip(lines, others, strict=True)):
+        raise UserError(f"{source} and {target} are empty: no line holds text in both.")
+    return lines, others
+
+
+def read_tab_separated(path: Path, source: int, target: int) -> tuple[list[str], list[str], list[str]]:
+    """Two columns of a file, counted from 1, and what the user should know about them; blank lines give empty pairs.
+
+    Raises:
+        UserError: a line has too few columns, there is no text, or the file is missing, broken or not UTF-8.
+    """
+    need = max(source, target)
+    first, second, widest = [], [], 0
+    for number, line in enumerate(read_lines(path), start=1):
+        fields = line.split("\t")
+        widest = max(widest, len(fields))
+        if len(fields) < need:
+            if line.strip():
+                raise UserError(
+                    f"{path}, line {number}: {len(fields)} column{'s' * (len(fields) > 1)} where {need} are needed. A "
+                    "single file must have a tab between source and target in every line; otherwise give two files: "
+                    "data.files=[SOURCE_FILE,TARGET_FILE]."
+                )
+            fields = [""] * need
+        first.append(fields[source - 1])
+        second.append(fields[target - 1])
+    if not any(a.strip() and b.strip() for a, b in zip(first, second, strict=True)):
+        raise UserError(f"{path} is empty: no line holds text in both columns.")
+    notes = []
+    if widest > 2:
+        notes.append(f"{path} has up to {widest} columns: {source} and {target} are used (data.columns=[1,2] says which).")
+    return first, second, notes
+
+
+def languages(source: str, target: str) -> tuple[str, str]:
+    """Both codes, checked (UserError); YAML's reading of an unquoted `no` is put right."""
+    codes = ["no" if code is False else code for code in (source, target)]
+    for key, code in zip(("source", "target"), codes, strict=True):
+        if not isinstance(code, str) or not code.strip():
+            raise UserError(f"data.{key}={code} must be a language code, such as data.{key}=de.")
+    if codes[0] == codes[1]:
+        raise UserError(f"data.source and data.target are both {codes[0]!r}: name two languages.")
+    return codes[0], codes[1]
+
+
+def guess_languages(files: Sequence[Path]) -> tuple[str, str]:
+    """Codes from file names such as corpus.de.gz or de-en.tsv; ("source", "target") where they tell nothing."""
+    endings = {"gz", "txt", "tsv", "csv", "tab", "raw", "tok", "src", "trg", "tgt"}
+    parts = [[part for part in path.name.split(".") if part.lower() not in endings] for path in files]
+    found = [re.fullmatch(r"[a-z]{2,3}([-_][A-Za-z]{2,4})?", part[-1]) if part else None for part in parts]
+    if len(files) == 2 and all(found):
+        codes = [part[-1] for part in parts]
+        if codes[0] != codes[1]:
+            return codes[0], codes[1]
+    if len(files) == 1 and parts[0] and (pair := re.fullmatch(r"([a-z]{2,3})-([a-z]{2,3})", parts[0][-1])):
+        return pair[1], pair[2]
+    return "source", "target"
+
+
+def test_names(prefixes: Sequence[str]) -> list[str]:
+    """A name for each test prefix: its last part, with its folder before it or a number after where that is taken."""
+    names: list[str] = []
+    taken = {"train", "valid"}
+    bases = [Path(prefix).name for prefix in prefixes]
+    for prefix, base in zip(prefixes, bases, strict=True):
+        name = base
+        if name in taken or bases.count(base) > 1:
+            name = f"{Path(prefix).absolute().parent.name}-{base}"
+        number = 2
+        while name in taken:
+            name = f"{base}-{number}"
+            number += 1
+        names.append(name)
+        taken.add(name)
+    return names
+
+
+def find_file(prefix: Path, language: str) -> Path:
+    """PREFIX.LANGUAGE, or else PREFIX.LANGUAGE.gz (UserError, with what is there instead, if there is neither)."""
+    found = _candidates(prefix, language)
+    if found:
+        return found[0]
+    wanted = f"{prefix.name}.{language}"
+    if not prefix.parent.is_dir():
+        raise UserError(f"There is no folder {prefix.parent} (looked for {wanted} in it).")
+    names = sorted(entry.name for entry in prefix.parent.iterdir() if entry.is_file())
+    listed = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "") if names else "nothing"
+    raise UserError(
+        f"There is no {wanted} and no {wanted}.gz in {prefix.parent}.{nearest(wanted, names)} The folder has: {listed}."
+    )
+
+
+def _candidates(prefix: Path, language: str) -> list[Path]:
+    paths = [prefix.with_name(f"{prefix.name}.{language}{ending}") for ending in ("", ".gz")]
+    return [path for path in paths if path.exists()]
+
+
+def data_root(root: str | None, holds: str) -> Path:
+    """The folder of a preset (UserError if it is not named or not there)."""
+    if root is None:
+        raise UserError(f"data.root=DIR is missing: the folder with {holds}.")
+    folder = Path(root).expanduser()
+    if not folder.is_dir():
+        raise UserError(f"data.root={root} is no folder.")
+    return folder
+
+
+def safe_name(text: str) -> str:
+    """`text` with nothing but ASCII letters, digits, dots, underscores and hyphens."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.")
+
+
+def _one_or_two(key: str, files: str | Sequence[str] | None) -> list[Path]:
+    paths = [] if files is None else [files] if isinstance(files, str) else list(files)
+    if not 1 <= len(paths) <= 2:
+        raise UserError(f"{key} takes [SOURCE_FILE,TARGET_FILE], or one tab-separated file; it got {len(paths)} files.")
+    if len(set(paths)) < len(paths):
+        raise UserError(f"{key} names {paths[0]} twice: give the source file and the target file.")
+    return [Path(path).expanduser() for path in paths]
+
+
+def _names(files: Sequence[Path]) -> str:
+    return " and ".join(map(str, files))
+
+
+def _shared(split: Split, train: Split) -> int:
+    """How many pairs of `split` have a sentence that stands in `train` on either side."""
+
+    def normal(sentence: str) -> str:
+        return " ".join(sentence.casefold().split())
+
+    known = {normal(sentence) for side in (train.source, train.target) for sentence in side}
+    return sum(normal(a) in known or normal(b) in known for a, b in zip(split.source, split.target, strict=True))

@@ -1,0 +1,127 @@
+"""Files and streams to lines: the first station of everything that reads text.
+
+A line is what stands between line feeds.  One carriage return right before a line feed belongs to it (a
+Windows line end), a byte-order mark at the start of a file is dropped, and all else (a lone CR, U+2028, tabs,
+no-break and zero-width spaces) is ordinary text.  Files are UTF-8, plain or gzip.
+"""
+
+import contextlib
+import gzip
+import io
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from nmt.errors import UserError, nearest
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_GZIP = b"\x1f\x8b"
+
+
+def iterate_lines(stream: BinaryIO, name: str) -> Iterator[str]:
+    """Yields the lines of a binary stream, each as soon as it has arrived; `name` is for error messages.
+
+    Raises:
+        UserError: a line is not UTF-8, or the stream is a broken gzip file.
+    """
+    number = 0
+    with _readable(name):
+        while data := stream.readline():
+            number += 1
+            if number == 1:
+                data = data.removeprefix(_BYTE_ORDER_MARK)
+                if not data:  # nothing but the mark: no line at all
+                    break
+            if data.endswith(b"\n"):
+                data = data[:-1].removesuffix(b"\r")
+            try:
+                line = data.decode("utf-8")
+            except UnicodeDecodeError as error:
+                raise not_utf8(name, number, data) from error
+            yield line
+
+
+@contextlib.contextmanager
+def open_lines(path: Path) -> Iterator[Iterator[str]]:
+    """Opens a file, plain or gzip, and gives its lines one by one; memory does not grow with the file.
+
+    Raises:
+        UserError: the file is missing, cannot be read, is broken or not UTF-8.
+    """
+    with open_binary(path) as stream:
+        yield iterate_lines(stream, str(path))
+
+
+def read_lines(path: Path) -> list[str]:
+    """All lines of a file, plain or gzip.
+
+    Raises:
+        UserError: the file is missing, cannot be read, is broken or not UTF-8.
+    """
+    with open_binary(path) as stream, _readable(str(path)):
+        data = stream.read()
+    data = data.removeprefix(_BYTE_ORDER_MARK).replace(b"\r\n", b"\n")
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        number = data.count(b"\n", 0, error.start) + 1
+        raise not_utf8(str(path), number, data) from error
+    lines = text.split("\n")
+    if not lines[-1]:
+        lines.pop()
+    return lines
+
+
+@contextlib.contextmanager
+def open_binary(path: Path) -> Iterator[BinaryIO]:
+    """Opens a file for reading and unpacks it if its first bytes say gzip, whatever its name says.
+
+    Raises:
+        UserError: the file is missing, a folder, or cannot be read.
+    """
+    try:
+        file = path.open("rb")
+    except FileNotFoundError as error:
+        raise missing_file(path) from error
+    except IsADirectoryError as error:
+        raise UserError(f"{path} is a folder; a file was expected.") from error
+    except OSError as error:
+        raise UserError(f"Cannot read {path}: {error.strerror}.") from error
+    with file:
+        with _readable(str(path)):
+            packed = file.peek(2)[:2] == _GZIP
+        if packed:
+            # GzipFile alone answers small reads slowly.
+            with gzip.GzipFile(fileobj=file) as unpacked, io.BufferedReader(unpacked) as buffered:
+                yield cast("BinaryIO", buffered)
+        else:
+            yield file
+
+
+def missing_file(path: Path) -> UserError:
+    """The error for a file that does not exist, with the names nearest to it in its folder."""
+    if path.parent.is_dir():
+        names = [entry.name for entry in path.parent.iterdir() if entry.is_file()]
+        return UserError(f"There is no file {path}.{nearest(path.name, names)}")
+    return UserError(f"There is no file {path}: its folder does not exist either.")
+
+
+def not_utf8(name: str, number: int, data: bytes) -> UserError:
+    """The error for bytes that are not UTF-8, in line `number` counted from 1."""
+    if number == 1 and data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return UserError(f"{name} is UTF-16; save it as UTF-8 (iconv -f UTF-16 -t UTF-8).")
+    return UserError(
+        f"{name}, line {number}: not UTF-8. Mend the line, or convert the file (iconv -f ISO-8859-1 -t UTF-8, say)."
+    )
+
+
+@contextlib.contextmanager
+def _readable(name: str) -> Iterator[None]:
+    """Turns the ways in which reading fails into one."""
+    try:
+        yield
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise UserError(f"{name} is a broken gzip file ({error}); fetch or pack it again.") from error
+    except OSError as error:
+        raise UserError(f"Cannot read {name}: {error.strerror or error}.") from error

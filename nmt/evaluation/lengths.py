@@ -1,0 +1,188 @@
+"""Translations, references, source lengths -> BLEU by length: figure 2 of Bahdanau, Cho and Bengio 2015.
+
+The question of the figure: does quality hold for long sentences? Stands on the metrics; BLEU of each bin is
+corpus BLEU of the sentences in it.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from nmt.errors import UserError
+from nmt.evaluation import fonts
+from nmt.evaluation.alignment import unspaced
+from nmt.evaluation.heatmap import save
+from nmt.evaluation.metrics import bleu
+from nmt.evaluation.tables import plain_table
+
+# Corpus BLEU of fewer sentences than this moves by points with every one of them.
+FEW = 30
+
+
+class Bin(NamedTuple):
+    """BLEU of the sentences whose source has `shortest` to `longest` words.
+
+    Attributes:
+        shortest: fewest source words, included.
+        longest: most source words, included.
+        sentences: how many there are.
+        bleu: corpus BLEU of them, 0 to 100.
+    """
+
+    shortest: int
+    longest: int
+    sentences: int
+    bleu: float
+
+
+class ByLength(NamedTuple):
+    """The whole figure.
+
+    Attributes:
+        bins: from short to long; bins without sentences are left out.
+        unit: what was counted, "words" or "characters".
+        signature: sacreBLEU's signature, the same for every bin.
+    """
+
+    bins: list[Bin]
+    unit: str
+    signature: str
+
+
+def source_lengths(sources: Sequence[str]) -> tuple[list[int], str]:
+    """Counts the words of each source line, or its characters where most lines put no spaces between words.
+
+    Returns:
+        The counts, and "words" or "characters".
+    """
+    if sum(map(unspaced, sources)) > len(sources) / 2:
+        return [sum(not char.isspace() for char in line) for line in sources], "characters"
+    return [len(line.split()) for line in sources], "words"
+
+
+def bleu_by_length(
+    sources: Sequence[str],
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    target_language: str,
+    width: int | None = None,
+) -> ByLength:
+    """BLEU of the translations in bins of source length.
+
+    Args:
+        sources: one source sentence a line; empty ones are counted in no bin.
+        hypotheses: the translation of each.
+        references: the reference of each.
+        target_language: chooses BLEU's tokenizer.
+        width: words a bin (1-5, 6-10, ... for 5); without it 5, or 10 where a sentence has more than 60.
+
+    Raises:
+        UserError: the three have different lengths, or every source line is empty.
+    """
+    if not len(sources) == len(hypotheses) == len(references):
+        raise UserError(
+            f"There are {len(sources)} source lines, {len(hypotheses)} translations and {len(references)} "
+            "references: line n must be the same sentence in all three."
+        )
+    lengths, unit = source_lengths(sources)
+    if width is None:
+        width = 10 if max(lengths, default=0) > 60 else 5
+    rows: dict[int, list[int]] = {}
+    for row, length in enumerate(lengths):
+        if length:
+            rows.setdefault((length - 1) // width, []).append(row)
+    if not rows:
+        raise UserError("BLEU by length: no source line holds a word.")
+    bins = []
+    for number, members in sorted(rows.items()):
+        found = bleu(
+            [hypotheses[row] for row in members], [references[row] for row in members], target_language
+        )
+        bins.append(Bin(number * width + 1, (number + 1) * width, len(members), found.value))
+    return ByLength(bins, unit, found.signature)
+
+
+def as_table(found: ByLength) -> str:
+    """Returns a plain-text table, a row a bin, with the signature below it."""
+    rows = [
+        [f"{entry.shortest}-{entry.longest}", str(entry.sentences), f"{entry.bleu:.2f}"]
+        for entry in found.bins
+    ]
+    table = plain_table([f"source {found.unit}", "sentences", "BLEU"], rows)
+    return f"{table}\n\nBLEU: {found.signature}"
+
+
+def as_json(found: ByLength) -> dict[str, object]:
+    """Returns what `json.dumps` takes."""
+    return {
+        "unit": found.unit,
+        "signature": found.signature,
+        "bins": [entry._asdict() for entry in found.bins],
+    }
+
+
+def figure(found: ByLength, title: str = "BLEU by source length") -> Figure:
+    """Draws BLEU against source length; bins of fewer than 30 sentences are hollow.
+
+    Returns:
+        A figure outside pyplot's state.
+    """
+    shown_title = fonts.clean(title)
+    families, missing = fonts.families_for(fonts.shape(shown_title))
+    small = fonts.properties([fonts.BASE], 8.5)
+    picture = Figure(figsize=(max(5.5, 1.6 + 0.62 * len(found.bins)), 3.9), dpi=130, facecolor="white")
+    picture.subplots_adjust(left=0.75 / picture.get_figwidth(), right=0.97, top=0.88, bottom=0.24)
+    axes = picture.add_subplot()
+    places = list(range(len(found.bins)))
+    values = [entry.bleu for entry in found.bins]
+    axes.plot(places, values, color="#1f5fa8", linewidth=1.6, zorder=2)
+    for place, entry in zip(places, found.bins, strict=True):
+        fill = "white" if entry.sentences < FEW else "#1f5fa8"
+        axes.plot(place, entry.bleu, "o", markersize=7, color="#1f5fa8", markerfacecolor=fill, zorder=3)
+        axes.annotate(
+            f"{entry.bleu:.1f}",
+            (place, entry.bleu),
+            xytext=(0, 8),
+            textcoords="offset points",
+            ha="center",
+            fontproperties=small,
+        )
+    axes.set_xlim(-0.6, len(places) - 0.4)
+    axes.set_ylim(0, max(values) * 1.15 + 1)
+    axes.yaxis.set_major_locator(MaxNLocator(6))
+    axes.set_xticks(places)
+    axes.set_xticklabels(
+        [f"{entry.shortest}-{entry.longest}\nn={entry.sentences}" for entry in found.bins],
+        fontproperties=small,
+    )
+    for label in axes.get_yticklabels():
+        label.set_fontproperties(small)
+    few = (
+        f"; hollow: fewer than {FEW} sentences" if any(entry.sentences < FEW for entry in found.bins) else ""
+    )
+    axes.set_xlabel(
+        f"source {found.unit}, n sentences{few}", fontproperties=fonts.properties([fonts.BASE], 9.5)
+    )
+    axes.set_ylabel("BLEU", fontproperties=fonts.properties([fonts.BASE], 9.5))
+    axes.set_title(
+        fonts.shape(fonts.without(shown_title, missing)),
+        fontproperties=fonts.properties(families, 12),
+        loc="left",
+        parse_math=False,
+    )
+    axes.grid(visible=True, axis="y", color="#dcdfe4", linewidth=0.6)
+    axes.set_axisbelow(True)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    picture.text(
+        0.01, 0.015, found.signature, color="#5a5a5a", fontproperties=fonts.properties([fonts.BASE], 6.5)
+    )
+    return picture
+
+
+def draw(found: ByLength, path: Path, title: str = "BLEU by source length") -> None:
+    """Draws the figure into a PNG file, whole or not at all (UserError if it cannot be written)."""
+    save(figure(found, title), path)

@@ -1,0 +1,207 @@
+"""Translations and references -> BLEU, chrF, TER. The end of the main line, and the only door to sacreBLEU.
+
+Every figure carries the signature of the metric that made it: two figures may be compared only when their
+signatures agree. Texts are scored as a reader would see them (detokenised); the lower-cased tokenised BLEU
+stands beside them because the published Multi30k figures are of that kind.
+"""
+
+import importlib.util
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import sacrebleu
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.metrics.ter import TER
+from sacremoses import MosesPunctNormalizer, MosesTokenizer  # type: ignore[import-untyped]
+
+from nmt.errors import UserError
+from nmt.evaluation.tables import plain_table
+
+# Languages whose words are not separated by spaces (13a would see one word a sentence), and Korean, whose
+# spaces separate phrases: what to cut them into. Two-letter and three-letter codes.
+_BLEU_TOKENIZERS = {
+    "zh": "zh",
+    "zho": "zh",
+    "cmn": "zh",
+    "yue": "zh",
+    "ja": "ja-mecab",
+    "jpn": "ja-mecab",
+    "ko": "char",
+    "kor": "char",
+    **dict.fromkeys(("th", "tha", "lo", "lao", "km", "khm", "my", "mya", "bo", "bod"), "char"),
+}
+_ASIAN = {"zh", "zho", "cmn", "yue", "ja", "jpn", "ko", "kor"}
+
+
+class Score(NamedTuple):
+    """One figure and its provenance.
+
+    Attributes:
+        value: the metric on its usual scale (BLEU and chrF 0 to 100, TER in per cent, where less is better).
+        signature: sacreBLEU's signature: tokenizer, case, smoothing, version.
+    """
+
+    value: float
+    signature: str
+
+
+class Scores(NamedTuple):
+    """All figures of one test set.
+
+    Attributes:
+        sentences: how many lines were scored.
+        bleu: corpus BLEU of the detokenised text (Papineni et al. 2002; Post 2018).
+        chrf: chrF2 (Popovic 2015).
+        ter: translation edit rate (Snover et al. 2006); less is better.
+        tokenised_bleu: BLEU of lower-cased, normalised, tokenised text, for published figures only.
+    """
+
+    sentences: int
+    bleu: Score
+    chrf: Score
+    ter: Score
+    tokenised_bleu: Score
+
+
+def _base(language: str) -> str:
+    """The language of a code with or without script and region: "zh_Hans_CN" -> "zh"."""
+    return language.replace("-", "_").split("_")[0].lower()
+
+
+def bleu_tokenizer(language: str) -> str:
+    """Returns the name of the sacreBLEU tokenizer for text in `language` ("13a" unless it has no spaces)."""
+    name = _BLEU_TOKENIZERS.get(_base(language), "13a")
+    if name == "ja-mecab" and not all(importlib.util.find_spec(part) for part in ("MeCab", "ipadic")):
+        return "char"
+    return name
+
+
+def _check(hypotheses: Sequence[str], references: Sequence[str]) -> None:
+    if len(hypotheses) != len(references):
+        raise UserError(
+            f"There are {len(hypotheses)} translations but {len(references)} references. Line n of the one "
+            "must belong to line n of the other: give the reference of the text that was translated."
+        )
+    if not hypotheses:
+        raise UserError(
+            "There is nothing to score: the text has no lines. Give a file with at least one line."
+        )
+
+
+def _score(metric: BLEU | CHRF | TER, hypotheses: Sequence[str], references: Sequence[str]) -> Score:
+    # The signature knows the number of references only once the metric has scored.
+    value = metric.corpus_score(hypotheses, [references]).score
+    return Score(float(value), str(metric.get_signature()))
+
+
+def bleu(hypotheses: Sequence[str], references: Sequence[str], target_language: str) -> Score:
+    """Corpus BLEU of detokenised text, cased. The figure that validation and early stopping look at.
+
+    Args:
+        hypotheses: one translation a line.
+        references: the reference of each.
+        target_language: code of the target language; it chooses the tokenizer, which the signature names.
+
+    Raises:
+        UserError: the two have different lengths, or there is nothing to score.
+    """
+    _check(hypotheses, references)
+    return _score(BLEU(tokenize=bleu_tokenizer(target_language)), hypotheses, references)
+
+
+def sentence_chrf(hypothesis: str, reference: str) -> float:
+    """chrF2 of one sentence, 0 to 100: where to look first in a list. Never to be averaged."""
+    return float(sacrebleu.sentence_chrf(hypothesis, [reference]).score)
+
+
+def moses(language: str) -> Callable[[str], str]:
+    """Returns the function that prepares a sentence as the official Multi30k files are prepared.
+
+    Lower-case, then the punctuation normaliser, then the tokenizer with escapes and without splitting at
+    dashes; in this order it gives the official `*.lc.norm.tok.*` references exactly (val and both tests of
+    German, English and French). Two details of the Perl script that made them count for that: its treatment
+    of the curly apostrophe, and its rule for a closing quotation mark, which sees the line end.
+    """
+    base = _base(language)
+    normalizer = MosesPunctNormalizer(lang=base, perl_parity=True)
+    tokenizer = MosesTokenizer(lang=base)
+
+    def tokenised(sentence: str) -> str:
+        normal = normalizer.normalize(sentence.lower() + "\n")
+        pieces: list[str] = tokenizer.tokenize(normal, escape=True, aggressive_dash_splits=False)
+        return " ".join(pieces)
+
+    return tokenised
+
+
+def tokenised_lowercase_bleu(hypotheses: Sequence[str], references: Sequence[str], language: str) -> Score:
+    """BLEU of lower-cased, normalised, tokenised text: for published Multi30k figures, for nothing else.
+
+    Both sides go through `moses(language)`; sacreBLEU then tokenises no further (`tok:none`). Its signature
+    cannot know that, so that the recipe is added to it.
+
+    Raises:
+        UserError: the two have different lengths, or there is nothing to score.
+    """
+    _check(hypotheses, references)
+    prepare = moses(language)
+    # force: the text is meant to be tokenised, so sacreBLEU need not warn that it is.
+    metric = BLEU(tokenize="none", force=True)
+    score = _score(metric, [prepare(line) for line in hypotheses], [prepare(line) for line in references])
+    return score._replace(signature=score.signature + f"|prep:lc.norm.tok.moses.{_base(language)}")
+
+
+def score(hypotheses: Sequence[str], references: Sequence[str], target_language: str) -> Scores:
+    """Scores one test set with every metric.
+
+    Args:
+        hypotheses: one detokenised translation a line.
+        references: the detokenised reference of each.
+        target_language: code of the target language ("de", "zh_Hans"); text without spaces is cut into
+            characters (Chinese by sacreBLEU's own rule, Japanese by MeCab where it is installed), and TER
+            then edits characters too. The signatures say so.
+
+    Raises:
+        UserError: the two have different lengths, or there is nothing to score.
+    """
+    _check(hypotheses, references)
+    asian = _base(target_language) in _ASIAN
+    return Scores(
+        sentences=len(hypotheses),
+        bleu=bleu(hypotheses, references, target_language),
+        chrf=_score(CHRF(), hypotheses, references),
+        # TER's Asian support does nothing unless it also normalises.
+        ter=_score(TER(normalized=asian, asian_support=asian), hypotheses, references),
+        tokenised_bleu=tokenised_lowercase_bleu(hypotheses, references, target_language),
+    )
+
+
+_COLUMNS = (("BLEU", "bleu"), ("chrF", "chrf"), ("TER", "ter"), ("BLEU lc tok", "tokenised_bleu"))
+
+
+def as_table(scores: Mapping[str, Scores]) -> str:
+    """Returns a plain-text table, a row a split, with the signatures below it.
+
+    A signature is printed once where all splits share it, and per split where they do not.
+    """
+    header = ["split", "sentences", *(title for title, _ in _COLUMNS)]
+    rows = [
+        [split, str(found.sentences), *(f"{getattr(found, field).value:.2f}" for _, field in _COLUMNS)]
+        for split, found in scores.items()
+    ]
+    lines = [plain_table(header, rows), ""]
+    for title, field in _COLUMNS:
+        signatures = {split: getattr(found, field).signature for split, found in scores.items()}
+        if len(set(signatures.values())) == 1:
+            lines.append(f"{title}: {next(iter(signatures.values()))}")
+        else:
+            lines += [f"{title} ({split}): {signature}" for split, signature in signatures.items()]
+    lines.append("TER: less is better. BLEU lc tok: lower-cased and tokenised, for published figures only.")
+    return "\n".join(lines)
+
+
+def as_json(scores: Scores) -> dict[str, object]:
+    """Returns the scores as what `json.dumps` takes: every value beside its signature."""
+    figures: dict[str, object] = {field: getattr(scores, field)._asdict() for _, field in _COLUMNS}
+    return {"sentences": scores.sentences, **figures}

@@ -1,0 +1,58 @@
+"""Plain text laid out for a terminal and for captions, in any script. Knows no other file of the room."""
+
+import unicodedata
+from collections.abc import Sequence
+
+
+def columns_of(text: str) -> int:
+    """How many terminal columns `text` takes: two for a wide character, none for a combining one."""
+    wide = sum(unicodedata.east_asian_width(char) in "WF" for char in text)
+    return len(text) + wide - sum(unicodedata.combining(char) > 0 for char in text)
+
+
+def plain_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Lays out a table for a terminal: the first column to the left, the others to the right."""
+    widths = [max(columns_of(row[column]) for row in (header, *rows)) for column in range(len(header))]
+
+    def line(row: Sequence[str]) -> str:
+        gaps = [" " * (width - columns_of(cell)) for cell, width in zip(row, widths, strict=True)]
+        cells = [row[0] + gaps[0], *(gap + cell for cell, gap in zip(row[1:], gaps[1:], strict=True))]
+        return "  ".join(cells).rstrip()
+
+    return "\n".join([line(header), line(["-" * width for width in widths]), *map(line, rows)])
+
+
+def wrap(text: str, width: int) -> list[str]:
+    """Breaks `text` into lines of at most `width` columns: at blanks, and inside a word that fits no line."""
+    lines = [""]
+    for word in text.split():
+        joined = f"{lines[-1]} {word}" if lines[-1] else word
+        if columns_of(joined) <= width:
+            lines[-1] = joined
+            continue
+        if lines[-1] and columns_of(word) <= width:
+            lines.append(word)
+            continue
+        # Text without spaces, or a very long word: filled up letter by letter.
+        lines[-1] += " " if lines[-1] else ""
+        for char in word:
+            if columns_of(lines[-1] + char) > width:
+                lines.append("")
+            lines[-1] += char
+    return lines
+
+
+def shorten(text: str, width: int) -> str:
+    """`text` cut to `width` columns, the middle of it replaced by an ellipsis."""
+    if columns_of(text) <= width:
+        return text
+    head, tail = "", ""
+    for char in text:
+        if columns_of(head + char) > width - width // 3 - 1:
+            break
+        head += char
+    for char in reversed(text):
+        if columns_of(char + tail) > width // 3:
+            break
+        tail = char + tail
+    return f"{head}…{tail}"

@@ -1,0 +1,50 @@
+"""Files that appear whole or not at all. Every room writes through here."""
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from nmt.errors import UserError
+
+
+@contextlib.contextmanager
+def replace_atomically(path: Path) -> Iterator[Path]:
+    """Yields a temporary path beside `path`; on success it becomes `path`, on failure it is removed.
+
+    Raises:
+        UserError: the folder cannot be written, or the disk is full.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{path.name[:40]}.", dir=path.parent)
+        os.close(handle)
+    except OSError as error:
+        raise UserError(f"Cannot write {path}: {error.strerror}. Choose a place that can be written.") from error
+    temporary = Path(name)
+    try:
+        yield temporary
+        # mkstemp makes files private; what a run leaves is as readable as any other file of the user's.
+        umask = os.umask(0)
+        os.umask(umask)
+        temporary.chmod(0o666 & ~umask)
+        with temporary.open("rb") as file:
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        raise UserError(f"Cannot write {path}: {error.strerror}. Free some space or choose another place.") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes `text` as UTF-8 with `\\n` line ends, whole or not at all (UserError if it cannot)."""
+    with replace_atomically(path) as temporary:
+        temporary.write_text(text, encoding="utf-8", newline="\n")
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Writes `data` whole or not at all (UserError if it cannot)."""
+    with replace_atomically(path) as temporary:
+        temporary.write_bytes(data)

@@ -1,0 +1,387 @@
+"""Decoders: the wirings, that is, where in the recurrence the attention is asked.
+
+`step` serves search, `forward` serves training; both give the same numbers. Rows are hypotheses: at one step a
+memory of B sentences may be asked by N = B * K rows, K to a sentence, without being copied.
+
+Shapes: embedded [N, E] (the previous target words), hidden [N, L, D], memory of B sentences, weights [N, H, S] at one
+step and [B, H, T, S] for a sequence, features [N, F] or [B, T, F].
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from nmt.attention import Attention, AttentionState, Memory
+from nmt.errors import UserError
+from nmt.model.encoders import Encoded, mean_of, summary_of
+from nmt.model.readouts import FromContext, Readout
+from nmt.model.recurrence import attentive_gru, has_fast_path
+
+
+class DecoderState(NamedTuple):
+    """What a step hands to the next: hidden [N, L, D], feed [N, F or 0], steps [N], attention's own [N, ...]."""
+
+    hidden: Tensor
+    feed: Tensor
+    steps: Tensor
+    attention: AttentionState
+
+    def select(self, rows: Tensor) -> "DecoderState":
+        """The rows `rows` [N'], in that order, repeats allowed."""
+        return DecoderState(
+            self.hidden[rows], self.feed[rows], self.steps[rows], tuple(part[rows] for part in self.attention)
+        )
+
+
+class Decoded(NamedTuple):
+    """Features for the softmax, attention weights (None without attention), and terms for the loss by name."""
+
+    features: Tensor
+    weights: Tensor | None
+    terms: dict[str, Tensor]
+
+
+class Looked(NamedTuple):
+    """One transition of a wiring before its readout: state [N, D], context [N, C], weights [N, H, S]."""
+
+    top: Tensor
+    context: Tensor
+    weights: Tensor | None
+    terms: dict[str, Tensor]
+
+
+class FirstState(nn.Module):
+    """Where the recurrence starts.
+
+    backward: s_0 = tanh(W_s of the backward encoder's state at the first word). Bahdanau 2015, appendix A.2.2.
+    last: the encoder's last state layer by layer, through a linear bridge where sizes differ. Luong 2015, section 3.
+    mean: tanh(W of the mean of the encoder's states). Sennrich et al. 2017 (Nematus), section 2.
+    zero: zeros.
+    """
+
+    KINDS = ("backward", "last", "mean", "zero")
+
+    def __init__(self, kind: str, value_size: int, backward_size: int, layers: int, size: int) -> None:
+        super().__init__()
+        if kind not in self.KINDS:
+            raise UserError(
+                f"decoder.first_state={kind} is not known. Give decoder.first_state= one of {', '.join(self.KINDS)}."
+            )
+        self.kind, self.layers, self.size = kind, layers, size
+        self.linear: nn.Linear | None = None
+        if kind == "backward":
+            self.linear = nn.Linear(backward_size, layers * size)
+        elif kind == "mean":
+            self.linear = nn.Linear(value_size, layers * size)
+        elif kind == "last" and value_size != size:
+            self.linear = nn.Linear(value_size, size)
+
+    def forward(self, encoded: Encoded) -> Tensor:
+        """hidden [B, L, D]."""
+        if self.kind == "zero":
+            return encoded.values.new_zeros(encoded.values.shape[0], self.layers, self.size)
+        if self.kind == "last":
+            # A decoder of more layers than the encoder repeats the encoder's top layer.
+            finals = encoded.finals
+            chosen = [finals[:, min(layer, finals.shape[1] - 1)] for layer in range(self.layers)]
+            stacked = torch.stack(chosen, 1)
+            return stacked if self.linear is None else self.linear(stacked)
+        assert self.linear is not None
+        vector = encoded.backward if self.kind == "backward" else mean_of(encoded)
+        return torch.tanh(self.linear(vector)).unflatten(-1, (self.layers, self.size))
+
+
+class Decoder(nn.Module):
+    """The contract, and what every wiring shares: a stack of GRU layers, a first state and a readout.
+
+    A wiring defines `transition`. `fast=False` keeps to the readable step-by-step computation in training.
+    """
+
+    def __init__(
+        self,
+        attention: Attention | None,
+        readout: Readout,
+        *,
+        embedding_size: int,
+        value_size: int,
+        backward_size: int,
+        context_size: int,
+        input_size: int,
+        size: int,
+        layers: int,
+        first_state: str,
+        dropout: float,
+        fast: bool = True,
+    ) -> None:
+        super().__init__()
+        self.attention = attention
+        self.readout = readout
+        self.first_state = FirstState(first_state, value_size, backward_size, layers, size)
+        self.rnn = nn.GRU(
+            input_size, size, layers, batch_first=True, dropout=dropout if layers > 1 else 0.0
+        )
+        self.embedding_size, self.context_size = embedding_size, context_size
+        self.fast = fast
+
+    @property
+    def feed_size(self) -> int:
+        """Size of what is fed back from a step's readout to the next step's input; 0 where nothing is."""
+        return 0
+
+    def start(self, encoded: Encoded) -> tuple[Memory, DecoderState]:
+        """Memory and first state, once a sentence."""
+        batch = encoded.mask.shape[0]
+        memory = self.remember(encoded)
+        state = DecoderState(
+            self.first_state(encoded),
+            encoded.values.new_zeros(batch, self.feed_size),
+            torch.zeros(batch, dtype=torch.int64, device=encoded.mask.device),
+            () if self.attention is None else self.attention.start(memory),
+        )
+        return memory, state
+
+    def remember(self, encoded: Encoded) -> Memory:
+        """The encoder's states as this decoder will ask for them."""
+        assert self.attention is not None
+        return self.attention.remember(encoded.values, encoded.mask)
+
+    def attend(self, queries: Tensor, state: DecoderState, memory: Memory) -> tuple[Looked, AttentionState]:
+        """Asks the memory of B sentences with queries [N, D], N = B * K, at one step."""
+        assert self.attention is not None
+        sentences = memory.mask.shape[0]
+        attended = self.attention(
+            queries.unflatten(0, (sentences, -1)),
+            memory,
+            state.steps.unflatten(0, (sentences, -1)),
+            tuple(part.unflatten(0, (sentences, -1)) for part in state.attention),
+        )
+        looked = Looked(
+            queries,
+            attended.context.flatten(0, 1),
+            attended.weights.transpose(1, 2).flatten(0, 1),
+            {name: term.flatten(0, 1) for name, term in attended.terms.items()},
+        )
+        return looked, tuple(part.flatten(0, 1) for part in attended.state)
+
+    def update(self, inputs: Tensor, hidden: Tensor) -> Tensor:
+        """One step of the recurrent layers: inputs [N, I], hidden [N, L, D] -> hidden [N, L, D]."""
+        _, last = self.rnn(inputs.unsqueeze(1), hidden.transpose(0, 1).contiguous())
+        return last.transpose(0, 1)
+
+    def transition(
+        self, embedded: Tensor, state: DecoderState, memory: Memory
+    ) -> tuple[Looked, DecoderState]:
+        """The wiring: one step up to, not including, the readout."""
+        raise TypeError(f"{type(self).__name__} does not say how it is wired")
+
+    def step(self, embedded: Tensor, state: DecoderState, memory: Memory) -> tuple[Decoded, DecoderState]:
+        """One step for search: embedded [N, E] -> features [N, F], weights [N, H, S], the next state."""
+        looked, state = self.transition(embedded, state, memory)
+        features = self.readout(looked.top, embedded, looked.context)
+        if self.feed_size:
+            state = state._replace(feed=features)
+        return Decoded(features, looked.weights, looked.terms), state
+
+    def forward(self, embedded: Tensor, state: DecoderState, memory: Memory) -> Decoded:
+        """The whole target for training: embedded [B, T, E] -> features [B, T, F], weights [B, H, T, S]."""
+        decoded = []
+        for position in range(embedded.shape[1]):
+            now, state = self.step(embedded[:, position], state, memory)
+            decoded.append(now)
+        weights = None
+        if decoded[0].weights is not None:
+            weights = torch.stack([now.weights for now in decoded if now.weights is not None], 2)
+        terms = {name: torch.stack([now.terms[name] for now in decoded], 1) for name in decoded[0].terms}
+        return Decoded(torch.stack([now.features for now in decoded], 1), weights, terms)
+
+
+class Bahdanau(Decoder):
+    """Attend with the previous state, then update: c_t = attend(s_{t-1}); s_t = GRU(s_{t-1}, [y_{t-1}; c_t]).
+
+    Bahdanau, Cho, Bengio 2015, section 3.1 (readout from s_t, eq. 4) and appendix A.2. With `previous_state` the
+    readout sees s_{t-1}, as in the appendix.
+    """
+
+    def __init__(
+        self,
+        attention: Attention,
+        readout: Readout,
+        *,
+        embedding_size: int,
+        value_size: int,
+        backward_size: int,
+        size: int,
+        layers: int = 1,
+        first_state: str = "backward",
+        previous_state: bool = False,
+        dropout: float = 0.0,
+        fast: bool = True,
+    ) -> None:
+        super().__init__(
+            attention,
+            readout,
+            embedding_size=embedding_size,
+            value_size=value_size,
+            backward_size=backward_size,
+            context_size=attention.context_size,
+            input_size=embedding_size + attention.context_size,
+            size=size,
+            layers=layers,
+            first_state=first_state,
+            dropout=dropout,
+            fast=fast,
+        )
+        self.previous_state = previous_state
+
+    def transition(
+        self, embedded: Tensor, state: DecoderState, memory: Memory
+    ) -> tuple[Looked, DecoderState]:
+        looked, attention_state = self.attend(state.hidden[:, -1], state, memory)
+        hidden = self.update(torch.cat([embedded, looked.context], -1), state.hidden)
+        if not self.previous_state:
+            looked = looked._replace(top=hidden[:, -1])
+        return looked, DecoderState(hidden, state.feed, state.steps + 1, attention_state)
+
+    def forward(self, embedded: Tensor, state: DecoderState, memory: Memory) -> Decoded:
+        """The whole target; what does not depend on the previous step is computed for all steps at once."""
+        assert self.attention is not None
+        if not (self.fast and has_fast_path(self.attention, self.rnn)):
+            return super().forward(embedded, state, memory)
+        first = state.hidden[:, 0]
+        states, weights = attentive_gru(embedded, first, memory, self.attention, self.rnn)
+        contexts = weights.to(memory.values.dtype) @ memory.values[:, 0]
+        tops = torch.cat([first.unsqueeze(1), states[:, :-1]], 1) if self.previous_state else states
+        return Decoded(self.readout(tops, embedded, contexts), weights.unsqueeze(1), {})
+
+
+class Luong(Decoder):
+    """Update, then attend with the current state: h_t = GRU(h_{t-1}, [y_{t-1}; htilde_{t-1}]); c_t = attend(h_t).
+
+    Luong, Pham, Manning 2015, sections 3 and 3.3. htilde_t, the readout's features, is fed to the next step's input
+    unless `input_feeding` is off.
+    """
+
+    def __init__(
+        self,
+        attention: Attention,
+        readout: Readout,
+        *,
+        embedding_size: int,
+        value_size: int,
+        backward_size: int,
+        size: int,
+        layers: int = 1,
+        first_state: str = "last",
+        input_feeding: bool = True,
+        dropout: float = 0.0,
+        fast: bool = True,
+    ) -> None:
+        super().__init__(
+            attention,
+            readout,
+            embedding_size=embedding_size,
+            value_size=value_size,
+            backward_size=backward_size,
+            context_size=attention.context_size,
+            input_size=embedding_size + (readout.size if input_feeding else 0),
+            size=size,
+            layers=layers,
+            first_state=first_state,
+            dropout=dropout,
+            fast=fast,
+        )
+        self.input_feeding = input_feeding
+
+    @property
+    def feed_size(self) -> int:
+        return self.readout.size if self.input_feeding else 0
+
+    def transition(
+        self, embedded: Tensor, state: DecoderState, memory: Memory
+    ) -> tuple[Looked, DecoderState]:
+        hidden = self.update(torch.cat([embedded, state.feed], -1), state.hidden)
+        looked, attention_state = self.attend(hidden[:, -1], state, memory)
+        return looked, DecoderState(hidden, state.feed, state.steps + 1, attention_state)
+
+    def forward(self, embedded: Tensor, state: DecoderState, memory: Memory) -> Decoded:
+        """The whole target; without input feeding the recurrence and the attention run over all steps at once."""
+        assert self.attention is not None
+        if not self.fast or self.input_feeding or state.attention:
+            return super().forward(embedded, state, memory)
+        tops, _ = self.rnn(embedded, state.hidden.transpose(0, 1).contiguous())
+        steps = state.steps.unsqueeze(1) + torch.arange(embedded.shape[1], device=embedded.device)
+        attended = self.attention(tops, memory, steps)
+        return Decoded(self.readout(tops, embedded, attended.context), attended.weights, attended.terms)
+
+
+class NoAttention(Decoder):
+    """No attention: the baseline. The encoder's summary at the first step or at every step; it has no weights.
+
+    `summary=first`: it is the first state only (Sutskever, Vinyals, Le 2014). `summary=every`: every step's input and
+    the readout see it too (Cho et al. 2014).
+    """
+
+    def __init__(
+        self,
+        readout: Readout,
+        *,
+        embedding_size: int,
+        value_size: int,
+        backward_size: int,
+        size: int,
+        layers: int = 1,
+        first_state: str = "last",
+        summary: str = "every",
+        dropout: float = 0.0,
+        fast: bool = True,
+    ) -> None:
+        if summary not in ("first", "every"):
+            raise UserError(f"decoder.summary={summary} is not known. Give decoder.summary=first or =every.")
+        super().__init__(
+            None,
+            readout,
+            embedding_size=embedding_size,
+            value_size=value_size,
+            backward_size=backward_size,
+            context_size=context_size_without_attention(summary, value_size),
+            input_size=embedding_size + context_size_without_attention(summary, value_size),
+            size=size,
+            layers=layers,
+            first_state=first_state,
+            dropout=dropout,
+            fast=fast,
+        )
+        if isinstance(readout, FromContext) and summary == "first":
+            raise UserError(
+                "decoder/readout=context reads from the context alone, and decoder=none with decoder.summary=first has "
+                "none. Give decoder.summary=every or another decoder/readout."
+            )
+
+    def remember(self, encoded: Encoded) -> Memory:
+        summary = summary_of(encoded)[:, : self.context_size]
+        slot = summary.unsqueeze(1).unsqueeze(1)  # one head, one slot: [B, 1, 1, C]
+        return Memory(slot, slot, encoded.mask)
+
+    def transition(
+        self, embedded: Tensor, state: DecoderState, memory: Memory
+    ) -> tuple[Looked, DecoderState]:
+        hypotheses = embedded.shape[0] // memory.mask.shape[0]
+        context = memory.values[:, 0, 0].repeat_interleave(hypotheses, 0)
+        hidden = self.update(torch.cat([embedded, context], -1), state.hidden)
+        return Looked(hidden[:, -1], context, None, {}), DecoderState(
+            hidden, state.feed, state.steps + 1, ()
+        )
+
+    def forward(self, embedded: Tensor, state: DecoderState, memory: Memory) -> Decoded:
+        """The whole target at once: nothing is fed back."""
+        if not self.fast:
+            return super().forward(embedded, state, memory)
+        context = memory.values[:, 0].expand(-1, embedded.shape[1], -1)
+        tops, _ = self.rnn(torch.cat([embedded, context], -1), state.hidden.transpose(0, 1).contiguous())
+        return Decoded(self.readout(tops, embedded, context), None, {})
+
+
+def context_size_without_attention(summary: str, value_size: int) -> int:
+    """Size of the encoder's summary as every step sees it: nothing where only the first state does."""
+    return value_size if summary == "every" else 0

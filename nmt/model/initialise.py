@@ -1,0 +1,44 @@
+"""Initialisation, stated in one place.
+
+Embeddings: normal with deviation E^-1/2, so that tied logits start with unit scale; the padding row is zero.
+Recurrent matrices: orthogonal, gate by gate. Other matrices: uniform after Glorot and Bengio 2010, gate by gate where
+a recurrent layer stacks gates. The score's v: uniform within A^-1/2. Biases: zero.
+"""
+
+import torch
+from torch import nn
+
+from nmt.model.seq2seq import Seq2Seq
+
+
+def initialise(model: Seq2Seq, seed: int) -> None:
+    """Fills every parameter of `model` from `seed`, without touching the global random state."""
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        torch.manual_seed(seed)
+        recurrent = {
+            id(parameter): layer
+            for layer in model.modules()
+            if isinstance(layer, nn.RNNBase)
+            for parameter in layer.parameters()
+        }
+        embeddings = {
+            id(layer.weight): layer for layer in model.modules() if isinstance(layer, nn.Embedding)
+        }
+        for name, parameter in model.named_parameters():
+            if id(parameter) in embeddings:
+                nn.init.normal_(parameter, std=parameter.shape[1] ** -0.5)
+                padding = embeddings[id(parameter)].padding_idx
+                if padding is not None:
+                    parameter[padding] = 0
+            elif parameter.ndim == 1:
+                bound = parameter.shape[0] ** -0.5 if name.endswith(".v") else 0.0
+                nn.init.uniform_(parameter, -bound, bound)
+            elif id(parameter) in recurrent:
+                size = recurrent[id(parameter)].hidden_size
+                for gate in parameter.split(size):
+                    if "weight_hh" in name:
+                        nn.init.orthogonal_(gate)
+                    else:
+                        nn.init.xavier_uniform_(gate)
+            else:
+                nn.init.xavier_uniform_(parameter)

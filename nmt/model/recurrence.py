@@ -1,0 +1,158 @@
+"""The attentive recurrence of the `Bahdanau` wiring as one autograd function: the training path that is fast.
+
+What autograd would do a step at a time is done for all steps at once: input projections before the loop, weight
+gradients after it, each as one product. The memory's share of the gates is projected before the loop too, so that a
+step mixes [S, 3D] rows with its weights instead of multiplying its context by a matrix. The step-by-step path of
+`nmt.model.decoders` is the reference that this one is tested against.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from nmt.attention import Attention, Memory
+from nmt.attention.reads import Soft
+from nmt.attention.scores import Additive, Concat
+from nmt.attention.windows import Global
+
+
+def has_fast_path(attention: Attention, rnn: nn.GRU) -> bool:
+    """Whether `attentive_gru` computes exactly what this attention and these layers would."""
+    score, window = attention.scores[0], attention.windows[0]
+    return (
+        attention.heads == 1
+        and isinstance(score, Additive | Concat)
+        and type(window) is Global
+        and type(attention.read) is Soft
+        and rnn.num_layers == 1
+        and not (attention.training and attention.dropout.p > 0)
+    )
+
+
+def attentive_gru(
+    embedded: Tensor, first: Tensor, memory: Memory, attention: Attention, rnn: nn.GRU
+) -> tuple[Tensor, Tensor]:
+    """s_t = GRU(s_{t-1}, [y_{t-1}; c_t]), c_t = attend(s_{t-1}), for embedded [B, T, E] from first [B, D].
+
+    Returns states [B, T, D] and weights [B, T, S].
+    """
+    score = attention.scores[0]
+    assert isinstance(score, Additive | Concat)
+    size, embedding_size = rnn.hidden_size, embedded.shape[-1]
+    query_weight = score.W.weight if isinstance(score, Additive) else score.W.weight[:, : score.query_size]
+    word_weight, context_weight = rnn.weight_ih_l0.split([embedding_size, attention.context_size], 1)
+    inputs = nn.functional.linear(embedded, word_weight, rnn.bias_ih_l0).transpose(0, 1)
+    shares = nn.functional.linear(memory.values[:, 0], context_weight)
+    recurrent = torch.cat([rnn.weight_hh_l0, query_weight], 0)
+    bias = torch.cat([rnn.bias_hh_l0, rnn.bias_hh_l0.new_zeros(score.size)])
+    kind = torch.promote_types(inputs.dtype, first.dtype)
+    with torch.autocast(embedded.device.type, enabled=False):
+        states, weights = _AttentiveGRU.apply(
+            inputs.to(kind).contiguous(),
+            shares.to(kind),
+            memory.keys[:, 0].to(kind),
+            first.to(kind),
+            recurrent.to(kind),
+            bias.to(kind),
+            score.v.to(kind),
+            memory.mask,
+            size,
+        )
+    return states.transpose(0, 1), weights.transpose(0, 1)
+
+
+class _AttentiveGRU(torch.autograd.Function):
+    """inputs [T, B, 3D], shares [B, S, 3D], keys [B, S, A], first [B, D], recurrent [3D + A, D], bias, v [A]."""
+
+    @staticmethod
+    def forward(  # type: ignore[override]
+        ctx: Any,
+        inputs: Tensor,
+        shares: Tensor,
+        keys: Tensor,
+        first: Tensor,
+        recurrent: Tensor,
+        bias: Tensor,
+        v: Tensor,
+        mask: Tensor,
+        size: int,
+    ) -> tuple[Tensor, Tensor]:
+        steps, batch, _ = inputs.shape
+        slots = mask.shape[1]
+        penalty = torch.zeros_like(mask, dtype=inputs.dtype).masked_fill_(
+            ~mask, torch.finfo(inputs.dtype).min
+        )
+        states = inputs.new_empty(steps, batch, size)
+        weights = inputs.new_empty(steps, batch, slots)
+        tanhs = inputs.new_empty(steps, batch, slots, v.shape[0])
+        gates = inputs.new_empty(steps, batch, 3 * size)  # r, z, n after their nonlinearities
+        carried = inputs.new_empty(steps, batch, size)  # the candidate's recurrent part before r multiplies it
+        recurrent_t = recurrent.t().contiguous()
+        hidden = first
+        for t in range(steps):
+            projected = torch.addmm(bias, hidden, recurrent_t)
+            gate_part, candidate, query = projected.split([2 * size, size, v.shape[0]], 1)
+            tanh = torch.add(keys, query.unsqueeze(1), out=tanhs[t]).tanh_()
+            energies = (tanh.view(-1, v.shape[0]) @ v).view(batch, slots)
+            weight = torch.softmax(energies + penalty, 1)
+            weights[t] = weight
+            gate = torch.baddbmm(inputs[t].unsqueeze(1), weight.unsqueeze(1), shares).squeeze(1)
+            carried[t] = candidate
+            reset_update = (gate[:, : 2 * size] + gate_part).sigmoid_()
+            reset, update = reset_update.split(size, 1)
+            new = torch.addcmul(gate[:, 2 * size :], reset, candidate).tanh_()
+            gates[t, :, : 2 * size] = reset_update
+            gates[t, :, 2 * size :] = new
+            hidden = torch.lerp(new, hidden, update)
+            states[t] = hidden
+        ctx.save_for_backward(shares, keys, first, recurrent, v, states, weights, tanhs, gates, carried)
+        return states, weights
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        states_grad, weights_grad = gradients
+        shares, keys, first, recurrent, v, states, weights, tanhs, gates, carried = ctx.saved_tensors
+        steps, batch, size = states.shape
+        inputs_grad = torch.empty_like(gates)
+        projected_grad = states.new_empty(steps, batch, recurrent.shape[0])
+        energies_grad = torch.empty_like(weights)
+        keys_grad = torch.zeros_like(keys)
+        hidden_grad = torch.zeros_like(first)
+        for t in range(steps - 1, -1, -1):
+            before = states[t - 1] if t else first
+            reset, update, new = gates[t].split(size, 1)
+            total = hidden_grad + states_grad[t]
+            new_grad = torch.ops.aten.tanh_backward(total * (1 - update), new)
+            update_grad = torch.ops.aten.sigmoid_backward(total * (before - new), update)
+            reset_grad = torch.ops.aten.sigmoid_backward(new_grad * carried[t], reset)
+            gate_grad = inputs_grad[t]
+            gate_grad[:, :size] = reset_grad
+            gate_grad[:, size : 2 * size] = update_grad
+            gate_grad[:, 2 * size :] = new_grad
+            weight_grad = torch.bmm(shares, gate_grad.unsqueeze(2)).squeeze(2).add_(weights_grad[t])
+            energy_grad = torch.ops.aten._softmax_backward_data(weight_grad, weights[t], 1, states.dtype)
+            energies_grad[t] = energy_grad
+            slots_grad = torch.ops.aten.tanh_backward(energy_grad.unsqueeze(2) * v, tanhs[t])
+            keys_grad += slots_grad
+            projected = projected_grad[t]
+            projected[:, : 2 * size] = gate_grad[:, : 2 * size]
+            torch.mul(new_grad, reset, out=projected[:, 2 * size : 3 * size])
+            torch.sum(slots_grad, 1, out=projected[:, 3 * size :])
+            hidden_grad = torch.addmm(total * update, projected, recurrent)
+        befores = torch.cat([first.unsqueeze(0), states[:-1]])
+        flat = projected_grad.flatten(0, 1)
+        shares_grad = torch.bmm(weights.permute(1, 2, 0), inputs_grad.transpose(0, 1))
+        recurrent_grad = flat.t() @ befores.flatten(0, 1)
+        v_grad = energies_grad.flatten() @ tanhs.flatten(0, 2)
+        return (
+            inputs_grad,
+            shares_grad,
+            keys_grad,
+            hidden_grad,
+            recurrent_grad,
+            flat.sum(0),
+            v_grad,
+            None,
+            None,
+        )

@@ -1,0 +1,105 @@
+"""The whole model: source tokens -> memory -> target tokens, for search (`encode`, `step`) and training (`forward`)."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from nmt.attention import Memory
+from nmt.model.decoders import Decoded, Decoder, DecoderState
+from nmt.model.encoders import RecurrentEncoder, lengths_of
+
+
+class Stepped(NamedTuple):
+    """One step of search: log-probabilities [N, V], attention weights [N, H, S] or None, the next state."""
+
+    log_probs: Tensor
+    weights: Tensor | None
+    state: DecoderState
+
+
+class Seq2Seq(nn.Module):
+    """An encoder, a decoder, and the embeddings and the softmax around them."""
+
+    def __init__(
+        self,
+        source_embedding: nn.Embedding,
+        target_embedding: nn.Embedding,
+        encoder: RecurrentEncoder,
+        decoder: Decoder,
+        output: nn.Linear,
+        dropout: float,
+    ) -> None:
+        """Parts arrive finished; tied weights are tied by whoever built them."""
+        super().__init__()
+        self.source_embedding = source_embedding
+        self.target_embedding = target_embedding
+        self.encoder = encoder
+        self.decoder = decoder
+        self.output = output
+        self.dropout = nn.Dropout(dropout)
+
+    def encode(
+        self, source: Tensor, mask: Tensor, lengths: Tensor | None = None
+    ) -> tuple[Memory, DecoderState]:
+        """source [B, S], mask [B, S] -> what the decoder remembers and where it starts.
+
+        `lengths` [B] on the CPU saves fetching them from the mask.
+        """
+        embedded = self.dropout(self.source_embedding(source))
+        encoded = self.encoder(embedded, mask, lengths_of(mask) if lengths is None else lengths)
+        start: tuple[Memory, DecoderState] = self.decoder.start(encoded)
+        return start
+
+    def logits(self, features: Tensor) -> Tensor:
+        """Features [..., F] -> logits [..., V]."""
+        logits: Tensor = self.output(self.dropout(features))
+        return logits
+
+    def step(self, tokens: Tensor, state: DecoderState, memory: Memory) -> Stepped:
+        """One step for search: the previous tokens [N] -> log-probabilities [N, V] in float32."""
+        embedded = self.dropout(self.target_embedding(tokens))
+        decoded, state = self.decoder.step(embedded, state, memory)
+        log_probs = torch.log_softmax(self.logits(decoded.features).float(), -1)
+        return Stepped(log_probs, decoded.weights, state)
+
+    def forward(
+        self,
+        source: Tensor,
+        source_mask: Tensor,
+        source_lengths: Tensor | None,
+        target_in: Tensor,
+        sampling: float = 0.0,
+    ) -> Decoded:
+        """Teacher forcing: features [B, T, F] for target_in [B, T] (the target shifted right).
+
+        With `sampling` > 0 each input after the first is, with that probability, the model's own draw from its
+        distribution at the step before (scheduled sampling, Bengio et al. 2015, section 2.4).
+        """
+        memory, state = self.encode(source, source_mask, source_lengths)
+        if sampling == 0:
+            decoded: Decoded = self.decoder(self.dropout(self.target_embedding(target_in)), state, memory)
+            return decoded
+        return self._forward_sampled(memory, state, target_in, sampling)
+
+    def _forward_sampled(
+        self, memory: Memory, state: DecoderState, target_in: Tensor, sampling: float
+    ) -> Decoded:
+        steps: list[Decoded] = []
+        tokens = target_in[:, 0]
+        for position in range(target_in.shape[1]):
+            if position:
+                drawn = torch.distributions.Categorical(
+                    logits=self.logits(steps[-1].features).detach().float()
+                )
+                own = torch.rand(tokens.shape, device=tokens.device) < sampling
+                tokens = torch.where(own, drawn.sample(), target_in[:, position])
+            now, state = self.decoder.step(self.dropout(self.target_embedding(tokens)), state, memory)
+            steps.append(now)
+        weights = [now.weights for now in steps if now.weights is not None]
+        terms = {name: torch.stack([now.terms[name] for now in steps], 1) for name in steps[0].terms}
+        return Decoded(
+            torch.stack([now.features for now in steps], 1),
+            torch.stack(weights, 2) if weights else None,
+            terms,
+        )

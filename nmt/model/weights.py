@@ -1,0 +1,46 @@
+"""Weights as safetensors: reading them cannot run code."""
+
+from pathlib import Path
+
+import safetensors.torch
+import torch
+from safetensors import SafetensorError
+
+from nmt.errors import UserError
+from nmt.files import replace_atomically
+from nmt.model.seq2seq import Seq2Seq
+
+
+def save_weights(path: Path, model: Seq2Seq) -> None:
+    """Writes the model's parameters, tied ones once."""
+    tensors = {name: value.detach().cpu().contiguous() for name, value in model.named_parameters()}
+    with replace_atomically(path) as temporary:
+        try:
+            safetensors.torch.save_file(tensors, temporary)
+        except SafetensorError as error:
+            raise OSError(None, str(error)) from error
+
+
+def load_weights(path: Path, model: Seq2Seq) -> None:
+    """Reads the model's parameters.
+
+    Raises:
+        UserError: the file is missing, damaged, or of another model.
+    """
+    try:
+        tensors = safetensors.torch.load_file(path)
+    except FileNotFoundError as error:
+        raise UserError(f"{path} is missing: the run is incomplete. Train it, or go on with resume=true.") from error
+    except (SafetensorError, OSError, ValueError) as error:
+        raise UserError(f"{path} is damaged ({error}). Take a copy of the run that is whole, or train anew.") from error
+    wanted = dict(model.named_parameters())
+    odd = sorted(wanted.keys() ^ tensors.keys())
+    odd += [name for name in wanted.keys() & tensors.keys() if wanted[name].shape != tensors[name].shape]
+    if odd:
+        raise UserError(
+            f"{path} does not belong to this run's configuration: {', '.join(odd[:3])} differ. "
+            f"Do not mix the files of two runs."
+        )
+    with torch.no_grad():
+        for name, parameter in wanted.items():
+            parameter.copy_(tensors[name])

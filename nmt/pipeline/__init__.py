@@ -1,0 +1,1 @@
+"""What the verbs do, from a configuration to files: training, translating, evaluating."""

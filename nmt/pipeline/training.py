@@ -1,0 +1,325 @@
+"""From a configuration to a trained run folder: corpus -> tokenizer -> batches -> model -> loop, checks first."""
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import torch
+from omegaconf import DictConfig
+
+from nmt import build, cli
+from nmt.advice import recommend, verdict
+from nmt.data.batches import EncodedPairs, SampledPairs, TokenBatches
+from nmt.data.cache import prepare
+from nmt.data.corpus import DataSource, Split
+from nmt.data.files import UserFiles
+from nmt.errors import UserError
+from nmt.model import Seq2Seq
+from nmt.runs import Run, check_name, command, free_name, shown
+from nmt.search import GreedySearch
+from nmt.text.tokenizer import Tokenizer, load_tokenizer
+from nmt.training.trainer import Outcome, Trainer, Validation
+from nmt.translation.translator import Translator
+from nmt.translation.types import Translation
+
+Say = Callable[[str], None]
+
+
+def train(config: DictConfig, overrides: Sequence[str]) -> int:
+    """Trains a run, or goes on with one. Nothing is written before all checks have passed.
+
+    Returns the exit status: 0, or 128 + the signal that interrupted it.
+    """
+    overrides = list(overrides)
+    run: Run | None = None
+    if config.name is not None:
+        check_name(str(config.name))
+        run = Run(Path(str(config.checkpoints)) / str(config.name))
+        if run.exists():
+            if not config.resume:
+                raise UserError(
+                    f"{run.folder} exists already. Go on with it by resume=true, or give another name=."
+                )
+            config = cli.merge_for_resume(run.config(), run.overrides(), overrides)
+            said = _already_finished(config, run)
+            if said:
+                print(said, file=sys.stderr)
+                return 0
+            return _Session(config, run, resume=True).train()
+    elif config.resume:
+        raise UserError("resume=true needs the run's name. Give name= as well.")
+    source = build.build_source(config)
+    if isinstance(source, UserFiles):
+        config, overrides, source = _fit_to_text(config, overrides, source)
+    return _Session(config, run, source=source, overrides=overrides).train()
+
+
+def _fit_to_text(
+    config: DictConfig, overrides: list[str], source: UserFiles
+) -> tuple[DictConfig, list[str], DataSource]:
+    """Chooses sizes by the amount of text; what the command line says comes after and wins."""
+    split = source.read("train")
+    words = sum(len(sentence.split()) for sentence in split.source)
+    advice = recommend(len(split.source), words / max(1, len(split.source)))
+    chosen = [*advice.overrides, *overrides]
+    for reason in advice.reasons:
+        print(reason, file=sys.stderr)
+    # Composing again would read the files again: the data set is the same whatever the sizes.
+    return cli.compose("train", chosen), chosen, source
+
+
+def _already_finished(config: DictConfig, run: Run) -> str:
+    """What to say of a run that has used its budget; "" where there is something left to do."""
+    facts = run.facts()
+    if facts.get("status") != "finished":
+        return ""
+    trainer = config.trainer
+    by = str(facts.get("finished_by"))
+    done = {"steps": facts.get("step", 0), "epochs": facts.get("epochs", 0), "minutes": facts.get("minutes", 0)}
+    used = [name for name, amount in done.items() if trainer.get(name) is not None and amount >= trainer[name]]
+    patient = by == "patience" and run.config().trainer.get("patience") == trainer.get("patience")
+    if not used and not patient:
+        return ""
+    reached = f"trainer.{used[0]}={trainer[used[0]]} is reached" if used else "patience had ended it"
+    return (
+        f"{run.folder} is finished already: {reached}. For more, give a larger budget, e.g. "
+        f"trainer.{used[0] if used else 'patience'}={_more(trainer.get(used[0] if used else 'patience'))}."
+    )
+
+
+def _more(amount: float | int | None) -> str:
+    return f"{(amount or 1) * 2:g}"
+
+
+class _Session:
+    """One sitting of one run."""
+
+    def __init__(
+        self,
+        config: DictConfig,
+        run: Run | None,
+        *,
+        source: DataSource | None = None,
+        overrides: Sequence[str] = (),
+        resume: bool = False,
+    ) -> None:
+        self.config, self.run, self.resume = config, run, resume
+        self.overrides = list(overrides)
+        self.source = build.build_source(config) if source is None else source
+        self.lines: list[str] = []  # said before there was a folder to log to
+
+    def say(self, line: str) -> None:
+        """Prints a line on standard error and keeps it in the run's log."""
+        print(line, file=sys.stderr, flush=True)
+        if self.run is not None and self.run.exists():
+            self.run.log(line)
+        else:
+            self.lines.append(line)
+
+    def train(self) -> int:
+        """See `train`."""
+        config = self.config
+        build.use_threads(config.threads)
+        device = build.build_device(str(config.device))
+        autocast = build.build_precision(str(config.precision), device)
+        trainer, schedule = build.build_trainer(config), build.build_schedule(config)
+        build.build_search(config.search)
+        train_split, valid_split = self.source.read("train"), self.source.read("valid")
+        for note in self.source.notes():
+            self.say(note)
+        tokenizer = self._tokenizer(train_split)
+        model = build.build_model(config, tokenizer).to(device)
+        optimizer = build.build_optimizer(config, model)
+        pairs, valid_pairs = self._encode(trainer, tokenizer, train_split, valid_split)
+        batches = self._batches(trainer, tokenizer, train_split, pairs)
+        self._describe(model, tokenizer, device, autocast, batches, trainer)
+        run = self._open(tokenizer, len(pairs))
+        outcome = trainer.run(
+            model,
+            batches,
+            Validation(
+                TokenBatches(valid_pairs, tokens_per_batch=4 * trainer.tokens_per_batch, shuffle=False),
+                _validator(trainer, tokenizer, valid_split, self.source.languages[1], device, autocast),
+            ),
+            optimizer=optimizer,
+            schedule=schedule,
+            folder=run.folder,
+            device=device,
+            autocast=autocast,
+            seed=int(config.seed),
+            log=run.log,
+            history=run.history(),
+            keep_history=run.keep_history,
+            resume=self.resume,
+        )
+        return self._finish(run, outcome, len(pairs))
+
+    def _tokenizer(self, split: Split) -> Tokenizer:
+        if self.resume and self.run is not None:
+            return load_tokenizer(self.run.tokenizer)
+        if not split.source:
+            raise UserError("The training set is empty. Give files that hold sentence pairs.")
+        trainer = build.build_tokenizer_trainer(self.config)
+        tokenizer, notes = trainer.train(split.source, split.target)
+        for note in notes:
+            self.say(note)
+        return tokenizer
+
+    def _encode(
+        self, trainer: Trainer, tokenizer: Tokenizer, train_split: Split, valid_split: Split
+    ) -> tuple[EncodedPairs, EncodedPairs]:
+        encoded = []
+        for split in (train_split, valid_split):
+            pairs = prepare(
+                split,
+                tokenizer,
+                max_source_length=trainer.max_source_length,
+                max_target_length=trainer.max_target_length,
+                cache=Path(str(self.config.cache)),
+                workers=trainer.workers,
+            )
+            note = pairs.dropped_note()
+            self.say(f"{split.name}: {len(pairs):,} pairs.{' ' + note if note else ''}")
+            if len(pairs) == 0:
+                raise UserError(
+                    f"The {split.name} set is empty: {note or 'it holds no pairs'} "
+                    f"Give text, or raise trainer.max_source_length and trainer.max_target_length."
+                )
+            encoded.append(pairs)
+        return encoded[0], encoded[1]
+
+    def _batches(
+        self, trainer: Trainer, tokenizer: Tokenizer, split: Split, pairs: EncodedPairs
+    ) -> TokenBatches:
+        alpha, seed = float(self.config.tokenizer.sampling), int(self.config.seed)
+        sampled = SampledPairs(
+            split,
+            tokenizer,
+            alpha=alpha,
+            seed=seed,
+            max_source_length=trainer.max_source_length,
+            max_target_length=trainer.max_target_length,
+        )
+        return TokenBatches(
+            sampled if alpha > 0 else pairs,
+            tokens_per_batch=trainer.tokens_per_batch,
+            sentences_per_batch=trainer.sentences_per_batch,
+            seed=seed,
+        )
+
+    def _describe(
+        self,
+        model: Seq2Seq,
+        tokenizer: Tokenizer,
+        device: torch.device,
+        autocast: torch.dtype | None,
+        batches: TokenBatches,
+        trainer: Trainer,
+    ) -> None:
+        parameters = sum(parameter.numel() for parameter in model.parameters())
+        sizes = f"{tokenizer.source.size:,}"
+        if not tokenizer.joint:
+            sizes += f" and {tokenizer.target.size:,}"
+        wiring = type(model.decoder).__name__.lower()
+        attention = model.decoder.attention
+        asked = "no attention" if attention is None else type(attention.scores[0]).__name__.lower()
+        self.say(
+            f"Model: {wiring} wiring, {asked}, {parameters:,} parameters, {sizes} pieces, on {device} "
+            f"({torch.get_num_threads()} CPU threads) in {'bfloat16' if autocast else 'float32'}."
+        )
+        source_padding, target_padding = batches.padding
+        budget = [
+            f"{name} {getattr(trainer, name):g}"
+            for name in ("steps", "epochs", "minutes")
+            if getattr(trainer, name) is not None
+        ]
+        self.say(
+            f"Training: {len(batches.plan(0)):,} batches an epoch, padding {source_padding:.1%} source and "
+            f"{target_padding:.1%} target; budget {', '.join(budget)}."
+        )
+
+    def _open(self, tokenizer: Tokenizer, pairs: int) -> Run:
+        """The run folder, made now that all checks have passed."""
+        if self.resume and self.run is not None:
+            self.run.write_config(self.config)
+            self.run.note(status="running")
+            self.run.log("resumed")
+            return self.run
+        checkpoints = Path(str(self.config.checkpoints))
+        if self.run is None:
+            self.config.name = free_name(checkpoints, self._stem())
+            self.run = Run(checkpoints / str(self.config.name))
+        run = self.run
+        run.create(self.config, self.overrides, {"pairs": pairs, "data": self.source.name, "languages": list(self.source.languages)})
+        tokenizer.save(run.tokenizer)
+        for line in self.lines:
+            run.log(line)
+        self.say(f"Run folder: {run.folder}")
+        run.note(status="running")
+        return run
+
+    def _stem(self) -> str:
+        """A run's name from data, wiring and score."""
+        def last(node: DictConfig) -> str:
+            return str(node._target_).rpartition(".")[2].lower()
+
+        wiring = last(self.config.decoder)
+        if wiring == "noattention":
+            return f"{self.source.name}-none"
+        return f"{self.source.name}-{wiring}-{last(self.config.attention.score)}"
+
+    def _finish(self, run: Run, outcome: Outcome, pairs: int) -> int:
+        python = command()
+        epochs = outcome.history[-1]["epoch"] if outcome.history else 0
+        run.note(
+            status="interrupted" if outcome.interrupted else "finished",
+            finished_by=outcome.finished_by,
+            step=outcome.step,
+            minutes=outcome.minutes,
+            epochs=epochs,
+        )
+        elsewhere = str(self.config.checkpoints) != "checkpoints"
+        place = f" {shown('checkpoints', self.config.checkpoints)}" if elsewhere else ""
+        if outcome.interrupted:
+            self.say(
+                f"Stopped by {outcome.finished_by} at step {outcome.step}; everything is saved. Go on with:\n"
+                f"  {python} -m nmt.train {shown('name', self.config.name)}{place} resume=true"
+            )
+            return 130 if outcome.finished_by == "SIGINT" else 143
+        best = max(outcome.history, key=lambda entry: entry["best"] * entry["step"], default=None)
+        if best is not None:
+            self.say(
+                f"Finished after {outcome.step:,} steps and {outcome.minutes:.1f} minutes ({outcome.finished_by}). "
+                f"Best: validation BLEU {best['valid_bleu']:.2f}, perplexity {best['valid_perplexity']:.2f} "
+                f"at step {best['step']:,.0f}."
+            )
+        if isinstance(self.source, UserFiles):
+            for line in verdict(outcome.history, pairs, outcome.finished_by, str(run.folder), self.overrides):
+                self.say(line)
+        else:
+            self.say("Next:")
+            self.say(f"  {python} -m nmt.evaluate {shown('run', run.folder)}")
+            self.say(f"  {python} -m nmt.translate {shown('run', run.folder)} input=FILE output=FILE")
+        return 0
+
+
+def _validator(
+    trainer: Trainer,
+    tokenizer: Tokenizer,
+    split: Split,
+    language: str,
+    device: torch.device,
+    autocast: torch.dtype | None,
+) -> Callable[[Seq2Seq], tuple[list[Translation], float]]:
+    """Greedy translations of the validation set and their BLEU."""
+    from nmt.evaluation.metrics import bleu
+
+    sources = list(split.source[: trainer.validate_sentences])
+    references = list(split.target[: trainer.validate_sentences])
+
+    def validate(model: Seq2Seq) -> tuple[list[Translation], float]:
+        translator = Translator([model], tokenizer, GreedySearch(), device=device, autocast=autocast)
+        translations = [best[0] for best in translator.translate(sources)]
+        return translations, bleu([own.text for own in translations], references, language).value
+
+    return validate

@@ -1,0 +1,146 @@
+"""From lines to translated lines: a file, or a pipe whose lines are answered as they come."""
+
+import contextlib
+import queue
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import TextIO
+
+from omegaconf import DictConfig
+
+from nmt.data.lines import iterate_lines, open_lines
+from nmt.errors import UserError
+from nmt.files import replace_atomically
+from nmt.pipeline.opening import head_of, open_translator
+from nmt.translation.types import Translation
+
+CHUNK = 2000  # lines held at a time
+
+
+def translate(config: DictConfig, overrides: Sequence[str]) -> int:
+    """Translates `input` to `output`; nothing but translations goes to standard output."""
+    outputs = {key: Path(str(config[key])) for key in ("output", "alignments", "heatmaps") if config[key]}
+    _check_paths(config, outputs)
+    translator = open_translator(config, overrides)
+    if ("alignments" in outputs or "heatmaps" in outputs) and any(
+        model.decoder.attention is None for model in translator.models
+    ):
+        raise UserError(
+            "alignments= and heatmaps= are made from attention weights, and a run with decoder=none has none. "
+            "Leave them out, or take a run with attention."
+        )
+    head, shift = head_of(config), int(config.shift)
+    nbest = getattr(translator.search, "nbest", 1)
+    with contextlib.ExitStack() as stack:
+        write = _writer(stack, outputs.get("output"))
+        write_links = _writer(stack, outputs["alignments"]) if "alignments" in outputs else None
+        number = 0
+        for lines in _chunks(config, stack):
+            for translations in translator.translate_chunk(lines, number + 1):
+                number += 1
+                if nbest == 1:
+                    write(translations[0].text)
+                else:
+                    for own in translations:
+                        write(f"{number} ||| {own.text} ||| {own.score:.4f} ||| {own.log_prob:.4f}")
+                if write_links is not None:
+                    write_links(_links(translations[0], head, shift))
+                if "heatmaps" in outputs and translations[0].weights is not None:
+                    _draw(translations[0], outputs["heatmaps"] / f"{number:05d}.png", head, shift)
+            if "output" not in outputs:
+                sys.stdout.flush()
+    return 0
+
+
+def _check_paths(config: DictConfig, outputs: dict[str, Path]) -> None:
+    """Finds out before any work whether the outputs can be written."""
+    read = Path(str(config.input)) if config.input else None
+    seen: dict[Path, str] = {}
+    for key, path in outputs.items():
+        place = path.resolve()
+        if read is not None and place == read.resolve():
+            raise UserError(f"{key}={path} is the input. Write somewhere else.")
+        if place in seen:
+            raise UserError(f"{key} and {seen[place]} both name {path}. Write to two places.")
+        seen[place] = key
+        if key == "heatmaps":
+            if path.exists() and not path.is_dir():
+                raise UserError(f"heatmaps={path} is a file. Name a folder.")
+        elif path.is_dir():
+            raise UserError(f"{key}={path} is a folder. Name a file.")
+        elif not path.parent.is_dir():
+            raise UserError(f"{key}={path}: there is no folder {path.parent}. Make it, or write elsewhere.")
+
+
+def _writer(stack: contextlib.ExitStack, path: Path | None) -> Callable[[str], None]:
+    """A function that writes lines to a file, whole or not at all, or to standard output."""
+    file: TextIO
+    if path is None:
+        if isinstance(sys.stdout, TextIO) or hasattr(sys.stdout, "reconfigure"):
+            sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
+        file = sys.stdout
+    elif path.exists() and not path.is_file():  # a device or a named pipe cannot be replaced
+        file = stack.enter_context(path.open("w", encoding="utf-8", newline="\n"))
+    else:
+        temporary = stack.enter_context(replace_atomically(path))
+        file = stack.enter_context(temporary.open("w", encoding="utf-8", newline="\n"))
+    return lambda line: print(line, file=file)
+
+
+def _chunks(config: DictConfig, stack: contextlib.ExitStack) -> Iterator[list[str]]:
+    """Lists of lines: full ones from a file; from a pipe, whatever has come."""
+    if config.input:
+        lines = stack.enter_context(open_lines(Path(str(config.input))))
+        while chunk := list(islice(lines, CHUNK)):
+            yield chunk
+        return
+    yield from arriving(iterate_lines(sys.stdin.buffer, "standard input"), CHUNK)
+
+
+def arriving(lines: Iterator[str], most: int) -> Iterator[list[str]]:
+    """Lists of the lines that have come by the time the list is asked for: at least one, at most `most`."""
+    waiting: queue.Queue[str | BaseException | None] = queue.Queue(maxsize=most)
+
+    def read() -> None:
+        try:
+            for line in lines:
+                waiting.put(line)
+            waiting.put(None)
+        except BaseException as error:  # handed to whoever reads the queue
+            waiting.put(error)
+
+    threading.Thread(target=read, daemon=True).start()
+    while True:
+        chunk: list[str] = []
+        item = waiting.get()
+        while isinstance(item, str):
+            chunk.append(item)
+            if len(chunk) == most:
+                break
+            try:
+                item = waiting.get_nowait()
+            except queue.Empty:
+                break
+        if chunk:
+            yield chunk
+        if item is None:
+            return
+        if isinstance(item, BaseException):
+            raise item
+
+
+def _links(translation: Translation, head: int | str, shift: int) -> str:
+    from nmt.evaluation.alignment import format_links, links
+
+    if translation.weights is None:  # an empty line
+        return ""
+    return format_links(links(translation, head=head, shift=shift))  # type: ignore[arg-type]
+
+
+def _draw(translation: Translation, path: Path, head: int | str, shift: int) -> None:
+    from nmt.evaluation.heatmap import draw
+
+    draw(translation, path, head=head, shift=shift)  # type: ignore[arg-type]

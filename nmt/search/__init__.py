@@ -1,0 +1,16 @@
+"""The search room: greedy, beam and sampling against a step function. It knows no model, only torch."""
+
+from nmt.search.beam import BeamSearch
+from nmt.search.core import Hypothesis, Limits, Search, SearchState, Step
+from nmt.search.greedy import GreedySearch, SamplingSearch
+
+__all__ = [
+    "BeamSearch",
+    "GreedySearch",
+    "Hypothesis",
+    "Limits",
+    "SamplingSearch",
+    "Search",
+    "SearchState",
+    "Step",
+]

@@ -1,0 +1,217 @@
+"""Batched beam search. All sentences advance together; those that are finished leave the batch.
+
+Tokens, parents and weights of a step are kept as they came and followed backwards at the end, so that the history is
+never re-ordered.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nmt.errors import UserError
+from nmt.search.core import Hypothesis, Limits, SearchState, Step, forbid
+
+
+class _Finished(NamedTuple):
+    """The best finished hypotheses of each sentence, [B, K] each, best first; score -inf where there is none."""
+
+    scores: Tensor
+    log_probs: Tensor
+    steps: Tensor
+    slots: Tensor
+
+
+class _Trace(NamedTuple):
+    """What one step leaves for following hypotheses back.
+
+    sentences [b]: who was searched. tokens, parents [B, K]: per open hypothesis of each sentence after this step.
+    weights [b, K', H, S] of the K' hypotheses that were open before it.
+    """
+
+    sentences: Tensor
+    tokens: Tensor
+    parents: Tensor
+    weights: Tensor | None
+
+
+class BeamSearch:
+    """Beam search with Wu et al. 2016's length and coverage penalties (eq. 14).
+
+    score = log P(Y|X) / lp(Y) + cp(X, Y), lp(Y) = ((5 + |Y|) / 6)^alpha, cp = beta sum_j log(min(sum_t a_tj, 1)).
+    |Y| counts the end of sentence. A hypothesis is finished by an end of sentence that ranks inside the beam. A
+    sentence is done when `beam_size` hypotheses are finished, or when no open one can still win: a log-probability
+    only falls and cp is at most 0, so the bound is the best open log-probability over lp at the longest allowed length.
+    """
+
+    def __init__(
+        self,
+        beam_size: int = 5,
+        length_penalty: float = 1.0,
+        coverage_penalty: float = 0.0,
+        nbest: int = 1,
+    ) -> None:
+        """`length_penalty` is alpha, `coverage_penalty` beta, `nbest` how many hypotheses a sentence returns.
+
+        Raises:
+            UserError: a count below one, more hypotheses asked for than the beam holds, or a negative penalty.
+        """
+        if beam_size < 1:
+            raise UserError(f"search.beam_size must be at least 1, not {beam_size}.")
+        if not 1 <= nbest <= beam_size:
+            raise UserError(
+                f"search.nbest must lie between 1 and search.beam_size, but nbest is {nbest} and the beam {beam_size}. "
+                f"Give search.beam_size={max(nbest, 1)} or a smaller search.nbest."
+            )
+        if length_penalty < 0 or coverage_penalty < 0:
+            raise UserError("search.length_penalty and search.coverage_penalty must not be negative.")
+        self.beam_size, self.nbest = beam_size, nbest
+        self.length_penalty, self.coverage_penalty = length_penalty, coverage_penalty
+
+    def _divisor(self, lengths: Tensor) -> Tensor:
+        return ((5.0 + lengths.double()) / 6.0) ** self.length_penalty
+
+    def __call__(self, step: Step, state: SearchState, limits: Limits) -> list[list[Hypothesis]]:
+        size, device = self.beam_size, limits.lengths.device
+        count = limits.lengths.shape[0]
+        sentences = torch.arange(count, device=device)
+        tokens = torch.full((count,), limits.bos, dtype=torch.int64, device=device)
+        log_probs = torch.zeros(count, 1, dtype=torch.float64, device=device)  # of the open hypotheses, [b, K']
+        coverage: Tensor | None = None  # [b, K', S]
+        finished = _Finished(
+            torch.full((count, size), float("-inf"), dtype=torch.float64, device=device),
+            torch.zeros(count, size, dtype=torch.float64, device=device),
+            torch.zeros(count, size, dtype=torch.int64, device=device),
+            torch.zeros(count, size, dtype=torch.int64, device=device),
+        )
+        trace: list[_Trace] = []
+        position = 0
+        while sentences.numel():
+            now, width = sentences.shape[0], log_probs.shape[1]
+            own_lengths = limits.lengths[sentences]
+            step_log_probs, weights, state = step(tokens, state)
+            position += 1
+            allowed = forbid(step_log_probs, limits, (own_lengths <= position).repeat_interleave(width))
+            vocabulary = allowed.shape[1]
+            candidates = (log_probs.float().unsqueeze(2) + allowed.view(now, width, vocabulary)).flatten(1)
+            _, flat = candidates.topk(min(2 * size, candidates.shape[1]), 1)
+            parents, words = flat // vocabulary, flat % vocabulary
+            added = allowed.view(now, -1).gather(1, flat).double()
+            best = log_probs.gather(1, parents) + added
+            ends = words == limits.eos
+            # Inside the beam: an end among the best K candidates finishes its hypothesis.
+            inside = torch.arange(best.shape[1], device=device) < size
+            if weights is not None and limits.slots is not None and self.coverage_penalty:
+                seen = weights.mean(1).view(now, width, -1).double()
+                coverage = seen if coverage is None else coverage + seen
+            scores = best / self._divisor(torch.tensor(position, device=device))
+            if coverage is not None:
+                assert limits.slots is not None
+                # A slot that got no weight at all would cost -inf; 1e-10 keeps hypotheses comparable.
+                logs = coverage.clamp(min=1e-10, max=1.0).log() * limits.slots[sentences].unsqueeze(1)
+                scores = scores + self.coverage_penalty * logs.sum(-1).gather(1, parents)
+            scores = scores.masked_fill(~(ends & inside), float("-inf"))
+            finished = self._merge(finished, sentences, scores, best, position, parents)
+            # The best K candidates that go on, in order; a row of -inf stands for none.
+            going = best.masked_fill(ends, float("-inf"))
+            log_probs, order = going.topk(min(size, going.shape[1]), 1)
+            parents, words = parents.gather(1, order), words.gather(1, order)
+            trace.append(self._trace(sentences, words, parents, weights, count, width))
+            open_best = log_probs[:, 0] / self._divisor(own_lengths)
+            own = finished.scores[sentences]
+            done = (
+                (own[:, self.nbest - 1] >= open_best)
+                | torch.isfinite(own[:, size - 1])
+                | (own_lengths <= position)
+                | torch.isinf(open_best)
+            )
+            kept = (~done).nonzero().squeeze(1)
+            rows = (kept.unsqueeze(1) * width + parents[kept]).flatten()
+            state = state.select(rows, kept if kept.numel() < now else None)
+            if coverage is not None:
+                slots = parents[kept].unsqueeze(2).expand(-1, -1, coverage.shape[2])
+                coverage = coverage[kept].gather(1, slots)
+            tokens = words[kept].flatten()
+            sentences, log_probs = sentences[kept], log_probs[kept]
+        return self._follow(finished, trace, limits.eos)
+
+    def _merge(
+        self,
+        finished: _Finished,
+        sentences: Tensor,
+        scores: Tensor,
+        log_probs: Tensor,
+        position: int,
+        parents: Tensor,
+    ) -> _Finished:
+        own = _Finished(*(part[sentences] for part in finished))
+        pool = _Finished(
+            torch.cat([own.scores, scores], 1),
+            torch.cat([own.log_probs, log_probs], 1),
+            torch.cat([own.steps, torch.full_like(parents, position - 1)], 1),
+            torch.cat([own.slots, parents], 1),
+        )
+        _, order = pool.scores.topk(self.beam_size, 1)
+        merged = _Finished(*(part.clone() for part in finished))
+        for target, source in zip(merged, pool, strict=True):
+            target[sentences] = source.gather(1, order)
+        return merged
+
+    @staticmethod
+    def _trace(
+        sentences: Tensor, words: Tensor, parents: Tensor, weights: Tensor | None, count: int, width: int
+    ) -> _Trace:
+        all_words = words.new_zeros(count, words.shape[1])
+        all_parents = parents.new_zeros(count, parents.shape[1])
+        all_words[sentences], all_parents[sentences] = words, parents
+        shaped = None if weights is None else weights.unflatten(0, (sentences.shape[0], width))
+        return _Trace(sentences, all_words, all_parents, shaped)
+
+    def _follow(self, finished: _Finished, trace: list[_Trace], eos: int) -> list[list[Hypothesis]]:
+        """Follows the finished hypotheses backwards, all at once, and cuts out their weights."""
+        count = finished.scores.shape[0]
+        scores = finished.scores[:, : self.nbest].cpu().numpy()
+        log_probs = finished.log_probs[:, : self.nbest].cpu().numpy()
+        ends = finished.steps[:, : self.nbest].cpu().numpy()
+        slots = finished.slots[:, : self.nbest].cpu().numpy().copy()
+        n = scores.shape[1]
+        sentences = np.arange(count)[:, None]
+        tokens = np.full((len(trace), count, n), -1, dtype=np.int64)
+        first = trace[0].weights
+        weights = None
+        if first is not None:
+            weights = np.zeros((count, n, first.shape[2], len(trace), first.shape[3]), dtype=np.float32)
+        for position in range(len(trace) - 1, -1, -1):
+            here = trace[position]
+            # At position t, `slots` is the hypothesis (open before t) whose step t we look at.
+            passing = ends > position  # went through this step and on
+            words, parents = here.tokens.cpu().numpy(), here.parents.cpu().numpy()
+            reachable = np.minimum(slots, words.shape[1] - 1)
+            tokens[position] = np.where(passing, words[sentences, reachable], tokens[position])
+            slots = np.where(passing, parents[sentences, reachable], slots)
+            if weights is not None:
+                assert here.weights is not None
+                index = np.full(count, -1)
+                index[here.sentences.cpu().numpy()] = np.arange(here.sentences.shape[0])
+                involved = (ends >= position) & (index >= 0)[:, None]
+                rows, columns = involved.nonzero()
+                cut = here.weights.float().cpu().numpy()
+                weights[rows, columns, :, position] = cut[index[rows], slots[rows, columns]]
+        results: list[list[Hypothesis]] = []
+        for sentence in range(count):
+            own: list[Hypothesis] = []
+            for rank in range(n):
+                if np.isinf(scores[sentence, rank]):
+                    break
+                length = int(ends[sentence, rank]) + 1
+                own.append(
+                    Hypothesis(
+                        [*tokens[: length - 1, sentence, rank].tolist(), eos],
+                        float(log_probs[sentence, rank]),
+                        float(scores[sentence, rank]),
+                        None if weights is None else weights[sentence, rank, :, :length].copy(),
+                    )
+                )
+            results.append(own)
+        return results

@@ -1,0 +1,273 @@
+"""Strings to token ids and back: the only file besides `train.py` that knows SentencePiece.
+
+Between the sentences of a data set and the batches on the way in; between search and the translation's text
+on the way out.  A `Vocabulary` is one side's SentencePiece model, a `Tokenizer` the pair of them.
+"""
+
+import codecs
+import hashlib
+import threading
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+import sentencepiece
+
+from nmt.errors import UserError
+from nmt.files import write_bytes
+
+#: The first four ids of every vocabulary.
+PAD, UNK, BOS, EOS = 0, 1, 2, 3
+#: How the four are written in `pieces`.
+SPECIAL_PIECES = ("<pad>", "<unk>", "<s>", "</s>")
+
+#: SentencePiece writes the space as U+2581.  Where that character itself stands in a text it would come back
+#: as a space, so it travels as a noncharacter, which Unicode keeps out of every text.
+SPACE = "\u2581"
+_LITERAL = "\ufdd0"
+
+#: SentencePiece's random generator is one for the whole process.
+_random_generator = threading.Lock()
+
+sentencepiece.set_min_log_level(3)
+
+
+def protect(sentence: str) -> str:
+    """The sentence as SentencePiece may see it: see `SPACE`."""
+    return sentence.replace(SPACE, _LITERAL) if SPACE in sentence else sentence
+
+
+class Vocabulary:
+    """One SentencePiece model.
+
+    Args:
+        model: the serialised model, with the ids PAD, UNK, BOS, EOS (`train.py` makes and converts such).
+        name: what error messages call it.
+
+    Raises:
+        UserError: `model` is no SentencePiece model, or its special ids are others.
+    """
+
+    def __init__(self, model: bytes, name: str = "The SentencePiece model") -> None:
+        try:
+            if not model:
+                raise RuntimeError("empty")
+            processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+        except RuntimeError as error:
+            raise UserError(f"{name} is no SentencePiece model, or is damaged.") from error
+        ids = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
+        if ids != (PAD, UNK, BOS, EOS):
+            raise UserError(
+                f"{name} numbers <pad> <unk> <s> </s> as {ids}; here they must be {(PAD, UNK, BOS, EOS)}. "
+                "Give the model as tokenizer.model=FILE when training, which renumbers it."
+            )
+        self.model = model
+        self._processor = processor
+        self.size: int = processor.get_piece_size()
+        self._pieces: list[str] = [processor.id_to_piece(token) for token in range(self.size)]
+        self._bytes = [
+            int(piece[3:-1], 16) if processor.is_byte(token) else None
+            for token, piece in enumerate(self._pieces)
+        ]
+        # What the other tokens say: nothing for the specials, a mark for unknown text, else the piece itself.
+        self._texts = [
+            f"{SPACE}\u2047{SPACE}"
+            if processor.is_unknown(token)
+            else ""
+            if processor.is_control(token) or processor.is_unused(token)
+            else piece
+            for token, piece in enumerate(self._pieces)
+        ]
+        self.forbidden: tuple[int, ...] = tuple(
+            token
+            for token, piece in enumerate(self._pieces)
+            if (self._texts[token] == "" and token != EOS)
+            or token == UNK
+            or self._bytes[token] in (0x0A, 0x0D)
+            or "\n" in piece
+            or "\r" in piece
+        )
+
+    def __reduce__(self) -> tuple[type["Vocabulary"], tuple[bytes]]:
+        return Vocabulary, (self.model,)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """sha256 of the serialised model."""
+        return hashlib.sha256(self.model).hexdigest()
+
+    @cached_property
+    def can_sample(self) -> bool:
+        """Whether a word can be cut in more than one way (unigram and BPE; not char, not word)."""
+        try:
+            self._processor.encode(["a"], enable_sampling=True, alpha=0.5, nbest_size=-1)
+        except RuntimeError:
+            return False
+        return True
+
+    def encode(self, sentences: Sequence[str], threads: int = 1) -> list[list[int]]:
+        """The token ids of each sentence, without BOS and EOS; the same whatever `threads` is."""
+        lines = [protect(sentence) for sentence in sentences]
+        encoded: list[list[int]] = self._processor.encode(lines, num_threads=max(1, threads))
+        return encoded
+
+    def sample(self, sentences: Sequence[str], alpha: float, seed: int) -> list[list[int]]:
+        """Subword regularisation: `encode` that cuts at random, the same for the same arguments.
+
+        Unigram models draw from all segmentations with probability p(x)^alpha (Kudo 2018): the smaller
+        `alpha`, the more varied; 0.2 to 0.5 is usual.  BPE models drop each merge with probability `alpha`
+        (Provilkov et al. 2020): the larger, the more varied; 0.1 is usual.  0 turns it off, and character and
+        word models have but one segmentation.
+        """
+        if alpha <= 0 or not self.can_sample:
+            return self.encode(sentences)
+        lines = [protect(sentence) for sentence in sentences]
+        results: list[list[list[int]]] = []
+        failures: list[BaseException] = []
+
+        def work() -> None:
+            try:
+                results.append(
+                    self._processor.encode(
+                        lines, enable_sampling=True, alpha=alpha, nbest_size=-1, num_threads=1
+                    )
+                )
+            except BaseException as error:
+                failures.append(error)
+
+        with _random_generator:
+            # The generator belongs to a thread and takes the seed when the thread first draws: hence a new
+            # thread.
+            sentencepiece.set_random_generator_seed(seed % 0xFFFFFFFF)
+            thread = threading.Thread(target=work, name="subword-sampling")
+            thread.start()
+            thread.join()
+        if failures:
+            raise failures[0]
+        return results[0]
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """The text of `tokens`, one line: no line feed is in it, whatever the tokens; specials say nothing.
+
+        `decode(encode([x])[0]) == x` for every line of text under identity normalisation with byte fallback.
+        """
+        text, _ = self._spell(tokens)
+        return text[1:] if text.startswith(" ") else text
+
+    def pieces(self, tokens: Sequence[int]) -> list[str]:
+        """The subword string of each token; U+2581 marks the start of a word, <0x41> a byte."""
+        return [self._pieces[token] for token in tokens]
+
+    def words(self, tokens: Sequence[int]) -> list[int]:
+        """For each token the index in `decode(tokens).split()` of the word it belongs to, -1 for none.
+
+        A token belongs to the word of its first visible character; one that shows nothing (a lone U+2581) to
+        the word that begins right after it, if one does.
+        """
+        text, spans = self._spell(tokens)
+        word_of: list[int] = []
+        word, inside = -1, False
+        for character in text:
+            visible = not character.isspace()
+            word += visible and not inside
+            inside = visible
+            word_of.append(word if visible else -1)
+        owners: list[int] = []
+        for begin, end in spans:
+            # One character more than the token's own, so that a lone space looks at what follows it.
+            own = word_of[begin : end + 1] if text[begin:end].isspace() else word_of[begin:end]
+            owners.append(next((index for index in own if index >= 0), -1))
+        return owners
+
+    def _spell(self, tokens: Sequence[int]) -> tuple[str, list[tuple[int, int]]]:
+        """The text, with the space that SentencePiece puts before it, and each token's [begin, end) there.
+
+        The bytes of a character share its place.
+        """
+        parts: list[str] = []
+        spans: list[tuple[int, int]] = []
+        length = 0
+        index, count = 0, len(tokens)
+        while index < count:
+            if self._bytes[tokens[index]] is None:
+                part = self._texts[tokens[index]]
+                spans.append((length, length + len(part)))
+                index += 1
+            else:
+                run = []
+                while index < count and (byte := self._bytes[tokens[index]]) is not None:
+                    run.append(byte)
+                    index += 1
+                part, owners = _characters(run)
+                spans.extend((length + owner, length + owner + 1) for owner in owners)
+            parts.append(part)
+            length += len(part)
+        text = "".join(parts).replace(SPACE, " ").replace(_LITERAL, SPACE).replace("\n", " ")
+        return text, spans
+
+
+def _characters(run: list[int]) -> tuple[str, list[int]]:
+    """The text that the bytes of `run` spell (U+FFFD where it is not UTF-8), and each byte's character."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    text = ""
+    owners: list[int] = []
+    for byte in run:
+        text += decoder.decode(bytes([byte]))
+        pending = bool(decoder.getstate()[0])
+        owners.append(len(text) if pending else len(text) - 1)
+    return text + decoder.decode(b"", final=True), owners
+
+
+class Tokenizer(NamedTuple):
+    """The vocabularies of both sides; `joint` where they are one and the same model."""
+
+    source: Vocabulary
+    target: Vocabulary
+    joint: bool
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes when either model does."""
+        return f"{self.source.fingerprint}-{self.target.fingerprint}"
+
+    def save(self, folder: Path) -> None:
+        """Writes tokenizer.model, or source.model and target.model, into `folder` (or raises UserError)."""
+        if self.joint:
+            write_bytes(folder / "tokenizer.model", self.source.model)
+        else:
+            write_bytes(folder / "source.model", self.source.model)
+            write_bytes(folder / "target.model", self.target.model)
+
+    @staticmethod
+    def load(folder: Path) -> "Tokenizer":
+        """Reads back what `save` wrote; see `load_tokenizer`."""
+        return load_tokenizer(folder)
+
+
+def load_tokenizer(folder: Path) -> Tokenizer:
+    """Reads the tokenizer that `Tokenizer.save` wrote into `folder`.
+
+    Raises:
+        UserError: a file is missing or damaged.
+    """
+    joint = folder / "tokenizer.model"
+    if joint.is_file():
+        vocabulary = load_vocabulary(joint)
+        return Tokenizer(vocabulary, vocabulary, joint=True)
+    return Tokenizer(
+        load_vocabulary(folder / "source.model"), load_vocabulary(folder / "target.model"), joint=False
+    )
+
+
+def load_vocabulary(path: Path) -> Vocabulary:
+    """Reads one model with this project's special ids (UserError if it is missing, damaged or another)."""
+    return Vocabulary(read_model(path), str(path))
+
+
+def read_model(path: Path) -> bytes:
+    """The bytes of a model file (UserError if it cannot be read)."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UserError(f"Cannot read the tokenizer model {path}: {error.strerror}.") from error

@@ -1,0 +1,286 @@
+"""Makes the tokenizer of a run from its training text, or takes a finished SentencePiece model.
+
+Runs once, before anything is tokenised.  What comes out is stored in the run folder.
+"""
+
+import io
+import itertools
+import math
+import random
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import sentencepiece
+
+from nmt.errors import UserError, nearest
+from nmt.text.tokenizer import (
+    BOS,
+    EOS,
+    PAD,
+    SPECIAL_PIECES,
+    UNK,
+    Tokenizer,
+    Vocabulary,
+    protect,
+    read_model,
+)
+
+MODEL_TYPES = ("unigram", "bpe", "char", "word")
+NORMALIZATIONS = ("identity", "nfkc", "nmt_nfkc", "nfkc_cf", "nmt_nfkc_cf")
+
+#: The sums of unigram training depend on how many threads share them in the last digits: a fixed number, so
+#: that the same text gives the same model on every machine.
+_THREADS = 2
+#: Bytes; SentencePiece leaves longer sentences out of training.
+_LONGEST = 1 << 16
+
+
+class TokenizerTrainer:
+    """Trains SentencePiece on the training text.
+
+    Args:
+        model_type: "unigram" (Kudo 2018), "bpe" (Sennrich et al. 2016), "char" or "word".
+        vocabulary_size: pieces a model, the 4 specials and the 256 bytes among them; adjusted where the text
+            does not allow it.
+        joint: one model for both languages, or one a side.
+        normalization: what SentencePiece does to text before it is cut; "identity" leaves it as it is.
+        character_coverage: share of the text's characters that get pieces of their own; bytes spell the
+            others.
+        sample_sentences: the most sentences a side that training looks at; of more, a random but fixed
+            choice.
+        sampling: subword sampling while the translator trains (see `Vocabulary.sample`); 0 for none.
+        model: an existing model file for both sides, or a list of two, source and target; nothing is trained
+            then.
+
+    Raises:
+        UserError: a setting is no choice that exists, or out of its range.
+    """
+
+    def __init__(
+        self,
+        model_type: str = "unigram",
+        vocabulary_size: int = 4000,
+        joint: bool = True,
+        normalization: str = "identity",
+        character_coverage: float = 1.0,
+        sample_sentences: int = 250_000,
+        sampling: float = 0.0,
+        model: str | Sequence[str] | None = None,
+    ) -> None:
+        _one_of("tokenizer.model_type", model_type, MODEL_TYPES)
+        _one_of("tokenizer.normalization", normalization, NORMALIZATIONS)
+        _in_range("tokenizer.vocabulary_size", vocabulary_size, 1, 1_000_000, whole=True)
+        _in_range("tokenizer.sample_sentences", sample_sentences, 1, 10**9, whole=True)
+        _in_range("tokenizer.character_coverage", character_coverage, 0.9, 1.0)
+        _in_range("tokenizer.sampling", sampling, 0.0, 1.0 if model_type == "bpe" else 10.0)
+        if sampling and model is None and model_type in ("char", "word"):
+            raise UserError(
+                f"tokenizer.sampling={sampling} has nothing to draw from: {model_type} pieces have one "
+                "segmentation only. Take tokenizer=unigram or tokenizer=bpe, or tokenizer.sampling=0."
+            )
+        self.model_type = model_type
+        self.vocabulary_size = vocabulary_size
+        self.joint = joint
+        self.normalization = normalization
+        self.character_coverage = character_coverage
+        self.sample_sentences = sample_sentences
+        self.sampling = float(sampling)
+        self.models = (
+            [] if model is None else [model] if isinstance(model, str) else [str(path) for path in model]
+        )
+        if len(self.models) > 2:
+            raise UserError(
+                "tokenizer.model takes one file for both sides, or a list of two (source, target)."
+            )
+
+    def train(self, source: Iterable[str], target: Iterable[str]) -> tuple[Tokenizer, list[str]]:
+        """Returns the tokenizer and lines that tell the user what it is and what was adjusted.
+
+        The same sentences and settings give the same model, byte by byte.
+
+        Raises:
+            UserError: there is no text, SentencePiece refuses it, or a given model cannot be read.
+        """
+        if self.models:
+            return self._existing()
+        if self.joint:
+            sentences = self._sample(source) + self._sample(target)
+            vocabulary, notes = self._fit(sentences, "one joint vocabulary")
+            return Tokenizer(vocabulary, vocabulary, joint=True), notes
+        ours, source_notes = self._fit(self._sample(source), "source vocabulary")
+        theirs, target_notes = self._fit(self._sample(target), "target vocabulary")
+        return Tokenizer(ours, theirs, joint=False), source_notes + target_notes
+
+    def _existing(self) -> tuple[Tokenizer, list[str]]:
+        """The models in the files that `model` names."""
+        vocabularies = [
+            Vocabulary(renumber(read_model(Path(path).expanduser()), path), path) for path in self.models
+        ]
+        for vocabulary, path in zip(vocabularies, self.models, strict=True):
+            if self.sampling and not vocabulary.can_sample:
+                raise UserError(f"{path} has one segmentation for every text: set tokenizer.sampling=0.")
+        notes = [
+            f"Tokenizer: {vocabulary.size:,} pieces from {path}."
+            for vocabulary, path in zip(vocabularies, self.models, strict=True)
+        ]
+        return Tokenizer(vocabularies[0], vocabularies[-1], joint=len(vocabularies) == 1), notes
+
+    def _sample(self, sentences: Iterable[str]) -> list[str]:
+        """At most `sample_sentences` of the sentences that hold text, in their order."""
+        lines = (protect(line) for line in sentences if line and not line.isspace())
+        return reservoir(lines, self.sample_sentences, random.Random(0))
+
+    def _fit(self, sentences: list[str], what: str) -> tuple[Vocabulary, list[str]]:
+        """One model, its size adjusted to the text where it must be."""
+        if not sentences:
+            raise UserError("The training text is empty: there is nothing to make a vocabulary from.")
+        wanted = size = self.vocabulary_size
+        while True:
+            try:
+                vocabulary = Vocabulary(self._run(sentences, size))
+                break
+            except RuntimeError as error:
+                allowed = _allowed_size(str(error), size)
+                if allowed is None or allowed == size:
+                    raise UserError(
+                        f"SentencePiece can make no {self.model_type} vocabulary of this text "
+                        f"({_reason(error)}). Look at the text, or try tokenizer=unigram|bpe|char|word."
+                    ) from error
+                size = allowed
+        notes = [
+            f"Tokenizer: {what} of {vocabulary.size:,} {self.model_type} pieces "
+            f"from {len(sentences):,} sentences."
+        ]
+        if vocabulary.size < wanted and self.model_type != "char":
+            notes.append(
+                f"tokenizer.vocabulary_size={wanted} is more than this text allows: "
+                f"{vocabulary.size:,} pieces it is."
+            )
+        elif vocabulary.size > wanted:
+            notes.append(
+                f"tokenizer.vocabulary_size={wanted} has no room for 260 specials and bytes and the "
+                f"text's characters: {vocabulary.size:,} pieces it is "
+                "(fewer with a tokenizer.character_coverage below 1)."
+            )
+        return vocabulary, notes
+
+    def _run(self, sentences: Iterable[str], size: int) -> bytes:
+        """The serialised model (RuntimeError if SentencePiece refuses)."""
+        model = io.BytesIO()
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(sentences),
+            model_writer=model,
+            model_type=self.model_type,
+            vocab_size=size,
+            # A text too small for the size gives a smaller model instead of an error.
+            hard_vocab_limit=False,
+            byte_fallback=True,
+            character_coverage=float(self.character_coverage),
+            normalization_rule_name=self.normalization,
+            # With identity normalisation the text comes back as it went in, double spaces and all.
+            remove_extra_whitespaces=self.normalization != "identity",
+            max_sentence_length=_LONGEST,
+            num_threads=_THREADS,
+            minloglevel=3,
+            pad_id=PAD,
+            unk_id=UNK,
+            bos_id=BOS,
+            eos_id=EOS,
+            pad_piece=SPECIAL_PIECES[PAD],
+            unk_piece=SPECIAL_PIECES[UNK],
+            bos_piece=SPECIAL_PIECES[BOS],
+            eos_piece=SPECIAL_PIECES[EOS],
+        )
+        return model.getvalue()
+
+
+def reservoir(lines: Iterable[str], most: int, generator: random.Random) -> list[str]:
+    """Up to `most` of `lines`, each with the same chance, in their order; one pass (Li 1994, algorithm L)."""
+    rest: Iterator[str] = iter(lines)
+    kept = list(enumerate(itertools.islice(rest, most)))
+    position = len(kept) - 1
+    weight = math.exp(math.log(1.0 - generator.random()) / most)
+    while True:
+        skip = math.floor(math.log(1.0 - generator.random()) / math.log1p(-weight)) if weight < 1.0 else 0
+        line = next(itertools.islice(rest, skip, None), None)
+        if line is None:
+            return [text for _, text in sorted(kept)]
+        position += skip + 1
+        kept[generator.randrange(most)] = (position, line)
+        weight *= math.exp(math.log(1.0 - generator.random()) / most)
+
+
+def renumber(model: bytes, name: str) -> bytes:
+    """A SentencePiece model made elsewhere, with the special ids of this project (not the default ones).
+
+    Raises:
+        UserError: `model` is no SentencePiece model, or has no piece for unknown text.
+    """
+    try:
+        processor = sentencepiece.SentencePieceProcessor(model_proto=model) if model else None
+    except RuntimeError:
+        processor = None
+    if processor is None:
+        raise UserError(f"{name} is no SentencePiece model, or is damaged.")
+    ids = [processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id()]
+    if ids == [PAD, UNK, BOS, EOS]:
+        return model
+    # Loaded here only: needs protobuf, and hardly anybody comes by.
+    import sentencepiece.sentencepiece_model_pb2 as generated
+
+    messages: Any = generated  # it has no type information
+    proto = messages.ModelProto.FromString(model)
+    ordinary = [piece for token, piece in enumerate(proto.pieces) if token not in ids]
+    kind = messages.ModelProto.SentencePiece
+    specials = [
+        kind(piece=text, score=0.0, type=kind.UNKNOWN if token == UNK else kind.CONTROL)
+        for token, text in enumerate(SPECIAL_PIECES)
+    ]
+    clash = {piece.piece for piece in ordinary} & set(SPECIAL_PIECES)
+    if clash:
+        raise UserError(f"{name} uses {', '.join(sorted(clash))} as ordinary pieces; train one instead.")
+    del proto.pieces[:]
+    proto.pieces.extend(specials + ordinary)
+    specification = proto.trainer_spec
+    specification.vocab_size = len(proto.pieces)
+    specification.pad_id, specification.unk_id, specification.bos_id, specification.eos_id = (
+        PAD,
+        UNK,
+        BOS,
+        EOS,
+    )
+    specification.pad_piece, specification.unk_piece = SPECIAL_PIECES[PAD], SPECIAL_PIECES[UNK]
+    specification.bos_piece, specification.eos_piece = SPECIAL_PIECES[BOS], SPECIAL_PIECES[EOS]
+    return bytes(proto.SerializeToString(deterministic=True))
+
+
+def _allowed_size(message: str, size: int) -> int | None:
+    """The size that SentencePiece's refusal of `size` names or implies; None where size is not the matter."""
+    if found := re.search(r"required_chars\. \d+ vs (\d+)", message):
+        return int(found[1])
+    if found := re.search(r"value <= (\d+)", message):
+        return int(found[1])
+    if "vocab_size" in message and size < 512:  # char and word models: no room for the bytes
+        return 512
+    return None
+
+
+def _reason(error: RuntimeError) -> str:
+    """SentencePiece's message without its source file and line."""
+    return re.sub(r"^\w+: \S+\(\d+\) ", "", str(error)).strip() or "no reason given"
+
+
+def _one_of(key: str, value: str, options: Sequence[str]) -> None:
+    if value not in options:
+        raise UserError(
+            f"{key}={value} does not exist; choose {' | '.join(options)}.{nearest(str(value), options)}"
+        )
+
+
+def _in_range(key: str, value: float, low: float, high: float, whole: bool = False) -> None:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not low <= value <= high or (whole and int(value) != value):
+        kind = "a whole number" if whole else "a number"
+        raise UserError(f"{key}={value} must be {kind} from {low:,} to {high:,}.")

@@ -1,0 +1,77 @@
+"""Averages of the weights along the way: what is validated, kept and translated with."""
+
+from collections import deque
+
+import torch
+from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel
+
+from nmt.errors import UserError
+from nmt.model import Seq2Seq
+
+
+class Averaging:
+    """none: the weights as they are. ema: torch's AveragedModel with an exponential moving average.
+
+    checkpoints: the mean of the weights at the last `checkpoints` validations (Sennrich et al. 2017 and others).
+    """
+
+    KINDS = ("none", "ema", "checkpoints")
+
+    def __init__(self, model: Seq2Seq, kind: str, decay: float, checkpoints: int) -> None:
+        if kind not in self.KINDS:
+            raise UserError(
+                f"trainer.average={kind} is not known. Give trainer.average= one of {', '.join(self.KINDS)}."
+            )
+        self.kind, self.model = kind, model
+        self.recent: deque[dict[str, Tensor]] = deque(maxlen=checkpoints)
+        self.averaged: AveragedModel | None = None
+
+        def blend(averages: list[Tensor], current: list[Tensor], count: Tensor | int) -> None:
+            # A young average follows closely, so that a run of a few hundred steps is not held at its start.
+            share = max(1 - decay, 9 / (10 + float(count)))
+            torch._foreach_lerp_(averages, current, share)
+
+        if kind == "ema":
+            self.averaged = AveragedModel(model, multi_avg_fn=blend)
+        elif kind == "checkpoints":
+            self.averaged = AveragedModel(model)
+
+    def after_update(self) -> None:
+        """Call after every optimiser step."""
+        if self.kind == "ema" and self.averaged is not None:
+            self.averaged.update_parameters(self.model)
+
+    def before_validation(self) -> None:
+        """Call once before each validation."""
+        if self.kind != "checkpoints" or self.averaged is None:
+            return
+        self.recent.append(
+            {name: parameter.detach().clone() for name, parameter in self.model.named_parameters()}
+        )
+        with torch.no_grad():
+            for name, parameter in self.averaged.module.named_parameters():
+                parameter.copy_(torch.stack([weights[name] for weights in self.recent]).mean(0))
+
+    @property
+    def best_guess(self) -> Seq2Seq:
+        """The model to validate and to keep."""
+        if self.averaged is None:
+            return self.model
+        module: nn.Module = self.averaged.module
+        assert isinstance(module, Seq2Seq)
+        return module
+
+    def state_dict(self) -> dict[str, object]:
+        """Plain tensors and containers, for resuming."""
+        return {
+            "kind": self.kind,
+            "averaged": None if self.averaged is None else self.averaged.state_dict(),
+            "recent": list(self.recent),
+        }
+
+    def load_state_dict(self, state: dict[str, object]) -> None:
+        """Takes up what `state_dict` gave."""
+        if self.averaged is not None:
+            self.averaged.load_state_dict(state["averaged"])  # type: ignore[arg-type]
+        self.recent.extend(state["recent"])  # type: ignore[arg-type]

@@ -1,0 +1,53 @@
+"""Learning-rate schedules: the factor on the base rate, for torch's LambdaLR.
+
+`progress` is the share of the budget that is used, in steps, epochs or minutes, whichever is furthest.
+"""
+
+import math
+
+from nmt.errors import UserError
+
+
+class Schedule:
+    """The contract: a linear warm-up, then `decay`."""
+
+    def __init__(self, warmup_steps: int = 0) -> None:
+        """`warmup_steps` updates from zero to the full rate."""
+        if warmup_steps < 0:
+            raise UserError(f"schedule.warmup_steps must not be negative, but is {warmup_steps}.")
+        self.warmup_steps = warmup_steps
+
+    def factor(self, step: int, progress: float) -> float:
+        """The factor for update number `step`, counted from 0."""
+        if step < self.warmup_steps:
+            return (step + 1) / self.warmup_steps
+        return self.decay(step, min(max(progress, 0.0), 1.0))
+
+    def decay(self, step: int, progress: float) -> float:
+        """The factor after the warm-up."""
+        raise TypeError(f"{type(self).__name__} does not say how it decays")
+
+
+class Constant(Schedule):
+    """The full rate to the end."""
+
+    def decay(self, step: int, progress: float) -> float:
+        return 1.0
+
+
+class Cosine(Schedule):
+    """Half a cosine from the full rate to `floor` of it over the budget. Loshchilov and Hutter 2017, eq. 5."""
+
+    def __init__(self, warmup_steps: int = 0, floor: float = 0.0) -> None:
+        super().__init__(warmup_steps)
+        self.floor = floor
+
+    def decay(self, step: int, progress: float) -> float:
+        return self.floor + (1 - self.floor) * 0.5 * (1 + math.cos(math.pi * progress))
+
+
+class InverseSquareRoot(Schedule):
+    """sqrt(warmup / step). Vaswani et al. 2017, section 5.3."""
+
+    def decay(self, step: int, progress: float) -> float:
+        return math.sqrt(max(self.warmup_steps, 1) / max(step, 1))

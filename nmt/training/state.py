@@ -1,0 +1,33 @@
+"""The trainer's state as plain tensors and containers: reading it cannot run code."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from nmt.errors import UserError
+from nmt.files import replace_atomically
+
+
+def save_state(path: Path, state: dict[str, Any]) -> None:
+    """Writes the trainer's state."""
+    with replace_atomically(path) as temporary:
+        try:
+            torch.save(state, temporary)
+        except RuntimeError as error:  # torch's zip writer says a full disk in its own way
+            raise OSError(None, str(error).splitlines()[0]) from error
+
+
+def load_state(path: Path) -> dict[str, Any]:
+    """Reads the trainer's state; nothing in it is executed.
+
+    Raises:
+        UserError: the file is missing or damaged.
+    """
+    try:
+        state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+    except FileNotFoundError as error:
+        raise UserError(f"{path} is missing: there is nothing to go on from. Train under another name.") from error
+    except Exception as error:
+        raise UserError(f"{path} is damaged and cannot be gone on from. Train under another name.") from error
+    return state

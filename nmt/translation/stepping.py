@@ -1,0 +1,68 @@
+"""From models to the step function that search is written against: one model or an ensemble of several."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from nmt.attention import Memory
+from nmt.model import DecoderState, Seq2Seq
+from nmt.search import SearchState
+
+
+class ModelState(NamedTuple):
+    """One model's part of a search state. The memory is shared by a sentence's hypotheses, never copied for them."""
+
+    memory: Memory
+    decoder: DecoderState
+
+    def select(self, rows: Tensor, sentences: Tensor | None = None) -> "ModelState":
+        """Hypotheses `rows`, and only the sentences that are still searched."""
+        memory = self.memory if sentences is None else self.memory.select(sentences)
+        return ModelState(memory, self.decoder.select(rows))
+
+
+class EnsembleState(NamedTuple):
+    """The states of all models, in order."""
+
+    members: tuple[ModelState, ...]
+
+    def select(self, rows: Tensor, sentences: Tensor | None = None) -> "EnsembleState":
+        """Hypotheses `rows` of every member."""
+        return EnsembleState(tuple(member.select(rows, sentences) for member in self.members))
+
+
+class Stepper:
+    """The step function of one model or of an ensemble, which averages its members' probabilities and weights."""
+
+    def __init__(self, models: Sequence[Seq2Seq]) -> None:
+        self.models = list(models)
+
+    def start(self, source: Tensor, mask: Tensor, lengths: Tensor) -> EnsembleState:
+        """The state before the first token of source [B, S]."""
+        return EnsembleState(
+            tuple(ModelState(*model.encode(source, mask, lengths)) for model in self.models)
+        )
+
+    def __call__(self, tokens: Tensor, state: SearchState) -> tuple[Tensor, Tensor | None, SearchState]:
+        """Previous tokens [N] -> log-probabilities [N, V], weights [N, H, S] or None, the next state."""
+        assert isinstance(state, EnsembleState)
+        log_probs: list[Tensor] = []
+        weights: list[Tensor] = []
+        members: list[ModelState] = []
+        for model, member in zip(self.models, state.members, strict=True):
+            stepped = model.step(tokens, member.decoder, member.memory)
+            log_probs.append(stepped.log_probs)
+            if stepped.weights is not None:
+                weights.append(stepped.weights)
+            members.append(ModelState(member.memory, stepped.state))
+        following = EnsembleState(tuple(members))
+        if len(self.models) == 1:
+            return log_probs[0], weights[0] if weights else None, following
+        mixed = torch.logsumexp(torch.stack(log_probs), 0) - torch.log(torch.tensor(float(len(log_probs))))
+        if not weights:
+            return mixed, None, following
+        if len({own.shape for own in weights}) > 1:  # other numbers of heads: each model's mean over its heads
+            weights = [own.mean(1, keepdim=True) for own in weights]
+        return mixed, torch.stack(weights).mean(0), following

@@ -1,0 +1,235 @@
+"""The translator: sentences in, Translations out, in the order they came, batched by length in between."""
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+
+import numpy as np
+import torch
+
+from nmt.data.batches import make_batch
+from nmt.model import Seq2Seq
+from nmt.search import Hypothesis, Limits, Search
+from nmt.text.tokenizer import BOS, EOS, Tokenizer
+from nmt.translation.stepping import Stepper
+from nmt.translation.types import Translation
+
+END = "</s>"
+
+
+class Translator:
+    """Translates with one model or an ensemble of several that share a tokenizer."""
+
+    def __init__(
+        self,
+        models: Sequence[Seq2Seq],
+        tokenizer: Tokenizer,
+        search: Search,
+        *,
+        device: torch.device,
+        autocast: torch.dtype | None = None,
+        batch_sentences: int = 64,
+        length_ratio: float = 2.0,
+        extra_length: int = 20,
+        max_source_length: int = 250,
+        long_lines: str = "split",
+        warn: Callable[[str], None] | None = None,
+    ) -> None:
+        """Builds a translator.
+
+        Args:
+            models: in evaluation mode while translating; what they were before is put back.
+            tokenizer: of all models.
+            search: greedy, beam or sampling.
+            device: where the models are.
+            autocast: bfloat16 to compute in it where the device can; None for float32.
+            batch_sentences: sentences searched together.
+            length_ratio, extra_length: a translation has at most ratio * source pieces + extra pieces.
+            max_source_length: pieces beyond which a line is handled as `long_lines` says.
+            long_lines: "split" translates a long line part by part, "truncate" its beginning only.
+            warn: told about lines that were split or truncated.
+        """
+        self.models, self.tokenizer, self.search = list(models), tokenizer, search
+        self.stepper = Stepper(self.models)
+        self.device, self.autocast = device, autocast
+        self.batch_sentences = batch_sentences
+        self.length_ratio, self.extra_length = length_ratio, extra_length
+        self.max_source_length, self.long_lines = max_source_length, long_lines
+        self.warn = warn
+
+    def translate(self, sentences: Iterable[str], chunk: int = 2000) -> Iterator[list[Translation]]:
+        """Yields the n-best list of each sentence, in order; holds `chunk` sentences at a time."""
+        source = iter(sentences)
+        first = 1
+        while lines := list(islice(source, chunk)):
+            yield from self.translate_chunk(lines, first)
+            first += len(lines)
+
+    def translate_chunk(self, sentences: Sequence[str], first_line: int = 1) -> list[list[Translation]]:
+        """The n-best lists of these sentences, whose first is line `first_line` of the input."""
+        encoded = self.tokenizer.source.encode(sentences)
+        parts: list[tuple[int, list[int]]] = []  # (sentence, its tokens or a part of them)
+        for index, tokens in enumerate(encoded):
+            if not sentences[index].strip():
+                continue
+            pieces = [tokens]
+            if len(tokens) > self.max_source_length:
+                pieces = self._split(tokens)
+                kept = "translated in parts" if self.long_lines == "split" else "cut"
+                if self.warn is not None:
+                    self.warn(
+                        f"line {first_line + index} has {len(tokens)} pieces, more than max_source_length="
+                        f"{self.max_source_length}; it was {kept}."
+                    )
+            parts.extend((index, piece) for piece in pieces)
+        order = sorted(range(len(parts)), key=lambda part: -len(parts[part][1]))
+        found: list[list[Hypothesis]] = [[] for _ in parts]
+        for start in range(0, len(order), self.batch_sentences):
+            rows = order[start : start + self.batch_sentences]
+            for row, hypotheses in zip(rows, self._search([parts[row][1] for row in rows]), strict=True):
+                found[row] = hypotheses
+        results: list[list[list[Translation]]] = [[] for _ in sentences]
+        for (index, tokens), hypotheses in zip(parts, found, strict=True):
+            results[index].append(
+                [self._translation(sentences[index], tokens, hypothesis) for hypothesis in hypotheses]
+            )
+        return [
+            _join(sentence, own) if own else [empty(sentence)]
+            for sentence, own in zip(sentences, results, strict=True)
+        ]
+
+    def force(self, sources: Sequence[str], targets: Sequence[str]) -> list[Translation]:
+        """What the first model would look at if it had to produce `targets`: forced decoding, one a sentence."""
+        model = self.models[0]
+        source_tokens = self.tokenizer.source.encode(sources)
+        target_tokens = self.tokenizer.target.encode(targets)
+        order = sorted(range(len(sources)), key=lambda row: -len(source_tokens[row]))
+        results: list[Translation | None] = [None] * len(sources)
+        with _evaluating(self.models), torch.inference_mode(), self._precision():
+            for start in range(0, len(order), self.batch_sentences):
+                rows = order[start : start + self.batch_sentences]
+                batch = make_batch(
+                    [source_tokens[row] for row in rows], [target_tokens[row] for row in rows], rows
+                ).to(self.device)
+                decoded = model(batch.source, batch.source_mask, batch.source_lengths, batch.target_in)
+                log_probs = torch.log_softmax(model.logits(decoded.features).float(), -1)
+                own = log_probs.gather(2, batch.target_out.unsqueeze(2)).squeeze(2) * batch.target_mask
+                totals = own.sum(1).tolist()
+                weights = None if decoded.weights is None else decoded.weights.float().cpu().numpy()
+                for at, row in enumerate(rows):
+                    tokens = [*target_tokens[row], EOS]
+                    seen = None if weights is None else weights[at, :, : len(tokens)]
+                    hypothesis = Hypothesis(tokens, totals[at], totals[at], seen)
+                    results[row] = self._translation(sources[row], source_tokens[row], hypothesis)._replace(
+                        text=targets[row]
+                    )
+        return [result for result in results if result is not None]
+
+    def _precision(self) -> torch.autocast:
+        return torch.autocast(self.device.type, dtype=self.autocast, enabled=self.autocast is not None)
+
+    def _search(self, sources: list[list[int]]) -> list[list[Hypothesis]]:
+        with _evaluating(self.models), torch.inference_mode(), self._precision():
+            batch = make_batch(sources, None, list(range(len(sources)))).to(self.device)
+            lengths = [math.ceil(self.length_ratio * len(tokens)) + self.extra_length for tokens in sources]
+            limits = Limits(
+                BOS,
+                EOS,
+                self.tokenizer.target.forbidden,
+                torch.tensor(lengths, device=self.device),
+                batch.source_mask,
+            )
+            state = self.stepper.start(batch.source, batch.source_mask, batch.source_lengths)
+            return self.search(self.stepper, state, limits)
+
+    def _split(self, tokens: list[int]) -> list[list[int]]:
+        """Parts of at most max_source_length pieces, cut before a word where there is one to cut at."""
+        if self.long_lines == "truncate":
+            return [tokens[: self.max_source_length]]
+        words = self.tokenizer.source.words(tokens)
+        parts, start = [], 0
+        while len(tokens) - start > self.max_source_length:
+            end = start + self.max_source_length
+            while end > start + 1 and words[end] == words[end - 1]:
+                end -= 1
+            if end == start + 1:  # one endless word
+                end = start + self.max_source_length
+            parts.append(tokens[start:end])
+            start = end
+        return [*parts, tokens[start:]]
+
+    def _translation(self, sentence: str, source_tokens: list[int], hypothesis: Hypothesis) -> Translation:
+        target = self.tokenizer.target
+        body = hypothesis.tokens[:-1] if hypothesis.tokens[-1:] == [EOS] else hypothesis.tokens
+        ended = len(body) < len(hypothesis.tokens)
+        weights = hypothesis.weights
+        return Translation(
+            sentence,
+            target.decode(body),
+            hypothesis.score,
+            hypothesis.log_prob,
+            [*self.tokenizer.source.pieces(source_tokens), END],
+            [*target.pieces(body), *([END] if ended else [])],
+            [*self.tokenizer.source.words(source_tokens), -1],
+            [*target.words(body), *([-1] if ended else [])],
+            None if weights is None else weights[:, :, : len(source_tokens) + 1],
+        )
+
+
+class _evaluating:  # noqa: N801  a context manager, used like a function
+    """Puts models into evaluation mode and back to what they were."""
+
+    def __init__(self, models: Sequence[Seq2Seq]) -> None:
+        self.models, self.training = models, [model.training for model in models]
+
+    def __enter__(self) -> None:
+        for model in self.models:
+            model.eval()
+
+    def __exit__(self, *_: object) -> None:
+        for model, training in zip(self.models, self.training, strict=True):
+            model.train(training)
+
+
+def empty(sentence: str) -> Translation:
+    """The translation of a line without text: an empty line."""
+    return Translation(sentence, "", 0.0, 0.0, [END], [END], [-1], [-1], None)
+
+
+def _join(sentence: str, parts: list[list[Translation]]) -> list[Translation]:
+    """The n-best list of a sentence from those of its parts, rank by rank; weights become blocks of one matrix."""
+    if len(parts) == 1:
+        return parts[0]
+    return [_join_rank(sentence, list(ranked)) for ranked in zip(*parts)]
+
+
+def _join_rank(sentence: str, parts: list[Translation]) -> Translation:
+    weights = None
+    if all(part.weights is not None for part in parts):
+        blocks = [part.weights for part in parts if part.weights is not None]
+        shape = [sum(block.shape[axis] for block in blocks) for axis in (1, 2)]
+        weights = np.zeros((blocks[0].shape[0], *shape), dtype=np.float32)
+        row = column = 0
+        for block in blocks:
+            weights[:, row : row + block.shape[1], column : column + block.shape[2]] = block
+            row, column = row + block.shape[1], column + block.shape[2]
+    return Translation(
+        sentence,
+        " ".join(part.text for part in parts if part.text),
+        sum(part.score for part in parts),
+        sum(part.log_prob for part in parts),
+        [piece for part in parts for piece in part.source_pieces],
+        [piece for part in parts for piece in part.pieces],
+        _renumber([part.source_words for part in parts]),
+        _renumber([part.words for part in parts]),
+        weights,
+    )
+
+
+def _renumber(parts: list[list[int]]) -> list[int]:
+    words: list[int] = []
+    first = 0
+    for part in parts:
+        words.extend(word if word < 0 else first + word for word in part)
+        first = max(words, default=-1) + 1
+    return words

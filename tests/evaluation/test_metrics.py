@@ -1,0 +1,153 @@
+"""Metrics against figures done by hand, and against the official Multi30k references."""
+
+import math
+
+import pytest
+from by_hand import read_corpus
+
+from nmt.errors import UserError
+from nmt.evaluation import metrics
+from nmt.evaluation.tables import columns_of, shorten, wrap
+
+
+def test_identical_text_is_perfect() -> None:
+    lines = ["Ein Hund läuft durch das Gras.", "Zwei Männer sitzen auf einer Bank."]
+    scores = metrics.score(lines, lines, "de")
+    assert scores.sentences == 2
+    assert scores.bleu.value == pytest.approx(100)
+    assert scores.chrf.value == pytest.approx(100)
+    assert scores.ter.value == 0
+    assert scores.tokenised_bleu.value == pytest.approx(100)
+
+
+def test_bleu_by_hand_with_a_brevity_penalty() -> None:
+    # Every n-gram of the hypothesis stands in the reference: precisions 1, 5 words against 7: exp(1 - 7/5).
+    found = metrics.bleu(["a b c d e"], ["a b c d e f g"], "en")
+    assert found.value == pytest.approx(100 * math.exp(1 - 7 / 5))
+
+
+def test_bleu_by_hand_with_precisions() -> None:
+    # "a b c d x" against "a b c d e": 4/5 words, 3/4 pairs, 2/3 triples, 1/2 quadruples, no penalty.
+    found = metrics.bleu(["a b c d x"], ["a b c d e"], "en")
+    assert found.value == pytest.approx(100 * (4 / 5 * 3 / 4 * 2 / 3 * 1 / 2) ** 0.25)
+
+
+def test_bleu_is_of_the_corpus_not_the_mean_of_sentences() -> None:
+    # Counts are summed: words 5+4 of 10, pairs 4+3 of 8, triples 3+2 of 6, quadruples 2+1 of 4.
+    found = metrics.bleu(["a b c d e", "a b c d x"], ["a b c d e", "a b c d e"], "en")
+    assert found.value == pytest.approx(100 * (9 / 10 * 7 / 8 * 5 / 6 * 3 / 4) ** 0.25)
+
+
+def test_ter_by_hand() -> None:
+    # One substitution in five reference words.
+    assert metrics.score(["a b c d x"], ["a b c d e"], "en").ter.value == pytest.approx(20)
+
+
+def test_case_counts_except_in_the_tokenised_figure() -> None:
+    scores = metrics.score(["EIN HUND LÄUFT DURCH GRAS."], ["ein hund läuft durch gras."], "de")
+    assert scores.bleu.value < 50
+    assert scores.tokenised_bleu.value == pytest.approx(100)
+    assert "case:mixed" in scores.bleu.signature
+
+
+def test_signatures_name_tokenizer_and_version() -> None:
+    scores = metrics.score(["Ein Hund."], ["Ein Hund."], "de")
+    for part in ("nrefs:1", "tok:13a", "smooth:exp", "version:"):
+        assert part in scores.bleu.signature
+    assert "nc:6" in scores.chrf.signature
+    assert "tok:tercom" in scores.ter.signature
+    assert "tok:none" in scores.tokenised_bleu.signature
+    assert scores.tokenised_bleu.signature.endswith("prep:lc.norm.tok.moses.de")
+
+
+@pytest.mark.parametrize(
+    ("language", "tokenizers"),
+    [
+        ("de", {"13a"}),
+        ("zh", {"zh"}),
+        ("zh_Hans_CN", {"zh"}),
+        ("zh-TW", {"zh"}),
+        ("ja", {"ja-mecab", "char"}),
+        ("ko", {"char"}),
+        ("th", {"char"}),
+    ],
+)
+def test_tokenizer_follows_the_target_language(language: str, tokenizers: set[str]) -> None:
+    assert metrics.bleu_tokenizer(language) in tokenizers
+
+
+def test_chinese_is_scored_by_character_and_says_so() -> None:
+    # 13a would see one word a sentence and give no credit for four of five characters.
+    scores = metrics.score(["我爱你们吗"], ["我爱你们吧"], "zh")
+    assert scores.bleu.value == pytest.approx(100 * (4 / 5 * 3 / 4 * 2 / 3 * 1 / 2) ** 0.25)
+    assert scores.ter.value == pytest.approx(20)
+    assert "tok:zh" in scores.bleu.signature
+    assert "asian:yes" in scores.ter.signature
+
+
+def test_moses_recipe_by_hand() -> None:
+    prepared = metrics.moses("en")('A man\'s "T-Shirt", seen at 5.')
+    assert prepared == "a man &apos;s &quot; t-shirt , &quot; seen at 5 ."
+
+
+@pytest.mark.parametrize("split", ["val", "test_2016_flickr", "test_2017_flickr"])
+@pytest.mark.parametrize("language", ["de", "en", "fr"])
+def test_moses_recipe_gives_the_official_references(split: str, language: str) -> None:
+    raw = read_corpus(f"multi30k/{split}.{language}.gz")
+    official = read_corpus(f"multi30k/tok/{split}.lc.norm.tok.{language}.gz")
+    prepare = metrics.moses(language)
+    assert [prepare(line) for line in raw] == official
+
+
+def test_unequal_numbers_of_lines_are_named() -> None:
+    with pytest.raises(UserError, match="3 translations but 2 references"):
+        metrics.score(["a", "b", "c"], ["a", "b"], "en")
+
+
+def test_nothing_to_score() -> None:
+    with pytest.raises(UserError, match="nothing to score"):
+        metrics.score([], [], "en")
+
+
+def test_empty_lines_are_scored() -> None:
+    scores = metrics.score(["", "a b c d"], ["", "a b c d"], "en")
+    assert scores.sentences == 2
+    assert scores.bleu.value == pytest.approx(100)
+
+
+def test_table_lines_up_and_prints_a_shared_signature_once() -> None:
+    scores = metrics.score(["a b c d e"], ["a b c d e f g"], "en")
+    table = metrics.as_table({"test_2016": scores, "x": scores}).splitlines()
+    assert len({len(line) for line in table[:4]}) == 1
+    assert table[0].split()[:3] == ["split", "sentences", "BLEU"]
+    assert table[2].split()[:3] == ["test_2016", "1", "67.03"]
+    assert [line for line in table if "tok:13a" in line] == [f"BLEU: {scores.bleu.signature}"]
+
+
+def test_table_names_the_split_of_a_signature_that_differs() -> None:
+    table = metrics.as_table({"a": metrics.score(["x"], ["x"], "de"), "b": metrics.score(["x"], ["x"], "zh")})
+    assert "BLEU (a): " in table
+    assert "BLEU (b): " in table
+
+
+def test_json_keeps_value_and_signature_together() -> None:
+    scores = metrics.score(["a b c d e"], ["a b c d e"], "en")
+    assert metrics.as_json(scores)["bleu"] == {"value": scores.bleu.value, "signature": scores.bleu.signature}
+
+
+def test_columns_count_wide_and_combining_characters() -> None:
+    assert columns_of("abc") == 3
+    assert columns_of("中文") == 4
+    assert columns_of("e\u0301") == 1
+
+
+def test_wrap_breaks_at_blanks_and_inside_text_without_them() -> None:
+    assert wrap("one two three", 7) == ["one two", "three"]
+    assert wrap("ab 中文中文中", 6) == ["ab 中", "文中文", "中"]
+    assert wrap("", 5) == [""]
+
+
+def test_shorten_keeps_both_ends() -> None:
+    assert shorten("short", 8) == "short"
+    assert shorten("Straßenbahnhaltestelle", 9) == "Straß…lle"
+    assert columns_of(shorten("中" * 40, 11)) <= 11

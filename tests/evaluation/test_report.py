@@ -1,0 +1,183 @@
+"""BLEU by length, and the folder of a split."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from by_hand import EMPTY, WORKED, even
+
+from nmt.errors import UserError
+from nmt.evaluation import lengths
+from nmt.evaluation.metrics import bleu
+from nmt.evaluation.report import evaluate_split, summary
+
+
+def test_bins_hold_the_sentences_of_their_lengths() -> None:
+    sources = ["a", "a b c d e", "a b c d e f", " ".join("abcdefghijkl"), ""]
+    lines = ["v w x y z", "v w x y z", "v w x y q", "v w x y z", ""]
+    found = lengths.bleu_by_length(sources, lines, ["v w x y z"] * 4 + [""], "en")
+    assert [(entry.shortest, entry.longest, entry.sentences) for entry in found.bins] == [
+        (1, 5, 2),
+        (6, 10, 1),
+        (11, 15, 1),
+    ]
+    assert [entry.bleu for entry in found.bins] == pytest.approx(
+        [100, bleu(["v w x y q"], ["v w x y z"], "en").value, 100]
+    )
+    assert found.unit == "words"
+    assert "tok:13a" in found.signature
+
+
+def test_long_texts_get_wider_bins() -> None:
+    found = lengths.bleu_by_length(["x " * 61], ["a"], ["a"], "en")
+    assert found.bins[0][:2] == (61, 70)
+
+
+def test_text_without_spaces_is_measured_in_characters() -> None:
+    found = lengths.bleu_by_length(["我爱你们的狗"], ["I love"], ["I love"], "en")
+    assert found.unit == "characters"
+    assert found.bins[0][:2] == (6, 10)
+
+
+def test_lengths_want_a_line_for_a_line() -> None:
+    with pytest.raises(UserError, match="2 source lines, 1 translations and 1 references"):
+        lengths.bleu_by_length(["a", "b"], ["a"], ["a"], "en")
+    with pytest.raises(UserError, match="no source line"):
+        lengths.bleu_by_length([" "], ["a"], ["a"], "en")
+
+
+def test_length_figure_says_how_many_and_by_which_metric(tmp_path: Path) -> None:
+    found = lengths.bleu_by_length(["a b", "c " * 9], ["x y", "z"], ["x y", "z"], "en")
+    picture = lengths.figure(found, "50 % of $x$ 中")
+    axes = picture.axes[0]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["1-5\nn=1", "6-10\nn=1"]
+    assert found.signature in [text.get_text() for text in picture.texts]
+    lengths.draw(found, tmp_path / "x.png", "中")
+    assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
+    assert "1-5" in lengths.as_table(found)
+
+
+SENTENCES = [WORKED, EMPTY, even("Zwei Hunde", "two dogs", heads=2)]
+
+
+REFERENCES = ["houses are burning", "", "two dogs"]
+
+
+def test_a_split_lands_whole_in_its_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "prüfung = [1]"
+    result = evaluate_split(
+        SENTENCES,
+        REFERENCES,
+        name="test",
+        source_language="de",
+        target_language="en",
+        folder=folder,
+        gold_links=["1-0 2-1", "", "0-0 1-1"],
+        forced=SENTENCES,
+        fixed=1,
+        chosen=[3],
+        provenance={"run": "checkpoints/x"},
+    )
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "alignments.pharaoh",
+        "bleu_by_length.json",
+        "bleu_by_length.png",
+        "heatmaps",
+        "hypotheses.txt",
+        "scores.json",
+        "translations.txt",
+    ]
+    names = ["0001-subword.png", "0001-word.png", "0003-subword.png", "0003-word.png"]
+    assert sorted(path.name for path in (folder / "heatmaps").iterdir()) == names
+    assert sorted(path.name for path in result.pictures) == names
+    assert (folder / "hypotheses.txt").read_text(encoding="utf-8") == "houses burn\n\ntwo dogs\n"
+    # Mean of the heads: houses at Haus, burn at brennt; the even one links everything to its first word.
+    assert (folder / "alignments.pharaoh").read_text(encoding="utf-8") == "1-0 2-1\n\n0-0 0-1\n"
+    beside = (folder / "translations.txt").read_text(encoding="utf-8")
+    block = "  source       das Haus brennt\n  translation  houses burn\n  reference    houses are burning\n"
+    assert block in beside
+    record = json.loads((folder / "scores.json").read_text(encoding="utf-8"))
+    assert record["sentences"] == 3
+    assert record["bleu"]["value"] == result.scores.bleu.value
+    assert record["provenance"] == {"run": "checkpoints/x"}
+    # Four links, of which 1-0, 2-1 and 0-0 are in the gold's four.
+    assert record["alignment"]["shift_0"]["aer"] == pytest.approx(1 - (3 + 3) / (4 + 4))
+    assert set(result.alignment) == {0, 1}
+    printed = summary([result])
+    for part in ("BLEU", "tok:13a", "shift 0", "25.0 %", "source words", str(folder)):
+        assert part in printed
+
+
+def test_without_attention_there_are_scores_and_a_note(tmp_path: Path) -> None:
+    blind = [sentence._replace(weights=None) for sentence in SENTENCES]
+    result = evaluate_split(
+        blind,
+        REFERENCES,
+        name="test",
+        source_language="de",
+        target_language="en",
+        folder=tmp_path / "out",
+        gold_links=["0-0", "", ""],
+        forced=blind,
+    )
+    assert result.pictures == []
+    assert result.alignment == {}
+    assert not (tmp_path / "out" / "alignments.pharaoh").exists()
+    assert any("decoder=none" in note for note in result.notes)
+    assert "no heatmaps" in summary([result])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"chosen": [4]}, "Heatmap of line 4 of test: it has lines 1 to 3"),
+        ({"chosen": [0]}, "Heatmap of line 0"),
+        ({"references": ["a"]}, "3 translations but 1 references"),
+        ({"gold_links": ["0-0"]}, "gold links for 1 lines, but 3 references"),
+        ({"gold_links": ["0-0", "", "x"]}, "'x' is no word link"),
+        ({"head": 5}, "head=5"),
+        ({"shift": 3}, "shift=3"),
+    ],
+)
+def test_mistakes_are_named_and_leave_no_scores(
+    tmp_path: Path, change: dict[str, object], message: str
+) -> None:
+    how: dict[str, object] = {"references": REFERENCES, "gold_links": None, **change}
+    with pytest.raises(UserError, match=message):
+        evaluate_split(
+            SENTENCES,
+            name="test",
+            source_language="de",
+            target_language="en",
+            folder=tmp_path / "out",
+            forced=SENTENCES,
+            **how,  # type: ignore[arg-type]
+        )
+    assert not (tmp_path / "out").exists()
+
+
+def test_pictures_asked_of_a_model_without_attention(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="decoder=none"):
+        evaluate_split(
+            [sentence._replace(weights=None) for sentence in SENTENCES],
+            REFERENCES,
+            name="test",
+            source_language="de",
+            target_language="en",
+            folder=tmp_path / "out",
+            chosen=[1],
+        )
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_room_needs_no_torch_and_the_report_loads_matplotlib_late() -> None:
+    code = (
+        "import sys, nmt.evaluation.report\n"
+        "assert 'matplotlib' not in sys.modules\n"
+        "import nmt.evaluation.heatmap, nmt.evaluation.lengths\n"
+        "assert 'torch' not in sys.modules and 'matplotlib.pyplot' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, env=os.environ, cwd=Path(__file__).parents[2])

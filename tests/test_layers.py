@@ -1,0 +1,135 @@
+"""Imports run one way, and each outside library has one door: read from the source, no import needed."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "nmt"
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+# The rooms, each with the rooms it stands on. `errors` and `files` are for all.
+ROOMS = {
+    "text": set[str](),
+    "attention": set[str](),
+    "search": set[str](),
+    "data": {"text"},
+    "model": {"attention"},
+    "translation": {"text", "data", "attention", "model", "search"},
+    "evaluation": {"translation"},
+    "training": {"text", "attention", "search", "data", "model", "translation", "evaluation"},
+}
+EVERYWHERE = {"errors", "files"}
+TOP = {
+    "errors": set[str](),
+    "files": set[str](),
+    "advice": set[str](),
+    "cli": {"nmt"},  # for the version
+    "runs": {*ROOMS, "cli"},
+    "build": {*ROOMS, "runs", "cli"},
+    "pipeline": {*ROOMS, "runs", "build", "cli", "advice"},
+    "__init__": set[str](),
+    "__main__": {"nmt", "cli"},
+}
+# Whatever else lies at the top is a verb.
+VERB = {*ROOMS, "runs", "build", "pipeline", "cli", "advice"}
+
+DOORS = {
+    "hydra": {"cli", "build", "verb"},
+    "omegaconf": {"cli", "build", "runs", "pipeline", "verb"},  # who holds a configuration names its type
+    "sentencepiece": {"text"},
+    "datasets": {"data"},
+    "babel": {"data"},
+    "sacrebleu": {"evaluation"},
+    "sacremoses": {"evaluation"},
+    "matplotlib": {"evaluation"},
+    "arabic_reshaper": {"evaluation"},
+    "bidi": {"evaluation"},
+    "tensorboard": {"training"},
+    "torch.utils.tensorboard": {"training"},
+}
+
+
+def place(path: Path) -> str:
+    """Returns the room a file belongs to, or the name of a file at the top."""
+    parts = path.relative_to(PACKAGE).parts
+    return parts[0] if len(parts) > 1 else path.stem
+
+
+def imports(path: Path) -> Iterator[tuple[int, str]]:
+    """Yields (line, dotted name) for every import of a file, wherever in it, type checking included."""
+    package = ["nmt", *path.relative_to(PACKAGE).parts[:-1]]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            # `from nmt import text` names a room, `from nmt.text import x` has it in the module already.
+            yield from ((node.lineno, f"{module}.{alias.name}") for alias in node.names)
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) in (
+            "import_module",
+            "__import__",
+        ):
+            yield from (
+                (node.lineno, argument.value)
+                for argument in node.args
+                if isinstance(argument, ast.Constant) and isinstance(argument.value, str)
+            )
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_no_arrow_runs_back(path: Path) -> None:
+    here = place(path)
+    allowed = {here, *EVERYWHERE, *(ROOMS.get(here) or TOP.get(here, VERB))}
+    for line, name in imports(path):
+        parts = name.split(".")
+        if parts[0] != "nmt":
+            continue
+        there = parts[1] if len(parts) > 1 and (PACKAGE / parts[1]).exists() else ""
+        there = there or (parts[1] if len(parts) > 1 and (PACKAGE / f"{parts[1]}.py").exists() else "nmt")
+        assert there in allowed, f"{path.name}:{line} imports {name}; {here} may import {sorted(allowed)}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_each_library_has_one_door(path: Path) -> None:
+    here = place(path)
+    door = here if here in ROOMS or here in TOP else "verb"
+    for line, name in imports(path):
+        for library, doors in DOORS.items():
+            if name == library or name.startswith(f"{library}."):
+                assert door in doors, f"{path.name}:{line} imports {name}, whose door is {sorted(doors)}"
+        if here == "text":
+            assert name.split(".")[0] != "torch", f"{path.name}:{line}: text knows no torch"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_every_file_says_where_it_stands(path: Path) -> None:
+    assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))), f"{path} opens without a docstring"
+
+
+HEAVY = ("datasets", "sacrebleu", "sacremoses", "matplotlib", "tensorboard", "babel", "pandas", "pyarrow")
+LOADS = {
+    "nmt.cli": ("torch", "hydra", *HEAVY),
+    "nmt.advice": ("torch", "hydra", *HEAVY),
+    "nmt.text": ("torch", "hydra", *HEAVY),
+    "nmt.train": ("torch", *HEAVY),
+    "nmt.evaluate": ("torch", *HEAVY),
+    "nmt.translate": HEAVY,
+    "nmt.translation": HEAVY,
+}
+
+
+@pytest.mark.parametrize("module", LOADS)
+def test_importing_loads_only_what_is_needed(module: str) -> None:
+    path = PACKAGE.joinpath(*module.split(".")[1:])
+    assert path.is_dir() or path.with_suffix(".py").is_file()
+    program = f"import sys, {module}; print(*sorted(name for name in sys.modules if '.' not in name))"
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True, timeout=120
+    )
+    assert set(done.stdout.split()) & set(LOADS[module]) == set()
