@@ -19,6 +19,7 @@ from torch import nn
 from nmt.attention import Attention, Read, Score, Window
 from nmt.data.corpus import DataSource
 from nmt.errors import UserError, nearest
+from nmt.memory import keep_memory
 from nmt.model import Decoder, Readout, RecurrentEncoder, Seq2Seq, initialise
 from nmt.model.decoders import NoAttention, context_size_without_attention
 from nmt.search import BeamSearch, GreedySearch, Search
@@ -173,7 +174,12 @@ def build_decoder(config: DictConfig, encoder: RecurrentEncoder, embedding_size:
 
 
 def build_model(config: DictConfig, tokenizer: Tokenizer) -> Seq2Seq:
-    """The whole model, initialised from `seed`.
+    """The whole model for a tokenizer's vocabularies, initialised from `seed` (UserError as `assemble`)."""
+    return assemble(config, tokenizer.source.size, tokenizer.target.size, tokenizer.joint)
+
+
+def assemble(config: DictConfig, source_pieces: int, target_pieces: int, joint: bool) -> Seq2Seq:
+    """The whole model for vocabularies of these sizes, initialised from `seed`.
 
     Raises:
         UserError: sizes that do not fit together, with the override that cures it.
@@ -183,7 +189,7 @@ def build_model(config: DictConfig, tokenizer: Tokenizer) -> Seq2Seq:
         raise UserError(
             f"model.tie_embeddings={tie} is not known. Give model.tie_embeddings=none, =target or =all."
         )
-    if tie == "all" and not tokenizer.joint:
+    if tie == "all" and not joint:
         raise UserError(
             "model.tie_embeddings=all needs one vocabulary for both languages, but tokenizer.joint is false. "
             "Give tokenizer.joint=true or model.tie_embeddings=target."
@@ -196,11 +202,9 @@ def build_model(config: DictConfig, tokenizer: Tokenizer) -> Seq2Seq:
             f"Tied embeddings need decoder.readout.size to be model.embedding_size, but they are {features} and "
             f"{embedding_size}. Give decoder.readout.size={embedding_size} or model.tie_embeddings=none."
         )
-    source = nn.Embedding(tokenizer.source.size, embedding_size, padding_idx=PAD)
-    target = (
-        source if tie == "all" else nn.Embedding(tokenizer.target.size, embedding_size, padding_idx=PAD)
-    )
-    output = nn.Linear(features, tokenizer.target.size)
+    source = nn.Embedding(source_pieces, embedding_size, padding_idx=PAD)
+    target = source if tie == "all" else nn.Embedding(target_pieces, embedding_size, padding_idx=PAD)
+    output = nn.Linear(features, target_pieces)
     if tie != "none":
         output.weight = target.weight
     model = Seq2Seq(source, target, encoder, decoder, output, float(config.model.dropout))
@@ -249,7 +253,8 @@ def build_precision(name: str, device: torch.device) -> torch.dtype | None:
 
 
 def use_threads(threads: int | None) -> None:
-    """CPU threads for torch; None leaves the choice to torch."""
+    """CPU threads for torch, None leaving the choice to torch; and an allocator that keeps what it has."""
+    keep_memory()
     if threads is None:
         return
     if threads < 1:

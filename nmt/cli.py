@@ -116,7 +116,7 @@ def quote(arguments: Sequence[str]) -> list[str]:
     commas outside quotes, unless a file of exactly that name exists. Quoting twice changes nothing.
 
     Raises:
-        UserError: a list with an empty place; the one text that cannot be quoted, `???`.
+        UserError: a list that is not closed or has an empty place; the one text that cannot be quoted, `???`.
     """
     return [_quote_argument(argument) for argument in arguments]
 
@@ -130,6 +130,11 @@ def _quote_argument(argument: str) -> str:
         raise UserError(f"{argument}: '???' cannot be a value; for a file of that name write {key}=./???")
     as_path = plain in PATH_KEYS
     if plain in LIST_KEYS and not _exists(value) and _is_list(value):
+        if value.startswith("[") != value.endswith("]"):
+            raise UserError(
+                f"{argument}: the list is not closed. Write it without spaces, or within quotes of your "
+                f"shell: '{key}=[a, b]'"
+            )
         return f"{key}=[{','.join(_quote_value(item, as_path) for item in _items(argument, value))}]"
     return f"{key}={_quote_value(value, as_path)}"
 
@@ -209,8 +214,7 @@ def _exists(value: str) -> bool:
 
 
 def compose(config_name: str, overrides: Sequence[str]) -> DictConfig:
-    """Composes `config_name`.yaml with overrides (already quoted), checked against the files and the types of
-    defaults.
+    """Composes `config_name`.yaml with overrides (already quoted), checked against what the files hold.
 
     `data.files=...` without `data=` means `data=files`. A number given where text stands is text
     (`precision=32`), a whole number may be written `1e4`. The result is in struct mode: reading a key that is
@@ -218,8 +222,7 @@ def compose(config_name: str, overrides: Sequence[str]) -> DictConfig:
 
     Raises:
         UserError: a word without `=`; a misspelt group, choice or key (with the nearest that exist); a value
-        that
-            cannot be read, or of another kind than the default's; several values where one is needed.
+            that cannot be read, or of another kind than the default's; several values where one is needed.
     """
     from hydra import compose as hydra_compose
     from hydra import initialize_config_dir
@@ -246,9 +249,8 @@ def compose(config_name: str, overrides: Sequence[str]) -> DictConfig:
     try:
         with initialize_config_dir(config_dir=str(folder), version_base="1.3"):
             config = hydra_compose(config_name, overrides=composed)
-        tree = OmegaConf.to_container(config, resolve=False)
         for override in settings:
-            value = _check_setting(config_name, folder, groups, tree, override)
+            value = _check_setting(config_name, folder, groups, config, override)
             # As Hydra would do it after composing; done here, since the look-up needs the composition first.
             OmegaConf.update(config, override.key_or_group, value, merge=True)
         # An interpolation that leads nowhere is found now, not in an hour.
@@ -282,10 +284,8 @@ def _parse(verb: str, argument: str) -> Override:
         # Hydra's grammar stops at brackets, quotes and every letter that is not ASCII.
         shown = value.replace("'", "\\'")
         raise UserError(
-            f"'{argument}' cannot be read: the key or the value holds a character with a meaning of its own, "
-            "or a "
-            "quote or bracket that is not closed. Write the value in quotes within quotes: "
-            f"\"{key}='{shown}'\""
+            f"'{argument}' cannot be read: it holds a character with a meaning of its own, or a quote or "
+            f"bracket that is not closed. Write the value in quotes within quotes: \"{key}='{shown}'\""
         ) from error
     if override.is_sweep_override():
         raise UserError(
@@ -309,9 +309,15 @@ def _bare(verb: str, argument: str) -> str:
         return f"'{argument}' says not what it is: write input={argument}"
     if verb == "train" and path.is_file():
         return f"'{argument}' says not what it is: write data.files=[SOURCE_FILE,TARGET_FILE]"
-    known = [*_groups(config_folder()), *TEXT_KEYS, "resume", "seed", "device", "threads", "precision"]
-    near = nearest(argument, known)
-    return f"'{argument}' is not of the form key=value.{near} See python -m nmt.{verb} --help."
+    from omegaconf import OmegaConf
+
+    settings = {str(key) for key in OmegaConf.load(config_folder() / f"{verb}.yaml")} - {"defaults", "hydra"}
+    groups = _groups(config_folder())
+    help_ = f"See python -m nmt.{verb} --help."
+    if argument in settings or argument in groups:
+        return f"'{argument}' needs a value: write {argument}=VALUE. {help_}"
+    near = nearest(argument, groups if "/" in argument else [*settings, *groups], limit=2)
+    return f"'{argument}' is not of the form key=value.{near} {help_}"
 
 
 def _groups(folder: Path) -> dict[str, list[str]]:
@@ -360,12 +366,16 @@ def _check_choice(verb: str, folder: Path, groups: dict[str, list[str]], overrid
 
 
 def _check_setting(
-    verb: str, folder: Path, groups: dict[str, list[str]], tree: object, override: Override
+    verb: str, folder: Path, groups: dict[str, list[str]], config: DictConfig, override: Override
 ) -> Any:
     """Returns the value to set, looked up in the configuration that the choices give."""
-    key = override.key_or_group
+    from omegaconf import OmegaConf
+
+    key, value = override.key_or_group, override.value()
+    tree = OmegaConf.to_container(config, resolve=False)
     default = _look_up(tree, key) if key else _ABSENT
-    value = override.value()
+    if isinstance(default, str) and "${" in default:
+        default = OmegaConf.select(config, key)
     if default is _ABSENT or (isinstance(default, dict) and key.replace(".", "/") in groups):
         raise UserError(_unknown_key(verb, folder, groups, tree, override))
     return _fit(key, default, value, override.get_value_string())
@@ -449,9 +459,8 @@ def _unknown_key(
         dotted = key.replace("/", ".")
         if _look_up(tree, dotted) is not _ABSENT:
             return f"{key} is a setting, which is written with a dot: {dotted}={written}"
-        return (
-            f"There is no choice '{key}' in nmt.{verb}.{nearest(key, groups)} There are {', '.join(groups)}."
-        )
+        near = nearest(key, groups, limit=2)
+        return f"There is no choice '{key}' in nmt.{verb}.{near} There are {', '.join(groups)}."
     owners = []
     for group, choices in groups.items():
         rest = key.removeprefix(group.replace("/", ".") + ".")
@@ -469,7 +478,7 @@ def _unknown_key(
     if same_end:
         near = f" Did you mean {' or '.join(repr(name) for name in same_end[:3])}?"
     else:
-        near = nearest(key, [*names, *groups])
+        near = nearest(key, [*names, *groups], limit=2)
     return f"There is no setting '{key}' in nmt.{verb}.{near} python -m nmt.{verb} --cfg prints them all."
 
 
@@ -478,9 +487,8 @@ def _in_our_words(verb: str, message: str) -> str:
     missing = re.search(r"Could not override '([^']+)'\.\s*No match in the defaults list", message)
     if missing:
         return (
-            f"{missing[1]} has nothing to choose in this command: another choice on the line, or its "
-            "default, does "
-            f"without it. python -m nmt.{verb} --cfg prints what there is."
+            f"{missing[1]} has nothing to choose in this command: another choice on the line does without. "
+            f"python -m nmt.{verb} --cfg prints what there is."
         )
     lines = [line.strip() for line in message.splitlines()]
     kept = [
@@ -528,17 +536,20 @@ def merge_for_resume(
     from omegaconf import OmegaConf
 
     def leaves(config: DictConfig) -> dict[str, Any]:
-        # Unresolved, so that a value which follows from another one (`${trainer.steps}`) is no difference of
-        # its own.
+        # Unresolved: a value that follows from another one (`${trainer.steps}`) is no difference of its own.
         return _leaves(OmegaConf.to_container(config, resolve=False))
 
     named = {_parse(config_name, override).key_or_group for override in overrides}
     kept = [line for line in saved_overrides if _parse(config_name, line).key_or_group not in named]
     before = leaves(compose(config_name, saved_overrides))
-    asked = leaves(compose(config_name, [*kept, *overrides]))
+    try:
+        asked = leaves(compose(config_name, [*kept, *overrides]))
+    except UserError as error:
+        raise UserError(
+            f"A resumed run keeps what it is, and this command does not fit it. {error}"
+        ) from error
     was = leaves(saved)
-    # What the line names counts even where it equals the composition: the saved run may have been told
-    # otherwise.
+    # What the line names counts even where the compositions agree: advice may have told the run otherwise.
     touched = [
         key
         for key in dict.fromkeys([*before, *asked])

@@ -209,6 +209,11 @@ def test_the_word_for_missing_is_refused() -> None:
         quote(["name=???"])
 
 
+def test_a_list_that_the_shell_took_apart_is_refused() -> None:
+    with pytest.raises(UserError, match="not closed"):
+        quote(["data.files=[german.txt,", "english.txt]"])
+
+
 def test_an_empty_place_in_a_list_is_refused() -> None:
     with pytest.raises(UserError, match="empty place"):
         quote(["run=[a,,b]"])
@@ -280,7 +285,9 @@ def test_a_composed_configuration_has_no_other_keys() -> None:
         ("--seed=3", ["without dashes: seed=3"]),
         ("--seed", ["no option of nmt.train", "seed=VALUE"]),
         ("=", ["without spaces"]),
-        ("resume", ["key=value", "'resume'"]),
+        ("resume", ["'resume' needs a value", "resume=VALUE"]),
+        ("reusme", ["key=value", "'resume'"]),
+        ("twice=abc", ["a whole number", "256"]),
         ("+seed=3", ["seed"]),
         ("seed=${nowhere}", ["cannot be put together", "nowhere"]),
     ],
@@ -343,6 +350,12 @@ def test_what_the_saved_run_says_already_is_no_difference() -> None:
     with pytest.raises(UserError, match=r"encoder\.size: 64 -> 256"):
         merge_for_resume(saved, [], ["encoder.size=256"])
     assert merge_for_resume(saved, [], ["trainer.minutes=5"]).encoder.size == 64
+
+
+def test_a_line_that_does_not_fit_the_run_is_refused() -> None:
+    first = quote(["data.files=[a,b]"])
+    with pytest.raises(UserError, match=r"keeps what it is.*data\.files"):
+        merge_for_resume(compose("train", first), first, ["data=text"])
 
 
 def test_an_added_key_can_be_added_again() -> None:

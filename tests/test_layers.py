@@ -28,10 +28,11 @@ TOP = {
     "errors": set[str](),
     "files": set[str](),
     "advice": set[str](),
+    "memory": set[str](),
     "cli": {"nmt"},  # for the version
     "runs": {*ROOMS, "cli"},
-    "build": {*ROOMS, "runs", "cli"},
-    "pipeline": {*ROOMS, "runs", "build", "cli", "advice"},
+    "build": {*ROOMS, "runs", "cli", "memory"},
+    "pipeline": {*ROOMS, "runs", "memory", "build", "cli", "advice"},
     "__init__": set[str](),
     "__main__": {"nmt", "cli"},
 }

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from nmt.attention import Attention, AttentionState, Memory
 from nmt.errors import UserError
 from nmt.model.encoders import Encoded, mean_of, summary_of
-from nmt.model.readouts import FromContext, Readout
+from nmt.model.readouts import FromContext, FromState, Readout
 from nmt.model.recurrence import attentive_gru, has_fast_path
 
 
@@ -291,6 +291,11 @@ class Luong(Decoder):
             dropout=dropout,
             fast=fast,
         )
+        if isinstance(readout, FromState):
+            raise UserError(
+                "decoder=luong uses its context in the readout alone, so decoder/readout=state would leave the attention "
+                "unused. Give decoder/readout=tanh, maxout or context, or decoder=bahdanau."
+            )
         self.input_feeding = input_feeding
 
     @property
@@ -352,10 +357,10 @@ class NoAttention(Decoder):
             dropout=dropout,
             fast=fast,
         )
-        if isinstance(readout, FromContext) and summary == "first":
+        if isinstance(readout, FromContext):
             raise UserError(
-                "decoder/readout=context reads from the context alone, and decoder=none with decoder.summary=first has "
-                "none. Give decoder.summary=every or another decoder/readout."
+                "decoder=none has the same summary at every step, so decoder/readout=context would say the same word over "
+                "and over. Give decoder/readout=maxout, tanh or state."
             )
 
     def remember(self, encoded: Encoded) -> Memory:

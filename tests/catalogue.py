@@ -1,0 +1,86 @@
+"""What the configuration offers, read from its folders, so that a new mechanism is tested without a new line."""
+
+from pathlib import Path
+
+import torch
+from omegaconf import OmegaConf
+
+from nmt import build, cli
+from nmt.attention import Attention
+from nmt.model import Seq2Seq
+
+CONFIGS = cli.config_folder()
+
+
+def options(group: str) -> list[str]:
+    """The choices of a group, such as "attention/score"."""
+    return sorted(path.stem for path in Path(CONFIGS, group).glob("*.yaml"))
+
+
+SCORES, WINDOWS, READS = (options(f"attention/{room}") for room in ("score", "window", "read"))
+WIRINGS, READOUTS = options("decoder"), options("decoder/readout")
+WITH_ATTENTION = [wiring for wiring in WIRINGS if wiring != "none"]
+
+
+def attention(
+    score: str = "additive",
+    window: str = "global",
+    read: str = "soft",
+    *,
+    query_size: int = 10,
+    value_size: int = 10,
+    size: int = 6,
+    heads: int = 1,
+    radius: int | None = None,
+    seed: int = 3,
+) -> Attention:
+    """A mechanism as the yaml files describe it, with random parameters, in double precision."""
+    nodes = {
+        room: OmegaConf.load(Path(CONFIGS, "attention", room, f"{choice}.yaml"))
+        for room, choice in (("score", score), ("window", window), ("read", read))
+    }
+    if radius is not None and "radius" in nodes["window"]:
+        nodes["window"].radius = radius
+    made = build.build_attention(
+        OmegaConf.create(
+            {"_target_": "nmt.attention.attention.Attention", "heads": heads, "size": size, **nodes}
+        ),
+        query_size,
+        value_size,
+    ).double()
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in made.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=generator))
+    return made.eval()
+
+
+#: Sizes that are all different, so that no two axes can be confused. Dot products need one size on both sides.
+SMALL = [
+    "model.embedding_size=7",
+    "model.dropout=0",
+    "model.tie_embeddings=none",
+    "encoder.size=5",
+    "decoder.size=10",
+    "attention.size=6",
+    "decoder.readout.size=11",
+]
+
+
+def model(*overrides: str, pieces: tuple[int, int] = (23, 29), joint: bool = False, train: bool = False) -> Seq2Seq:
+    """A small model composed from the real configuration, in double precision."""
+    config = cli.compose("train", [*SMALL, *overrides])
+    made = build.assemble(config, *pieces, joint).double()
+    with torch.no_grad():  # biases start at zero, where mistakes hide
+        generator = torch.Generator().manual_seed(5)
+        for parameter in made.parameters():
+            parameter.add_(torch.randn(parameter.shape, generator=generator) * 0.3)
+    return made.train(train)
+
+
+def sentences(lengths: list[int], pieces: int, seed: int = 2) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Random sentences of these lengths: tokens [B, S] without specials, mask, lengths."""
+    generator = torch.Generator().manual_seed(seed)
+    mask = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
+    tokens = torch.randint(4, pieces, mask.shape, generator=generator)
+    return tokens.masked_fill(~mask, 0), mask, torch.tensor(lengths)

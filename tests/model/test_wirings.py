@@ -1,0 +1,256 @@
+"""What must hold for every wiring, score and readout, found through their yaml."""
+
+import itertools
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from nmt.errors import UserError
+from nmt.model import Decoded, Seq2Seq
+from nmt.model.decoders import FirstState
+from nmt.model.encoders import Encoded
+from tests.catalogue import READOUTS, SCORES, WINDOWS, WITH_ATTENTION, model, sentences
+
+COMBINATIONS = [
+    *(
+        (f"decoder={wiring}", f"attention/score={score}")
+        for wiring, score in itertools.product(WITH_ATTENTION, SCORES)
+    ),
+    *((f"decoder={wiring}", "attention.heads=2") for wiring in WITH_ATTENTION),
+    *((f"decoder={wiring}", "decoder.layers=3") for wiring in WITH_ATTENTION),
+    *((f"decoder={wiring}", f"attention/window={window}") for wiring in WITH_ATTENTION for window in WINDOWS),
+    *(
+        (f"decoder={wiring}", f"decoder/readout={readout}")
+        for wiring, readout in itertools.product(WITH_ATTENTION, READOUTS)
+        if (wiring, readout) != ("luong", "state")  # refused: it would not use its attention
+    ),
+    *((f"decoder={wiring}", f"decoder.first_state={kind}") for wiring in WITH_ATTENTION for kind in FirstState.KINDS),
+    *((f"decoder={wiring}", "encoder=lstm", "encoder.layers=2") for wiring in WITH_ATTENTION),
+    *((f"decoder={wiring}", "encoder.bidirectional=false", "decoder.size=5") for wiring in WITH_ATTENTION),
+    ("decoder=luong", "decoder.input_feeding=false"),
+    ("decoder=luong", "decoder.input_feeding=false", "attention/window=local_m", "attention.window.radius=1"),
+    ("decoder=bahdanau", "decoder.previous_state=true"),
+    ("decoder=none",),
+    ("decoder=none", "decoder.summary=first"),
+    ("decoder=none", "decoder.layers=2", "decoder/readout=tanh"),
+]
+every = pytest.mark.parametrize("overrides", COMBINATIONS, ids=" ".join)
+
+LENGTHS = [6, 1, 4]
+
+
+def run(made: Seq2Seq, source: Tensor, mask: Tensor, target: Tensor) -> tuple[Tensor, Decoded]:
+    """Log-probabilities [B, T, V] and what was decoded."""
+    decoded: Decoded = made(source, mask, None, target)
+    return torch.log_softmax(made.logits(decoded.features), -1), decoded
+
+
+def targets(batch: int = 3, steps: int = 5) -> Tensor:
+    return sentences([steps] * batch, 29, seed=9)[0]
+
+
+@every
+def test_padding_changes_nothing(overrides: tuple[str, ...]) -> None:
+    made = model(*overrides)
+    source, mask, _ = sentences(LENGTHS, 23)
+    before, _ = run(made, source, mask, targets())
+    wider_mask = nn.functional.pad(mask, (0, 2))
+    wider = nn.functional.pad(source, (0, 2)).masked_fill(~wider_mask, 17)
+    after, decoded = run(made, wider, wider_mask, targets())
+    torch.testing.assert_close(before, after)
+    if decoded.weights is not None:
+        assert (decoded.weights.masked_select(~wider_mask[:, None, None]) == 0).all()
+
+
+@every
+def test_step_by_step_equals_the_whole_sequence(overrides: tuple[str, ...]) -> None:
+    made = model(*overrides)
+    source, mask, lengths = sentences(LENGTHS, 23)
+    target = targets()
+    whole, decoded = run(made, source, mask, target)
+    memory, state = made.encode(source, mask, lengths)
+    for t in range(target.shape[1]):
+        stepped = made.step(target[:, t], state, memory)
+        state = stepped.state
+        torch.testing.assert_close(stepped.log_probs, whole[:, t].float())
+        if decoded.weights is None:
+            assert stepped.weights is None
+        else:
+            assert stepped.weights is not None
+            torch.testing.assert_close(stepped.weights, decoded.weights[:, :, t])
+
+
+@every
+def test_the_fast_path_equals_the_reference(overrides: tuple[str, ...]) -> None:
+    """Losses, weights and every gradient, with padding on both sides."""
+    results = []
+    for fast in ("true", "false"):
+        made = model(*overrides, f"decoder.fast={fast}", train=True)
+        source, mask, _ = sentences(LENGTHS, 23)
+        log_probs, decoded = run(made, source, mask, targets())
+        loss = log_probs.gather(2, targets().unsqueeze(2)).sum()
+        if decoded.weights is not None:  # something that looks at the weights must get its gradient too
+            loss = loss + (decoded.weights**2).sum()
+        loss.backward()
+        gradients = {name: parameter.grad for name, parameter in made.named_parameters()}
+        results.append((log_probs.detach(), gradients))
+    torch.testing.assert_close(results[0][0], results[1][0])
+    for name, gradient in results[0][1].items():
+        assert (gradient is None) == (results[1][1][name] is None), name
+        if gradient is not None:
+            torch.testing.assert_close(gradient, results[1][1][name], msg=name)
+
+
+@every
+def test_a_batch_equals_its_sentences_one_by_one(overrides: tuple[str, ...]) -> None:
+    made = model(*overrides)
+    source, mask, _ = sentences(LENGTHS, 23)
+    whole, _ = run(made, source, mask, targets())
+    for row, length in enumerate(LENGTHS):
+        one = slice(row, row + 1)
+        alone, _ = run(made, source[one, :length], mask[one, :length], targets()[one])
+        torch.testing.assert_close(alone[0], whole[row])
+
+
+@every
+def test_rows_of_a_beam_share_the_memory(overrides: tuple[str, ...]) -> None:
+    """N = B * K rows against a memory of B sentences give what each row gives alone."""
+    made = model(*overrides)
+    source, mask, lengths = sentences(LENGTHS, 23)
+    memory, state = made.encode(source, mask, lengths)
+    hypotheses = 4
+    rows = torch.arange(3).repeat_interleave(hypotheses)
+    tokens = sentences([12], 29, seed=4)[0][0]
+    first = made.step(tokens, state.select(rows), memory)
+    second = made.step(tokens.flip(0), first.state, memory)
+    for row in range(12):
+        own_memory, own_state = made.encode(*(part[row // 4 : row // 4 + 1] for part in (source, mask, lengths)))
+        own = made.step(tokens[row : row + 1], own_state, own_memory)
+        own = made.step(tokens.flip(0)[row : row + 1], own.state, own_memory)
+        torch.testing.assert_close(own.log_probs[0], second.log_probs[row])
+
+
+@every
+def test_every_parameter_gets_a_gradient(overrides: tuple[str, ...]) -> None:
+    made = model(*overrides, train=True)
+    source, mask, _ = sentences(LENGTHS, 23)
+    log_probs, _ = run(made, source, mask, targets())
+    log_probs[..., 3].sum().backward()
+    unused = {name for name, parameter in made.named_parameters() if parameter.grad is None}
+    assert unused == set()
+
+
+def test_a_readout_that_would_leave_the_attention_unused_is_refused() -> None:
+    with pytest.raises(UserError, match="decoder/readout=state would leave the attention unused"):
+        model("decoder=luong", "decoder/readout=state")
+    with pytest.raises(UserError, match="decoder/readout=context would say the same word"):
+        model("decoder=none", "decoder/readout=context")
+
+
+def test_gradients_of_the_whole_model_agree_with_finite_differences() -> None:
+    for wiring in ("bahdanau", "luong", "none"):
+        made = model(f"decoder={wiring}", pieces=(7, 5))
+        source, mask, _ = sentences([3, 1], 7)
+        target = sentences([2, 2], 5)[0]
+        names = ["decoder.rnn.weight_hh_l0", "encoder.rnn.weight_ih_l0", "decoder.readout.linear.weight"]
+        parameters = dict(made.named_parameters())
+
+        def loss(*values: Tensor, made: Seq2Seq = made, target: Tensor = target) -> Tensor:
+            own = dict(zip(names, values, strict=True))
+            decoded = torch.func.functional_call(made, own, (source, mask, None, target))
+            return (decoded.features**2).sum()
+
+        inputs = tuple(parameters[name].detach().clone().requires_grad_() for name in names)
+        assert torch.autograd.gradcheck(loss, inputs)
+
+
+def test_bahdanau_by_hand() -> None:
+    """c_t = attend(s_{t-1}), then s_t = GRU(s_{t-1}, [y_{t-1}; c_t]), with torch's own GRU cell."""
+    made = model("decoder=bahdanau")
+    source, mask, lengths = sentences([4], 23)
+    memory, state = made.encode(source, mask, lengths)
+    decoder, attention = made.decoder, made.decoder.attention
+    assert attention is not None
+    embedded = made.target_embedding(torch.tensor([8]))
+    attended = attention(state.hidden, memory, torch.zeros(1, 1, dtype=torch.int64))
+    cell = nn.GRUCell(17, 10, dtype=torch.float64)
+    cell.load_state_dict({name.removesuffix("_l0"): value for name, value in decoder.rnn.state_dict().items()})
+    expected = cell(torch.cat([embedded, attended.context[:, 0]], -1), state.hidden[:, 0])
+    decoded, following = decoder.step(embedded, state, memory)
+    torch.testing.assert_close(following.hidden[:, 0], expected)
+    torch.testing.assert_close(
+        decoded.features, decoder.readout(expected, embedded, attended.context[:, 0])
+    )
+    assert following.steps.tolist() == [1]
+
+
+def test_luong_by_hand() -> None:
+    """h_t = GRU(h_{t-1}, [y_{t-1}; htilde_{t-1}]), then c_t = attend(h_t), htilde_t = tanh(W_c [c_t; h_t])."""
+    made = model("decoder=luong", "attention/score=dot")
+    source, mask, lengths = sentences([4], 23)
+    memory, state = made.encode(source, mask, lengths)
+    decoder = made.decoder
+    assert not state.feed.any()
+    state = state._replace(feed=torch.randn(1, 11, dtype=torch.float64))
+    embedded = made.target_embedding(torch.tensor([8]))
+    cell = nn.GRUCell(18, 10, dtype=torch.float64)
+    cell.load_state_dict({name.removesuffix("_l0"): value for name, value in decoder.rnn.state_dict().items()})
+    hidden = cell(torch.cat([embedded, state.feed], -1), state.hidden[:, 0])
+    values = memory.values[0, 0]
+    weights = torch.softmax(values @ hidden[0], -1)
+    readout = decoder.readout.linear
+    assert isinstance(readout, nn.Linear)
+    expected = torch.tanh(readout.weight @ torch.cat([weights @ values, hidden[0]]))
+    decoded, following = decoder.step(embedded, state, memory)
+    torch.testing.assert_close(decoded.features[0], expected)
+    torch.testing.assert_close(following.feed, decoded.features)
+
+
+def test_first_states() -> None:
+    values = torch.tensor([[[1.0, 2.0], [3.0, 4.0], [0.0, 0.0]]])
+    mask = torch.tensor([[True, True, False]])
+    encoded = Encoded(values, mask, torch.tensor([[[5.0, 6.0], [7.0, 8.0]]]), torch.tensor([[9.0]]))
+    zero = FirstState("zero", 2, 1, 1, 2)
+    assert zero(encoded).tolist() == [[[0.0, 0.0]]]
+    last = FirstState("last", 2, 1, 3, 2)
+    assert last(encoded).tolist() == [[[5.0, 6.0], [7.0, 8.0], [7.0, 8.0]]]
+    for kind, vector in (("backward", [9.0]), ("mean", [2.0, 3.0])):
+        made = FirstState(kind, 2, 1, 2, 3)
+        assert made.linear is not None
+        expected = torch.tanh(made.linear(torch.tensor([vector]))).view(1, 2, 3)
+        torch.testing.assert_close(made(encoded), expected)
+
+
+def test_the_encoder_agrees_with_a_loop_over_cells() -> None:
+    made = model()
+    source, mask, lengths = sentences([3], 23)
+    embedded = made.source_embedding(source)
+    encoded = made.encoder(embedded, mask, lengths)
+    forward, backward = (nn.GRUCell(7, 5, dtype=torch.float64) for _ in range(2))
+    weights = made.encoder.rnn.state_dict()
+    forward.load_state_dict({n[:-3]: value for n, value in weights.items() if n.endswith("_l0")})
+    backward.load_state_dict({n[: -len("_l0_reverse")]: v for n, v in weights.items() if n.endswith("_reverse")})
+    states = {}
+    for cell, order, part in ((forward, [0, 1, 2], slice(0, 5)), (backward, [2, 1, 0], slice(5, 10))):
+        hidden = torch.zeros(1, 5, dtype=torch.float64)
+        for position in order:
+            hidden = cell(embedded[:, position], hidden)
+            torch.testing.assert_close(encoded.values[:, position, part], hidden)
+        states[part.start] = hidden
+    torch.testing.assert_close(encoded.backward, states[5])
+    torch.testing.assert_close(encoded.finals[:, 0], torch.cat([states[0], states[5]], -1))
+
+
+def test_scheduled_sampling_at_probability_one_feeds_the_models_own_draws() -> None:
+    made = model(train=True)
+    source, mask, _ = sentences(LENGTHS, 23)
+    one, other = targets(), targets()
+    other[:, 1:] = 5  # all but the first input is replaced, so the reference does not matter
+    results = []
+    for target in (one, other):
+        torch.manual_seed(1)
+        results.append(made(source, mask, None, target, 1.0).features)
+    torch.testing.assert_close(results[0], results[1])
+    torch.manual_seed(1)
+    assert not torch.allclose(made(source, mask, None, one, 0.0).features, results[0])
