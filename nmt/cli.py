@@ -15,10 +15,12 @@ import math
 import os
 import re
 import shlex
+import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from nmt.errors import UserError, nearest
 
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 # Keys whose values are paths: any character may stand in them, and `~/` is the home folder.
 PATH_KEYS: Final = frozenset(
     {
-        *("run", "input", "output", "source", "reference", "alignments", "heatmaps", "json"),
+        *("run", "input", "output", "source", "reference", "alignments", "heatmaps"),
         *("checkpoints", "cache", "tokenizer.model"),
         *("data.train", "data.valid", "data.test", "data.root", "data.files"),
     }
@@ -44,7 +46,7 @@ LIST_KEYS: Final = frozenset({"run", "data.files", "data.test", "tokenizer.model
 # What a resumed run may change: its budget, its cadence, where it runs.
 ALLOWED_ON_RESUME: Final = frozenset(
     {
-        *("name", "resume", "checkpoints", "cache", "device", "threads", "workers", "trainer.workers"),
+        *("name", "resume", "checkpoints", "cache", "device", "threads", "trainer.workers"),
         *("trainer.steps", "trainer.epochs", "trainer.minutes", "trainer.patience"),
         *(
             "trainer.validate_every",
@@ -55,8 +57,16 @@ ALLOWED_ON_RESUME: Final = frozenset(
         *("trainer.samples", "trainer.tensorboard"),
     }
 )
-# Keys that may be set to null though they have a value: no limit, or the choice left to the tool.
-NULLABLE: Final = frozenset({"trainer.steps", "trainer.epochs", "trainer.minutes", "trainer.patience"})
+# Keys that may be null, which is no limit or the choice left to the tool, with the kind of their other values.
+NULLABLE: Final[dict[str, type]] = {
+    "trainer.steps": int,
+    "trainer.epochs": float,
+    "trainer.minutes": float,
+    "trainer.patience": int,
+    "trainer.validate_every": int,
+    "trainer.sentences_per_batch": int,
+    "threads": int,
+}
 
 EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "train": (
@@ -394,9 +404,11 @@ def _look_up(tree: object, key: str) -> Any:
 
 def _fit(key: str, default: Any, value: Any, written: str) -> Any:
     """Returns `value` if it is of the kind that `default` is, or as that kind where nothing is lost by it."""
-    if default is None or any(
-        isinstance(side, str) and ("${" in side or side == "???") for side in (default, value)
-    ):
+    if any(isinstance(side, str) and ("${" in side or side == "???") for side in (default, value)):
+        return value
+    if key in NULLABLE and value is not None:
+        default = NULLABLE[key]() if default is None else NULLABLE[key](default)
+    if default is None:
         return value
     if isinstance(default, dict):
         some = ", ".join(f"{key}.{name}" for name in list(default)[:3])
@@ -432,6 +444,8 @@ def _expected(key: str, default: Any) -> str:
         (str, "one word or text"),
     )
     kind = next(words for type_, words in kinds if isinstance(default, type_))
+    if key in NULLABLE:
+        return f"{key} takes {kind}, or null."
     shown = str(default).lower() if isinstance(default, bool) else default
     return f"{key} takes {kind} (it is {shown} unless you set it)."
 
@@ -590,13 +604,17 @@ def main(
     """Runs `action(configuration, quoted overrides)` for a command line, and returns the exit status.
 
     Mistakes of the user and failures of the machine are one message on standard error and status 1; a reader
-    that has had enough (`| head`) ends quietly with 0; Ctrl-C is 130. Nothing is written to standard output
-    but what `action` writes, or what --help, --version and --cfg ask for.
+    that has had enough (`| head`) ends quietly with 0; Ctrl-C is 130, SIGTERM 143. Nothing is written to
+    standard output but what `action` writes, or what --help, --version and --cfg ask for.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        status = _run(verb, action, words)
+        with _cleaning_up():
+            status = _run(verb, action, words)
         sys.stdout.flush()
+    except _Terminated:
+        _drop_output()
+        return _failed(verb, "terminated", 143)
     except UserError as error:
         return _failed(verb, str(error))
     except KeyboardInterrupt:
@@ -617,6 +635,29 @@ def main(
         )
         return _failed(verb, f"{error.strerror}{where}.{cure}")
     return status
+
+
+class _Terminated(BaseException):
+    """SIGTERM came."""
+
+
+@contextlib.contextmanager
+def _cleaning_up() -> Iterator[None]:
+    """Makes SIGTERM unwind the program, so that half-written files are taken away."""
+
+    def stop(number: int, frame: FrameType | None) -> NoReturn:
+        del number, frame
+        raise _Terminated
+
+    try:
+        before = signal.signal(signal.SIGTERM, stop)
+    except ValueError:  # not in the main thread: whoever is decides what a signal means
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _run(verb: str, action: Callable[[DictConfig, list[str]], int | None], words: list[str]) -> int:

@@ -32,6 +32,8 @@ def replace_atomically(path: Path) -> Iterator[Path]:
         with temporary.open("rb") as file:
             os.fsync(file.fileno())
         temporary.replace(path)
+    except BrokenPipeError:  # of somebody else's output, beside which this file is being written
+        raise
     except OSError as error:
         raise UserError(f"Cannot write {path}: {error.strerror}. Free some space or choose another place.") from error
     finally:

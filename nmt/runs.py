@@ -13,11 +13,14 @@
       evaluation/SPLIT/   translations, scores, pictures
 """
 
+import errno
 import json
 import os
 import platform
 import shlex
+import shutil
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
@@ -25,10 +28,16 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
+from nmt.cli import resolved
 from nmt.errors import UserError, nearest
 from nmt.files import write_text
+from nmt.text.tokenizer import Tokenizer
 
 LIBRARIES = ("torch", "sentencepiece", "sacrebleu", "datasets", "hydra-core", "babel", "numpy", "safetensors")
+
+
+class TakenError(UserError):
+    """The place of a new run is taken."""
 
 
 class Run:
@@ -48,6 +57,11 @@ class Run:
         return self.folder / "last.safetensors"
 
     @property
+    def state(self) -> Path:
+        """What resuming takes."""
+        return self.folder / "trainer.pt"
+
+    @property
     def tokenizer(self) -> Path:
         """The folder of the SentencePiece models."""
         return self.folder / "tokenizer"
@@ -61,22 +75,55 @@ class Run:
         """Whether a run was begun here."""
         return (self.folder / "config.yaml").exists()
 
-    def create(self, config: DictConfig, overrides: Sequence[str], facts: Mapping[str, Any]) -> None:
-        """Writes what a run begins with.
+    def check_free(self) -> None:
+        """Raises TakenError where something stands in the place of a new run."""
+        if self.folder.exists() and (not self.folder.is_dir() or any(self.folder.iterdir())):
+            raise TakenError(
+                f"{self.folder} exists and is no run, or an incomplete one: it has no config.yaml. "
+                f"Give another name=, or move it away."
+            )
+
+    def create(
+        self, config: DictConfig, overrides: Sequence[str], facts: Mapping[str, Any], tokenizer: Tokenizer
+    ) -> None:
+        """Writes what a run begins with: the folder appears with all of it, or not at all.
 
         Raises:
-            UserError: the folder holds something else already, or cannot be written.
+            TakenError: the folder holds something already.
+            UserError: it cannot be written.
         """
-        if self.folder.exists() and (not self.folder.is_dir() or any(self.folder.iterdir())):
-            raise UserError(f"{self.folder} exists and is not a run. Give another name=, or move it away.")
-        write_text(self.folder / "overrides.json", json.dumps(list(overrides), ensure_ascii=False) + "\n")
-        self.note(status="begun", versions=versions(), **facts)
-        self.write_config(config)
+        self.check_free()
+        place = self.folder.parent
+        try:
+            place.mkdir(parents=True, exist_ok=True)
+            staging = Path(tempfile.mkdtemp(prefix=f".{self.folder.name[:40]}.", dir=place))
+        except OSError as error:
+            raise UserError(
+                f"Cannot make {self.folder}: {error.strerror}. Choose another place with checkpoints=FOLDER."
+            ) from error
+        try:
+            staged = Run(staging)
+            write_text(staging / "overrides.json", json.dumps(list(overrides)) + "\n")
+            staged.note(status="begun", versions=versions(), **facts)
+            tokenizer.save(staged.tokenizer)
+            staged.write_config(config)
+            # mkdtemp makes folders private; a run is as readable as any other folder of the user's.
+            umask = os.umask(0)
+            os.umask(umask)
+            staging.chmod(0o777 & ~umask)
+            staging.rename(self.folder)
+        except OSError as error:
+            if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):  # somebody was quicker
+                raise TakenError(f"{self.folder} exists already. Give another name=.") from error
+            raise UserError(
+                f"Cannot make {self.folder}: {error.strerror}. Choose another place with checkpoints=FOLDER."
+            ) from error
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
 
     def write_config(self, config: DictConfig) -> None:
         """Writes the configuration, resolved."""
-        resolved = OmegaConf.create(OmegaConf.to_container(config, resolve=True))
-        write_text(self.folder / "config.yaml", OmegaConf.to_yaml(resolved))
+        write_text(self.folder / "config.yaml", OmegaConf.to_yaml(resolved(config)))
 
     def config(self) -> DictConfig:
         """The run's configuration.
@@ -90,13 +137,15 @@ class Run:
         try:
             config = OmegaConf.load(path)
         except Exception as error:
-            raise UserError(f"{path} is damaged and cannot be read. Take a copy of the run that is whole.") from error
+            raise damaged(path) from error
         if not isinstance(config, DictConfig):
             raise UserError(f"{path} is damaged: it holds no settings. Take a copy of the run that is whole.")
         needed = ("data", "tokenizer", "model", "encoder", "attention", "decoder", "search", "seed")
         absent = [key for key in needed if key not in config]
         if absent:
-            raise UserError(f"{path} is damaged: {', '.join(absent)} missing. Take a copy of the run that is whole.")
+            raise UserError(
+                f"{path} is damaged: {', '.join(absent)} missing. Take a copy of the run that is whole."
+            )
         return config
 
     def overrides(self) -> list[str]:
@@ -121,9 +170,12 @@ class Run:
         if not path.exists():
             return []
         try:
-            return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+            history = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
         except ValueError as error:
-            raise UserError(f"{path} is damaged and cannot be read. Take a copy of the run that is whole.") from error
+            raise damaged(path) from error
+        if not all(isinstance(entry, dict) and "step" in entry for entry in history):
+            raise damaged(path)
+        return history
 
     def keep_history(self, history: Sequence[dict[str, float]]) -> None:
         """Writes the validations."""
@@ -131,7 +183,7 @@ class Run:
 
     def log(self, line: str) -> None:
         """Appends a line to the run's log."""
-        with (self.folder / "train.log").open("a", encoding="utf-8") as file:
+        with (self.folder / "train.log").open("a", encoding="utf-8", errors="backslashreplace") as file:
             file.write(line + "\n")
 
     def _json(self, name: str) -> Any:
@@ -141,14 +193,22 @@ class Run:
         except FileNotFoundError as error:
             raise UserError(f"{path} is missing: the run is incomplete. Take a copy that is whole.") from error
         except ValueError as error:
-            raise UserError(f"{path} is damaged and cannot be read. Take a copy of the run that is whole.") from error
+            raise damaged(path) from error
+
+
+def damaged(path: Path) -> UserError:
+    """The error for a file of a run that cannot be read."""
+    return UserError(f"{path} is damaged and cannot be read. Take a copy of the run that is whole.")
 
 
 def missing_run(folder: Path) -> str:
     """What to say where there is no run."""
-    runs = sorted(path.parent.name for path in folder.parent.glob("*/config.yaml")) if folder.parent.is_dir() else []
+    found = folder.parent.glob("*/config.yaml") if folder.parent.is_dir() else ()
+    runs = sorted(path.parent.name for path in found)
     if folder.is_dir():
         return f"{folder} is no run, or an incomplete one: it has no config.yaml. Name the folder of a run."
+    if folder.exists():
+        return f"{folder} is a file. Name the folder of a run."
     known = f" {folder.parent} has {', '.join(runs[:10])}." if runs else ""
     return f"There is no run {folder}.{nearest(folder.name, runs)}{known}"
 
@@ -177,8 +237,11 @@ def free_name(checkpoints: Path, stem: str) -> str:
 
 def check_name(name: str) -> None:
     """Raises UserError for a name that is no folder name."""
-    if not name or name in (".", "..") or "/" in name or os.sep in name or "\0" in name or len(name.encode()) > 200:
-        raise UserError(f"name={name} is no name for a folder. Give a name without / (and checkpoints= for the place).")
+    bad = not name or name in (".", "..") or "/" in name or os.sep in name or "\0" in name
+    if bad or len(os.fsencode(name)) > 200:
+        raise UserError(
+            f"name={name} is no name for a folder. Give a name without / (and checkpoints= for the place)."
+        )
 
 
 def shown(key: str, value: object) -> str:

@@ -46,18 +46,21 @@ def attentive_gru(
     shares = nn.functional.linear(memory.values[:, 0], context_weight)
     recurrent = torch.cat([rnn.weight_hh_l0, query_weight], 0)
     bias = torch.cat([rnn.bias_hh_l0, rnn.bias_hh_l0.new_zeros(score.size)])
-    kind = torch.promote_types(inputs.dtype, first.dtype)
-    with torch.autocast(embedded.device.type, enabled=False):
+    # Under autocast the products run in bfloat16; states, energies and sums over steps stay in float32.
+    device = embedded.device.type
+    product = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else recurrent.dtype
+    kind = recurrent.dtype
+    with torch.autocast(device, enabled=False):
         states, weights = _AttentiveGRU.apply(
             inputs.to(kind).contiguous(),
-            shares.to(kind),
+            shares.to(product),
             memory.keys[:, 0].to(kind),
             first.to(kind),
-            recurrent.to(kind),
-            bias.to(kind),
-            score.v.to(kind),
+            recurrent,
+            bias,
+            score.v,
             memory.mask,
-            size,
+            product,
         )
     return states.transpose(0, 1), weights.transpose(0, 1)
 
@@ -76,9 +79,10 @@ class _AttentiveGRU(torch.autograd.Function):
         bias: Tensor,
         v: Tensor,
         mask: Tensor,
-        size: int,
+        product: torch.dtype,
     ) -> tuple[Tensor, Tensor]:
         steps, batch, _ = inputs.shape
+        size = first.shape[1]
         slots = mask.shape[1]
         penalty = torch.zeros_like(mask, dtype=inputs.dtype).masked_fill_(
             ~mask, torch.finfo(inputs.dtype).min
@@ -88,16 +92,16 @@ class _AttentiveGRU(torch.autograd.Function):
         tanhs = inputs.new_empty(steps, batch, slots, v.shape[0])
         gates = inputs.new_empty(steps, batch, 3 * size)  # r, z, n after their nonlinearities
         carried = inputs.new_empty(steps, batch, size)  # the candidate's recurrent part before r multiplies it
-        recurrent_t = recurrent.t().contiguous()
+        recurrent_t, product_bias = recurrent.to(product).t().contiguous(), bias.to(product)
         hidden = first
         for t in range(steps):
-            projected = torch.addmm(bias, hidden, recurrent_t)
+            projected = torch.addmm(product_bias, hidden.to(product), recurrent_t).to(hidden.dtype)
             gate_part, candidate, query = projected.split([2 * size, size, v.shape[0]], 1)
             tanh = torch.add(keys, query.unsqueeze(1), out=tanhs[t]).tanh_()
             energies = (tanh.view(-1, v.shape[0]) @ v).view(batch, slots)
             weight = torch.softmax(energies + penalty, 1)
             weights[t] = weight
-            gate = torch.baddbmm(inputs[t].unsqueeze(1), weight.unsqueeze(1), shares).squeeze(1)
+            gate = torch.bmm(weight.to(product).unsqueeze(1), shares).squeeze(1).add(inputs[t])
             carried[t] = candidate
             reset_update = (gate[:, : 2 * size] + gate_part).sigmoid_()
             reset, update = reset_update.split(size, 1)
@@ -114,6 +118,8 @@ class _AttentiveGRU(torch.autograd.Function):
         states_grad, weights_grad = gradients
         shares, keys, first, recurrent, v, states, weights, tanhs, gates, carried = ctx.saved_tensors
         steps, batch, size = states.shape
+        product = shares.dtype
+        product_recurrent = recurrent.to(product)
         inputs_grad = torch.empty_like(gates)
         projected_grad = states.new_empty(steps, batch, recurrent.shape[0])
         energies_grad = torch.empty_like(weights)
@@ -130,7 +136,7 @@ class _AttentiveGRU(torch.autograd.Function):
             gate_grad[:, :size] = reset_grad
             gate_grad[:, size : 2 * size] = update_grad
             gate_grad[:, 2 * size :] = new_grad
-            weight_grad = torch.bmm(shares, gate_grad.unsqueeze(2)).squeeze(2).add_(weights_grad[t])
+            weight_grad = torch.bmm(shares, gate_grad.to(product).unsqueeze(2)).squeeze(2) + weights_grad[t]
             energy_grad = torch.ops.aten._softmax_backward_data(weight_grad, weights[t], 1, states.dtype)
             energies_grad[t] = energy_grad
             slots_grad = torch.ops.aten.tanh_backward(energy_grad.unsqueeze(2) * v, tanhs[t])
@@ -139,11 +145,11 @@ class _AttentiveGRU(torch.autograd.Function):
             projected[:, : 2 * size] = gate_grad[:, : 2 * size]
             torch.mul(new_grad, reset, out=projected[:, 2 * size : 3 * size])
             torch.sum(slots_grad, 1, out=projected[:, 3 * size :])
-            hidden_grad = torch.addmm(total * update, projected, recurrent)
+            hidden_grad = total * update + projected.to(product) @ product_recurrent
         befores = torch.cat([first.unsqueeze(0), states[:-1]])
         flat = projected_grad.flatten(0, 1)
-        shares_grad = torch.bmm(weights.permute(1, 2, 0), inputs_grad.transpose(0, 1))
-        recurrent_grad = flat.t() @ befores.flatten(0, 1)
+        shares_grad = torch.bmm(weights.permute(1, 2, 0).to(product), inputs_grad.transpose(0, 1).to(product))
+        recurrent_grad = (flat.to(product).t() @ befores.flatten(0, 1).to(product)).to(flat.dtype)
         v_grad = energies_grad.flatten() @ tanhs.flatten(0, 2)
         return (
             inputs_grad,

@@ -1,0 +1,146 @@
+"""Search over real models of every wiring and score: greedy, beam, exhaustive, batches and ensembles."""
+
+import itertools
+import math
+
+import pytest
+import torch
+
+from nmt.model import Seq2Seq
+from nmt.search import BeamSearch, GreedySearch, Hypothesis, Limits, Search
+from nmt.translation.stepping import Stepper
+from tests.catalogue import SCORES, WITH_ATTENTION, model, sentences
+
+BOS, EOS = 2, 3
+COMBINATIONS = [
+    *(
+        (f"decoder={wiring}", f"attention/score={score}")
+        for wiring, score in itertools.product(WITH_ATTENTION, SCORES)
+    ),
+    ("decoder=luong", "decoder.input_feeding=false"),
+    ("decoder=bahdanau", "attention.heads=3"),
+    ("decoder=none",),
+]
+every = pytest.mark.parametrize("overrides", COMBINATIONS, ids=" ".join)
+
+
+def search_with(
+    made: Search, models: list[Seq2Seq], lengths: list[int], most: list[int], pieces: int, seed: int = 2
+) -> list[list[Hypothesis]]:
+    source, mask, counts = sentences(lengths, pieces, seed)
+    stepper = Stepper(models)
+    limits = Limits(BOS, EOS, (0, 1, BOS), torch.tensor(most), mask)
+    with torch.inference_mode():
+        return made(stepper, stepper.start(source, mask, counts), limits)
+
+
+@every
+def test_greedy_is_a_beam_of_one(overrides: tuple[str, ...]) -> None:
+    made = model(*overrides)
+    results = [
+        search_with(search, [made], [5, 2, 7, 1], [9, 4, 12, 6], 23)
+        for search in (GreedySearch(), BeamSearch(1, length_penalty=1.0))
+    ]
+    for [greedy], [beam] in zip(*results, strict=True):
+        assert greedy.tokens == beam.tokens
+        assert greedy.log_prob == pytest.approx(beam.log_prob, abs=1e-4)
+        assert (greedy.weights is None) == (beam.weights is None)
+        if greedy.weights is not None and beam.weights is not None:
+            torch.testing.assert_close(torch.tensor(greedy.weights), torch.tensor(beam.weights))
+
+
+@every
+def test_a_beam_that_keeps_everything_is_exhaustive_search(overrides: tuple[str, ...]) -> None:
+    """Six pieces of which two are words: every translation of up to four tokens, scored by forced decoding."""
+    made = model(*overrides, pieces=(23, 6))
+    longest = 4
+    found = search_with(BeamSearch(60, length_penalty=1.0), [made], [5, 3], [longest] * 2, 23)
+    source, mask, _ = sentences([5, 3], 23)
+    for row in (0, 1):
+        best: tuple[float, list[int]] = (-math.inf, [])
+        for length in range(longest):
+            for words in itertools.product((4, 5), repeat=length):
+                target = torch.tensor([[BOS, *words]])
+                with torch.inference_mode():
+                    decoded = made(source[row : row + 1], mask[row : row + 1], None, target)
+                    log_probs = torch.log_softmax(made.logits(decoded.features), -1)[0]
+                tokens = [*words, EOS]
+                total = sum(log_probs[t, token].item() for t, token in enumerate(tokens))
+                best = max(best, (total / ((5 + len(tokens)) / 6), tokens))
+        assert found[row][0].tokens == best[1]
+        assert found[row][0].score == pytest.approx(best[0], abs=1e-4)
+
+
+@every
+def test_a_batch_equals_its_sentences_one_by_one(overrides: tuple[str, ...]) -> None:
+    made = model(*overrides)
+    lengths, most = [5, 2, 7, 1], [9, 4, 12, 6]
+    source, mask, counts = sentences(lengths, 23)
+    beam = BeamSearch(4, nbest=2)
+    together = search_with(beam, [made], lengths, most, 23)
+    for row, length in enumerate(lengths):
+        stepper = Stepper([made])
+        one = slice(row, row + 1)
+        own = (source[one, :length], mask[one, :length], counts[one])
+        limits = Limits(BOS, EOS, (0, 1, BOS), torch.tensor(most[one]), mask[one, :length])
+        with torch.inference_mode():
+            [alone] = beam(stepper, stepper.start(*own), limits)
+        for one_alone, one_together in zip(alone, together[row], strict=True):
+            assert one_alone.log_prob == pytest.approx(one_together.log_prob, abs=1e-4)
+            if one_alone.weights is not None and one_together.weights is not None:
+                padded = torch.tensor(one_together.weights)
+                assert (padded[..., length:] == 0).all()
+                torch.testing.assert_close(torch.tensor(one_alone.weights), padded[..., :length])
+
+
+@every
+def test_log_probs_and_weights_are_those_of_forced_decoding(overrides: tuple[str, ...]) -> None:
+    made = model(*overrides)
+    lengths = [5, 2, 7]
+    found = search_with(BeamSearch(4, length_penalty=0.7, nbest=3), [made], lengths, [8, 8, 8], 23)
+    source, mask, _ = sentences(lengths, 23)
+    for row, hypotheses in enumerate(found):
+        for hypothesis in hypotheses:
+            target = torch.tensor([[BOS, *hypothesis.tokens[:-1]]])
+            with torch.inference_mode():
+                decoded = made(source[row : row + 1], mask[row : row + 1], None, target)
+                log_probs = torch.log_softmax(made.logits(decoded.features), -1)[0]
+            total = log_probs.gather(1, torch.tensor(hypothesis.tokens).unsqueeze(1)).sum()
+            assert hypothesis.log_prob == pytest.approx(total.item(), abs=1e-4)
+            if decoded.weights is not None:
+                torch.testing.assert_close(torch.tensor(hypothesis.weights), decoded.weights[0].float())
+
+
+def test_an_ensemble_averages_probabilities_and_weights() -> None:
+    members = [model("decoder=bahdanau", "seed=1"), model("decoder=luong", "seed=2")]
+    source, mask, counts = sentences([4, 2], 23)
+    tokens = torch.tensor([BOS, BOS])
+    with torch.inference_mode():
+        both = Stepper(members)
+        log_probs, weights, state = both(tokens, both.start(source, mask, counts))
+        alone = [Stepper([member])(tokens, Stepper([member]).start(source, mask, counts)) for member in members]
+    torch.testing.assert_close(log_probs.exp(), (alone[0][0].exp() + alone[1][0].exp()) / 2)
+    assert weights is not None
+    assert alone[0][1] is not None
+    assert alone[1][1] is not None
+    torch.testing.assert_close(weights, (alone[0][1] + alone[1][1]) / 2)
+    torch.testing.assert_close(weights.sum(-1), torch.ones(2, 1, dtype=weights.dtype))
+
+
+def test_an_ensemble_of_one_model_twice_is_that_model() -> None:
+    made = model()
+    once, twice = (
+        search_with(BeamSearch(3), members, [5, 3], [9, 9], 23) for members in ([made], [made, made])
+    )
+    for [one], [other] in zip(once, twice, strict=True):
+        assert one.tokens == other.tokens
+        assert one.score == pytest.approx(other.score, abs=1e-4)
+
+
+def test_members_with_other_numbers_of_heads_share_their_means() -> None:
+    members = [model("attention.heads=2"), model("attention.heads=3"), model("decoder=none")]
+    found = search_with(BeamSearch(2), members, [5, 3], [9, 9], 23)
+    for [best] in found:
+        assert best.weights is not None
+        assert best.weights.shape[0] == 1
+        torch.testing.assert_close(torch.tensor(best.weights.sum(-1)), torch.ones(1, len(best.tokens)))
