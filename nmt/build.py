@@ -162,9 +162,7 @@ def build_decoder(config: DictConfig, encoder: RecurrentEncoder, embedding_size:
     kind = make.func if isinstance(make, functools.partial) else make
     if kind is NoAttention:
         context_size = context_size_without_attention(settings.get("summary", "every"), encoder.output_size)
-        readout = make_readout(
-            state_size=settings["size"], embedding_size=embedding_size, context_size=context_size
-        )
+        readout = make_readout(state_size=settings["size"], embedding_size=embedding_size, context_size=context_size)
         return make(readout, **sizes)
     attention = build_attention(config.attention, settings["size"], encoder.output_size)
     readout = make_readout(
@@ -186,9 +184,7 @@ def assemble(config: DictConfig, source_pieces: int, target_pieces: int, joint: 
     """
     embedding_size, tie = int(config.model.embedding_size), str(config.model.tie_embeddings)
     if tie not in ("none", "target", "all"):
-        raise UserError(
-            f"model.tie_embeddings={tie} is not known. Give model.tie_embeddings=none, =target or =all."
-        )
+        raise UserError(f"model.tie_embeddings={tie} is not known. Give model.tie_embeddings=none, =target or =all.")
     if tie == "all" and not joint:
         raise UserError(
             "model.tie_embeddings=all needs one vocabulary for both languages, but tokenizer.joint is false. "
@@ -213,19 +209,19 @@ def assemble(config: DictConfig, source_pieces: int, target_pieces: int, joint: 
 
 
 def build_device(name: str) -> torch.device:
-    """The one place that picks the device: auto takes a CUDA GPU, then Apple's, then the CPU.
+    """The one place that picks the device: auto takes a CUDA GPU where there is one.
 
     Raises:
         UserError: the device that was asked for is not there.
     """
     if name == "auto":
-        if torch.cuda.is_available():
-            return torch.device("cuda")
-        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         device = torch.device(name)
     except RuntimeError as error:
-        raise UserError(f"device={name} is not known. Give device=auto, cpu, cuda, cuda:N or mps.") from error
+        raise UserError(f"device={name} is not known. Give device=auto, cpu, cuda or cuda:N.") from error
+    if device.type not in ("cpu", "cuda"):
+        raise UserError(f"device={name} is not supported. Give device=auto, cpu, cuda or cuda:N.")
     if device.type == "cuda":
         count = torch.cuda.device_count() if torch.cuda.is_available() else 0
         if count == 0:
@@ -235,10 +231,6 @@ def build_device(name: str) -> torch.device:
             )
         if (device.index or 0) >= count:
             raise UserError(f"device={name} was asked for, but there are {count} GPUs, counted from cuda:0.")
-    elif device.type == "mps" and not torch.backends.mps.is_available():
-        raise UserError("device=mps was asked for, but this machine has no Apple GPU. Give device=cpu.")
-    elif device.type not in ("cpu", "mps"):
-        raise UserError(f"device={name} is not supported. Give device=auto, cpu, cuda, cuda:N or mps.")
     return device
 
 

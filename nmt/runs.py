@@ -1,16 +1,16 @@
 """The run folder: what is written where, and reading a run back.
 
-    checkpoints/NAME/
-      config.yaml         the resolved configuration
-      overrides.json      the command line that made it, for resuming
-      run.json            status, versions of libraries, what was counted
-      tokenizer/          SentencePiece models
-      best.safetensors    weights of the best validation       last.safetensors    of the last save
-      trainer.pt          all that resuming takes (plain tensors)
-      history.jsonl       one validation a line
-      train.log           what was said on the way
-      tensorboard/        curves, samples, attention pictures
-      evaluation/SPLIT/   translations, scores, pictures
+checkpoints/NAME/
+  config.yaml         the resolved configuration
+  overrides.json      the command line that made it, for resuming
+  run.json            status, versions of libraries, what was counted
+  tokenizer/          SentencePiece models
+  best.safetensors    weights of the best validation       last.safetensors    of the last save
+  trainer.pt          all that resuming takes (plain tensors)
+  history.jsonl       one validation a line
+  train.log           what was said on the way
+  tensorboard/        curves, samples, attention pictures
+  evaluation/SPLIT/   translations, scores, pictures
 """
 
 import errno
@@ -191,7 +191,9 @@ class Run:
         try:
             return json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError as error:
-            raise UserError(f"{path} is missing: the run is incomplete. Take a copy that is whole.") from error
+            raise UserError(
+                f"{path} is missing: the run is incomplete. Take a copy that is whole."
+            ) from error
         except ValueError as error:
             raise damaged(path) from error
 

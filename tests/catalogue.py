@@ -42,9 +42,7 @@ def attention(
     if radius is not None and "radius" in nodes["window"]:
         nodes["window"].radius = radius
     made = build.build_attention(
-        OmegaConf.create(
-            {"_target_": "nmt.attention.attention.Attention", "heads": heads, "size": size, **nodes}
-        ),
+        OmegaConf.create({"_target_": "nmt.attention.attention.Attention", "heads": heads, "size": size, **nodes}),
         query_size,
         value_size,
     ).double()

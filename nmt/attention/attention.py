@@ -94,9 +94,7 @@ class Attention(nn.Module):
         self.value = nn.Linear(value_size, size, bias=False) if projected else None
         self.out = nn.Linear(size, value_size, bias=False) if projected else None
         inner = (head_size, head_size, head_size) if projected else (query_size, value_size, size)
-        self.scores = nn.ModuleList(
-            score(query_size=inner[0], key_size=inner[1], size=inner[2]) for _ in range(heads)
-        )
+        self.scores = nn.ModuleList(score(query_size=inner[0], key_size=inner[1], size=inner[2]) for _ in range(heads))
         self.windows = nn.ModuleList(window(query_size=inner[0]) for _ in range(heads))
         self.read = read()
         self.dropout = nn.Dropout(dropout)
@@ -117,9 +115,7 @@ class Attention(nn.Module):
         """The state before the first step: tensors [B, T, ...], empty unless a mechanism keeps one."""
         return ()
 
-    def forward(
-        self, queries: Tensor, memory: Memory, steps: Tensor, state: AttentionState = ()
-    ) -> Attended:
+    def forward(self, queries: Tensor, memory: Memory, steps: Tensor, state: AttentionState = ()) -> Attended:
         """Attends with queries [B, T, Dq] at target positions `steps` [B, T].
 
         The T axis holds the steps of a sentence or, at one step, the hypotheses of a beam.

@@ -118,9 +118,7 @@ class Decoder(nn.Module):
         self.attention = attention
         self.readout = readout
         self.first_state = FirstState(first_state, value_size, backward_size, layers, size)
-        self.rnn = nn.GRU(
-            input_size, size, layers, batch_first=True, dropout=dropout if layers > 1 else 0.0
-        )
+        self.rnn = nn.GRU(input_size, size, layers, batch_first=True, dropout=dropout if layers > 1 else 0.0)
         self.embedding_size, self.context_size = embedding_size, context_size
         self.fast = fast
 
@@ -169,9 +167,7 @@ class Decoder(nn.Module):
         _, last = self.rnn(inputs.unsqueeze(1), hidden.transpose(0, 1).contiguous())
         return last.transpose(0, 1)
 
-    def transition(
-        self, embedded: Tensor, state: DecoderState, memory: Memory
-    ) -> tuple[Looked, DecoderState]:
+    def transition(self, embedded: Tensor, state: DecoderState, memory: Memory) -> tuple[Looked, DecoderState]:
         """The wiring: one step up to, not including, the readout."""
         raise TypeError(f"{type(self).__name__} does not say how it is wired")
 
@@ -234,9 +230,7 @@ class Bahdanau(Decoder):
         )
         self.previous_state = previous_state
 
-    def transition(
-        self, embedded: Tensor, state: DecoderState, memory: Memory
-    ) -> tuple[Looked, DecoderState]:
+    def transition(self, embedded: Tensor, state: DecoderState, memory: Memory) -> tuple[Looked, DecoderState]:
         looked, attention_state = self.attend(state.hidden[:, -1], state, memory)
         hidden = self.update(torch.cat([embedded, looked.context], -1), state.hidden)
         if not self.previous_state:
@@ -302,9 +296,7 @@ class Luong(Decoder):
     def feed_size(self) -> int:
         return self.readout.size if self.input_feeding else 0
 
-    def transition(
-        self, embedded: Tensor, state: DecoderState, memory: Memory
-    ) -> tuple[Looked, DecoderState]:
+    def transition(self, embedded: Tensor, state: DecoderState, memory: Memory) -> tuple[Looked, DecoderState]:
         hidden = self.update(torch.cat([embedded, state.feed], -1), state.hidden)
         looked, attention_state = self.attend(hidden[:, -1], state, memory)
         return looked, DecoderState(hidden, state.feed, state.steps + 1, attention_state)
@@ -368,15 +360,11 @@ class NoAttention(Decoder):
         slot = summary.unsqueeze(1).unsqueeze(1)  # one head, one slot: [B, 1, 1, C]
         return Memory(slot, slot, encoded.mask)
 
-    def transition(
-        self, embedded: Tensor, state: DecoderState, memory: Memory
-    ) -> tuple[Looked, DecoderState]:
+    def transition(self, embedded: Tensor, state: DecoderState, memory: Memory) -> tuple[Looked, DecoderState]:
         hypotheses = embedded.shape[0] // memory.mask.shape[0]
         context = memory.values[:, 0, 0].repeat_interleave(hypotheses, 0)
         hidden = self.update(torch.cat([embedded, context], -1), state.hidden)
-        return Looked(hidden[:, -1], context, None, {}), DecoderState(
-            hidden, state.feed, state.steps + 1, ()
-        )
+        return Looked(hidden[:, -1], context, None, {}), DecoderState(hidden, state.feed, state.steps + 1, ())
 
     def forward(self, embedded: Tensor, state: DecoderState, memory: Memory) -> Decoded:
         """The whole target at once: nothing is fed back."""

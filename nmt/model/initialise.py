@@ -21,9 +21,7 @@ def initialise(model: Seq2Seq, seed: int) -> None:
             if isinstance(layer, nn.RNNBase)
             for parameter in layer.parameters()
         }
-        embeddings = {
-            id(layer.weight): layer for layer in model.modules() if isinstance(layer, nn.Embedding)
-        }
+        embeddings = {id(layer.weight): layer for layer in model.modules() if isinstance(layer, nn.Embedding)}
         for name, parameter in model.named_parameters():
             if id(parameter) in embeddings:
                 nn.init.normal_(parameter, std=parameter.shape[1] ** -0.5)

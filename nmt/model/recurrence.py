@@ -84,9 +84,7 @@ class _AttentiveGRU(torch.autograd.Function):
         steps, batch, _ = inputs.shape
         size = first.shape[1]
         slots = mask.shape[1]
-        penalty = torch.zeros_like(mask, dtype=inputs.dtype).masked_fill_(
-            ~mask, torch.finfo(inputs.dtype).min
-        )
+        penalty = torch.zeros_like(mask, dtype=inputs.dtype).masked_fill_(~mask, torch.finfo(inputs.dtype).min)
         states = inputs.new_empty(steps, batch, size)
         weights = inputs.new_empty(steps, batch, slots)
         tanhs = inputs.new_empty(steps, batch, slots, v.shape[0])

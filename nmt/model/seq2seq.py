@@ -39,9 +39,7 @@ class Seq2Seq(nn.Module):
         self.output = output
         self.dropout = nn.Dropout(dropout)
 
-    def encode(
-        self, source: Tensor, mask: Tensor, lengths: Tensor | None = None
-    ) -> tuple[Memory, DecoderState]:
+    def encode(self, source: Tensor, mask: Tensor, lengths: Tensor | None = None) -> tuple[Memory, DecoderState]:
         """source [B, S], mask [B, S] -> what the decoder remembers and where it starts.
 
         `lengths` [B] on the CPU saves fetching them from the mask.
@@ -82,16 +80,12 @@ class Seq2Seq(nn.Module):
             return decoded
         return self._forward_sampled(memory, state, target_in, sampling)
 
-    def _forward_sampled(
-        self, memory: Memory, state: DecoderState, target_in: Tensor, sampling: float
-    ) -> Decoded:
+    def _forward_sampled(self, memory: Memory, state: DecoderState, target_in: Tensor, sampling: float) -> Decoded:
         steps: list[Decoded] = []
         tokens = target_in[:, 0]
         for position in range(target_in.shape[1]):
             if position:
-                drawn = torch.distributions.Categorical(
-                    logits=self.logits(steps[-1].features).detach().float()
-                )
+                drawn = torch.distributions.Categorical(logits=self.logits(steps[-1].features).detach().float())
                 own = torch.rand(tokens.shape, device=tokens.device) < sampling
                 tokens = torch.where(own, drawn.sample(), target_in[:, position])
             now, state = self.decoder.step(self.dropout(self.target_embedding(tokens)), state, memory)

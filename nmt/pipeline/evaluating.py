@@ -93,6 +93,8 @@ def _evaluate(
             "tokenizer": translator.tokenizer.fingerprint,
             "step": run.facts().get("step"),
             "versions": run.facts().get("versions"),
-            "model": OmegaConf.to_container(OmegaConf.masked_copy(saved, ["encoder", "attention", "decoder"])),
+            "model": OmegaConf.to_container(
+                OmegaConf.masked_copy(saved, ["encoder", "attention", "decoder"])
+            ),
         },
     )

@@ -1,8 +1,10 @@
 """From a configuration to a trained run folder: corpus -> tokenizer -> batches -> model -> loop, checks first."""
 
+import contextlib
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from omegaconf import DictConfig
@@ -15,9 +17,10 @@ from nmt.data.corpus import DataSource, Split
 from nmt.data.files import UserFiles
 from nmt.errors import UserError
 from nmt.model import Seq2Seq
-from nmt.runs import Run, check_name, command, free_name, shown
+from nmt.runs import Run, TakenError, check_name, command, free_name, shown
 from nmt.search import GreedySearch
 from nmt.text.tokenizer import Tokenizer, load_tokenizer
+from nmt.training.state import load_state
 from nmt.training.trainer import Outcome, Trainer, Validation
 from nmt.translation.translator import Translator
 from nmt.translation.types import Translation
@@ -45,7 +48,8 @@ def train(config: DictConfig, overrides: Sequence[str]) -> int:
             if said:
                 print(said, file=sys.stderr)
                 return 0
-            return _Session(config, run, resume=True).train()
+            return _Session(config, run, overrides=run.overrides(), resume=True).train()
+        run.check_free()
     elif config.resume:
         raise UserError("resume=true needs the run's name. Give name= as well.")
     source = build.build_source(config)
@@ -61,7 +65,11 @@ def _fit_to_text(
     split = source.read("train")
     words = sum(len(sentence.split()) for sentence in split.source)
     advice = recommend(len(split.source), words / max(1, len(split.source)))
-    chosen = [*advice.overrides, *overrides]
+    advised = advice.overrides
+    if config.tokenizer.model or config.tokenizer.model_type in ("char", "word"):
+        # A vocabulary that is there already has its size, and such pieces cannot be drawn anew.
+        advised = [word for word in advised if not word.startswith("tokenizer.")]
+    chosen = [*advised, *overrides]
     for reason in advice.reasons:
         print(reason, file=sys.stderr)
     # Composing again would read the files again: the data set is the same whatever the sizes.
@@ -75,8 +83,14 @@ def _already_finished(config: DictConfig, run: Run) -> str:
         return ""
     trainer = config.trainer
     by = str(facts.get("finished_by"))
-    done = {"steps": facts.get("step", 0), "epochs": facts.get("epochs", 0), "minutes": facts.get("minutes", 0)}
-    used = [name for name, amount in done.items() if trainer.get(name) is not None and amount >= trainer[name]]
+    done = {
+        "steps": facts.get("step", 0),
+        "epochs": facts.get("epochs", 0),
+        "minutes": facts.get("minutes", 0),
+    }
+    used = [
+        name for name, amount in done.items() if trainer.get(name) is not None and amount >= trainer[name]
+    ]
     patient = by == "patience" and run.config().trainer.get("patience") == trainer.get("patience")
     if not used and not patient:
         return ""
@@ -106,12 +120,13 @@ class _Session:
         self.config, self.run, self.resume = config, run, resume
         self.overrides = list(overrides)
         self.source = build.build_source(config) if source is None else source
-        self.lines: list[str] = []  # said before there was a folder to log to
+        self.opened = False
+        self.lines: list[str] = []  # said before the run was opened
 
     def say(self, line: str) -> None:
         """Prints a line on standard error and keeps it in the run's log."""
         print(line, file=sys.stderr, flush=True)
-        if self.run is not None and self.run.exists():
+        if self.opened and self.run is not None:
             self.run.log(line)
         else:
             self.lines.append(line)
@@ -124,35 +139,55 @@ class _Session:
         autocast = build.build_precision(str(config.precision), device)
         trainer, schedule = build.build_trainer(config), build.build_schedule(config)
         build.build_search(config.search)
+        self._check_model()
+        state, history = self._saved()
         train_split, valid_split = self.source.read("train"), self.source.read("valid")
         for note in self.source.notes():
             self.say(note)
         tokenizer = self._tokenizer(train_split)
-        model = build.build_model(config, tokenizer).to(device)
+        with _in_our_words():
+            model = build.build_model(config, tokenizer).to(device)
         optimizer = build.build_optimizer(config, model)
         pairs, valid_pairs = self._encode(trainer, tokenizer, train_split, valid_split)
         batches = self._batches(trainer, tokenizer, train_split, pairs)
         self._describe(model, tokenizer, device, autocast, batches, trainer)
         run = self._open(tokenizer, len(pairs))
-        outcome = trainer.run(
-            model,
-            batches,
-            Validation(
-                TokenBatches(valid_pairs, tokens_per_batch=4 * trainer.tokens_per_batch, shuffle=False),
-                _validator(trainer, tokenizer, valid_split, self.source.languages[1], device, autocast),
-            ),
-            optimizer=optimizer,
-            schedule=schedule,
-            folder=run.folder,
-            device=device,
-            autocast=autocast,
-            seed=int(config.seed),
-            log=run.log,
-            history=run.history(),
-            keep_history=run.keep_history,
-            resume=self.resume,
-        )
+        with _in_our_words():
+            outcome = trainer.run(
+                model,
+                batches,
+                Validation(
+                    TokenBatches(valid_pairs, tokens_per_batch=4 * trainer.tokens_per_batch, shuffle=False),
+                    _validator(trainer, tokenizer, valid_split, self.source.languages[1], device, autocast),
+                ),
+                optimizer=optimizer,
+                schedule=schedule,
+                folder=run.folder,
+                device=device,
+                autocast=autocast,
+                seed=int(config.seed),
+                log=run.log,
+                history=history,
+                keep_history=run.keep_history,
+                state=state,
+            )
         return self._finish(run, outcome, len(pairs))
+
+    def _check_model(self) -> None:
+        """UserError for sizes that do not fit together, before any text is read."""
+        trainer = build.build_tokenizer_trainer(self.config)
+        joint = len(trainer.models) == 1 if trainer.models else trainer.joint
+        with _in_our_words():
+            build.build_optimizer(self.config, build.assemble(self.config, 8, 8, joint))
+
+    def _saved(self) -> tuple[dict[str, Any] | None, list[dict[str, float]]]:
+        """What the sittings before have left: the trainer's state and the validations."""
+        if not self.resume or self.run is None:
+            return None, []
+        if not any(path.exists() for path in (self.run.state, self.run.best, self.run.last)):
+            self.say(f"Nothing had been saved in {self.run.folder} yet: it starts from the beginning.")
+            return None, []
+        return load_state(self.run.state), self.run.history()
 
     def _tokenizer(self, split: Split) -> Tokenizer:
         if self.resume and self.run is not None:
@@ -186,6 +221,13 @@ class _Session:
                     f"Give text, or raise trainer.max_source_length and trainer.max_target_length."
                 )
             encoded.append(pairs)
+        if self.resume and self.run is not None:
+            before = self.run.facts().get("pairs", len(encoded[0]))
+            if before != len(encoded[0]):
+                raise UserError(
+                    f"The training text has changed: {len(encoded[0]):,} pairs, {before:,} when {self.run.folder} "
+                    f"began. Put the text back to resume, or train anew under another name=."
+                )
         return encoded[0], encoded[1]
 
     def _batches(
@@ -241,25 +283,37 @@ class _Session:
     def _open(self, tokenizer: Tokenizer, pairs: int) -> Run:
         """The run folder, made now that all checks have passed."""
         if self.resume and self.run is not None:
-            self.run.write_config(self.config)
-            self.run.note(status="running")
-            self.run.log("resumed")
-            return self.run
-        checkpoints = Path(str(self.config.checkpoints))
-        if self.run is None:
-            self.config.name = free_name(checkpoints, self._stem())
-            self.run = Run(checkpoints / str(self.config.name))
-        run = self.run
-        run.create(self.config, self.overrides, {"pairs": pairs, "data": self.source.name, "languages": list(self.source.languages)})
-        tokenizer.save(run.tokenizer)
+            run = self.run
+            run.write_config(self.config)
+            run.log("resumed")
+        else:
+            run = self._create(tokenizer, pairs)
+        run.note(status="running")
+        self.run, self.opened = run, True
         for line in self.lines:
             run.log(line)
         self.say(f"Run folder: {run.folder}")
-        run.note(status="running")
         return run
+
+    def _create(self, tokenizer: Tokenizer, pairs: int) -> Run:
+        facts = {"pairs": pairs, "data": self.source.name, "languages": list(self.source.languages)}
+        if self.run is not None:
+            self.run.create(self.config, self.overrides, facts, tokenizer)
+            return self.run
+        checkpoints = Path(str(self.config.checkpoints))
+        while True:
+            self.config.name = free_name(checkpoints, self._stem())
+            run = Run(checkpoints / str(self.config.name))
+            try:
+                run.create(self.config, self.overrides, facts, tokenizer)
+                return run
+            except TakenError:  # another training has just taken this name: the next one, then
+                if not run.folder.exists():
+                    raise
 
     def _stem(self) -> str:
         """A run's name from data, wiring and score."""
+
         def last(node: DictConfig) -> str:
             return str(node._target_).rpartition(".")[2].lower()
 
@@ -286,7 +340,7 @@ class _Session:
                 f"  {python} -m nmt.train {shown('name', self.config.name)}{place} resume=true"
             )
             return 130 if outcome.finished_by == "SIGINT" else 143
-        best = max(outcome.history, key=lambda entry: entry["best"] * entry["step"], default=None)
+        best = next((entry for entry in reversed(outcome.history) if entry["best"]), None)
         if best is not None:
             self.say(
                 f"Finished after {outcome.step:,} steps and {outcome.minutes:.1f} minutes ({outcome.finished_by}). "
@@ -301,6 +355,20 @@ class _Session:
             self.say(f"  {python} -m nmt.evaluate {shown('run', run.folder)}")
             self.say(f"  {python} -m nmt.translate {shown('run', run.folder)} input=FILE output=FILE")
         return 0
+
+
+@contextlib.contextmanager
+def _in_our_words() -> Iterator[None]:
+    """What torch says of impossible settings and of full memory, as a message to the user."""
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        raise UserError(
+            f"The GPU's memory is full ({str(error).splitlines()[0]}). Give a smaller trainer.tokens_per_batch "
+            f"(with trainer.accumulate for as large an update), or a smaller model."
+        ) from error
+    except (ValueError, ZeroDivisionError) as error:
+        raise UserError(f"The model cannot have these settings: {error}.") from error
 
 
 def _validator(

@@ -81,14 +81,10 @@ class SamplingSearch(GreedySearch):
 
     def __call__(self, step: Step, state: SearchState, limits: Limits) -> list[list[Hypothesis]]:
         draws = [self._run(step, state, limits) for _ in range(self.nbest)]
-        return [
-            sorted(own, key=lambda hypothesis: -hypothesis.score) for own in map(list, zip(*draws, strict=True))
-        ]
+        return [sorted(own, key=lambda hypothesis: -hypothesis.score) for own in map(list, zip(*draws, strict=True))]
 
 
-def _collect(
-    chosen: list[Tensor], looked: list[tuple[Tensor, Tensor] | None], totals: Tensor
-) -> list[Hypothesis]:
+def _collect(chosen: list[Tensor], looked: list[tuple[Tensor, Tensor] | None], totals: Tensor) -> list[Hypothesis]:
     rows = torch.stack(chosen, 1).tolist()
     weights = None
     if looked[0] is not None:

@@ -10,6 +10,9 @@ from nmt.errors import UserError
 from nmt.model import Seq2Seq
 
 
+Tensors = list[Tensor] | tuple[Tensor, ...]
+
+
 class Averaging:
     """none: the weights as they are. ema: torch's AveragedModel with an exponential moving average.
 
@@ -27,7 +30,7 @@ class Averaging:
         self.recent: deque[dict[str, Tensor]] = deque(maxlen=checkpoints)
         self.averaged: AveragedModel | None = None
 
-        def blend(averages: list[Tensor], current: list[Tensor], count: Tensor | int) -> None:
+        def blend(averages: Tensors, current: Tensors, count: Tensor | int) -> None:
             # A young average follows closely, so that a run of a few hundred steps is not held at its start.
             share = max(1 - decay, 9 / (10 + float(count)))
             torch._foreach_lerp_(averages, current, share)
@@ -56,7 +59,8 @@ class Averaging:
     @property
     def best_guess(self) -> Seq2Seq:
         """The model to validate and to keep."""
-        if self.averaged is None:
+        # Before the first validation there is no mean of checkpoints yet.
+        if self.averaged is None or (self.kind == "checkpoints" and not self.recent):
             return self.model
         module: nn.Module = self.averaged.module
         assert isinstance(module, Seq2Seq)
@@ -74,4 +78,6 @@ class Averaging:
         """Takes up what `state_dict` gave."""
         if self.averaged is not None:
             self.averaged.load_state_dict(state["averaged"])  # type: ignore[arg-type]
-        self.recent.extend(state["recent"])  # type: ignore[arg-type]
+        device = next(self.model.parameters()).device
+        for weights in state["recent"]:  # type: ignore[attr-defined]
+            self.recent.append({name: value.to(device) for name, value in weights.items()})

@@ -30,12 +30,8 @@ def batch_loss(
     )
     logits = model.logits(decoded.features[batch.target_mask]).float()
     targets = batch.target_out[batch.target_mask]
-    smoothed = nn.functional.cross_entropy(
-        logits, targets, reduction="sum", label_smoothing=label_smoothing
-    )
-    total = smoothed + sum(
-        (term * batch.target_mask).sum() for term in decoded.terms.values()
-    )
+    smoothed = nn.functional.cross_entropy(logits, targets, reduction="sum", label_smoothing=label_smoothing)
+    total = smoothed + sum((term * batch.target_mask).sum() for term in decoded.terms.values())
     with torch.no_grad():
         plain = smoothed
         if label_smoothing:

@@ -22,7 +22,7 @@ from nmt.training.board import Board
 from nmt.training.loss import batch_loss
 from nmt.training.progress import Progress, clock
 from nmt.training.schedules import Schedule
-from nmt.training.state import load_state, save_state
+from nmt.training.state import save_state
 from nmt.translation.types import Translation
 
 
@@ -85,17 +85,34 @@ class Trainer:
                 raise UserError(f"trainer.{name} must be positive, not {value}.")
         for name, number in (
             ("tokens_per_batch", tokens_per_batch),
+            ("sentences_per_batch", sentences_per_batch),
             ("accumulate", accumulate),
             ("max_source_length", max_source_length),
             ("max_target_length", max_target_length),
             ("average_checkpoints", average_checkpoints),
+            ("validate_every", validate_every),
+            ("validate_sentences", validate_sentences),
+            ("patience", patience),
+            ("workers", workers),
         ):
-            if number < 1:
+            if number is not None and number < 1:
                 raise UserError(f"trainer.{name} must be at least 1, not {number}.")
+        for name, least in (
+            ("clip_norm", clip_norm),
+            ("save_minutes", save_minutes),
+            ("log_seconds", log_seconds),
+            ("samples", samples),
+        ):
+            if least < 0:
+                raise UserError(f"trainer.{name} must not be negative, but is {least}.")
+        if not 0 <= ema_decay < 1:
+            raise UserError(f"trainer.ema_decay must lie between 0 and 1, but is {ema_decay}.")
         if select not in ("bleu", "perplexity"):
             raise UserError(f"trainer.select={select} is not known. Give trainer.select=bleu or =perplexity.")
         if not 0 <= label_smoothing < 1 or not 0 <= scheduled_sampling <= 1:
-            raise UserError("trainer.label_smoothing and trainer.scheduled_sampling must lie between 0 and 1.")
+            raise UserError(
+                "trainer.label_smoothing and trainer.scheduled_sampling must lie between 0 and 1."
+            )
         self.steps, self.epochs, self.minutes = steps, epochs, minutes
         self.tokens_per_batch, self.sentences_per_batch = tokens_per_batch, sentences_per_batch
         self.accumulate, self.clip_norm = accumulate, clip_norm
@@ -122,7 +139,7 @@ class Trainer:
         log: Callable[[str], None],
         history: list[dict[str, float]],
         keep_history: Callable[[Sequence[dict[str, float]]], None],
-        resume: bool,
+        state: dict[str, Any] | None,
     ) -> Outcome:
         """Trains until the budget is used, patience ends, or SIGINT or SIGTERM asks to stop; saves in every case.
 
@@ -139,15 +156,21 @@ class Trainer:
             log: keeps a line in the run's log.
             history: the validations so far.
             keep_history: writes them down.
-            resume: take up the state that `folder` holds.
+            state: what an earlier sitting saved (`load_state`), to be taken up; None begins anew.
+
+        Raises:
+            UserError: the state does not fit, the loss is no number, or the disk is full.
         """
         loop = _Loop(
             self, model, batches, validation, optimizer, schedule, folder, device, autocast, seed, log, history,
             keep_history,
         )  # fmt: skip
-        if resume:
-            loop.restore()
-        return loop.run()
+        try:
+            if state is not None:
+                loop.restore(state)
+            return loop.run()
+        finally:
+            loop.close()
 
 
 class _Stop(Exception):  # noqa: N818  a way out of the loop, not an error
@@ -181,7 +204,7 @@ class _Loop:
         self.step, self.epoch, self.batch = 0, 0, 0
         self.seconds_before = 0.0  # of earlier sittings
         self.started = time.monotonic()
-        self.best = -math.inf
+        self.best = (-math.inf, -math.inf)
         self.bad_validations = 0
         self.progress = Progress(log, settings.log_seconds)
         self.asked_to_stop: str | None = None
@@ -221,7 +244,7 @@ class _Loop:
 
     def run(self) -> Outcome:
         """See `Trainer.run`."""
-        finished_by, interrupted = "", False
+        finished_by = ""
         with _Signals(self._ask_to_stop):
             try:
                 self.model.train()
@@ -229,28 +252,28 @@ class _Loop:
                 self._loop()
             except _Stop as stop:
                 finished_by = str(stop)
-                interrupted = self.asked_to_stop is not None
-            finally:
-                self.progress.close()
+            interrupted = finished_by == self.asked_to_stop
             if not interrupted and (not self.history or self.history[-1]["step"] < self.step):
                 self._validate()
             self.save()
-        self.board.close()
         return Outcome(finished_by, interrupted, self.step, self.seconds() / 60, self.history)
+
+    def close(self) -> None:
+        """Takes the progress bar away and ends the events file."""
+        self.progress.close()
+        self.board.close()
 
     def _ask_to_stop(self, name: str) -> None:
         self.asked_to_stop = name
 
     def _loop(self) -> None:
         last_save = time.monotonic()
-        # An epoch that was left on its last batch is over.
-        while True:
+        while True:  # an epoch that was left on its last batch has no more batches and is over
             self.epoch_batches = max(1, len(self.batches.plan(self.epoch)))
             epoch = self.batches.epoch(self.epoch, self.batch)
             for group in _groups(epoch, self.settings.accumulate):
                 self._check()
                 self._update(group)
-                self.batch += len(group)
                 every = self.settings.validate_every
                 if every is not None and self.step % every == 0:
                     self._validate()
@@ -287,24 +310,25 @@ class _Loop:
             (loss.total / tokens).backward()
             total += loss.total.item()
             plain += loss.negative_log_likelihood.item()
+        if not math.isfinite(total):
+            raise UserError(
+                f"The loss became {total} at step {self.step}. Train anew under another name with a smaller "
+                f"optimizer.lr or trainer.clip_norm."
+            )
         norm = nn.utils.clip_grad_norm_(
             self.model.parameters(), self.settings.clip_norm if self.settings.clip_norm > 0 else math.inf
         )
-        if not math.isfinite(total):
-            raise UserError(
-                f"The loss became {total} at step {self.step}. Lower optimizer.lr or trainer.clip_norm, and go on from "
-                f"the last saved state with resume=true."
-            )
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         self.averaging.after_update()
-        self.step += 1
+        # Counted before the schedule asks how far the training is: a resumed one asks at the same place.
+        self.step, self.batch = self.step + 1, self.batch + len(group)
         self.scheduler.step()
         self.window.add(total, plain, tokens)
         self._show(float(norm))
 
     def _show(self, norm: float) -> None:
-        share, rate = self.share(), self.scheduler.get_last_lr()[0]
+        share, rate = self.share(), float(self.scheduler.get_last_lr()[0])
         left = self.seconds() * (1 - share) / share if share else math.inf
         loss, perplexity, speed = self.window.read()
         text = (
@@ -323,22 +347,22 @@ class _Loop:
         """Says how long it will take, from the time of a few batches that change nothing."""
         if self.asked_to_stop is not None:
             return
-        seconds, tokens = 0.0, 0
-        state = torch.get_rng_state()
+        seconds, timed = 0.0, 0
         plan = self.batches.plan(self.epoch)
-        for number, indices in enumerate(plan[: min(4, len(plan))]):
-            batch = self.batches.collate(indices, self.epoch).to(self.device)
-            before = time.monotonic()
-            with torch.autocast(self.device.type, dtype=self.autocast, enabled=self.autocast is not None):
-                loss = batch_loss(self.model, batch, self.settings.label_smoothing)
-            loss.total.backward()
-            loss.total.item()
-            if number or len(plan) == 1:  # the first one warms up
-                seconds += time.monotonic() - before
-                tokens += 1
+        devices = [self.device] if self.device.type == "cuda" else []
+        with torch.random.fork_rng(devices):
+            for number, indices in enumerate(plan[: min(4, len(plan))]):
+                batch = self.batches.collate(indices, self.epoch).to(self.device)
+                before = time.monotonic()
+                with torch.autocast(self.device.type, dtype=self.autocast, enabled=self.autocast is not None):
+                    loss = batch_loss(self.model, batch, self.settings.label_smoothing)
+                loss.total.backward()
+                loss.total.item()
+                if number or len(plan) == 1:  # the first one warms up
+                    seconds += time.monotonic() - before
+                    timed += 1
         self.model.zero_grad(set_to_none=True)
-        torch.set_rng_state(state)
-        per_step = seconds / max(tokens, 1) * self.settings.accumulate
+        per_step = seconds / max(timed, 1) * self.settings.accumulate
         expected = [math.inf]
         if self.settings.steps is not None:
             expected.append((self.settings.steps - self.step) * per_step)
@@ -369,8 +393,9 @@ class _Loop:
         model.train(was_training)
         mean = nll / max(tokens, 1)
         perplexity = math.exp(min(mean, 50.0))
-        figure = bleu if self.settings.select == "bleu" else -mean
-        better = figure > self.best
+        # The other figure decides between equals: a young model's BLEU stays at 0 while its perplexity falls.
+        figures = (bleu, -mean) if self.settings.select == "bleu" else (-mean, bleu)
+        better = figures > self.best
         train_loss, _, _ = self.window.read()
         self.history.append(
             {
@@ -394,7 +419,7 @@ class _Loop:
         self.board.scalars(self.step, {"valid/perplexity": perplexity, "valid/bleu": bleu})
         self.board.samples(self.step, translations[: self.settings.samples])
         if better:
-            self.best = figure
+            self.best = figures
             save_weights(self.folder / "best.safetensors", model)
         self.keep_history(self.history)
         self.save()
@@ -419,9 +444,8 @@ class _Loop:
         }
         save_state(self.folder / "trainer.pt", state)
 
-    def restore(self) -> None:
+    def restore(self, state: dict[str, Any]) -> None:
         """Takes up what `save` kept."""
-        state = load_state(self.folder / "trainer.pt")
         try:
             with torch.no_grad():
                 for name, parameter in self.model.named_parameters():
@@ -429,20 +453,24 @@ class _Loop:
             self.optimizer.load_state_dict(state["optimizer"])
             self.averaging.load_state_dict(state["averaging"])
             self.step, self.epoch, self.batch = state["step"], state["epoch"], state["batch"]
-            self.seconds_before, self.best = state["seconds"], state["best"]
+            self.seconds_before, self.best = state["seconds"], tuple(state["best"])
             self.bad_validations = state["bad_validations"]
+            last_epoch = state["scheduler"]["last_epoch"]
             torch.set_rng_state(state["rng"])
             if self.device.type == "cuda" and len(state["cuda_rng"]) == torch.cuda.device_count():
                 torch.cuda.set_rng_state_all(state["cuda_rng"])
-        except (KeyError, ValueError, RuntimeError) as error:
+        except (KeyError, ValueError, TypeError, AttributeError, RuntimeError) as error:
             raise UserError(
                 f"{self.folder / 'trainer.pt'} does not fit this run: {error}. Train anew under another name."
             ) from error
+        # What was validated after the last save will be validated again.
+        self.history[:] = [entry for entry in self.history if entry["step"] <= self.step]
+        self.epoch_batches = max(1, len(self.batches.plan(self.epoch)))
         self.started = time.monotonic()
         self.scheduler = LambdaLR(
             self.optimizer,
             lambda _: self.schedule.factor(self.step, self.share()),
-            last_epoch=state["scheduler"]["last_epoch"] - 1,
+            last_epoch=last_epoch - 1,
         )
 
 

@@ -41,9 +41,7 @@ class Stepper:
 
     def start(self, source: Tensor, mask: Tensor, lengths: Tensor) -> EnsembleState:
         """The state before the first token of source [B, S]."""
-        return EnsembleState(
-            tuple(ModelState(*model.encode(source, mask, lengths)) for model in self.models)
-        )
+        return EnsembleState(tuple(ModelState(*model.encode(source, mask, lengths)) for model in self.models))
 
     def __call__(self, tokens: Tensor, state: SearchState) -> tuple[Tensor, Tensor | None, SearchState]:
         """Previous tokens [N] -> log-probabilities [N, V], weights [N, H, S] or None, the next state."""
@@ -63,6 +61,8 @@ class Stepper:
         mixed = torch.logsumexp(torch.stack(log_probs), 0) - torch.log(torch.tensor(float(len(log_probs))))
         if not weights:
             return mixed, None, following
-        if len({own.shape for own in weights}) > 1:  # other numbers of heads: each model's mean over its heads
+        if (
+            len({own.shape for own in weights}) > 1
+        ):  # other numbers of heads: each model's mean over its heads
             weights = [own.mean(1, keepdim=True) for own in weights]
         return mixed, torch.stack(weights).mean(0), following

@@ -50,9 +50,7 @@ def test_concat_and_additive_are_one_function_class() -> None:
         concat.W.weight.copy_(torch.cat([additive.W.weight, additive.U.weight], 1))
         concat.v.copy_(additive.v)
     queries, values = torch.randn(4, 3, dtype=F64), torch.randn(7, 2, dtype=F64)
-    torch.testing.assert_close(
-        concat(queries, concat.prepare(values)), additive(queries, additive.prepare(values))
-    )
+    torch.testing.assert_close(concat(queries, concat.prepare(values)), additive(queries, additive.prepare(values)))
 
 
 def test_general_is_q_w_k() -> None:
@@ -127,9 +125,7 @@ def test_heads_agree_with_torch(heads: int) -> None:
     queries, values = torch.randn(3, 5, size, dtype=F64), torch.randn(3, 7, size, dtype=F64)
     mask = torch.arange(7) < torch.tensor([7, 4, 2])[:, None]
     attended: Attended = made(queries, made.remember(values, mask), torch.zeros(3, 5, dtype=torch.int64))
-    context, weights = reference(
-        queries, values, values, key_padding_mask=~mask, average_attn_weights=False
-    )
+    context, weights = reference(queries, values, values, key_padding_mask=~mask, average_attn_weights=False)
     torch.testing.assert_close(attended.context, context)
     torch.testing.assert_close(attended.weights, weights)
 

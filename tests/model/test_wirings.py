@@ -13,10 +13,7 @@ from nmt.model.encoders import Encoded
 from tests.catalogue import READOUTS, SCORES, WINDOWS, WITH_ATTENTION, model, sentences
 
 COMBINATIONS = [
-    *(
-        (f"decoder={wiring}", f"attention/score={score}")
-        for wiring, score in itertools.product(WITH_ATTENTION, SCORES)
-    ),
+    *((f"decoder={wiring}", f"attention/score={score}") for wiring, score in itertools.product(WITH_ATTENTION, SCORES)),
     *((f"decoder={wiring}", "attention.heads=2") for wiring in WITH_ATTENTION),
     *((f"decoder={wiring}", "decoder.layers=3") for wiring in WITH_ATTENTION),
     *((f"decoder={wiring}", f"attention/window={window}") for wiring in WITH_ATTENTION for window in WINDOWS),
@@ -179,9 +176,7 @@ def test_bahdanau_by_hand() -> None:
     expected = cell(torch.cat([embedded, attended.context[:, 0]], -1), state.hidden[:, 0])
     decoded, following = decoder.step(embedded, state, memory)
     torch.testing.assert_close(following.hidden[:, 0], expected)
-    torch.testing.assert_close(
-        decoded.features, decoder.readout(expected, embedded, attended.context[:, 0])
-    )
+    torch.testing.assert_close(decoded.features, decoder.readout(expected, embedded, attended.context[:, 0]))
     assert following.steps.tolist() == [1]
 
 

@@ -13,10 +13,7 @@ from tests.catalogue import SCORES, WITH_ATTENTION, model, sentences
 
 BOS, EOS = 2, 3
 COMBINATIONS = [
-    *(
-        (f"decoder={wiring}", f"attention/score={score}")
-        for wiring, score in itertools.product(WITH_ATTENTION, SCORES)
-    ),
+    *((f"decoder={wiring}", f"attention/score={score}") for wiring, score in itertools.product(WITH_ATTENTION, SCORES)),
     ("decoder=luong", "decoder.input_feeding=false"),
     ("decoder=bahdanau", "attention.heads=3"),
     ("decoder=none",),
@@ -129,9 +126,7 @@ def test_an_ensemble_averages_probabilities_and_weights() -> None:
 
 def test_an_ensemble_of_one_model_twice_is_that_model() -> None:
     made = model()
-    once, twice = (
-        search_with(BeamSearch(3), members, [5, 3], [9, 9], 23) for members in ([made], [made, made])
-    )
+    once, twice = (search_with(BeamSearch(3), members, [5, 3], [9, 9], 23) for members in ([made], [made, made]))
     for [one], [other] in zip(once, twice, strict=True):
         assert one.tokens == other.tokens
         assert one.score == pytest.approx(other.score, abs=1e-4)
