@@ -287,8 +287,8 @@ class Luong(Decoder):
         )
         if isinstance(readout, FromState):
             raise UserError(
-                "decoder=luong uses its context in the readout alone, so decoder/readout=state would leave the attention "
-                "unused. Give decoder/readout=tanh, maxout or context, or decoder=bahdanau."
+                "decoder=luong uses its context in the readout alone, so decoder/readout=state would leave the "
+                "attention unused. Give decoder/readout=tanh, maxout or context, or decoder=bahdanau."
             )
         self.input_feeding = input_feeding
 
@@ -351,8 +351,8 @@ class NoAttention(Decoder):
         )
         if isinstance(readout, FromContext):
             raise UserError(
-                "decoder=none has the same summary at every step, so decoder/readout=context would say the same word over "
-                "and over. Give decoder/readout=maxout, tanh or state."
+                "decoder=none has the same summary at every step, so decoder/readout=context would say the same word "
+                "over and over. Give decoder/readout=maxout, tanh or state."
             )
 
     def remember(self, encoded: Encoded) -> Memory:

@@ -39,7 +39,7 @@ def attentive_gru(
     """
     score = attention.scores[0]
     assert isinstance(score, Additive | Concat)
-    size, embedding_size = rnn.hidden_size, embedded.shape[-1]
+    embedding_size = embedded.shape[-1]
     query_weight = score.W.weight if isinstance(score, Additive) else score.W.weight[:, : score.query_size]
     word_weight, context_weight = rnn.weight_ih_l0.split([embedding_size, attention.context_size], 1)
     inputs = nn.functional.linear(embedded, word_weight, rnn.bias_ih_l0).transpose(0, 1)

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, Literal
 
 from omegaconf import DictConfig, OmegaConf
 
@@ -11,27 +12,61 @@ from nmt.data.corpus import Split
 from nmt.data.lines import read_lines
 from nmt.errors import UserError
 from nmt.evaluation.report import SplitResult, evaluate_split, summary
-from nmt.pipeline.opening import head_of, open_translator, runs_of
+from nmt.pipeline.opening import has_weights, open_translator, runs_of, where_to_look
 from nmt.runs import Run
 from nmt.translation.translator import Translator
 
 
 def evaluate(config: DictConfig, overrides: Sequence[str]) -> int:
     """Scores every test split of the run's data set, one of them, or a pair of files; prints a table."""
-    run = runs_of(config)[0]
-    languages, splits = _splits(config, run)
+    runs = runs_of(config)
+    root = _root(config, runs)
+    languages, splits = _splits(config, runs[0])
+    lines = _lines(config, splits)
     translator = open_translator(config, overrides)
-    root = Path(str(config.output)) if config.output else run.evaluation
+    head, shift = where_to_look(config, translator)
+    provenance = _provenance(config, runs, translator)
+    if lines and not has_weights(translator):
+        raise UserError(
+            "lines= asks for attention pictures, and a run with decoder=none has no weights to draw. "
+            "Leave it out, or take a run with attention."
+        )
     results = []
     for split in splits:
-        results.append(_evaluate(config, run, translator, split, languages, root / split.name))
+        results.append(
+            _evaluate(
+                translator,
+                split,
+                languages,
+                root / split.name,
+                pictures=int(config.pictures),
+                lines=lines,
+                head=head,
+                shift=shift,
+                provenance=provenance,
+            )
+        )
     print(summary(results))
     print(f"\nTranslations, scores and pictures: {root}")
     return 0
 
 
+def _root(config: DictConfig, runs: Sequence[Run]) -> Path:
+    """The folder for what is written, a folder a split; an ensemble's is not that of its first member."""
+    if config.output:
+        root = Path(str(config.output))
+        if root.exists() and not root.is_dir():
+            raise UserError(f"output={root} is a file. Name a folder.")
+        return root
+    if len(runs) == 1:
+        return runs[0].evaluation
+    others = "+".join(run.folder.resolve().name for run in runs[1:])
+    return runs[0].folder / f"evaluation-with-{others}"[:200]
+
+
 def _splits(config: DictConfig, run: Run) -> tuple[tuple[str, str], list[Split]]:
     """The languages, and what is to be scored."""
+    saved = run.config()
     if (config.source is None) != (config.reference is None):
         given, lacking = ("source", "reference") if config.reference is None else ("reference", "source")
         raise UserError(f"{given}= needs {lacking}= beside it: scoring takes both.")
@@ -48,8 +83,8 @@ def _splits(config: DictConfig, run: Run) -> tuple[tuple[str, str], list[Split]]
         if not sides[0]:
             raise UserError(f"{paths[0]} is empty. Give sentences to translate.")
         languages = run.facts().get("languages", ["source", "target"])
-        return (languages[0], languages[1]), [Split(paths[0].name.split(".")[0], sides[0], sides[1])]
-    source = build.build_source(run.config())
+        return (languages[0], languages[1]), [Split(paths[0].name, sides[0], sides[1])]
+    source = build.build_source(saved)
     names = source.tests() if config.split is None else [str(config.split)]
     if not names:
         raise UserError(
@@ -58,21 +93,37 @@ def _splits(config: DictConfig, run: Run) -> tuple[tuple[str, str], list[Split]]
     return source.languages, [source.read(name) for name in names]
 
 
+def _lines(config: DictConfig, splits: Sequence[Split]) -> list[int]:
+    """The line numbers, from 1, of the pictures that were asked for."""
+    lines = []
+    for line in config.lines:
+        if not isinstance(line, int) or isinstance(line, bool):
+            raise UserError(f"lines={line}: give line numbers from 1 on, such as lines=[3,17].")
+        for split in splits:
+            if not 1 <= line <= len(split.source):
+                raise UserError(f"lines={line}: {split.name} has the lines 1 to {len(split.source):,}.")
+        lines.append(line)
+    return lines
+
+
 def _evaluate(
-    config: DictConfig,
-    run: Run,
     translator: Translator,
     split: Split,
     languages: tuple[str, str],
     folder: Path,
+    *,
+    pictures: int,
+    lines: Sequence[int],
+    head: int | Literal["mean"],
+    shift: int,
+    provenance: dict[str, Any],
 ) -> SplitResult:
     print(f"Translating {split.name}: {len(split.source):,} sentences ...", file=sys.stderr, flush=True)
     translations = [best[0] for best in translator.translate(split.source)]
-    has_weights = all(model.decoder.attention is not None for model in translator.models)
+    attentive = has_weights(translator)
     forced = None
-    if split.links is not None and has_weights:
+    if split.links is not None and attentive:
         forced = translator.force(list(split.source), list(split.target))
-    saved = run.config()
     return evaluate_split(
         translations,
         list(split.target),
@@ -82,19 +133,29 @@ def _evaluate(
         folder=folder,
         gold_links=split.links,
         forced=forced,
-        fixed=int(config.pictures) if has_weights else 0,
-        chosen=[int(line) for line in config.lines],
-        head=head_of(config),  # type: ignore[arg-type]
-        shift=int(config.shift),
-        provenance={
-            "runs": [str(own.folder) for own in runs_of(config)],
-            "checkpoint": str(config.checkpoint),
-            "search": {name: value for name, value in vars(translator.search).items() if name[0] != "_"},
-            "tokenizer": translator.tokenizer.fingerprint,
-            "step": run.facts().get("step"),
-            "versions": run.facts().get("versions"),
-            "model": OmegaConf.to_container(
-                OmegaConf.masked_copy(saved, ["encoder", "attention", "decoder"])
-            ),
-        },
+        fixed=max(0, pictures) if attentive else 0,
+        chosen=lines,
+        head=head,
+        shift=shift,
+        provenance=provenance,
     )
+
+
+def _provenance(config: DictConfig, runs: Sequence[Run], translator: Translator) -> dict[str, Any]:
+    """What made the translations."""
+    run = runs[0]
+    facts = run.facts()
+    best = next((entry["step"] for entry in reversed(run.history()) if entry.get("best")), None)
+    parts = OmegaConf.masked_copy(run.config(), ["encoder", "attention", "decoder"])
+    return {
+        "runs": [str(own.folder) for own in runs],
+        "checkpoint": str(config.checkpoint),
+        "step": best if config.checkpoint == "best" else facts.get("step"),
+        "search": {
+            "name": type(translator.search).__name__,
+            **{name: value for name, value in vars(translator.search).items() if name[0] != "_"},
+        },
+        "tokenizer": translator.tokenizer.fingerprint,
+        "versions": facts.get("versions"),
+        "model": OmegaConf.to_container(parts),
+    }

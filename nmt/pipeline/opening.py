@@ -3,9 +3,11 @@
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 import torch
 from omegaconf import DictConfig, ListConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
 from nmt import build
 from nmt.errors import UserError
@@ -18,10 +20,9 @@ from nmt.translation.translator import Translator
 
 def runs_of(config: DictConfig) -> list[Run]:
     """The runs that `run` names: one, or several for an ensemble."""
-    value = OmegaConf.to_container(config)["run"]  # type: ignore[call-overload, index]
-    if value == "???":
+    if OmegaConf.is_missing(config, "run"):
         raise UserError("Say which run: run=checkpoints/NAME.")
-    paths = [str(path) for path in value] if isinstance(config.run, ListConfig) else [str(value)]
+    paths = [str(path) for path in config.run] if isinstance(config.run, ListConfig) else [str(config.run)]
     if not paths:
         raise UserError("run=[] names no run. Give run=checkpoints/NAME.")
     return [Run(Path(path)) for path in paths]
@@ -39,8 +40,14 @@ def open_model(run: Run, checkpoint: str, device: torch.device) -> tuple[Seq2Seq
     tokenizer = load_tokenizer(run.tokenizer)
     try:
         model = build.build_model(config, tokenizer)
-    except (KeyError, TypeError, ValueError) as error:
-        raise UserError(f"{run.folder / 'config.yaml'} does not describe a model: {error}.") from error
+    except (
+        *(KeyError, TypeError, ValueError, AttributeError),
+        *(RuntimeError, ZeroDivisionError, OmegaConfBaseException),
+    ) as error:
+        raise UserError(
+            f"{run.folder / 'config.yaml'} is damaged: it does not describe a model "
+            f"({str(error).splitlines()[0]}). Take a copy of the run that is whole."
+        ) from error
     load_weights(run.best if checkpoint == "best" else run.last, model)
     return model.to(device).eval(), tokenizer
 
@@ -61,8 +68,8 @@ def open_translator(config: DictConfig, overrides: Sequence[str]) -> Translator:
     for run, (_, other) in zip(runs[1:], opened[1:], strict=True):
         if other.fingerprint != tokenizer.fingerprint:
             raise UserError(
-                f"{run.folder} and {runs[0].folder} have different tokenizers, so they cannot vote on the same pieces. "
-                f"Train the members of an ensemble on the same data with the same tokenizer settings."
+                f"{run.folder} and {runs[0].folder} have different tokenizers, so they cannot vote on the same "
+                f"pieces. Train the members of an ensemble on the same data with the same tokenizer settings."
             )
     return Translator(
         [model for model, _ in opened],
@@ -85,18 +92,37 @@ def _search_node(config: DictConfig, overrides: Sequence[str], run: Run) -> Dict
     search: DictConfig = config.search
     if "search" in named:
         return search
-    node: DictConfig = run.config().search
+    node = run.config().search
     settings = [key.partition(".")[2] for key in named if key.startswith("search.")]
+    if not isinstance(node, DictConfig):
+        raise UserError(f"{run.folder / 'config.yaml'} is damaged: search is no group of settings.")
     if settings and node.get("_target_") != search.get("_target_"):
         return search  # the settings are those of the search that this verb composes
     return OmegaConf.merge(node, {setting: search[setting] for setting in settings})  # type: ignore[return-value]
 
 
-def head_of(config: DictConfig) -> int | str:
-    """The head to show: "mean" or a number."""
+def has_weights(translator: Translator) -> bool:
+    """Whether there are attention weights to look at."""
+    return all(model.decoder.attention is not None for model in translator.models)
+
+
+def where_to_look(config: DictConfig, translator: Translator) -> tuple[int | Literal["mean"], int]:
+    """The head ("mean" or a number) and the shift that links and pictures are to show.
+
+    Raises:
+        UserError: there is no such head or shift.
+    """
+    shift = int(config.shift)
+    if shift not in (0, 1):
+        raise UserError(f"shift={shift} is not known. Give shift=0 or shift=1.")
     text = str(config.head)
     if text == "mean":
-        return text
-    if not text.isdigit():
-        raise UserError(f"head={text} is not known. Give head=mean or a number from 0.")
-    return int(text)
+        return "mean", shift
+    attentions = [model.decoder.attention for model in translator.models]
+    heads = {attention.heads for attention in attentions if attention is not None}
+    # Members of an ensemble with different numbers of heads are averaged over theirs.
+    last = (heads.pop() if len(heads) == 1 else 1) - 1
+    if not text.isdecimal() or int(text) > last:
+        known = "head=mean or head=0" if last == 0 else f"head=mean or a number from 0 to {last}"
+        raise UserError(f"head={text} is not there. Give {known}.")
+    return int(text), shift

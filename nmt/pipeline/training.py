@@ -65,12 +65,13 @@ def _fit_to_text(
     split = source.read("train")
     words = sum(len(sentence.split()) for sentence in split.source)
     advice = recommend(len(split.source), words / max(1, len(split.source)))
-    advised = advice.overrides
+    advised, reasons = advice.overrides, advice.reasons
     if config.tokenizer.model or config.tokenizer.model_type in ("char", "word"):
         # A vocabulary that is there already has its size, and such pieces cannot be drawn anew.
         advised = [word for word in advised if not word.startswith("tokenizer.")]
+        reasons = [reason for reason in reasons if "tokenizer." not in reason]
     chosen = [*advised, *overrides]
-    for reason in advice.reasons:
+    for reason in reasons:
         print(reason, file=sys.stderr)
     # Composing again would read the files again: the data set is the same whatever the sizes.
     return cli.compose("train", chosen), chosen, source
@@ -145,14 +146,14 @@ class _Session:
         for note in self.source.notes():
             self.say(note)
         tokenizer = self._tokenizer(train_split)
-        with _in_our_words():
+        with _enough_memory(), _possible():
             model = build.build_model(config, tokenizer).to(device)
         optimizer = build.build_optimizer(config, model)
         pairs, valid_pairs = self._encode(trainer, tokenizer, train_split, valid_split)
         batches = self._batches(trainer, tokenizer, train_split, pairs)
         self._describe(model, tokenizer, device, autocast, batches, trainer)
         run = self._open(tokenizer, len(pairs))
-        with _in_our_words():
+        with _enough_memory():
             outcome = trainer.run(
                 model,
                 batches,
@@ -177,7 +178,7 @@ class _Session:
         """UserError for sizes that do not fit together, before any text is read."""
         trainer = build.build_tokenizer_trainer(self.config)
         joint = len(trainer.models) == 1 if trainer.models else trainer.joint
-        with _in_our_words():
+        with _possible():
             build.build_optimizer(self.config, build.assemble(self.config, 8, 8, joint))
 
     def _saved(self) -> tuple[dict[str, Any] | None, list[dict[str, float]]]:
@@ -358,8 +359,19 @@ class _Session:
 
 
 @contextlib.contextmanager
-def _in_our_words() -> Iterator[None]:
-    """What torch says of impossible settings and of full memory, as a message to the user."""
+def _possible() -> Iterator[None]:
+    """What torch says of impossible settings, as a message to the user."""
+    try:
+        yield
+    except torch.OutOfMemoryError:
+        raise
+    except (ValueError, RuntimeError, ZeroDivisionError) as error:
+        raise UserError(f"A model cannot have these settings: {str(error).splitlines()[0]}") from error
+
+
+@contextlib.contextmanager
+def _enough_memory() -> Iterator[None]:
+    """A GPU that is full, as a message to the user."""
     try:
         yield
     except torch.OutOfMemoryError as error:
@@ -367,8 +379,6 @@ def _in_our_words() -> Iterator[None]:
             f"The GPU's memory is full ({str(error).splitlines()[0]}). Give a smaller trainer.tokens_per_batch "
             f"(with trainer.accumulate for as large an update), or a smaller model."
         ) from error
-    except (ValueError, ZeroDivisionError) as error:
-        raise UserError(f"The model cannot have these settings: {error}.") from error
 
 
 def _validator(

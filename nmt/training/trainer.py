@@ -1,4 +1,4 @@
-"""The training loop: batches in, better weights out; validates, keeps the best and the last, stops and goes on again."""
+"""The training loop: batches in, better weights out; validates, keeps the best and the last, stops, goes on."""
 
 import math
 import signal

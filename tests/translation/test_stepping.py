@@ -114,7 +114,7 @@ def test_an_ensemble_averages_probabilities_and_weights() -> None:
     tokens = torch.tensor([BOS, BOS])
     with torch.inference_mode():
         both = Stepper(members)
-        log_probs, weights, state = both(tokens, both.start(source, mask, counts))
+        log_probs, weights, _ = both(tokens, both.start(source, mask, counts))
         alone = [Stepper([member])(tokens, Stepper([member]).start(source, mask, counts)) for member in members]
     torch.testing.assert_close(log_probs.exp(), (alone[0][0].exp() + alone[1][0].exp()) / 2)
     assert weights is not None
