@@ -460,9 +460,7 @@ def _leaves(tree: object, prefix: str = "") -> dict[str, Any]:
     return {prefix: tree}
 
 
-def _unknown_key(
-    verb: str, folder: Path, groups: dict[str, list[str]], tree: object, override: Override
-) -> str:
+def _unknown_key(verb: str, folder: Path, groups: dict[str, list[str]], tree: object, override: Override) -> str:
     """Says what the user may have meant by a key that the configuration does not have."""
     from omegaconf import OmegaConf
 
@@ -480,9 +478,7 @@ def _unknown_key(
         rest = key.removeprefix(group.replace("/", ".") + ".")
         if rest != key:
             for choice in choices:
-                content = OmegaConf.to_container(
-                    OmegaConf.load(folder / group / f"{choice}.yaml"), resolve=False
-                )
+                content = OmegaConf.to_container(OmegaConf.load(folder / group / f"{choice}.yaml"), resolve=False)
                 if _look_up(content, rest) is not _ABSENT:
                     owners.append(f"{group}={choice}")
     if owners:
@@ -506,9 +502,7 @@ def _in_our_words(verb: str, message: str) -> str:
         )
     lines = [line.strip() for line in message.splitlines()]
     kept = [
-        line
-        for line in lines
-        if line and not re.match(r"(To append|See https|Set the env|full_key|object_type)", line)
+        line for line in lines if line and not re.match(r"(To append|See https|Set the env|full_key|object_type)", line)
     ]
     return "The configuration cannot be put together: " + " ".join(kept)
 
@@ -559,9 +553,7 @@ def merge_for_resume(
     try:
         asked = leaves(compose(config_name, [*kept, *overrides]))
     except UserError as error:
-        raise UserError(
-            f"A resumed run keeps what it is, and this command does not fit it. {error}"
-        ) from error
+        raise UserError(f"A resumed run keeps what it is, and this command does not fit it. {error}") from error
     was = leaves(saved)
     # What the line names counts even where the compositions agree: advice may have told the run otherwise.
     touched = [
@@ -628,11 +620,7 @@ def main(
             raise
         _drop_output()
         where = f" ({error.filename})" if error.filename else ""
-        cure = (
-            " Free some space and send the command again."
-            if error.errno in (errno.ENOSPC, errno.EDQUOT)
-            else ""
-        )
+        cure = " Free some space and send the command again." if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
         return _failed(verb, f"{error.strerror}{where}.{cure}")
     return status
 
@@ -727,9 +715,7 @@ def help_text(verb: str) -> str:
             *(f"  {line}" for line in settings),
         ]
         lines.append("")
-    lines.append(
-        f"Each choice has settings of its own: python -m nmt.{verb} --cfg prints them all, with this line's"
-    )
+    lines.append(f"Each choice has settings of its own: python -m nmt.{verb} --cfg prints them all, with this line's")
     lines.append("choices and values; null means none. Settings may stand in any order.")
     return "\n".join(lines)
 

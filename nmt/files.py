@@ -41,7 +41,7 @@ def replace_atomically(path: Path) -> Iterator[Path]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes `text` as UTF-8 with `\\n` line ends, whole or not at all (UserError if it cannot)."""
+    """Writes `text` as UTF-8 with line feeds, whole or not at all (UserError if it cannot)."""
     with replace_atomically(path) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")
 

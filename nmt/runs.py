@@ -143,9 +143,7 @@ class Run:
         needed = ("data", "tokenizer", "model", "encoder", "attention", "decoder", "search", "seed")
         absent = [key for key in needed if key not in config]
         if absent:
-            raise UserError(
-                f"{path} is damaged: {', '.join(absent)} missing. Take a copy of the run that is whole."
-            )
+            raise UserError(f"{path} is damaged: {', '.join(absent)} missing. Take a copy of the run that is whole.")
         return config
 
     def overrides(self) -> list[str]:
@@ -191,9 +189,7 @@ class Run:
         try:
             return json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError as error:
-            raise UserError(
-                f"{path} is missing: the run is incomplete. Take a copy that is whole."
-            ) from error
+            raise UserError(f"{path} is missing: the run is incomplete. Take a copy that is whole.") from error
         except ValueError as error:
             raise damaged(path) from error
 
@@ -241,9 +237,7 @@ def check_name(name: str) -> None:
     """Raises UserError for a name that is no folder name."""
     bad = not name or name in (".", "..") or "/" in name or os.sep in name or "\0" in name
     if bad or len(os.fsencode(name)) > 200:
-        raise UserError(
-            f"name={name} is no name for a folder. Give a name without / (and checkpoints= for the place)."
-        )
+        raise UserError(f"name={name} is no name for a folder. Give a name without / (and checkpoints= for the place).")
 
 
 def shown(key: str, value: object) -> str:

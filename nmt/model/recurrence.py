@@ -87,7 +87,9 @@ class _AttentiveGRU(torch.autograd.Function):
         penalty = torch.zeros_like(mask, dtype=inputs.dtype).masked_fill_(~mask, torch.finfo(inputs.dtype).min)
         states = inputs.new_empty(steps, batch, size)
         weights = inputs.new_empty(steps, batch, slots)
-        tanhs = inputs.new_empty(steps, batch, slots, v.shape[0])
+        # Only a backward pass needs the largest of these, T x B x S x A, for more than the step at hand.
+        kept = steps if any(ctx.needs_input_grad) else 1
+        tanhs = inputs.new_empty(kept, batch, slots, v.shape[0])
         gates = inputs.new_empty(steps, batch, 3 * size)  # r, z, n after their nonlinearities
         carried = inputs.new_empty(steps, batch, size)  # the candidate's recurrent part before r multiplies it
         recurrent_t, product_bias = recurrent.to(product).t().contiguous(), bias.to(product)
@@ -95,7 +97,7 @@ class _AttentiveGRU(torch.autograd.Function):
         for t in range(steps):
             projected = torch.addmm(product_bias, hidden.to(product), recurrent_t).to(hidden.dtype)
             gate_part, candidate, query = projected.split([2 * size, size, v.shape[0]], 1)
-            tanh = torch.add(keys, query.unsqueeze(1), out=tanhs[t]).tanh_()
+            tanh = torch.add(keys, query.unsqueeze(1), out=tanhs[t % kept]).tanh_()
             energies = (tanh.view(-1, v.shape[0]) @ v).view(batch, slots)
             weight = torch.softmax(energies + penalty, 1)
             weights[t] = weight

@@ -31,21 +31,20 @@ def evaluate(config: DictConfig, overrides: Sequence[str]) -> int:
             "lines= asks for attention pictures, and a run with decoder=none has no weights to draw. "
             "Leave it out, or take a run with attention."
         )
-    results = []
-    for split in splits:
-        results.append(
-            _evaluate(
-                translator,
-                split,
-                languages,
-                root / split.name,
-                pictures=int(config.pictures),
-                lines=lines,
-                head=head,
-                shift=shift,
-                provenance=provenance,
-            )
+    results = [
+        _evaluate(
+            translator,
+            split,
+            languages,
+            root / split.name,
+            pictures=int(config.pictures),
+            lines=lines,
+            head=head,
+            shift=shift,
+            provenance=provenance,
         )
+        for split in splits
+    ]
     print(summary(results))
     print(f"\nTranslations, scores and pictures: {root}")
     return 0

@@ -40,9 +40,7 @@ def train(config: DictConfig, overrides: Sequence[str]) -> int:
         run = Run(Path(str(config.checkpoints)) / str(config.name))
         if run.exists():
             if not config.resume:
-                raise UserError(
-                    f"{run.folder} exists already. Go on with it by resume=true, or give another name=."
-                )
+                raise UserError(f"{run.folder} exists already. Go on with it by resume=true, or give another name=.")
             config = cli.merge_for_resume(run.config(), run.overrides(), overrides)
             said = _already_finished(config, run)
             if said:
@@ -89,9 +87,7 @@ def _already_finished(config: DictConfig, run: Run) -> str:
         "epochs": facts.get("epochs", 0),
         "minutes": facts.get("minutes", 0),
     }
-    used = [
-        name for name, amount in done.items() if trainer.get(name) is not None and amount >= trainer[name]
-    ]
+    used = [name for name, amount in done.items() if trainer.get(name) is not None and amount >= trainer[name]]
     patient = by == "patience" and run.config().trainer.get("patience") == trainer.get("patience")
     if not used and not patient:
         return ""
@@ -158,7 +154,7 @@ class _Session:
                 model,
                 batches,
                 Validation(
-                    TokenBatches(valid_pairs, tokens_per_batch=4 * trainer.tokens_per_batch, shuffle=False),
+                    TokenBatches(valid_pairs, tokens_per_batch=trainer.tokens_per_batch, shuffle=False),
                     _validator(trainer, tokenizer, valid_split, self.source.languages[1], device, autocast),
                 ),
                 optimizer=optimizer,
@@ -231,9 +227,7 @@ class _Session:
                 )
         return encoded[0], encoded[1]
 
-    def _batches(
-        self, trainer: Trainer, tokenizer: Tokenizer, split: Split, pairs: EncodedPairs
-    ) -> TokenBatches:
+    def _batches(self, trainer: Trainer, tokenizer: Tokenizer, split: Split, pairs: EncodedPairs) -> TokenBatches:
         alpha, seed = float(self.config.tokenizer.sampling), int(self.config.seed)
         sampled = SampledPairs(
             split,

@@ -7,14 +7,14 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TextIO
+from typing import BinaryIO, Literal, TextIO
 
 from omegaconf import DictConfig
 
-from nmt.data.lines import iterate_lines, open_lines
+from nmt.data.lines import iterate_lines, missing_file, open_lines
 from nmt.errors import UserError
 from nmt.files import replace_atomically
-from nmt.pipeline.opening import head_of, open_translator
+from nmt.pipeline.opening import has_weights, open_translator, where_to_look
 from nmt.translation.types import Translation
 
 CHUNK = 2000  # lines held at a time
@@ -25,14 +25,13 @@ def translate(config: DictConfig, overrides: Sequence[str]) -> int:
     outputs = {key: Path(str(config[key])) for key in ("output", "alignments", "heatmaps") if config[key]}
     _check_paths(config, outputs)
     translator = open_translator(config, overrides)
-    if ("alignments" in outputs or "heatmaps" in outputs) and any(
-        model.decoder.attention is None for model in translator.models
-    ):
+    if ("alignments" in outputs or "heatmaps" in outputs) and not has_weights(translator):
         raise UserError(
             "alignments= and heatmaps= are made from attention weights, and a run with decoder=none has none. "
             "Leave them out, or take a run with attention."
         )
-    head, shift = head_of(config), int(config.shift)
+    head, shift = where_to_look(config, translator)
+    told = set[str]()
     nbest = getattr(translator.search, "nbest", 1)
     with contextlib.ExitStack() as stack:
         write = _writer(stack, outputs.get("output"))
@@ -49,7 +48,11 @@ def translate(config: DictConfig, overrides: Sequence[str]) -> int:
                 if write_links is not None:
                     write_links(_links(translations[0], head, shift))
                 if "heatmaps" in outputs and translations[0].weights is not None:
-                    _draw(translations[0], outputs["heatmaps"] / f"{number:05d}.png", head, shift)
+                    picture = outputs["heatmaps"] / f"{number:05d}.png"
+                    for note in _draw(translations[0], picture, head, shift):
+                        if note not in told:
+                            told.add(note)
+                            print(f"warning: {note}", file=sys.stderr)
             if "output" not in outputs:
                 sys.stdout.flush()
     return 0
@@ -58,10 +61,14 @@ def translate(config: DictConfig, overrides: Sequence[str]) -> int:
 def _check_paths(config: DictConfig, outputs: dict[str, Path]) -> None:
     """Finds out before any work whether the outputs can be written."""
     read = Path(str(config.input)) if config.input else None
+    if read is not None and not read.exists():
+        raise missing_file(read)
+    if read is not None and read.is_dir():
+        raise UserError(f"input={read} is a folder. Name a file.")
     seen: dict[Path, str] = {}
     for key, path in outputs.items():
         place = path.resolve()
-        if read is not None and place == read.resolve():
+        if read is not None and path.exists() and path.samefile(read) and not path.is_char_device():
             raise UserError(f"{key}={path} is the input. Write somewhere else.")
         if place in seen:
             raise UserError(f"{key} and {seen[place]} both name {path}. Write to two places.")
@@ -82,10 +89,11 @@ def _writer(stack: contextlib.ExitStack, path: Path | None) -> Callable[[str], N
         if isinstance(sys.stdout, TextIO) or hasattr(sys.stdout, "reconfigure"):
             sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
         file = sys.stdout
-    elif path.exists() and not path.is_file():  # a device or a named pipe cannot be replaced
-        file = stack.enter_context(path.open("w", encoding="utf-8", newline="\n"))
+    elif (path.exists() and not path.is_file()) or path.is_relative_to("/dev"):
+        # A device or a named pipe cannot be replaced; whoever reads it wants each line at once.
+        file = stack.enter_context(path.open("w", encoding="utf-8", newline="\n", buffering=1))
     else:
-        temporary = stack.enter_context(replace_atomically(path))
+        temporary = stack.enter_context(replace_atomically(path.resolve()))
         file = stack.enter_context(temporary.open("w", encoding="utf-8", newline="\n"))
     return lambda line: print(line, file=file)
 
@@ -97,7 +105,22 @@ def _chunks(config: DictConfig, stack: contextlib.ExitStack) -> Iterator[list[st
         while chunk := list(islice(lines, CHUNK)):
             yield chunk
         return
-    yield from arriving(iterate_lines(sys.stdin.buffer, "standard input"), CHUNK)
+    yield from arriving(iterate_lines(_standard_input(), "standard input"), CHUNK)
+
+
+def _standard_input() -> BinaryIO:
+    """Standard input through a reader of our own.
+
+    The interpreter closes its own reader on the way out, and dies if a thread still waits in it for a line.
+    """
+    if sys.stdin is None:
+        raise UserError("There is no standard input. Give input=FILE.")
+    if sys.stdin.isatty():
+        print("Reading sentences from the terminal, a line each; Ctrl-D ends.", file=sys.stderr)
+    try:
+        return open(sys.stdin.fileno(), "rb", closefd=False)
+    except (OSError, ValueError):  # not a file: somebody's stand-in
+        return sys.stdin.buffer
 
 
 def arriving(lines: Iterator[str], most: int) -> Iterator[list[str]]:
@@ -132,15 +155,15 @@ def arriving(lines: Iterator[str], most: int) -> Iterator[list[str]]:
             raise item
 
 
-def _links(translation: Translation, head: int | str, shift: int) -> str:
+def _links(translation: Translation, head: int | Literal["mean"], shift: int) -> str:
     from nmt.evaluation.alignment import format_links, links
 
     if translation.weights is None:  # an empty line
         return ""
-    return format_links(links(translation, head=head, shift=shift))  # type: ignore[arg-type]
+    return format_links(links(translation, head=head, shift=shift))
 
 
-def _draw(translation: Translation, path: Path, head: int | str, shift: int) -> None:
+def _draw(translation: Translation, path: Path, head: int | Literal["mean"], shift: int) -> list[str]:
     from nmt.evaluation.heatmap import draw
 
-    draw(translation, path, head=head, shift=shift)  # type: ignore[arg-type]
+    return draw(translation, path, head=head, shift=shift)

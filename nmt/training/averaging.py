@@ -9,7 +9,6 @@ from torch.optim.swa_utils import AveragedModel
 from nmt.errors import UserError
 from nmt.model import Seq2Seq
 
-
 Tensors = list[Tensor] | tuple[Tensor, ...]
 
 
@@ -49,9 +48,7 @@ class Averaging:
         """Call once before each validation."""
         if self.kind != "checkpoints" or self.averaged is None:
             return
-        self.recent.append(
-            {name: parameter.detach().clone() for name, parameter in self.model.named_parameters()}
-        )
+        self.recent.append({name: parameter.detach().clone() for name, parameter in self.model.named_parameters()})
         with torch.no_grad():
             for name, parameter in self.averaged.module.named_parameters():
                 parameter.copy_(torch.stack([weights[name] for weights in self.recent]).mean(0))

@@ -17,17 +17,13 @@ class Loss(NamedTuple):
     tokens: int
 
 
-def batch_loss(
-    model: Seq2Seq, batch: Batch, label_smoothing: float = 0.0, scheduled_sampling: float = 0.0
-) -> Loss:
+def batch_loss(model: Seq2Seq, batch: Batch, label_smoothing: float = 0.0, scheduled_sampling: float = 0.0) -> Loss:
     """Runs the model on a batch, teacher-forced unless `scheduled_sampling` > 0.
 
     Label smoothing after Szegedy et al. 2016, section 7: the target's share is 1 - eps, eps is spread over the
     vocabulary. Padding never reaches the softmax.
     """
-    decoded = model(
-        batch.source, batch.source_mask, batch.source_lengths, batch.target_in, scheduled_sampling
-    )
+    decoded = model(batch.source, batch.source_mask, batch.source_lengths, batch.target_in, scheduled_sampling)
     logits = model.logits(decoded.features[batch.target_mask]).float()
     targets = batch.target_out[batch.target_mask]
     smoothed = nn.functional.cross_entropy(logits, targets, reduction="sum", label_smoothing=label_smoothing)

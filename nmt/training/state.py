@@ -27,9 +27,7 @@ def load_state(path: Path) -> dict[str, Any]:
     try:
         state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError as error:
-        raise UserError(
-            f"{path} is missing: there is nothing to go on from. Train anew under another name."
-        ) from error
+        raise UserError(f"{path} is missing: there is nothing to go on from. Train anew under another name.") from error
     except Exception as error:
         raise _damaged(path) from error
     if not isinstance(state, dict):

@@ -110,9 +110,7 @@ class Trainer:
         if select not in ("bleu", "perplexity"):
             raise UserError(f"trainer.select={select} is not known. Give trainer.select=bleu or =perplexity.")
         if not 0 <= label_smoothing < 1 or not 0 <= scheduled_sampling <= 1:
-            raise UserError(
-                "trainer.label_smoothing and trainer.scheduled_sampling must lie between 0 and 1."
-            )
+            raise UserError("trainer.label_smoothing and trainer.scheduled_sampling must lie between 0 and 1.")
         self.steps, self.epochs, self.minutes = steps, epochs, minutes
         self.tokens_per_batch, self.sentences_per_batch = tokens_per_batch, sentences_per_batch
         self.accumulate, self.clip_norm = accumulate, clip_norm

@@ -61,8 +61,6 @@ class Stepper:
         mixed = torch.logsumexp(torch.stack(log_probs), 0) - torch.log(torch.tensor(float(len(log_probs))))
         if not weights:
             return mixed, None, following
-        if (
-            len({own.shape for own in weights}) > 1
-        ):  # other numbers of heads: each model's mean over its heads
+        if len({own.shape for own in weights}) > 1:  # other numbers of heads: each model's mean over its heads
             weights = [own.mean(1, keepdim=True) for own in weights]
         return mixed, torch.stack(weights).mean(0), following

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from nmt.data.batches import make_batch
+from nmt.errors import UserError
 from nmt.model import Seq2Seq
 from nmt.search import Hypothesis, Limits, Search
 from nmt.text.tokenizer import BOS, EOS, Tokenizer
@@ -48,7 +49,17 @@ class Translator:
             max_source_length: pieces beyond which a line is handled as `long_lines` says.
             long_lines: "split" translates a long line part by part, "truncate" its beginning only.
             warn: told about lines that were split or truncated.
+
+        Raises:
+            UserError: a setting is out of range.
         """
+        if long_lines not in ("split", "truncate"):
+            raise UserError(f"long_lines={long_lines} is not known. Give long_lines=split or =truncate.")
+        for name, number in (("batch_sentences", batch_sentences), ("max_source_length", max_source_length)):
+            if number < 1:
+                raise UserError(f"{name} must be at least 1, not {number}.")
+        if not 0 <= length_ratio < math.inf or extra_length < 1:
+            raise UserError("length_ratio must not be negative, and extra_length must be at least 1.")
         self.models, self.tokenizer, self.search = list(models), tokenizer, search
         self.stepper = Stepper(self.models)
         self.device, self.autocast = device, autocast
@@ -94,8 +105,7 @@ class Translator:
                 [self._translation(sentences[index], tokens, hypothesis) for hypothesis in hypotheses]
             )
         return [
-            _join(sentence, own) if own else [empty(sentence)]
-            for sentence, own in zip(sentences, results, strict=True)
+            _join(sentence, own) if own else [empty(sentence)] for sentence, own in zip(sentences, results, strict=True)
         ]
 
     def force(self, sources: Sequence[str], targets: Sequence[str]) -> list[Translation]:
@@ -108,9 +118,9 @@ class Translator:
         with _evaluating(self.models), torch.inference_mode(), self._precision():
             for start in range(0, len(order), self.batch_sentences):
                 rows = order[start : start + self.batch_sentences]
-                batch = make_batch(
-                    [source_tokens[row] for row in rows], [target_tokens[row] for row in rows], rows
-                ).to(self.device)
+                batch = make_batch([source_tokens[row] for row in rows], [target_tokens[row] for row in rows], rows).to(
+                    self.device
+                )
                 decoded = model(batch.source, batch.source_mask, batch.source_lengths, batch.target_in)
                 log_probs = torch.log_softmax(model.logits(decoded.features).float(), -1)
                 own = log_probs.gather(2, batch.target_out.unsqueeze(2)).squeeze(2) * batch.target_mask

@@ -50,9 +50,7 @@ class BuiltIn(DataSource):
         self._sizes = {"valid": valid, "test": test, "train": train}
         for split, size in self._sizes.items():
             if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-                raise UserError(
-                    f"data.{split} is {size!r}; the built-in corpus takes a number of pairs, 1 or more."
-                )
+                raise UserError(f"data.{split} is {size!r}; the built-in corpus takes a number of pairs, 1 or more.")
 
     def tests(self) -> list[str]:
         """There is one test split, "test"."""
@@ -138,6 +136,5 @@ def _locale(code: object, side: str) -> Locale:
         if names.get(code.lower()) in known:
             hint = f" Did you mean '{names[code.lower()]}'?"
         raise UserError(
-            f"data.{side}={code}: Babel knows no such locale. "
-            f"Give a code such as en, eu, pt_BR or zh_Hans.{hint}"
+            f"data.{side}={code}: Babel knows no such locale. Give a code such as en, eu, pt_BR or zh_Hans.{hint}"
         ) from error

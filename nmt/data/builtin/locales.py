@@ -212,9 +212,7 @@ def _renumber(template: Text, number: str) -> Text:
         return template
     by = len(number) - (at.end - at.start)
     fields = [at._replace(end=at.end + by)]
-    fields += [
-        f if f.end <= at.start else Field(f.name, f.start + by, f.end + by) for f in template.fields[1:]
-    ]
+    fields += [f if f.end <= at.start else Field(f.name, f.start + by, f.end + by) for f in template.fields[1:]]
     return Text(template.text[: at.start] + number + template.text[at.end :], tuple(fields))
 
 
@@ -231,9 +229,7 @@ def _parts(pattern: str) -> list[tuple[str, int, tuple[int, int], tuple[int, int
     return parts
 
 
-def _fill(
-    pattern: str, texts: Sequence[Text], prefixes: Sequence[str], literal: str, symbols: bool = False
-) -> Text:
+def _fill(pattern: str, texts: Sequence[Text], prefixes: Sequence[str], literal: str, symbols: bool = False) -> Text:
     """Fills "{0}", "{1}", ... of a pattern.
 
     Literal words become the field `literal` + the number of slots before them; with `symbols` so does
@@ -326,9 +322,7 @@ class Language:
                 text = numbers.format_percent(value / 100, locale=self.locale, decimal_quantization=False)
                 return _around_number(clean(text), "percent")
             case Compact(value):
-                text = numbers.format_compact_decimal(
-                    value, format_type="long", locale=self.locale, fraction_digits=3
-                )
+                text = numbers.format_compact_decimal(value, format_type="long", locale=self.locale, fraction_digits=3)
                 return _around_number(clean(text), "scale")
             case Money(value, currency, named):
                 return self._named_money(value, currency) if named else self._money(value, currency)
@@ -371,9 +365,7 @@ class Language:
         if not name or name == currency:
             raise MissingError(f"{self.locale} has no name for the currency {currency}")
         pattern = clean(numbers.get_currency_unit_pattern(currency, value, self.locale))
-        return _fill(
-            pattern, [_whole("number", self._decimal(value)), _whole("currency", name)], ["", ""], "of"
-        )
+        return _fill(pattern, [_whole("number", self._decimal(value)), _whole("currency", name)], ["", ""], "of")
 
     def _quantity(self, value: Decimal, unit: str, style: Length) -> Text:
         plural = self.locale.plural_form(value)
@@ -381,9 +373,7 @@ class Language:
         if template is None:
             if plural not in self.locale._data["unit_patterns"][unit].get(style, {}):
                 raise MissingError(f"{self.locale} has no {style} pattern for {unit}")
-            template = _around_number(
-                clean(units.format_unit(value, unit, style, locale=self.locale)), "unit"
-            )
+            template = _around_number(clean(units.format_unit(value, unit, style, locale=self.locale)), "unit")
             self._templates[unit, style, plural] = template
         return _renumber(template, self._decimal(value))
 
@@ -533,9 +523,7 @@ class Language:
     def _read_list_pattern(self, style: ListStyle, count: int) -> str:
         """Babel's pattern for `count` items in one piece, such as "{0}, {1} eta {2}"."""
         try:
-            pattern = clean(
-                lists.format_list([chr(_ITEM + index) for index in range(count)], style, self.locale)
-            )
+            pattern = clean(lists.format_list([chr(_ITEM + index) for index in range(count)], style, self.locale))
         except (KeyError, ValueError) as error:
             raise MissingError(f"{self.locale} has no lists of style {style}") from error
         for index in range(count):

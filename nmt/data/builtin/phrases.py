@@ -137,9 +137,7 @@ def _bare(said: Text) -> Text:
     if said.text == said.text.strip():
         return said
     by = len(said.text) - len(said.text.lstrip())
-    return Text(
-        said.text.strip(), tuple(Field(name, start - by, end - by) for name, start, end in said.fields)
-    )
+    return Text(said.text.strip(), tuple(Field(name, start - by, end - by) for name, start, end in said.fields))
 
 
 class Phrases:
@@ -149,9 +147,7 @@ class Phrases:
         self.source = source
         self.target = target
         self._told: dict[str, str] = {}  # source text of an atom -> its only translation
-        self.names = {
-            kind: self._can_say(Name(kind, code) for code in _codes(source, kind)) for kind in _NAMES
-        }
+        self.names = {kind: self._can_say(Name(kind, code) for code in _codes(source, kind)) for kind in _NAMES}
         self._named = [
             n.code for n in self.names["currency"] if self._all_told(Money(v, n.code, True) for v in _SAMPLES)
         ]
@@ -257,11 +253,7 @@ class Phrases:
 
     def _told_lists(self) -> list[ListStyle]:
         kept, patterns = list[ListStyle](), list[Text]()
-        marks = (
-            tuple(Moment(datetime.datetime(2000, 1, day), self._dates[0]) for day in (1, 2))
-            if self._dates
-            else ()
-        )
+        marks = tuple(Moment(datetime.datetime(2000, 1, day), self._dates[0]) for day in (1, 2)) if self._dates else ()
         for style in _LISTS if marks else ():
             try:
                 said = self.source.say(Listing(style, marks))
