@@ -46,11 +46,10 @@ class Batch(NamedTuple):
 
     def to(self, device: torch.device | str) -> "Batch":
         """The same batch on `device`; lengths and row numbers stay on the CPU, where packing wants them."""
-        if torch.device(device).type == "cpu":
-            return self
+        device = torch.device(device)
 
         def move(tensor: Tensor) -> Tensor:
-            if torch.device(device).type == "cuda":
+            if device.type == "cuda" and tensor.device.type == "cpu":
                 return tensor.pin_memory().to(device, non_blocking=True)
             return tensor.to(device)
 
@@ -81,9 +80,7 @@ def make_batch(
 def _flatten(lists: Sequence[Sequence[int]]) -> tuple[npt.NDArray[np.int32], Integers]:
     """All ids after one another, and how many each list holds."""
     lengths = np.fromiter(map(len, lists), dtype=np.int64, count=len(lists))
-    values = np.fromiter(
-        (token for tokens in lists for token in tokens), dtype=np.int32, count=int(lengths.sum())
-    )
+    values = np.fromiter((token for tokens in lists for token in tokens), dtype=np.int32, count=int(lengths.sum()))
     return values, lengths
 
 
@@ -326,7 +323,7 @@ class FixedPairs:
     def __init__(self, pairs: EncodedPairs) -> None:
         self._pairs = pairs
 
-    def for_epoch(self, epoch: int) -> EncodedPairs:  # noqa: ARG002
+    def for_epoch(self, epoch: int) -> EncodedPairs:
         """The pairs."""
         return self._pairs
 

@@ -185,10 +185,7 @@ def _read(folder: Path) -> EncodedPairs:
 def _ragged(chunks: Sequence[Any]) -> Ragged:
     """The lists of an Arrow column; the ids stay in the file."""
     return Ragged(
-        [
-            (chunk.values.to_numpy(zero_copy_only=True), chunk.offsets.to_numpy(zero_copy_only=True))
-            for chunk in chunks
-        ]
+        [(chunk.values.to_numpy(zero_copy_only=True), chunk.offsets.to_numpy(zero_copy_only=True)) for chunk in chunks]
     )
 
 

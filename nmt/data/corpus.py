@@ -4,6 +4,7 @@ Between the files (or the Hub, or the built-in corpus) and tokenising.  Every so
 `DataSource`; training, evaluation and the verbs know nothing else about where sentences come from.
 """
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -43,6 +44,10 @@ class DataSource(ABC):
         Raises UserError for any other name and for anything that is wrong with the data.
         """
 
+    def check(self) -> None:
+        """Looks whether the files of all splits are there, without reading them (UserError if not)."""
+        return
+
     def notes(self) -> list[str]:
         """What was chosen for the user, a line each, to be shown before training starts."""
         return []
@@ -56,3 +61,22 @@ class DataSource(ABC):
         names = self.splits()
         hint = nearest(split, names)
         return UserError(f"The data set {self.name} has no split {split!r}; it has {', '.join(names)}.{hint}")
+
+
+def languages(source: str | bool | None, target: str | bool | None) -> tuple[str, str]:
+    """Both codes, checked (UserError); YAML's reading of an unquoted `no` is put right."""
+    codes = []
+    for key, code in (("source", "no" if source is False else source), ("target", "no" if target is False else target)):
+        if code is None:
+            raise UserError(f"data.{key}=LANGUAGE is missing, such as data.{key}=de.")
+        if not isinstance(code, str) or not code.strip():
+            raise UserError(f"data.{key}={code} must be a language code, such as data.{key}=de.")
+        codes.append(code)
+    if codes[0] == codes[1]:
+        raise UserError(f"data.source and data.target are both {codes[0]!r}: name two languages.")
+    return codes[0], codes[1]
+
+
+def safe_name(text: str) -> str:
+    """`text` with nothing but ASCII letters, digits, dots, underscores and hyphens."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.")

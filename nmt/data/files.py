@@ -8,8 +8,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from nmt.data.corpus import DataSource, Split
-from nmt.data.holdout import default_size, hold_out
+from nmt.data.corpus import DataSource, Split, languages, safe_name
+from nmt.data.holdout import divide, normal
 from nmt.data.hub import Hub
 from nmt.data.lines import read_lines
 from nmt.errors import UserError, nearest
@@ -33,8 +33,8 @@ class TextFiles(DataSource):
 
     def __init__(
         self,
-        source: str,
-        target: str,
+        source: str | None,
+        target: str | None,
         train: str | None,
         valid: str | None,
         test: str | Sequence[str] | None = None,
@@ -177,9 +177,7 @@ class UserFiles(DataSource):
             raise UserError(f"data.columns={list(columns)} must be two column numbers, counted from 1, such as [1,2].")
         self._seed = seed
         guessed = guess_languages(self._files)
-        self.languages = languages(
-            guessed[0] if source is None else source, guessed[1] if target is None else target
-        )
+        self.languages = languages(guessed[0] if source is None else source, guessed[1] if target is None else target)
         stems = [path.name.split(".")[0] for path in self._files]
         named = self.languages != ("source", "target")
         self.name = safe_name("-".join(["files", *self.languages] if named else stems)) or "files"
@@ -214,21 +212,10 @@ class UserFiles(DataSource):
         for name, files in self._given.items():
             splits[name] = Split(name, *self._pairs(files))
             notes.append(f"{name}: {len(splits[name].source):,} pairs from {_names(files)}.")
-        wanted = {
-            name: default_size(len(source)) if size is None else size
-            for name, size in self._sizes.items()
-            if name not in self._given and size != 0
-        }
-        rows = {"train": list(range(len(source)))} if not wanted else hold_out(source, target, wanted, self._seed)
-        for name, kept in rows.items():
-            splits[name] = Split(name, [source[row] for row in kept], [target[row] for row in kept])
-        if wanted:
-            held = " and ".join(f"{len(rows[name]):,} for {name}" for name in wanted)
-            keys = " ".join(f"data.{name}_pairs={size}" for name, size in wanted.items())
-            notes.append(
-                f"Held out: {held}, by connected components: none of their sentences is in the other "
-                f"{len(rows['train']):,} pairs ({keys}, data.seed={self._seed})."
-            )
+        wanted = {name: size for name, size in self._sizes.items() if name not in self._given and size != 0}
+        divided, note = divide(source, target, wanted, self._seed)
+        splits.update(divided)
+        notes += note
         for name in self._given:
             shared = _shared(splits[name], splits["train"])
             if shared:
@@ -298,19 +285,10 @@ def read_tab_separated(path: Path, source: int, target: int) -> tuple[list[str],
         raise UserError(f"{path} is empty: no line holds text in both columns.")
     notes = []
     if widest > 2:
-        notes.append(f"{path} has up to {widest} columns: {source} and {target} are used (data.columns=[1,2] says which).")
+        notes.append(
+            f"{path} has up to {widest} columns: {source} and {target} are used (data.columns=[1,2] says which)."
+        )
     return first, second, notes
-
-
-def languages(source: str, target: str) -> tuple[str, str]:
-    """Both codes, checked (UserError); YAML's reading of an unquoted `no` is put right."""
-    codes = ["no" if code is False else code for code in (source, target)]
-    for key, code in zip(("source", "target"), codes, strict=True):
-        if not isinstance(code, str) or not code.strip():
-            raise UserError(f"data.{key}={code} must be a language code, such as data.{key}=de.")
-    if codes[0] == codes[1]:
-        raise UserError(f"data.source and data.target are both {codes[0]!r}: name two languages.")
-    return codes[0], codes[1]
 
 
 def guess_languages(files: Sequence[Path]) -> tuple[str, str]:
@@ -375,11 +353,6 @@ def data_root(root: str | None, holds: str) -> Path:
     return folder
 
 
-def safe_name(text: str) -> str:
-    """`text` with nothing but ASCII letters, digits, dots, underscores and hyphens."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.")
-
-
 def _one_or_two(key: str, files: str | Sequence[str] | None) -> list[Path]:
     paths = [] if files is None else [files] if isinstance(files, str) else list(files)
     if not 1 <= len(paths) <= 2:
@@ -395,9 +368,5 @@ def _names(files: Sequence[Path]) -> str:
 
 def _shared(split: Split, train: Split) -> int:
     """How many pairs of `split` have a sentence that stands in `train` on either side."""
-
-    def normal(sentence: str) -> str:
-        return " ".join(sentence.casefold().split())
-
     known = {normal(sentence) for side in (train.source, train.target) for sentence in side}
     return sum(normal(a) in known or normal(b) in known for a, b in zip(split.source, split.target, strict=True))

@@ -10,7 +10,36 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from nmt.data.corpus import Split
 from nmt.errors import UserError
+
+
+def divide(
+    source: Sequence[str], target: Sequence[str], sizes: Mapping[str, int | None], seed: int
+) -> tuple[dict[str, Split], list[str]]:
+    """The splits of a corpus in one piece, "train" and those that `sizes` names, and what to tell the user.
+
+    A size of None is chosen by the amount of text.  Raises UserError as `hold_out` does.
+    """
+    if not sizes:
+        return {"train": Split("train", source, target)}, []
+    wanted = {name: default_size(len(source)) if size is None else size for name, size in sizes.items()}
+    rows = hold_out(source, target, wanted, seed)
+    splits = {
+        name: Split(name, [source[row] for row in kept], [target[row] for row in kept]) for name, kept in rows.items()
+    }
+    held = " and ".join(f"{len(rows[name]):,} for {name}" for name in wanted)
+    keys = " ".join(f"data.{name}_pairs={size}" for name, size in wanted.items())
+    note = (
+        f"Held out: {held}, by connected components: none of their sentences is in the other {len(rows['train']):,} "
+        f"pairs ({keys} data.seed={seed})."
+    )
+    return splits, [note]
+
+
+def normal(sentence: str) -> str:
+    """What two sentences have in common that count as the same: neither case nor white space makes a difference."""
+    return " ".join(sentence.casefold().split())
 
 
 def default_size(pairs: int) -> int:
@@ -18,9 +47,7 @@ def default_size(pairs: int) -> int:
     return max(1, min(max(20, round(0.02 * pairs)), 2000, pairs // 10))
 
 
-def hold_out(
-    source: Sequence[str], target: Sequence[str], sizes: Mapping[str, int], seed: int
-) -> dict[str, list[int]]:
+def hold_out(source: Sequence[str], target: Sequence[str], sizes: Mapping[str, int], seed: int) -> dict[str, list[int]]:
     """The rows of each set in `sizes`, about as many as it says, and of the rest, called "train"; in their order.
 
     The same for the same text and seed.  No sentence of a held-out set, on either side, stands in another set on
@@ -76,7 +103,7 @@ def components(source: Sequence[str], target: Sequence[str]) -> npt.NDArray[np.i
         return node
 
     def node_of(sentence: str) -> int:
-        node = names.setdefault(" ".join(sentence.casefold().split()), len(parent))
+        node = names.setdefault(normal(sentence), len(parent))
         if node == len(parent):
             parent.append(node)
         return node

@@ -25,7 +25,7 @@ from nmt.training.trainer import Outcome, Trainer, Validation
 from nmt.translation.translator import Translator
 from nmt.translation.types import Translation
 
-Say = Callable[[str], None]
+BUDGETS = ("steps", "epochs", "minutes")
 
 
 def train(config: DictConfig, overrides: Sequence[str]) -> int:
@@ -42,6 +42,7 @@ def train(config: DictConfig, overrides: Sequence[str]) -> int:
             if not config.resume:
                 raise UserError(f"{run.folder} exists already. Go on with it by resume=true, or give another name=.")
             config = cli.merge_for_resume(run.config(), run.overrides(), overrides)
+            _take_named_budget(config, overrides)
             said = _already_finished(config, run)
             if said:
                 print(said, file=sys.stderr)
@@ -52,8 +53,11 @@ def train(config: DictConfig, overrides: Sequence[str]) -> int:
         raise UserError("resume=true needs the run's name. Give name= as well.")
     source = build.build_source(config)
     if isinstance(source, UserFiles):
-        config, overrides, source = _fit_to_text(config, overrides, source)
-    return _Session(config, run, source=source, overrides=overrides).train()
+        config, chosen, source = _fit_to_text(config, overrides, source)
+    else:
+        chosen = overrides
+    _take_named_budget(config, overrides)
+    return _Session(config, run, source=source, overrides=chosen).train()
 
 
 def _fit_to_text(
@@ -73,6 +77,15 @@ def _fit_to_text(
         print(reason, file=sys.stderr)
     # Composing again would read the files again: the data set is the same whatever the sizes.
     return cli.compose("train", chosen), chosen, source
+
+
+def _take_named_budget(config: DictConfig, overrides: Sequence[str]) -> None:
+    """A budget that the command line names takes the place of the default ones: 10 minutes are 10 minutes."""
+    named = {override.partition("=")[0] for override in overrides}
+    if named & {f"trainer.{budget}" for budget in BUDGETS}:
+        for budget in BUDGETS:
+            if f"trainer.{budget}" not in named:
+                config.trainer[budget] = None
 
 
 def _already_finished(config: DictConfig, run: Run) -> str:

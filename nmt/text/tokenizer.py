@@ -67,8 +67,7 @@ class Vocabulary:
         self.size: int = processor.get_piece_size()
         self._pieces: list[str] = [processor.id_to_piece(token) for token in range(self.size)]
         self._bytes = [
-            int(piece[3:-1], 16) if processor.is_byte(token) else None
-            for token, piece in enumerate(self._pieces)
+            int(piece[3:-1], 16) if processor.is_byte(token) else None for token, piece in enumerate(self._pieces)
         ]
         # What the other tokens say: nothing for the specials, a mark for unknown text, else the piece itself.
         self._texts = [
@@ -129,9 +128,7 @@ class Vocabulary:
         def work() -> None:
             try:
                 results.append(
-                    self._processor.encode(
-                        lines, enable_sampling=True, alpha=alpha, nbest_size=-1, num_threads=1
-                    )
+                    self._processor.encode(lines, enable_sampling=True, alpha=alpha, nbest_size=-1, num_threads=1)
                 )
             except BaseException as error:
                 failures.append(error)
@@ -255,9 +252,7 @@ def load_tokenizer(folder: Path) -> Tokenizer:
     if joint.is_file():
         vocabulary = load_vocabulary(joint)
         return Tokenizer(vocabulary, vocabulary, joint=True)
-    return Tokenizer(
-        load_vocabulary(folder / "source.model"), load_vocabulary(folder / "target.model"), joint=False
-    )
+    return Tokenizer(load_vocabulary(folder / "source.model"), load_vocabulary(folder / "target.model"), joint=False)
 
 
 def load_vocabulary(path: Path) -> Vocabulary:

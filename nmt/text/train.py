@@ -87,13 +87,9 @@ class TokenizerTrainer:
         self.character_coverage = character_coverage
         self.sample_sentences = sample_sentences
         self.sampling = float(sampling)
-        self.models = (
-            [] if model is None else [model] if isinstance(model, str) else [str(path) for path in model]
-        )
+        self.models = [] if model is None else [model] if isinstance(model, str) else [str(path) for path in model]
         if len(self.models) > 2:
-            raise UserError(
-                "tokenizer.model takes one file for both sides, or a list of two (source, target)."
-            )
+            raise UserError("tokenizer.model takes one file for both sides, or a list of two (source, target).")
 
     def train(self, source: Iterable[str], target: Iterable[str]) -> tuple[Tokenizer, list[str]]:
         """Returns the tokenizer and lines that tell the user what it is and what was adjusted.
@@ -115,9 +111,7 @@ class TokenizerTrainer:
 
     def _existing(self) -> tuple[Tokenizer, list[str]]:
         """The models in the files that `model` names."""
-        vocabularies = [
-            Vocabulary(renumber(read_model(Path(path).expanduser()), path), path) for path in self.models
-        ]
+        vocabularies = [Vocabulary(renumber(read_model(Path(path).expanduser()), path), path) for path in self.models]
         for vocabulary, path in zip(vocabularies, self.models, strict=True):
             if self.sampling and not vocabulary.can_sample:
                 raise UserError(f"{path} has one segmentation for every text: set tokenizer.sampling=0.")
@@ -150,13 +144,11 @@ class TokenizerTrainer:
                     ) from error
                 size = allowed
         notes = [
-            f"Tokenizer: {what} of {vocabulary.size:,} {self.model_type} pieces "
-            f"from {len(sentences):,} sentences."
+            f"Tokenizer: {what} of {vocabulary.size:,} {self.model_type} pieces from {len(sentences):,} sentences."
         ]
         if vocabulary.size < wanted and self.model_type != "char":
             notes.append(
-                f"tokenizer.vocabulary_size={wanted} is more than this text allows: "
-                f"{vocabulary.size:,} pieces it is."
+                f"tokenizer.vocabulary_size={wanted} is more than this text allows: {vocabulary.size:,} pieces it is."
             )
         elif vocabulary.size > wanted:
             notes.append(
@@ -274,9 +266,7 @@ def _reason(error: RuntimeError) -> str:
 
 def _one_of(key: str, value: str, options: Sequence[str]) -> None:
     if value not in options:
-        raise UserError(
-            f"{key}={value} does not exist; choose {' | '.join(options)}.{nearest(str(value), options)}"
-        )
+        raise UserError(f"{key}={value} does not exist; choose {' | '.join(options)}.{nearest(str(value), options)}")
 
 
 def _in_range(key: str, value: float, low: float, high: float, whole: bool = False) -> None:

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Literal, NamedTuple
 
-from babel import Locale, dates, lists, numbers, units
+from babel import Locale, dates, lists, numbers
 
 Length = Literal["long", "short"]
 ListStyle = Literal["standard", "or", "unit"]
@@ -311,7 +311,7 @@ class Language:
     def _say_leaf(self, phrase: Leaf) -> Text:
         try:
             return self._expand(phrase)
-        except (KeyError, units.UnknownUnitError) as error:
+        except KeyError as error:
             raise MissingError(f"{self.locale} has nothing for {phrase}") from error
 
     def _expand(self, phrase: Leaf) -> Text:
@@ -322,8 +322,7 @@ class Language:
                 text = numbers.format_percent(value / 100, locale=self.locale, decimal_quantization=False)
                 return _around_number(clean(text), "percent")
             case Compact(value):
-                text = numbers.format_compact_decimal(value, format_type="long", locale=self.locale, fraction_digits=3)
-                return _around_number(clean(text), "scale")
+                return self._compact(value)
             case Money(value, currency, named):
                 return self._named_money(value, currency) if named else self._money(value, currency)
             case Quantity(value, unit, style):
@@ -355,6 +354,11 @@ class Language:
     def _format_decimal(self, value: Decimal) -> str:
         return clean(numbers.format_decimal(value, locale=self.locale))
 
+    def _compact(self, value: Decimal) -> Text:
+        length: Length = "long" if "long" in self.locale.compact_decimal_formats else "short"
+        text = numbers.format_compact_decimal(value, format_type=length, locale=self.locale, fraction_digits=3)
+        return _around_number(clean(text), "scale")
+
     def _money(self, value: Decimal, currency: str) -> Text:
         if currency not in self.locale.currencies:
             raise MissingError(f"{self.locale} does not know the currency {currency}")
@@ -371,9 +375,10 @@ class Language:
         plural = self.locale.plural_form(value)
         template = self._templates.get((unit, style, plural))
         if template is None:
-            if plural not in self.locale._data["unit_patterns"][unit].get(style, {}):
-                raise MissingError(f"{self.locale} has no {style} pattern for {unit}")
-            template = _around_number(clean(units.format_unit(value, unit, style, locale=self.locale)), "unit")
+            # Not units.format_unit: it does not fall back to the plural form "other", as the CLDR asks.
+            patterns = self.locale._data["unit_patterns"][unit][style]
+            pattern = clean(patterns.get(plural) or patterns["other"])
+            template = _around_number(pattern.replace("{0}", self._decimal(value)), "unit")
             self._templates[unit, style, plural] = template
         return _renumber(template, self._decimal(value))
 

@@ -167,8 +167,10 @@ class Phrases:
         self._weeks = self._told_styles(_WEEKS)
         self._rivals = self._look_alikes()
         self._meetings = [s for s in self._dates if s.startswith("date ")]
-        self._intervals = [s for s in self._dates if s in _INTERVALS]
+        self._intervals = [s for s in self._dates if s in _INTERVALS and not self._two_digits(s)]
+        # Lists of style "unit" are for amounts; some languages put nothing between their items.
         self._lists = self._told_lists()
+        self._conjunctions = [style for style in self._lists if style != "unit"]
         self._kinds = self._usable(
             {
                 self._moment: 5,
@@ -294,10 +296,13 @@ class Phrases:
     def _moment(self, rng: random.Random) -> Moment:
         value = _day(rng)
         style = self._style(rng, self._dates, lambda style: Moment(value, style))
-        if ("year", "yy") in self.source.tokens(style):
-            # Two digits do not tell the century.
+        if self._two_digits(style):
             return Moment(value.replace(year=2000 + value.year % 50, day=min(value.day, 28)), style)
         return Moment(value, style)
+
+    def _two_digits(self, style: str) -> bool:
+        """Whether the source does not tell the century of a date in this style."""
+        return ("year", "yy") in self.source.tokens(style)
 
     def _clock(self, rng: random.Random) -> Moment:
         value = datetime.datetime(2000, 1, 1, rng.randrange(24), rng.randrange(60), rng.randrange(60))
@@ -362,19 +367,19 @@ class Phrases:
         return Remark(head, _one(rng, details)(rng))
 
     def _list_of_remarks(self, rng: random.Random) -> Listing:
-        return self._list(rng, [self._remark] * _one(rng, (2, 2, 3)))
+        return self._list(rng, self._conjunctions, [self._remark] * _one(rng, (2, 2, 3)))
 
     def _list_of_names(self, rng: random.Random) -> Listing:
         names = self.names[_one(rng, ("territory", "territory", "language", "currency", "script"))]
         count = _one(rng, (2, 3, 4))
         if len(names) < count:
             raise MissingError("too few names")
-        return Listing(_one(rng, self._lists), tuple(rng.sample(names, count)))
+        return Listing(_one(rng, self._conjunctions), tuple(rng.sample(names, count)))
 
     def _list_of_amounts(self, rng: random.Random) -> Listing:
         makes: list[_Draw] = [self._money, self._quantity, self._quantity, self._relative, self._percent]
         makes.append(self._compact)
-        return self._list(rng, [_one(rng, makes)] * _one(rng, (2, 3, 4)))
+        return self._list(rng, self._lists, [_one(rng, makes)] * _one(rng, (2, 3, 4)))
 
     def _list_of_anything(self, rng: random.Random) -> Listing:
         makes: list[_Draw] = [self._name, self._moment, self._moment, self._clock, self._money]
@@ -382,10 +387,10 @@ class Phrases:
         chosen = [_one(rng, makes) for _ in range(_one(rng, (2, 3, 4)))]
         # A date and a time in a list may look like a date with its time ("May 3, 2021, 6:45 PM").
         chosen.sort(key=lambda make: make != self._clock)
-        return self._list(rng, chosen)
+        return self._list(rng, self._conjunctions, chosen)
 
-    def _list(self, rng: random.Random, makes: "Sequence[_Draw]") -> Listing:
-        return Listing(_one(rng, self._lists), tuple(make(rng) for make in makes))
+    def _list(self, rng: random.Random, styles: "Sequence[ListStyle]", makes: "Sequence[_Draw]") -> Listing:
+        return Listing(_one(rng, styles), tuple(make(rng) for make in makes))
 
 
 _Draw = Callable[[random.Random], Phrase]

@@ -1,0 +1,265 @@
+"""Translation data sets of the Hugging Face Hub, or in a local folder that `datasets` can read.
+
+Another first station, beside `files`.  The network is used when a user names a data set of the Hub, and at no other
+time; what was fetched once is read from the library's own cache afterwards.
+"""
+
+import contextlib
+import re
+import socket
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from nmt.data.corpus import DataSource, Split, languages, safe_name
+from nmt.data.holdout import divide
+from nmt.errors import UserError, nearest
+
+#: What validation splits are called on the Hub.
+_VALID = ("validation", "valid", "val", "dev")
+#: Rows that are read at a time, and seconds that the Hub may take to answer at all.
+_ROWS, _PATIENCE = 100_000, 10.0
+
+
+class Hub(DataSource):
+    """A data set with a translation in each row: a column of {language: sentence}, or one column a language.
+
+    Args:
+        path: the data set's name on the Hub, such as Helsinki-NLP/opus_books, or a local folder: saved by
+            `save_to_disk`, or of parquet, JSON or CSV files.
+        name: which of the data set's configurations, where it has several (opus_books: "de-en").
+        source: source language.
+        target: target language.
+        train: name of the training split.
+        valid: name of the validation split; null takes one called validation, valid, val or dev, and where there is
+            none holds pairs out of the training split.
+        test: name of the test split, or a list of such; null takes those whose names begin with "test", and where
+            there is none holds pairs out of the training split.
+        source_column: column of the source sentences; null finds it by the language.
+        target_column: column of the target sentences.
+        valid_pairs: how many pairs to hold out for validation, where that is done; null chooses.
+        test_pairs: how many pairs to hold out for the test; null chooses, 0 for no test.
+        revision: branch, tag or commit on the Hub.
+        seed: of the choice of held-out pairs.
+
+    Raises:
+        UserError: no path is given, or the languages are the same.
+    """
+
+    def __init__(
+        self,
+        path: str | None,
+        name: str | None = None,
+        source: str = "de",
+        target: str = "en",
+        train: str = "train",
+        valid: str | None = None,
+        test: str | Sequence[str] | None = None,
+        source_column: str | None = None,
+        target_column: str | None = None,
+        valid_pairs: int | None = None,
+        test_pairs: int | None = None,
+        revision: str | None = None,
+        seed: int = 1,
+    ) -> None:
+        if not path:
+            raise UserError(
+                "data.path=NAME is missing: a data set of the Hub, such as data.path=Helsinki-NLP/opus_books "
+                "data.name=de-en, or a local folder."
+            )
+        self.languages = languages(source, target)
+        self.name = safe_name(f"{Path(path).name}-{self.languages[0]}-{self.languages[1]}")
+        self._path, self._configuration, self._revision = path, name, revision
+        self._train, self._valid = train, valid
+        self._test = test if test is None else [test] if isinstance(test, str) else list(test)
+        self._columns = (source_column, target_column)
+        self._sizes = {"valid": valid_pairs, "test": test_pairs}
+        self._seed = seed
+        self._tables: Mapping[str, Any] | None = None
+        self._held: dict[str, Split] | None = None
+        self._notes: list[str] = []
+
+    def tests(self) -> list[str]:
+        """The names of the test splits, or ["test"] where pairs are held out (this fetches the data set)."""
+        found = list(self._test_splits())
+        return found if found or self._sizes["test"] == 0 else ["test"]
+
+    def check(self) -> None:
+        """Fetches the data set; UserError if that fails or a split is missing."""
+        for split in (self._train, self._valid_split(), *self._test_splits().values()):
+            if split is not None:
+                self._table(split)
+
+    def read(self, split: str) -> Split:
+        """See `DataSource.read`; UserError if the data set cannot be fetched or has no such columns."""
+        if split not in self.splits():
+            raise self.unknown_split(split)
+        if split == "valid" and (given := self._valid_split()) is not None:
+            return Split(split, *self._pairs(given))
+        if (tests := self._test_splits()) and split in tests:
+            return Split(split, *self._pairs(tests[split]))
+        return self._divided()[split]
+
+    def notes(self) -> list[str]:
+        """What the splits are called, and what was held out (this fetches the data set)."""
+        self._divided()
+        return list(self._notes)
+
+    def _divided(self) -> dict[str, Split]:
+        """The training split, and what is held out of it because the data set has no split for it."""
+        if self._held is None:
+            source, target = self._pairs(self._train)
+            wanted = {}
+            if self._valid_split() is None:
+                wanted["valid"] = self._sizes["valid"]
+            if not self._test_splits() and self._sizes["test"] != 0:
+                wanted["test"] = self._sizes["test"]
+            if wanted:
+                kept = [row for row, pair in enumerate(zip(source, target, strict=True)) if all(map(str.strip, pair))]
+                source, target = [source[row] for row in kept], [target[row] for row in kept]
+            self._held, held_note = divide(source, target, wanted, self._seed)
+            tests = ", ".join(self._test_splits().values()) or "none"
+            self._notes = [
+                f"{self._path}: {len(source):,} training pairs; validation split {self._valid_split() or 'none'}, "
+                f"test {tests}.",
+                *held_note,
+            ]
+        return self._held
+
+    def _valid_split(self) -> str | None:
+        if self._valid is not None:
+            return self._valid
+        return next((name for name in _VALID if name in self._load()), None)
+
+    def _test_splits(self) -> dict[str, str]:
+        """What the test splits are called here, and in the data set."""
+        names = [name for name in self._load() if name.startswith("test")] if self._test is None else self._test
+        return {f"test-{name}" if name in ("train", "valid") else name: name for name in names}
+
+    def _table(self, split: str) -> Any:
+        tables = self._load()
+        if split not in tables:
+            raise UserError(
+                f"{self._path} has no split {split!r}; it has {', '.join(tables)}.{nearest(split, tables)} "
+                "Name it by data.train=, data.valid= or data.test=; data.valid=null holds validation pairs out."
+            )
+        return tables[split]
+
+    def _pairs(self, split: str) -> tuple[list[str], list[str]]:
+        """Both sides of a split; a line break inside a sentence becomes a space."""
+        table = self._table(split)
+        (source, source_key), (target, target_key) = self._find_columns(table.features)
+        sides: tuple[list[str], list[str]] = ([], [])
+        for first in range(0, len(table), _ROWS):
+            rows = table[first : first + _ROWS]
+            for side, column, key in zip(sides, (source, target), (source_key, target_key), strict=True):
+                side.extend(_line(cell if key is None else cell[key], column) for cell in rows[column])
+        if not any(a.strip() and b.strip() for a, b in zip(*sides, strict=True)):
+            raise UserError(f"The split {split} of {self._path} is empty: no row holds text on both sides.")
+        return sides
+
+    def _find_columns(self, features: Mapping[str, Any]) -> list[tuple[str, str | None]]:
+        """For each side the column, and the key in it where the column holds one sentence a language."""
+        columns = list(features)
+        found: list[tuple[str, str | None]] = []
+        for side, column, language in zip(("source", "target"), self._columns, self.languages, strict=True):
+            if column is not None and column not in columns:
+                raise UserError(
+                    f"data.{side}_column={column} is no column of {self._path}; it has {', '.join(columns)}."
+                    f"{nearest(column, columns)}"
+                )
+            if column is None and language in columns:
+                column = language
+            if column is not None and not _keys(features[column]):
+                found.append((column, None))
+                continue
+            holders = [name for name in columns if language in _keys(features[name]) and column in (None, name)]
+            if not holders:
+                have = sorted({key for name in columns for key in _keys(features[name])})
+                raise UserError(
+                    f"{self._path} has no column for {language!r}: its columns are {', '.join(columns)}"
+                    f"{', with the languages ' + ', '.join(have) if have else ''}. Give data.source= and data.target= "
+                    "as they are called there, or data.source_column= and data.target_column=."
+                )
+            found.append((holders[0], language))
+        return found
+
+    def _load(self) -> Mapping[str, Any]:
+        """The data set's splits by name."""
+        if self._tables is None:
+            self._tables = load_tables(self._path, self._configuration, self._revision)
+        return self._tables
+
+
+def load_tables(path: str, name: str | None, revision: str | None) -> Mapping[str, Any]:
+    """The splits of a data set of the Hub or in a local folder.
+
+    Raises:
+        UserError: it cannot be reached, does not exist, or cannot be read.
+    """
+    import datasets  # type: ignore[import-untyped]  # only those who name such a data set wait for it
+
+    folder = Path(path).expanduser()
+    local = folder.is_dir()
+    try:
+        if local and any((folder / mark).is_file() for mark in ("dataset_dict.json", "state.json")):
+            found = datasets.load_from_disk(str(folder))
+        elif local:
+            found = datasets.load_dataset(str(folder), name)
+        else:
+            with _offline_if_unreachable():
+                found = datasets.load_dataset(path, name, revision=revision)
+    except Exception as error:  # the library raises whatever its many parts raise
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        if local:
+            cure = "A folder must be one that `save_to_disk` wrote, or hold parquet, JSON or CSV files."
+        elif isinstance(error, ConnectionError):
+            cure = (
+                "The Hub cannot be reached and the data set is not in its cache: go where there is a network, or give "
+                "files (data.root=DIR, data=text, data.files=[...]) or a local folder (data.path=DIR)."
+            )
+        else:
+            cure = "See data.path= (owner/name, as on the Hub), data.name= (its configuration) and data.revision=."
+        raise UserError(f"Cannot read the data set {path}: {reason}. {cure}") from error
+    tables: Mapping[str, Any] = found if isinstance(found, Mapping) else {"train": found}
+    return tables
+
+
+@contextlib.contextmanager
+def _offline_if_unreachable() -> Iterator[None]:
+    """Keeps the library from minutes of retries where there is no network; its cache is read all the same."""
+    import datasets
+    import huggingface_hub
+
+    host = urllib.parse.urlsplit(huggingface_hub.constants.ENDPOINT)
+    reachable = True
+    if not urllib.request.getproxies():  # a proxy has a network of its own
+        try:
+            socket.create_connection((host.hostname or "", host.port or 443), timeout=_PATIENCE).close()
+        except OSError:
+            reachable = False
+    before = datasets.config.HF_HUB_OFFLINE, huggingface_hub.constants.HF_HUB_OFFLINE
+    if not reachable:
+        datasets.config.HF_HUB_OFFLINE = huggingface_hub.constants.HF_HUB_OFFLINE = True
+    try:
+        yield
+    finally:
+        datasets.config.HF_HUB_OFFLINE, huggingface_hub.constants.HF_HUB_OFFLINE = before
+
+
+def _keys(feature: Any) -> list[str]:
+    """The languages of a column that holds {language: sentence}; nothing for any other column."""
+    if isinstance(feature, Mapping):
+        return list(feature)
+    found = getattr(feature, "languages", None)
+    return list(found) if found else []
+
+
+def _line(cell: Any, column: str) -> str:
+    if cell is None:
+        return ""
+    if not isinstance(cell, str):
+        raise UserError(f"The column {column} holds no text but {type(cell).__name__}: name another column.")
+    return re.sub(r"\r?\n", " ", cell)

@@ -1,0 +1,15 @@
+"""What tests of several rooms share."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def corpora() -> Path:
+    """The folder of real corpora (multi30k/, tatoeba/) that NMT_DATA names; without it the test is skipped."""
+    folder = os.environ.get("NMT_DATA")
+    if not folder:
+        pytest.skip("NMT_DATA does not name a folder of corpora")
+    return Path(folder)

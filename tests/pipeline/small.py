@@ -1,0 +1,125 @@
+"""A language of number words that a small model learns in a second or two, and how its verbs are called."""
+
+import os
+import random
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+
+import safetensors.torch
+from torch import Tensor
+
+from nmt import cli
+
+ROOT = Path(__file__).resolve().parents[2]
+
+GERMAN = "null eins zwei drei vier fünf sechs sieben acht neun und oder rot blau haus".split()
+ENGLISH = "zero one two three four five six seven eight nine and or red blue house".split()
+
+#: What makes a run small; each can be overridden by a later word.
+SMALL = [
+    "tokenizer.vocabulary_size=320",
+    "model.embedding_size=32",
+    "model.dropout=0",
+    "encoder.size=16",
+    "decoder.size=32",
+    "attention.size=16",
+    "optimizer.lr=0.02",
+    "schedule.warmup_steps=5",
+    "trainer.epochs=null",
+    "trainer.tokens_per_batch=200",
+    "trainer.label_smoothing=0",
+    "trainer.tensorboard=false",
+    "threads=1",
+    "device=cpu",
+]
+
+
+def translation_of(sentence: str) -> str:
+    """What a perfect model says."""
+    return " ".join(ENGLISH[GERMAN.index(word)] for word in sentence.split())
+
+
+def pairs(count: int, seed: int = 1) -> list[tuple[str, str]]:
+    """Different sentences of one to five words with their translations."""
+    generator = random.Random(seed)
+    found: dict[str, None] = {}
+    while len(found) < count:
+        found[" ".join(generator.choices(GERMAN, k=generator.randint(1, 5)))] = None
+    sentences = list(found)
+    return [(sentence, translation_of(sentence)) for sentence in sentences]
+
+
+def write_lines(path: Path, lines: Sequence[str]) -> Path:
+    """Lines as a file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def write_text(folder: Path) -> Path:
+    """300 pairs of training, 20 of validation and 20 of test text: train.de, train.en and so on."""
+    rows = pairs(340)
+    for name, first, last in (("train", 0, 300), ("valid", 300, 320), ("test", 320, 340)):
+        for language, side in (("de", 0), ("en", 1)):
+            write_lines(folder / f"{name}.{language}", [row[side] for row in rows[first:last]])
+    return folder
+
+
+def words(text: Path, checkpoints: Path, *more: str) -> list[str]:
+    """The command line that trains a small model on the text of a folder."""
+    data = ["data=text", "data.source=de", "data.target=en"]
+    data += [f"data.{name}={text / name}" for name in ("train", "valid", "test")]
+    changed = {word.partition("=")[0] for word in more}
+    kept = [word for word in SMALL if word.partition("=")[0] not in changed]
+    return [*data, *kept, f"checkpoints={checkpoints}", f"cache={text / 'cache'}", *more]
+
+
+def call(verb: str, *line: str) -> int:
+    """Runs a verb in this process, as its `main` does, and returns the exit status."""
+    return cli.main(verb, import_module(f"nmt.{verb}").action, list(line))
+
+
+def environment() -> dict[str, str]:
+    """The environment of a program that is run beside this one."""
+    return {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+
+
+def start(verb: str, *line: str, cwd: Path) -> "subprocess.Popen[bytes]":
+    """Starts a verb as a program of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-m", f"nmt.{verb}", *line],
+        cwd=cwd,
+        env=environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def weights(path: Path) -> dict[str, Tensor]:
+    """The tensors of a safetensors file."""
+    return safetensors.torch.load_file(path)
+
+
+def same(first: Path, second: Path) -> bool:
+    """Whether two files of weights hold the same numbers, bit by bit."""
+    ours, theirs = weights(first), weights(second)
+    return ours.keys() == theirs.keys() and all(ours[name].equal(theirs[name]) for name in ours)
+
+
+def copied(run: Path, folder: Path) -> Path:
+    """A copy of a run, to be changed."""
+    return Path(shutil.copytree(run, folder / run.name))
+
+
+def snapshot(folder: Path) -> dict[str, bytes]:
+    """Every file below a folder with its bytes, every folder with none."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else b""
+        for path in sorted(folder.rglob("*"))
+        if "cache" not in path.parts
+    }

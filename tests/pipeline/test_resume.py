@@ -1,0 +1,290 @@
+"""Going on with a run: exactly where it stopped, or with a message that says why not."""
+
+import json
+import os
+import pickle
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+import torch
+
+from nmt.runs import Run
+from nmt.training.trainer import _Loop
+from tests.pipeline.small import call, copied, same, snapshot, start, weights, words, write_lines
+
+Capture = pytest.CaptureFixture[str]
+
+
+def interrupt_at(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sends this process SIGTERM while it trains, as soon as `step` updates are made."""
+    update = _Loop._update
+
+    def then_stop(self: _Loop, *arguments: object) -> None:
+        update(self, *arguments)  # type: ignore[arg-type]
+        if self.step == step:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(_Loop, "_update", then_stop)
+
+
+def course(run: Path) -> list[tuple[float, ...]]:
+    """The validations without their times."""
+    return [(entry["step"], entry["epoch"], entry["valid_loss"], entry["best"]) for entry in Run(run).history()]
+
+
+@pytest.mark.parametrize(
+    ("settings", "step"),
+    [
+        (["trainer.steps=20", "trainer.validate_every=7"], 5),
+        (["trainer.epochs=2.5", "schedule=inverse_sqrt"], 8),  # an epoch has 8 batches
+        (["trainer.epochs=2", "trainer.accumulate=3", "decoder=luong", "attention/score=dot"], 4),
+        (["trainer.epochs=2", "tokenizer.sampling=0.3"], 13),
+        (["trainer.steps=15", "trainer.scheduled_sampling=0.5", "trainer.average=none", "decoder=none"], 11),
+        (["trainer.steps=15", "trainer.average=checkpoints", "trainer.validate_every=3"], 10),
+        (["trainer.steps=12", "trainer.validate_every=2", "trainer.patience=1", "optimizer.lr=0"], 3),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_an_interrupted_run_goes_on_as_if_nothing_had_been(
+    settings: list[str], step: int, here: Path, text: Path, monkeypatch: pytest.MonkeyPatch, capfd: Capture
+) -> None:
+    line = words(text, here, "model.dropout=0.2", *settings)
+    assert call("train", *line, "name=whole") == 0
+    with monkeypatch.context() as patch:
+        interrupt_at(step, patch)
+        assert call("train", *line, "name=parts") == 143
+    err = capfd.readouterr().err
+    assert f"Stopped by SIGTERM at step {step}; everything is saved." in err
+    assert f"nmt.train name=parts checkpoints={here} resume=true" in err
+    known = Run(here / "parts").facts()
+    assert (known["status"], known["finished_by"], known["step"]) == ("interrupted", "SIGTERM", step)
+    assert not same(here / "parts" / "last.safetensors", here / "whole" / "last.safetensors")
+    assert call("train", "name=parts", f"checkpoints={here}", "resume=true") == 0
+    assert course(here / "parts") == course(here / "whole")
+    for name in ("last.safetensors", "best.safetensors"):
+        assert same(here / "parts" / name, here / "whole" / name), name
+    ours, theirs = Run(here / "parts").facts(), Run(here / "whole").facts()
+    assert [ours[key] for key in ("status", "step", "finished_by")] == [
+        theirs[key] for key in ("status", "step", "finished_by")
+    ]
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_saves_and_says_how_to_go_on(
+    number: signal.Signals, status: int, here: Path, text: Path, capfd: Capture
+) -> None:
+    line = words(text, here, "name=a", "trainer.steps=1000000", "trainer.average=checkpoints")
+    program = start("train", *line, cwd=here)
+    assert program.stderr is not None
+    said = b""
+    while b"Expected time" not in said:
+        piece = program.stderr.readline()
+        assert piece, said
+        said += piece
+    program.send_signal(number)
+    out, err = program.communicate(timeout=60)
+    assert (program.returncode, out) == (status, b"")
+    assert f"Stopped by {number.name}".encode() in err
+    assert f"name=a checkpoints={here} resume=true".encode() in err
+    assert b"Traceback" not in err
+    step = int(str(Run(here / "a").facts()["step"]))
+    assert call("train", "name=a", f"checkpoints={here}", "resume=true", f"trainer.steps={step + 2}") == 0
+    assert Run(here / "a").facts()["step"] == step + 2
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_a_signal_before_training_leaves_nothing(here: Path, text: Path) -> None:
+    line = words(text, here / "runs", "name=a", "trainer.steps=1000000", "data.train=/dev/stdin")
+    os.mkfifo(here / "t.de")  # nobody writes: reading waits
+    line = [word if not word.startswith("data.train=") else f"data.train={here / 't'}" for word in line]
+    write_lines(here / "t.en", ["x"])
+    program = start("train", *line, cwd=here)
+    with pytest.raises(subprocess.TimeoutExpired):
+        program.wait(6)
+    program.send_signal(signal.SIGTERM)
+    out, err = program.communicate(timeout=60)
+    assert (program.returncode, out, err) == (143, b"", b"nmt.train: terminated\n")
+    assert not (here / "runs").exists()
+
+
+def test_a_larger_budget_goes_on_from_the_end(here: Path, text: Path, trained: Path) -> None:
+    run = copied(trained, here)
+    before = Run(run).history()
+    assert call("train", "name=numbers", f"checkpoints={here}", "resume=true", "trainer.steps=202") == 0
+    assert Run(run).facts()["step"] == 202
+    assert Run(run).history()[: len(before)] == before
+    assert Run(run).config().trainer.steps == 202
+    assert Run(run).config().checkpoints == str(here)
+    assert not same(run / "last.safetensors", trained / "last.safetensors")
+
+
+def test_a_finished_run_says_so(here: Path, trained: Path, capfd: Capture) -> None:
+    run = copied(trained, here)
+    before = snapshot(here)
+    assert call("train", "name=numbers", f"checkpoints={here}", "resume=true") == 0
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert err == f"{run} is finished already: trainer.steps=200 is reached. For more, give a larger budget, e.g. " \
+        "trainer.steps=400.\n"  # fmt: skip
+    assert call("train", "name=numbers", f"checkpoints={here}", "resume=true", "trainer.steps=150") == 0
+    assert "finished already" in capfd.readouterr().err
+    assert snapshot(here) == before
+
+
+def test_nothing_there_yet_starts(here: Path, text: Path) -> None:
+    assert call("train", *words(text, here, "name=new", "resume=true", "trainer.steps=2")) == 0
+    assert Run(here / "new").facts()["step"] == 2
+    assert call("train", *words(text, here, "name=new", "resume=true", "trainer.steps=3")) == 0
+    assert Run(here / "new").facts()["step"] == 3
+
+
+def test_killed_before_the_first_save_starts_from_the_beginning(
+    here: Path, text: Path, monkeypatch: pytest.MonkeyPatch, capfd: Capture
+) -> None:
+    line = words(text, here, "trainer.steps=4")
+    assert call("train", *line, "name=whole") == 0
+
+    def die(_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_Loop, "run", die)
+        assert call("train", *line, "name=a") == 130
+    assert Run(here / "a").facts()["status"] == "running"
+    assert call("train", "name=a", f"checkpoints={here}", "resume=true") == 0
+    assert "starts from the beginning" in capfd.readouterr().err
+    assert same(here / "a" / "last.safetensors", here / "whole" / "last.safetensors")
+
+
+def test_validations_after_the_last_save_are_made_again(
+    here: Path, text: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = words(text, here, "trainer.steps=9", "trainer.validate_every=3")
+    assert call("train", *line, "name=whole") == 0
+    save = _Loop.save
+
+    def die_at_six(self: _Loop) -> None:
+        if self.step == 6:
+            raise KeyboardInterrupt
+        save(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_Loop, "save", die_at_six)
+        assert call("train", *line, "name=a") == 130
+    assert [step for step, *_ in course(here / "a")] == [3, 6]
+    assert call("train", "name=a", f"checkpoints={here}", "resume=true") == 0
+    assert course(here / "a") == course(here / "whole")
+    assert same(here / "a" / "best.safetensors", here / "whole" / "best.safetensors")
+
+
+@pytest.mark.parametrize(
+    ("more", "parts"),
+    [
+        (["encoder.size=32", "optimizer.lr=0.5"], ["encoder.size: 16 -> 32", "optimizer.lr: 0.02 -> 0.5"]),
+        (["seed=5", "tokenizer=char"], ["seed: 1 -> 5", "tokenizer.model_type: unigram -> char"]),
+        (["decoder=none"], ["decoder._target_"]),
+        (["data.source=fr"], ["data.source: de -> fr"]),
+        (["encodr=lstm"], ["encodr"]),
+    ],
+    ids=lambda value: " ".join(value),
+)
+def test_other_changes_are_refused_and_listed(
+    more: list[str], parts: list[str], here: Path, trained: Path, capfd: Capture
+) -> None:
+    copied(trained, here)
+    before = snapshot(here)
+    assert call("train", "name=numbers", f"checkpoints={here}", "resume=true", "trainer.steps=400", *more) == 1
+    err = capfd.readouterr().err
+    for part in parts:
+        assert part in err
+    assert "trainer.steps:" not in err
+    assert snapshot(here) == before
+
+
+class Evil:
+    """What a stranger might put into trainer.pt."""
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return os.system, ("touch broken-in",)
+
+
+def evil(path: Path) -> None:
+    torch.save({"model": Evil()}, path)
+
+
+def evil_pickle(path: Path) -> None:
+    path.write_bytes(pickle.dumps(Evil()))
+
+
+def halve(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def a_list(path: Path) -> None:
+    torch.save([1, 2], path)
+
+
+def of_another(path: Path) -> None:
+    torch.save({"model": {}, "step": 3}, path)
+
+
+def scrambled(path: Path) -> None:
+    path.write_text("a: [1\nb: }", encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("name", "damage", "parts"),
+    [
+        ("trainer.pt", Path.unlink, ["trainer.pt is missing"]),
+        ("trainer.pt", halve, ["trainer.pt is damaged"]),
+        ("trainer.pt", a_list, ["trainer.pt is damaged"]),
+        ("trainer.pt", of_another, ["trainer.pt does not fit this run"]),
+        ("trainer.pt", evil, ["trainer.pt is damaged"]),
+        ("trainer.pt", evil_pickle, ["trainer.pt is damaged"]),
+        ("config.yaml", scrambled, ["config.yaml is damaged"]),
+        ("config.yaml", Path.unlink, ["is no run, or an incomplete one", "name="]),
+        ("overrides.json", scrambled, ["overrides.json is damaged"]),
+        ("overrides.json", Path.unlink, ["overrides.json is missing"]),
+        ("history.jsonl", scrambled, ["history.jsonl is damaged"]),
+        ("run.json", scrambled, ["run.json is damaged"]),
+        ("tokenizer/tokenizer.model", Path.unlink, ["tokenizer"]),
+        ("tokenizer/tokenizer.model", scrambled, ["tokenizer.model is no SentencePiece model, or is damaged"]),
+    ],
+)
+def test_a_damaged_run_is_refused_and_left_as_it_is(
+    name: str, damage: "type[Path.unlink]", parts: list[str], here: Path, trained: Path, capfd: Capture
+) -> None:
+    run = copied(trained, here)
+    damage(run / name)  # type: ignore[call-arg]
+    before = snapshot(here)
+    assert call("train", "name=numbers", f"checkpoints={here}", "resume=true", "trainer.steps=202") == 1
+    err = capfd.readouterr().err
+    for part in parts:
+        assert part in err
+    assert "Traceback" not in err
+    if "does not fit" not in parts[0]:
+        assert snapshot(here) == before
+    assert not (here / "broken-in").exists()
+
+
+def test_a_text_that_has_changed_is_refused(here: Path, text: Path, capfd: Capture) -> None:
+    for name in ("train.de", "train.en"):
+        (here / name).write_bytes((text / name).read_bytes())
+    line = words(text, here / "runs", "name=a", "trainer.steps=2", f"data.train={here / 'train'}")
+    line = [word for word in line if word != f"data.train={text / 'train'}"]
+    assert call("train", *line) == 0
+    for name in ("train.de", "train.en"):
+        with (here / name).open("a", encoding="utf-8") as file:
+            file.write("eins\n")
+    assert call("train", *line, "resume=true", "trainer.steps=3") == 1
+    assert "The training text has changed: 301 pairs, 300 when" in capfd.readouterr().err
+    assert Run(here / "runs" / "a").facts()["step"] == 2
+
+
+def test_what_is_saved_is_plain(trained: Path) -> None:
+    # Neither file can run code on being read.
+    torch.load(trained / "trainer.pt", weights_only=True)
+    assert weights(trained / "last.safetensors").keys() == weights(trained / "best.safetensors").keys()
+    json.loads((trained / "run.json").read_text(encoding="utf-8"))

@@ -1,0 +1,228 @@
+"""Text to tokens and back: nothing is lost, nothing breaks a line, and every token knows its word."""
+
+import pickle
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nmt.errors import UserError
+from nmt.text.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, Vocabulary, load_tokenizer
+from nmt.text.train import MODEL_TYPES, TokenizerTrainer
+
+WORDS = "the a dog cat red green house runs sleeps under over tree and Straße Häuser größer naïve 42 3,14".split()
+AWKWARD = [
+    *("", " ", "  ", " a", "a ", "a  b", "a\tb", "a\rb", "\ta", "\u00a0a\u00a0b", "a\u200bb", "a\u2028b", "a\u0085b"),
+    *(
+        "\u2581",
+        "\u2581a",
+        "a\u2581b",
+        " \u2581 ",
+        "½…ﬁ",
+        "Ｆ１",
+        "e\u0301",
+        "数据 😀",
+        "عربي",
+        "\ufeffa",
+        "a\ufffd",
+        "\x00",
+    ),
+    *("<s>", "</s>", "<unk>", "<pad>", "<0x0A>", "\u2585", "\u2047", "\U0010ffff", "\ufdd1", "\u3000a"),
+]
+
+
+def sentences(count: int = 300) -> list[str]:
+    """Sentences of known words, the same every time."""
+    generator = random.Random(7)
+    return [" ".join(generator.choices(WORDS, k=generator.randint(1, 9))) + "." for _ in range(count)]
+
+
+def vocabulary(model_type: str) -> Vocabulary:
+    """A small vocabulary of this kind."""
+    if model_type not in _made:
+        trainer = TokenizerTrainer(model_type, vocabulary_size=330)
+        _made[model_type] = trainer.train(sentences(), sentences(40))[0].source
+    return _made[model_type]
+
+
+_made: dict[str, Vocabulary] = {}
+# No line feed, which ends a line; no surrogates, which UTF-8 has not; not the noncharacter that stands for U+2581.
+TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\n\ufdd0"), max_size=12)
+
+
+@pytest.mark.parametrize("model_type", MODEL_TYPES)
+def test_text_comes_back_as_it_went_in(model_type: str) -> None:
+    pieces = vocabulary(model_type)
+
+    @given(TEXT)
+    def comes_back(text: str) -> None:
+        (tokens,) = pieces.encode([text])
+        assert UNK not in tokens
+        assert pieces.decode(tokens) == text
+
+    comes_back()
+    for text in [*AWKWARD, *sentences(20)]:
+        (tokens,) = pieces.encode([text])
+        assert pieces.decode(tokens) == text
+
+
+@pytest.mark.parametrize("model_type", MODEL_TYPES)
+def test_whatever_search_may_produce_is_one_line(model_type: str) -> None:
+    pieces = vocabulary(model_type)
+    allowed = [token for token in range(pieces.size) if token not in pieces.forbidden]
+    assert {PAD, UNK, BOS} <= set(pieces.forbidden)
+    assert EOS in allowed
+    assert [pieces.pieces([token])[0] for token in pieces.forbidden[3:]] == ["<0x0A>", "<0x0D>"]
+
+    @given(st.lists(st.sampled_from(allowed), max_size=20))
+    def is_one_line(tokens: list[int]) -> None:
+        text = pieces.decode(tokens)
+        assert "\n" not in text
+        assert "\r" not in text
+        assert "\u2581" not in text
+        text.encode()  # no half characters, whatever the bytes
+
+    is_one_line()
+
+
+def test_forbidden_tokens_cannot_break_a_line_either() -> None:
+    pieces = vocabulary("unigram")
+    line_feed = pieces.pieces(range(pieces.size)).index("<0x0A>")
+    (word,) = pieces.encode(["cat"])
+    assert pieces.decode([*word, line_feed, *word]) == "cat  cat"
+
+
+def test_a_piece_that_holds_a_line_end_is_forbidden() -> None:
+    trained, _ = TokenizerTrainer("unigram", vocabulary_size=300).train(["a\rb"] * 30, ["a b"])
+    holding = [token for token in range(trained.source.size) if "\r" in trained.source.pieces([token])[0]]
+    assert holding
+    assert set(holding) <= set(trained.source.forbidden)
+
+
+@pytest.mark.parametrize("model_type", MODEL_TYPES)
+def test_every_visible_character_belongs_to_its_word(model_type: str) -> None:
+    pieces = vocabulary(model_type)
+
+    @given(st.lists(TEXT, max_size=4).map(" ".join))
+    def words_are_whole(text: str) -> None:
+        (tokens,) = pieces.encode([text])
+        owners = pieces.words(tokens)
+        words = pieces.decode(tokens).split()
+        assert len(owners) == len(tokens)
+        # Every word owns some token, words come in order, and no token claims a word that does not exist.
+        owned = [owner for owner in owners if owner >= 0]
+        assert owned == sorted(owned)
+        if model_type == "char":  # no token holds more than one word
+            assert sorted(set(owned)) == list(range(len(words)))
+        assert all(owner < len(words) for owner in owned)
+
+    words_are_whole()
+
+
+def test_words_by_hand() -> None:
+    pieces = vocabulary("char")
+    (tokens,) = pieces.encode(["a  dog 数"])
+    #                              a   ' '  ' '  dog     ' ' three bytes
+    assert pieces.pieces(tokens)[:3] == ["\u2581", "a", "\u2581"]
+    assert pieces.words([*tokens, EOS]) == [0, 0, -1, 1, 1, 1, 1, 2, 2, 2, 2, -1]
+
+
+def test_broken_bytes_become_replacement_characters_and_keep_their_words() -> None:
+    pieces = vocabulary("unigram")
+    names = pieces.pieces(range(pieces.size))
+    byte = {int(name[3:5], 16): token for token, name in enumerate(names) if name.startswith("<0x")}
+    (dog,) = pieces.encode(["dog"])
+    tokens = [*dog, byte[0xE2], byte[0xE2], byte[0x82], byte[0xAC], byte[0xFF]]  # half a character, €, no character
+    assert pieces.decode(tokens) == "dog\ufffd€\ufffd"
+    assert set(pieces.words(tokens)) == {0}
+
+
+def test_specials_say_nothing() -> None:
+    pieces = vocabulary("bpe")
+    (tokens,) = pieces.encode(["the red dog"])
+    assert pieces.decode([BOS, *tokens, EOS, PAD, PAD]) == "the red dog"
+    assert pieces.pieces([PAD, UNK, BOS, EOS]) == ["<pad>", "<unk>", "<s>", "</s>"]
+    assert pieces.words([EOS]) == [-1]
+    assert pieces.decode([]) == ""
+
+
+@pytest.mark.parametrize("model_type", ["unigram", "bpe"])
+def test_sampling_cuts_at_random_but_keeps_the_text(model_type: str) -> None:
+    pieces = vocabulary(model_type)
+    text = sentences(50)
+    drawn = pieces.sample(text, alpha=0.3, seed=1)
+    assert drawn == pieces.sample(text, alpha=0.3, seed=1)
+    assert drawn != pieces.sample(text, alpha=0.3, seed=2)
+    assert drawn != pieces.encode(text)
+    assert [pieces.decode(tokens) for tokens in drawn] == text
+    assert pieces.sample(text, alpha=0.0, seed=1) == pieces.encode(text)
+
+
+def test_sampling_gives_the_same_in_another_process() -> None:
+    pieces = vocabulary("unigram")
+    # What was drawn before, and the other process's own state, must not matter.
+    pieces.sample(sentences(5), 0.5, 99)
+    program = (
+        "import pickle, sys; pieces, text = pickle.load(sys.stdin.buffer); "
+        "sys.stdout.buffer.write(pickle.dumps(pieces.sample(text, 0.3, 11)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        input=pickle.dumps((pieces, sentences(20))),
+        capture_output=True,
+        check=True,
+        cwd=Path(__file__).parents[2],
+    )
+    assert pickle.loads(done.stdout) == pieces.sample(sentences(20), 0.3, 11)
+
+
+def test_unigram_sampling_follows_the_distribution() -> None:
+    # With alpha so large that the best segmentation has all the mass, sampling is encoding (Kudo 2018, section 3.2).
+    pieces = vocabulary("unigram")
+    assert pieces.sample(sentences(50), alpha=10.0, seed=3) == pieces.encode(sentences(50))
+
+
+@pytest.mark.parametrize("model_type", ["char", "word"])
+def test_one_segmentation_leaves_nothing_to_draw(model_type: str) -> None:
+    pieces = vocabulary(model_type)
+    assert not pieces.can_sample
+    assert pieces.sample(["the dog"], alpha=0.5, seed=1) == pieces.encode(["the dog"])
+
+
+def test_threads_change_nothing() -> None:
+    pieces = vocabulary("unigram")
+    assert pieces.encode(sentences(), threads=2) == pieces.encode(sentences())
+
+
+def test_a_saved_tokenizer_comes_back(tmp_path: Path) -> None:
+    one, other = vocabulary("unigram"), vocabulary("bpe")
+    for tokenizer in (Tokenizer(one, one, joint=True), Tokenizer(one, other, joint=False)):
+        folder = tmp_path / str(tokenizer.joint)
+        tokenizer.save(folder)
+        loaded = Tokenizer.load(folder)
+        assert loaded.joint == tokenizer.joint
+        assert loaded.fingerprint == tokenizer.fingerprint
+        assert (loaded.source is loaded.target) == tokenizer.joint
+        assert loaded.target.encode(["the cat"]) == tokenizer.target.encode(["the cat"])
+    assert one.fingerprint != other.fingerprint
+
+
+def test_damaged_and_missing_models_are_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"source\.model"):
+        load_tokenizer(tmp_path)
+    for damage in (b"", b"no model", vocabulary("bpe").model[:900]):
+        (tmp_path / "tokenizer.model").write_bytes(damage)
+        with pytest.raises(UserError, match=r"tokenizer\.model is no SentencePiece model, or is damaged"):
+            load_tokenizer(tmp_path)
+
+
+def test_text_room_needs_neither_torch_nor_datasets() -> None:
+    program = (
+        "import nmt.text.train, nmt.data.corpus, nmt.data.lines, sys; "
+        "assert not {'torch', 'datasets', 'pyarrow'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=Path(__file__).parents[2])

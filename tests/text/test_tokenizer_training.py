@@ -1,0 +1,197 @@
+"""Making a tokenizer: any amount of text will do, the same text gives the same model, and what is adjusted is said."""
+
+import io
+import random
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import sentencepiece
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nmt.errors import UserError
+from nmt.text.tokenizer import BOS, EOS, PAD, SPECIAL_PIECES, UNK
+from nmt.text.train import MODEL_TYPES, TokenizerTrainer, reservoir
+
+SOURCE = [
+    f"Der {a} {b} ist {c}." for a in ("rote", "grüne") for b in ("Hund", "Kater") for c in ("groß", "klein", "alt")
+]
+TARGET = [f"The {a} {b} is {c}." for a in ("red", "green") for b in ("dog", "cat") for c in ("big", "small", "old")]
+
+
+@pytest.mark.parametrize("model_type", MODEL_TYPES)
+def test_the_same_text_gives_the_same_model(model_type: str) -> None:
+    trainer = TokenizerTrainer(model_type, vocabulary_size=320)
+    first, notes = trainer.train(SOURCE, TARGET)
+    second, _ = trainer.train(iter(SOURCE), iter(TARGET))
+    assert first.source.model == second.source.model
+    assert first.joint
+    assert first.source is first.target
+    assert notes[0].startswith("Tokenizer: one joint vocabulary of")
+    assert "24 sentences" in notes[0]
+
+
+@pytest.mark.parametrize("model_type", MODEL_TYPES)
+def test_special_ids(model_type: str) -> None:
+    pieces = TokenizerTrainer(model_type, vocabulary_size=320).train(SOURCE, TARGET)[0].source
+    assert pieces.pieces([PAD, UNK, BOS, EOS]) == list(SPECIAL_PIECES)
+
+
+def test_separate_vocabularies_see_their_own_side() -> None:
+    tokenizer, notes = TokenizerTrainer("char", joint=False).train(SOURCE, TARGET)
+    assert not tokenizer.joint
+    assert len(notes) == 2
+    assert "ü" in tokenizer.source.pieces(range(tokenizer.source.size))
+    assert "ü" not in tokenizer.target.pieces(range(tokenizer.target.size))
+
+
+@pytest.mark.parametrize("model_type", ["unigram", "bpe", "word"])
+def test_a_vocabulary_too_large_for_the_text_is_adjusted_and_said(model_type: str) -> None:
+    tokenizer, notes = TokenizerTrainer(model_type, vocabulary_size=30_000).train(SOURCE, TARGET)
+    assert 260 < tokenizer.source.size < 1000
+    assert f"{tokenizer.source.size} pieces it is" in notes[1]
+    assert "tokenizer.vocabulary_size=30000 is more than this text allows" in notes[1]
+
+
+@pytest.mark.parametrize("model_type", ["unigram", "bpe"])
+def test_a_vocabulary_too_small_for_the_characters_is_adjusted_and_said(model_type: str) -> None:
+    tokenizer, notes = TokenizerTrainer(model_type, vocabulary_size=10).train(SOURCE, TARGET)
+    # Every character of the text, with U+2581 for the space, has a piece beside the 4 specials and 256 bytes.
+    characters = len(set("".join(SOURCE + TARGET)))
+    assert tokenizer.source.size == 260 + characters
+    assert "tokenizer.vocabulary_size=10 has no room" in notes[1]
+    assert tokenizer.source.decode(tokenizer.source.encode(SOURCE)[0]) == SOURCE[0]
+
+
+@pytest.mark.parametrize("model_type", ["char", "word"])
+def test_bytes_always_have_room(model_type: str) -> None:
+    tokenizer, notes = TokenizerTrainer(model_type, vocabulary_size=10).train(SOURCE, TARGET)
+    assert tokenizer.source.size >= 260
+    assert "no room" in notes[1]
+
+
+@pytest.mark.parametrize("model_type", MODEL_TYPES)
+def test_any_text_will_do(model_type: str) -> None:
+    @settings(max_examples=25)
+    @given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\n"), min_size=1, max_size=8), max_size=4))
+    def will_do(lines: list[str]) -> None:
+        text = [*lines, "a b"]
+        tokenizer, _ = TokenizerTrainer(model_type).train(text, text)
+        assert UNK not in {token for tokens in tokenizer.source.encode(text) for token in tokens}
+
+    will_do()
+
+
+@pytest.mark.parametrize("lines", [[], [""], ["", "  ", "\t"]])
+def test_no_text_is_an_error(lines: list[str]) -> None:
+    with pytest.raises(UserError, match="training text is empty"):
+        TokenizerTrainer().train(lines, lines)
+
+
+def test_what_sentencepiece_refuses_is_an_error() -> None:
+    with pytest.raises(UserError, match="can make no unigram vocabulary"):
+        TokenizerTrainer().train(["\u2585"], ["\u2585"])  # SentencePiece keeps this character to itself
+
+
+def test_nothing_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
+    TokenizerTrainer("bpe", vocabulary_size=10).train([*SOURCE, "\u2585", "x" * 70_000], TARGET)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_identity_normalisation_is_the_default_and_others_can_be_had() -> None:
+    text = [*SOURCE, "½ ﬁ"]
+    plain = TokenizerTrainer().train(text, TARGET)[0].source
+    assert plain.decode(plain.encode(["½  ﬁ"])[0]) == "½  ﬁ"
+    folded = TokenizerTrainer(normalization="nfkc_cf").train(text, TARGET)[0].source
+    assert folded.decode(folded.encode(["DER  ﬁ"])[0]) == "der fi"
+
+
+@pytest.mark.parametrize(
+    ("settings_", "message"),
+    [
+        ({"model_type": "unigran"}, r"tokenizer\.model_type=unigran does not exist.*Did you mean 'unigram'"),
+        ({"normalization": "NFKC"}, r"tokenizer\.normalization=NFKC does not exist"),
+        ({"vocabulary_size": 0}, r"tokenizer\.vocabulary_size=0 must be a whole number from 1"),
+        ({"vocabulary_size": "4k"}, r"tokenizer\.vocabulary_size=4k must be a whole number"),
+        ({"vocabulary_size": 4000.5}, r"tokenizer\.vocabulary_size=4000\.5 must be a whole number"),
+        ({"character_coverage": 1.5}, r"tokenizer\.character_coverage=1\.5 must be a number from 0\.9 to 1"),
+        ({"model_type": "bpe", "sampling": 1.5}, r"tokenizer\.sampling=1\.5 must be a number from 0\.0 to 1"),
+        ({"model_type": "char", "sampling": 0.1}, r"one segmentation only.*tokenizer=unigram"),
+        ({"model": ["a", "b", "c"]}, r"tokenizer\.model takes one file"),
+    ],
+)
+def test_wrong_settings_are_named_with_the_cure(settings_: dict[str, object], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        TokenizerTrainer(**settings_)  # type: ignore[arg-type]
+
+
+def foreign_model(**options: object) -> bytes:
+    """A model as SentencePiece makes it when nobody asks for anything else: <unk> 0, <s> 1, </s> 2, no <pad>."""
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(SOURCE + TARGET), model_writer=model, vocab_size=330, minloglevel=3, byte_fallback=True,
+        hard_vocab_limit=False, **options,
+    )  # fmt: skip
+    return model.getvalue()
+
+
+@pytest.mark.parametrize("model_type", ["unigram", "bpe"])
+def test_a_model_from_elsewhere_is_renumbered_and_cuts_as_before(model_type: str, tmp_path: Path) -> None:
+    model = foreign_model(model_type=model_type)
+    (tmp_path / "mine.model").write_bytes(model)
+    before = sentencepiece.SentencePieceProcessor(model_proto=model)
+    tokenizer, notes = TokenizerTrainer(model=str(tmp_path / "mine.model")).train([], [])
+    assert tokenizer.joint
+    assert tokenizer.source.size == before.get_piece_size() + 1  # <pad> is new
+    assert tokenizer.source.pieces([PAD, UNK, BOS, EOS]) == list(SPECIAL_PIECES)
+    for sentence in SOURCE + ["Æ 数"]:
+        (tokens,) = tokenizer.source.encode([sentence])
+        assert tokenizer.source.pieces(tokens) == before.encode(sentence, out_type=str)
+        assert tokenizer.source.decode(tokens) == sentence
+    assert "mine.model" in notes[0]
+
+
+def test_our_own_models_are_taken_as_they_are(tmp_path: Path) -> None:
+    one = TokenizerTrainer(vocabulary_size=320).train(SOURCE, TARGET)[0]
+    other = TokenizerTrainer("bpe", vocabulary_size=320).train(SOURCE, TARGET)[0]
+    one.save(tmp_path / "one")
+    other.save(tmp_path / "other")
+    files = [str(tmp_path / name / "tokenizer.model") for name in ("one", "other")]
+    both, _ = TokenizerTrainer(model=files).train([], [])
+    assert not both.joint
+    assert (both.source.fingerprint, both.target.fingerprint) == (one.source.fingerprint, other.source.fingerprint)
+
+
+def test_unusable_model_files_are_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"no\.model: No such file"):
+        TokenizerTrainer(model=str(tmp_path / "no.model")).train([], [])
+    (tmp_path / "bad.model").write_bytes(b"hello")
+    with pytest.raises(UserError, match=r"bad\.model is no SentencePiece model"):
+        TokenizerTrainer(model=str(tmp_path / "bad.model")).train([], [])
+    (tmp_path / "char.model").write_bytes(foreign_model(model_type="char"))
+    with pytest.raises(UserError, match=r"tokenizer\.sampling=0"):
+        TokenizerTrainer(model=str(tmp_path / "char.model"), sampling=0.1).train([], [])
+
+
+def test_long_texts_are_sampled() -> None:
+    trainer = TokenizerTrainer("char", sample_sentences=50)
+    _, notes = trainer.train((f"Satz {number}" for number in range(5000)), TARGET)
+    assert "from 62 sentences" in notes[0]
+
+
+@given(st.integers(0, 60), st.integers(1, 20), st.integers(0, 5))
+def test_a_reservoir_keeps_order_and_number(count: int, most: int, seed: int) -> None:
+    lines = [str(number) for number in range(count)]
+    kept = reservoir(lines, most, random.Random(seed))
+    assert len(kept) == min(count, most)
+    assert kept == sorted(set(kept), key=int)
+
+
+def test_a_reservoir_gives_every_line_the_same_chance() -> None:
+    draws = 3000
+    lines = [str(number) for number in range(20)]
+    generator = random.Random(5)
+    hits = Counter(line for _ in range(draws) for line in reservoir(lines, 5, generator))
+    # Each is kept with probability 1/4; five standard deviations of the binomial are 119.
+    assert all(abs(hits[line] - draws / 4) < 119 for line in lines)

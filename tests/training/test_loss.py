@@ -1,0 +1,51 @@
+"""The loss against torch's own, its gradient, and what padding and terms do to it."""
+
+import math
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from nmt.data.batches import make_batch
+from nmt.training.loss import SmoothedCrossEntropy, batch_loss
+from tests.catalogue import model
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.7])
+def test_it_is_torchs_cross_entropy(smoothing: float) -> None:
+    logits = torch.randn(7, 5, dtype=torch.float64, requires_grad=True)
+    targets = torch.tensor([0, 4, 2, 2, 1, 3, 0])
+    loss, plain = SmoothedCrossEntropy.apply(logits, targets, smoothing)
+    expected = nn.functional.cross_entropy(logits, targets, reduction="sum", label_smoothing=smoothing)
+    torch.testing.assert_close(loss, expected)
+    torch.testing.assert_close(plain, nn.functional.cross_entropy(logits, targets, reduction="sum"))
+    own = torch.autograd.grad(3 * loss, logits)[0]
+    torch.testing.assert_close(own, torch.autograd.grad(3 * expected, logits)[0])
+
+
+def test_its_gradient_agrees_with_finite_differences() -> None:
+    logits = torch.randn(3, 4, dtype=torch.float64, requires_grad=True)
+    targets = torch.tensor([1, 3, 0])
+
+    def loss(own: Tensor) -> Tensor:
+        total: Tensor = SmoothedCrossEntropy.apply(own, targets, 0.2)[0]
+        return total
+
+    assert torch.autograd.gradcheck(loss, (logits,))
+
+
+def test_smoothing_by_hand() -> None:
+    """Two words of probability 3/4 and 1/4, the first is right, eps = 0.2: q = (0.9, 0.1)."""
+    logits = torch.tensor([[math.log(3.0), 0.0]], dtype=torch.float64)
+    loss, plain = SmoothedCrossEntropy.apply(logits, torch.tensor([0]), 0.2)
+    assert plain.item() == pytest.approx(-math.log(0.75))
+    assert loss.item() == pytest.approx(-0.9 * math.log(0.75) - 0.1 * math.log(0.25))
+
+
+def test_a_batch_is_the_sum_of_its_sentences() -> None:
+    made = model()
+    sources, targets = [[5, 6, 7], [8]], [[9, 4], [5, 6, 7, 8, 9]]
+    together = batch_loss(made, make_batch(sources, targets), 0.1)
+    alone = [batch_loss(made, make_batch([source], [target]), 0.1) for source, target in zip(sources, targets)]
+    assert together.tokens == 3 + 6  # with the end of sentence
+    assert together.total.item() == pytest.approx(sum(loss.total.item() for loss in alone), abs=1e-4)
