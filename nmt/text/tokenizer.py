@@ -6,16 +6,16 @@ on the way out.  A `Vocabulary` is one side's SentencePiece model, a `Tokenizer`
 
 import codecs
 import hashlib
-import threading
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import sentencepiece
 
 from nmt.errors import UserError
 from nmt.files import write_bytes
+from nmt.text.sampling import MergeSampler, Sampler, Spelling, UnigramSampler
 
 #: The first four ids of every vocabulary.
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
@@ -26,9 +26,6 @@ SPECIAL_PIECES = ("<pad>", "<unk>", "<s>", "</s>")
 #: as a space, so it travels as a noncharacter, which Unicode keeps out of every text.
 SPACE = "\u2581"
 _LITERAL = "\ufdd0"
-
-#: SentencePiece's random generator is one for the whole process.
-_random_generator = threading.Lock()
 
 sentencepiece.set_min_log_level(3)
 
@@ -96,14 +93,28 @@ class Vocabulary:
         """sha256 of the serialised model."""
         return hashlib.sha256(self.model).hexdigest()
 
-    @cached_property
+    @property
     def can_sample(self) -> bool:
         """Whether a word can be cut in more than one way (unigram and BPE; not char, not word)."""
-        try:
-            self._processor.encode(["a"], enable_sampling=True, alpha=0.5, nbest_size=-1)
-        except RuntimeError:
-            return False
-        return True
+        return self._sampler is not None
+
+    @cached_property
+    def _sampler(self) -> Sampler | None:
+        # Loaded here only: needs protobuf, and only training with subword sampling comes by.
+        import sentencepiece.sentencepiece_model_pb2 as generated
+
+        messages: Any = generated  # it has no type information
+        kind = messages.ModelProto.FromString(self.model).trainer_spec.model_type
+        samplers = {messages.TrainerSpec.UNIGRAM: UnigramSampler, messages.TrainerSpec.BPE: MergeSampler}
+        if kind not in samplers:
+            return None
+        pieces = {
+            piece: (token, self._processor.get_score(token))
+            for token, piece in enumerate(self._pieces)
+            if self._texts[token] == piece and self._bytes[token] is None
+        }
+        byte_ids = {byte: token for token, byte in enumerate(self._bytes) if byte is not None}
+        return samplers[kind](pieces, Spelling(byte_ids, UNK), SPACE)
 
     def encode(self, sentences: Sequence[str], threads: int = 1) -> list[list[int]]:
         """The token ids of each sentence, without BOS and EOS; the same whatever `threads` is."""
@@ -119,30 +130,10 @@ class Vocabulary:
         (Provilkov et al. 2020): the larger, the more varied; 0.1 is usual.  0 turns it off, and character and
         word models have but one segmentation.
         """
-        if alpha <= 0 or not self.can_sample:
+        if alpha <= 0 or self._sampler is None:
             return self.encode(sentences)
-        lines = [protect(sentence) for sentence in sentences]
-        results: list[list[list[int]]] = []
-        failures: list[BaseException] = []
-
-        def work() -> None:
-            try:
-                results.append(
-                    self._processor.encode(lines, enable_sampling=True, alpha=alpha, nbest_size=-1, num_threads=1)
-                )
-            except BaseException as error:
-                failures.append(error)
-
-        with _random_generator:
-            # The generator belongs to a thread and takes the seed when the thread first draws: hence a new
-            # thread.
-            sentencepiece.set_random_generator_seed(seed % 0xFFFFFFFF)
-            thread = threading.Thread(target=work, name="subword-sampling")
-            thread.start()
-            thread.join()
-        if failures:
-            raise failures[0]
-        return results[0]
+        lines: list[str] = self._processor.normalize([protect(sentence) for sentence in sentences])
+        return self._sampler.sample(lines, alpha, seed)
 
     def decode(self, tokens: Sequence[int]) -> str:
         """The text of `tokens`, one line: no line feed is in it, whatever the tokens; specials say nothing.

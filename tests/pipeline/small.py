@@ -74,8 +74,8 @@ def words(text: Path, checkpoints: Path, *more: str) -> list[str]:
     data = ["data=text", "data.source=de", "data.target=en"]
     data += [f"data.{name}={text / name}" for name in ("train", "valid", "test")]
     changed = {word.partition("=")[0] for word in more}
-    kept = [word for word in SMALL if word.partition("=")[0] not in changed]
-    return [*data, *kept, f"checkpoints={checkpoints}", f"cache={text / 'cache'}", *more]
+    kept = [word for word in [*data, *SMALL] if word.partition("=")[0] not in changed]
+    return [*kept, f"checkpoints={checkpoints}", f"cache={text / 'cache'}", *more]
 
 
 def call(verb: str, *line: str) -> int:

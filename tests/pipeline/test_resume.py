@@ -4,7 +4,6 @@ import json
 import os
 import pickle
 import signal
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -60,7 +59,8 @@ def test_an_interrupted_run_goes_on_as_if_nothing_had_been(
     assert f"nmt.train name=parts checkpoints={here} resume=true" in err
     known = Run(here / "parts").facts()
     assert (known["status"], known["finished_by"], known["step"]) == ("interrupted", "SIGTERM", step)
-    assert not same(here / "parts" / "last.safetensors", here / "whole" / "last.safetensors")
+    if "optimizer.lr=0" not in settings:
+        assert not same(here / "parts" / "last.safetensors", here / "whole" / "last.safetensors")
     assert call("train", "name=parts", f"checkpoints={here}", "resume=true") == 0
     assert course(here / "parts") == course(here / "whole")
     for name in ("last.safetensors", "best.safetensors"):
@@ -96,15 +96,12 @@ def test_a_signal_saves_and_says_how_to_go_on(
 
 
 def test_a_signal_before_training_leaves_nothing(here: Path, text: Path) -> None:
-    line = words(text, here / "runs", "name=a", "trainer.steps=1000000", "data.train=/dev/stdin")
-    os.mkfifo(here / "t.de")  # nobody writes: reading waits
-    line = [word if not word.startswith("data.train=") else f"data.train={here / 't'}" for word in line]
-    write_lines(here / "t.en", ["x"])
-    program = start("train", *line, cwd=here)
-    with pytest.raises(subprocess.TimeoutExpired):
-        program.wait(6)
-    program.send_signal(signal.SIGTERM)
-    out, err = program.communicate(timeout=60)
+    os.mkfifo(here / "train.de")
+    write_lines(here / "train.en", ["x"])
+    program = start("train", *words(text, here / "runs", "name=a", f"data.train={here / 'train'}"), cwd=here)
+    with (here / "train.de").open("wb"):  # as soon as it is read, which then waits for more
+        program.send_signal(signal.SIGTERM)
+        out, err = program.communicate(timeout=60)
     assert (program.returncode, out, err) == (143, b"", b"nmt.train: terminated\n")
     assert not (here / "runs").exists()
 
@@ -273,7 +270,6 @@ def test_a_text_that_has_changed_is_refused(here: Path, text: Path, capfd: Captu
     for name in ("train.de", "train.en"):
         (here / name).write_bytes((text / name).read_bytes())
     line = words(text, here / "runs", "name=a", "trainer.steps=2", f"data.train={here / 'train'}")
-    line = [word for word in line if word != f"data.train={text / 'train'}"]
     assert call("train", *line) == 0
     for name in ("train.de", "train.en"):
         with (here / name).open("a", encoding="utf-8") as file:

@@ -14,7 +14,7 @@ from nmt.errors import UserError
 from nmt.text.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, Vocabulary, load_tokenizer
 from nmt.text.train import MODEL_TYPES, TokenizerTrainer
 
-WORDS = "the a dog cat red green house runs sleeps under over tree and Straße Häuser größer naïve 42 3,14".split()
+WORDS = ["the", "a", "dog", "cat", "red", "house", "runs", "under", "and", "Straße", "Häuser", "naïve", "42", "3,14"]
 AWKWARD = [
     *("", " ", "  ", " a", "a ", "a  b", "a\tb", "a\rb", "\ta", "\u00a0a\u00a0b", "a\u200bb", "a\u2028b", "a\u0085b"),
     *(
@@ -178,12 +178,6 @@ def test_sampling_gives_the_same_in_another_process() -> None:
         cwd=Path(__file__).parents[2],
     )
     assert pickle.loads(done.stdout) == pieces.sample(sentences(20), 0.3, 11)
-
-
-def test_unigram_sampling_follows_the_distribution() -> None:
-    # With alpha so large that the best segmentation has all the mass, sampling is encoding (Kudo 2018, section 3.2).
-    pieces = vocabulary("unigram")
-    assert pieces.sample(sentences(50), alpha=10.0, seed=3) == pieces.encode(sentences(50))
 
 
 @pytest.mark.parametrize("model_type", ["char", "word"])

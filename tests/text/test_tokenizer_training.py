@@ -126,12 +126,12 @@ def test_wrong_settings_are_named_with_the_cure(settings_: dict[str, object], me
         TokenizerTrainer(**settings_)  # type: ignore[arg-type]
 
 
-def foreign_model(**options: object) -> bytes:
+def foreign_model(model_type: str) -> bytes:
     """A model as SentencePiece makes it when nobody asks for anything else: <unk> 0, <s> 1, </s> 2, no <pad>."""
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(SOURCE + TARGET), model_writer=model, vocab_size=330, minloglevel=3, byte_fallback=True,
-        hard_vocab_limit=False, **options,
+        hard_vocab_limit=False, model_type=model_type,
     )  # fmt: skip
     return model.getvalue()
 
@@ -145,7 +145,7 @@ def test_a_model_from_elsewhere_is_renumbered_and_cuts_as_before(model_type: str
     assert tokenizer.joint
     assert tokenizer.source.size == before.get_piece_size() + 1  # <pad> is new
     assert tokenizer.source.pieces([PAD, UNK, BOS, EOS]) == list(SPECIAL_PIECES)
-    for sentence in SOURCE + ["Æ 数"]:
+    for sentence in [*SOURCE, "Æ 数"]:
         (tokens,) = tokenizer.source.encode([sentence])
         assert tokenizer.source.pieces(tokens) == before.encode(sentence, out_type=str)
         assert tokenizer.source.decode(tokens) == sentence

@@ -19,8 +19,11 @@ def test_it_is_torchs_cross_entropy(smoothing: float) -> None:
     expected = nn.functional.cross_entropy(logits, targets, reduction="sum", label_smoothing=smoothing)
     torch.testing.assert_close(loss, expected)
     torch.testing.assert_close(plain, nn.functional.cross_entropy(logits, targets, reduction="sum"))
-    own = torch.autograd.grad(3 * loss, logits)[0]
+    tripled = 3 * loss
+    own = torch.autograd.grad(tripled, logits, retain_graph=True)[0]
     torch.testing.assert_close(own, torch.autograd.grad(3 * expected, logits)[0])
+    with pytest.raises(RuntimeError, match="once"):
+        torch.autograd.grad(tripled, logits)
 
 
 def test_its_gradient_agrees_with_finite_differences() -> None:

@@ -1,0 +1,160 @@
+"""Subword sampling: cuts words at random, so that a small corpus shows its words in many forms.
+
+Used by `tokenizer.Vocabulary.sample` while a translator trains.  SentencePiece samples as well, but its seed means
+something else in every process, so that a run could not be repeated or resumed; here a seed always draws the same.
+"""
+
+import bisect
+import itertools
+import math
+import random
+import re
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Sequence
+
+#: What SentencePiece adds to the lowest score for a character that has no piece.
+_UNKNOWN_PENALTY = -10.0
+#: A word that is more frequent than this shares this many drawn forms.
+_FORMS = 64
+#: Words whose lattice is kept.
+_KEPT = 50_000
+
+
+class Sampler(ABC):
+    """Draws segmentations of words.
+
+    Args:
+        pieces: id and score of every piece that is text.
+        spelling: for characters without a piece, the ids that stand for one (its bytes, or the unknown).
+        space: the character that stands for a space.
+    """
+
+    def __init__(self, pieces: dict[str, tuple[int, float]], spelling: "Spelling", space: str) -> None:
+        self._pieces = pieces
+        self._spelling = spelling
+        inner = any(space in piece[1:] for piece in pieces)
+        # Pieces that reach from word to word ask for whole sentences.
+        self._word = re.compile("(?s).+" if inner else f"{space}?[^{space}]+|{space}")
+
+    @abstractmethod
+    def draw(self, word: str, alpha: float, generator: random.Random) -> list[int]:
+        """One segmentation of a word, as ids."""
+
+    def sample(self, sentences: Sequence[str], alpha: float, seed: int) -> list[list[int]]:
+        """A segmentation of each sentence (spaces written as `space`), the same for the same arguments."""
+        generator = random.Random(seed)
+        split = [self._word.findall(sentence) for sentence in sentences]
+        counts = Counter(itertools.chain.from_iterable(split))
+        forms = {
+            word: [self.draw(word, alpha, generator) for _ in range(min(count, _FORMS))]
+            for word, count in counts.items()
+        }
+        return [
+            list(
+                itertools.chain.from_iterable(
+                    # A rare word uses up its forms, a frequent one goes through them at random.
+                    forms[word].pop() if counts[word] <= _FORMS else generator.choice(forms[word])
+                    for word in words
+                )
+            )
+            for words in split
+        ]
+
+
+class Spelling:
+    """The ids of a character that has no piece of its own: its bytes if the vocabulary has bytes, else the unknown."""
+
+    def __init__(self, byte_ids: dict[int, int], unknown: int) -> None:
+        self._bytes = byte_ids if len(byte_ids) == 256 else {}
+        self._unknown = unknown
+
+    def __call__(self, character: str) -> list[int]:
+        return [self._bytes[byte] for byte in character.encode()] if self._bytes else [self._unknown]
+
+
+class UnigramSampler(Sampler):
+    """p(x)^alpha over all segmentations x of a word, p the product of its pieces' probabilities (Kudo 2018, eq. 9).
+
+    Words are independent, so that drawing each is drawing the sentence.
+    """
+
+    def __init__(self, pieces: dict[str, tuple[int, float]], spelling: Spelling, space: str) -> None:
+        super().__init__(pieces, spelling, space)
+        self._longest = max(map(len, pieces), default=1)
+        self._unknown_score = min((score for _, score in pieces.values()), default=0.0) + _UNKNOWN_PENALTY
+        self._lattices: dict[tuple[str, float], list[_Node]] = {}
+
+    def draw(self, word: str, alpha: float, generator: random.Random) -> list[int]:
+        """From the end of the word back, each piece in proportion to all ways that lead to it."""
+        lattice = self._lattices.get((word, alpha))
+        if lattice is None:
+            lattice = self._lattice(word, alpha)
+            if len(self._lattices) < _KEPT:
+                self._lattices[word, alpha] = lattice
+        ids: list[int] = []
+        end = len(word)
+        while end > 0:
+            node = lattice[end]
+            choice = bisect.bisect(node.masses, generator.random() * node.masses[-1], hi=len(node.masses) - 1)
+            ids.extend(reversed(node.ids[choice]))
+            end = node.starts[choice]
+        ids.reverse()
+        return ids
+
+    def _lattice(self, word: str, alpha: float) -> "list[_Node]":
+        # forward[j]: log of the sum of p^alpha over all segmentations of the first j characters
+        forward = [0.0]
+        nodes = [_Node([], [], [])]
+        for end in range(1, len(word) + 1):
+            starts, ids, logs = [], [], []
+            for start in range(max(0, end - self._longest), end):
+                found = self._pieces.get(word[start:end])
+                if found is not None:
+                    starts.append(start)
+                    ids.append([found[0]])
+                    logs.append(forward[start] + alpha * found[1])
+            if not starts or starts[-1] < end - 1:
+                starts.append(end - 1)
+                ids.append(self._spelling(word[end - 1]))
+                logs.append(forward[end - 1] + alpha * self._unknown_score)
+            highest = max(logs)
+            masses = list(itertools.accumulate(math.exp(value - highest) for value in logs))
+            forward.append(highest + math.log(masses[-1]))
+            nodes.append(_Node(starts, ids, masses))
+        return nodes
+
+
+class _Node:
+    """The pieces that end at one place of a word: where each starts, its ids, and their cumulative masses."""
+
+    __slots__ = ("ids", "masses", "starts")
+
+    def __init__(self, starts: list[int], ids: list[list[int]], masses: list[float]) -> None:
+        self.starts, self.ids, self.masses = starts, ids, masses
+
+
+class MergeSampler(Sampler):
+    """BPE-dropout (Provilkov et al. 2020, algorithm 1).
+
+    At every step each possible merge is left out with probability `alpha`, and the best of the others is done, until
+    none is left.
+    """
+
+    def draw(self, word: str, alpha: float, generator: random.Random) -> list[int]:
+        """The pieces that the merges end with."""
+        symbols = list(word)
+        while len(symbols) > 1:
+            best, place = -math.inf, -1
+            for index in range(len(symbols) - 1):
+                found = self._pieces.get(symbols[index] + symbols[index + 1])
+                if found is not None and found[1] > best and (alpha <= 0 or generator.random() >= alpha):
+                    best, place = found[1], index
+            if place < 0:
+                break
+            symbols[place : place + 2] = [symbols[place] + symbols[place + 1]]
+        ids: list[int] = []
+        for symbol in symbols:
+            found = self._pieces.get(symbol)
+            ids.extend([found[0]] if found is not None else self._spelling(symbol))
+        return ids

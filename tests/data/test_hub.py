@@ -1,0 +1,135 @@
+"""Data sets that the `datasets` library reads, tried on folders of our own making; nothing goes over the network."""
+
+import socket
+import time
+from pathlib import Path
+from typing import Any
+
+import datasets  # type: ignore[import-untyped]
+import pytest
+
+from nmt.data.files import Multi30k
+from nmt.data.hub import Hub
+from nmt.errors import UserError
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", str(tmp_path / "cache"))
+
+
+def translations(count: int, prefix: str = "") -> list[dict[str, str]]:
+    """Rows of a column of {language: sentence}."""
+    return [{"de": f"{prefix}satz {number}", "en": f"{prefix}sentence {number}"} for number in range(count)]
+
+
+def saved(folder: Path, **splits: Any) -> str:
+    """A saved data set with these splits, each a dictionary of columns."""
+    tables = {name: datasets.Dataset.from_dict(columns) for name, columns in splits.items()}
+    datasets.DatasetDict(tables).save_to_disk(str(folder / "saved"))
+    return str(folder / "saved")
+
+
+def test_a_column_of_translations(tmp_path: Path) -> None:
+    features = datasets.Features({"id": datasets.Value("string"), "translation": datasets.Translation(["de", "en"])})
+    table = datasets.Dataset.from_dict({"id": ["1", "2", "3"], "translation": translations(3)}, features=features)
+    datasets.DatasetDict({"train": table, "validation": table, "test": table}).save_to_disk(str(tmp_path / "x"))
+    data = Hub(str(tmp_path / "x"), source="en", target="de")
+    data.check()
+    assert (data.name, data.splits()) == ("x-en-de", ["train", "valid", "test"])
+    assert data.read("valid") == ("valid", [f"sentence {i}" for i in range(3)], [f"satz {i}" for i in range(3)], None)
+
+
+def test_columns_named_by_language_in_files_and_line_breaks_in_sentences(tmp_path: Path) -> None:
+    folder = tmp_path / "files"
+    folder.mkdir()
+    columns = {"de": ["eins\nzwei", "drei\r\nvier", None], "en": ["one\rtwo", "three", "four"]}
+    for split in ("train", "dev", "test_2016", "test_2017"):
+        datasets.Dataset.from_dict(columns).to_json(str(folder / f"{split.replace('dev', 'validation')}.jsonl"))
+    data = Hub(str(folder))
+    # Only a line feed ends a line; a lone carriage return is text.
+    assert list(data.read("train").source) == ["eins zwei", "drei vier", ""]
+    assert list(data.read("train").target) == ["one\rtwo", "three", "four"]
+
+
+def test_named_splits_and_columns(tmp_path: Path) -> None:
+    columns = {"question": ["a", "b"], "answer": ["c", "d"]}
+    path = saved(
+        tmp_path, fit=columns, dev=columns, test_a=columns, test_b=columns, train={"question": ["x"], "answer": ["y"]}
+    )
+    data = Hub(path, None, "qu", "an", train="fit", source_column="question", target_column="answer")
+    assert data.splits() == ["train", "valid", "test_a", "test_b"]
+    assert list(data.read("train").target) == ["c", "d"]
+    other = Hub(path, None, "qu", "an", valid="fit", test="train", source_column="question", target_column="answer")
+    assert other.tests() == ["test-train"]
+    assert list(other.read("test-train").source) == ["x"]
+    assert list(other.read("valid").source) == ["a", "b"]
+
+
+def test_what_is_missing_is_held_out(tmp_path: Path) -> None:
+    rows = [*translations(300), {"de": "", "en": "nothing"}]
+    data = Hub(saved(tmp_path, train={"translation": rows}))
+    assert data.splits() == ["train", "valid", "test"]
+    assert [len(data.read(name).source) for name in data.splits()] == [260, 20, 20]
+    assert "Held out: 20 for valid and 20 for test" in data.notes()[1]
+    assert Hub(saved(tmp_path / "b", train={"translation": rows}), test_pairs=0).tests() == []
+
+
+def test_a_single_saved_table_is_a_training_split(tmp_path: Path) -> None:
+    datasets.Dataset.from_dict({"translation": translations(100)}).save_to_disk(str(tmp_path / "one"))
+    assert len(Hub(str(tmp_path / "one")).read("train").source) == 80
+
+
+def test_mistakes(tmp_path: Path) -> None:
+    path = saved(tmp_path, train={"translation": translations(3)}, validation={"translation": translations(3)})
+    with pytest.raises(UserError, match="no column for 'fr': its columns are translation, with the languages de, en"):
+        Hub(path, source="fr", test_pairs=0).read("train")
+    with pytest.raises(UserError, match=r"no split 'vaildation'; it has train, validation\. Did you mean 'validation'"):
+        Hub(path, valid="vaildation").read("valid")
+    with pytest.raises(UserError, match=r"data\.source_column=tranlation is no column.*Did you mean 'translation'"):
+        Hub(path, source_column="tranlation").read("valid")
+    with pytest.raises(UserError, match=r"no split 'foo'"):
+        Hub(path).read("foo")
+    with pytest.raises(UserError, match=r"data\.path=NAME is missing"):
+        Hub(None)
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    with pytest.raises(UserError, match="A folder must be one that `save_to_disk` wrote"):
+        Hub(str(empty)).read("train")
+    numbers = saved(tmp_path / "n", train={"de": [1, 2], "en": [3, 4]}, validation={"de": ["", " "], "en": ["a", "b"]})
+    with pytest.raises(UserError, match="column de holds no text but int"):
+        Hub(numbers, test_pairs=0).read("train")
+    with pytest.raises(UserError, match="split validation of .* is empty"):
+        Hub(numbers, test_pairs=0).read("valid")
+
+
+def test_no_network_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> socket.socket:
+        raise OSError("no network in this test")
+
+    monkeypatch.setattr(socket, "create_connection", refuse)
+    monkeypatch.setattr("urllib.request.getproxies", dict)
+    before = datasets.config.HF_HUB_OFFLINE
+    started = time.monotonic()
+    for data in (Hub("somebody/nothing"), Multi30k(None)):
+        with pytest.raises(UserError, match=r"The Hub cannot be reached.*data\.root=DIR"):
+            data.read("train")
+    assert time.monotonic() - started < 5
+    assert datasets.config.HF_HUB_OFFLINE == before
+
+
+def test_multi30k_of_the_hub_has_the_names_of_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = {"de": ["eins"], "en": ["one"]}
+    tables = {name: datasets.Dataset.from_dict(columns) for name in ("train", "validation", "test")}
+    asked: list[str] = []
+
+    def load(path: str, *_: object) -> dict[str, Any]:
+        asked.append(path)
+        return tables
+
+    monkeypatch.setattr("nmt.data.hub.load_tables", load)
+    data = Multi30k(None, "en", "de")
+    assert data.splits() == ["train", "valid", "test_2016_flickr"]
+    assert data.read("test_2016_flickr") == ("test_2016_flickr", ["one"], ["eins"], None)
+    assert data.read("valid").name == "valid"
+    assert set(asked) == {"bentrevett/multi30k"}

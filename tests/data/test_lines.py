@@ -1,0 +1,151 @@
+"""Lines are what stands between line feeds, whatever else a file holds, and what cannot be read is named."""
+
+import gzip
+import io
+import os
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nmt.data.lines import iterate_lines, open_lines, read_lines
+from nmt.errors import UserError
+
+AWKWARD = [
+    "a\tb",
+    "",
+    "  ",
+    "q\u2028r\u2029s",
+    "a\rb",
+    "x\u0085y",
+    "\x0b\x0c\x1c\x1d\x1e",
+    "\u00a0z\u200b",
+    "\x00",
+    "é 数据 😀",
+]
+# Without what means something: the line feed, a carriage return at the end, a mark at the beginning.
+LINE = st.text(st.characters(codec="utf-8", exclude_characters="\n\r\ufeff"), max_size=8)
+
+
+def both_ways(path: Path) -> list[str]:
+    """The lines of a file, which must not depend on how it is read."""
+    with open_lines(path) as lines:
+        one_by_one = list(lines)
+    assert read_lines(path) == one_by_one
+    return one_by_one
+
+
+@given(
+    st.lists(LINE | st.sampled_from(AWKWARD)),
+    st.sampled_from(["\n", "\r\n"]),
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
+)
+def test_as_many_lines_as_line_ends(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[str], end: str, ended: bool, mark: bool, packed: bool
+) -> None:
+    # The last line may end or not; where it is empty and does not end, it is no line.
+    text = end.join(lines) + (end if ended and lines else "")
+    data = (b"\xef\xbb\xbf" if mark else b"") + text.encode()
+    path = tmp_path_factory.mktemp("lines") / "text"
+    path.write_bytes(gzip.compress(data) if packed else data)
+    assert both_ways(path) == (lines if ended or not lines or lines[-1] else lines[:-1])
+
+
+@pytest.mark.parametrize(
+    ("data", "lines"),
+    [
+        (b"", []),
+        (b"\n", [""]),
+        (b"\n\n", ["", ""]),
+        (b"a", ["a"]),
+        (b"a\r\nb\r\n", ["a", "b"]),
+        (b"a\r\r\n", ["a\r"]),  # one carriage return belongs to the line end, the other to the text
+        (b"a\r", ["a\r"]),  # none before a line feed
+        (b"\xef\xbb\xbf", []),
+        (b"\xef\xbb\xbf\n", [""]),
+        (b"\xef\xbb\xbf\xef\xbb\xbfa\n", ["\ufeffa"]),  # one mark is a mark, the second is text
+        (b"a\n\xef\xbb\xbfb\n", ["a", "\ufeffb"]),
+    ],
+)
+def test_by_hand(data: bytes, lines: list[str], tmp_path: Path) -> None:
+    (tmp_path / "text").write_bytes(data)
+    assert both_ways(tmp_path / "text") == lines
+
+
+def test_gzip_is_known_by_its_bytes_and_plain_text_too(tmp_path: Path) -> None:
+    (tmp_path / "packed.txt").write_bytes(gzip.compress(b"a\nb\n"))
+    (tmp_path / "plain.gz").write_bytes(b"a\nb\n")
+    assert both_ways(tmp_path / "packed.txt") == both_ways(tmp_path / "plain.gz") == ["a", "b"]
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_what_is_not_utf8_is_named_with_its_line(packed: bool, tmp_path: Path) -> None:
+    path = tmp_path / "text.de"
+    data = b"eins\nzwei\r\ndr\xfcben\nvier\n"
+    path.write_bytes(gzip.compress(data) if packed else data)
+    with pytest.raises(UserError, match=r"text\.de, line 3: not UTF-8"):
+        read_lines(path)
+    with open_lines(path) as lines:
+        assert [next(lines), next(lines)] == ["eins", "zwei"]
+        with pytest.raises(UserError, match=r"text\.de, line 3: not UTF-8"):
+            next(lines)
+
+
+def test_utf16_is_recognised(tmp_path: Path) -> None:
+    (tmp_path / "text").write_bytes("hallo\n".encode("utf-16"))
+    for read in (read_lines, both_ways):
+        with pytest.raises(UserError, match="UTF-16; save it as UTF-8"):
+            read(tmp_path / "text")
+
+
+@pytest.mark.parametrize("damage", [lambda data: data[:-9], lambda data: data[:20] + b"\x00\xff\x13" + data[23:]])
+def test_a_broken_gzip_file_is_named(damage: "type[bytes]", tmp_path: Path) -> None:
+    path = tmp_path / "text.gz"
+    path.write_bytes(damage(gzip.compress(bytes(range(10, 128)) * 50)))
+    with pytest.raises(UserError, match=r"text\.gz is a broken gzip file"):
+        read_lines(path)
+    with pytest.raises(UserError, match=r"text\.gz is a broken gzip file"), open_lines(path) as lines:
+        list(lines)
+
+
+def test_a_missing_file_is_named_with_its_neighbours(tmp_path: Path) -> None:
+    (tmp_path / "german.txt").touch()
+    with pytest.raises(UserError, match=r"no file .*germn\.txt\. Did you mean 'german\.txt'"):
+        read_lines(tmp_path / "germn.txt")
+    with pytest.raises(UserError, match="its folder does not exist"):
+        read_lines(tmp_path / "nowhere" / "german.txt")
+    with pytest.raises(UserError, match="is a folder"):
+        read_lines(tmp_path)
+
+
+def test_lines_are_given_as_they_come() -> None:
+    reader, writer = os.pipe()
+    received: list[str] = []
+    arrived = threading.Semaphore(0)
+
+    def read() -> None:
+        with os.fdopen(reader, "rb") as stream:
+            for line in iterate_lines(stream, "standard input"):
+                received.append(line)
+                arrived.release()
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    with os.fdopen(writer, "wb", buffering=0) as stream:
+        for number in range(3):
+            stream.write(f"line {number}\n".encode())
+            # The reader answers although the pipe stays open.
+            assert arrived.acquire(timeout=10)
+            assert received[-1] == f"line {number}"
+        stream.write(b"no line feed at the end")
+    thread.join(timeout=10)
+    assert received[-1] == "no line feed at the end"
+
+
+def test_the_stream_is_named() -> None:
+    with pytest.raises(UserError, match="standard input, line 2: not UTF-8"):
+        list(iterate_lines(io.BytesIO(b"a\n\xff\n"), "standard input"))
