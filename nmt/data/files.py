@@ -48,7 +48,7 @@ class TextFiles(DataSource):
                 "data.files=[SOURCE_FILE,TARGET_FILE] instead.)"
             )
         prefixes = [] if not test else [test] if isinstance(test, str) else list(test)
-        self._prefixes = {"train": train, "valid": valid, **dict(zip(test_names(prefixes), prefixes, strict=True))}
+        self._prefixes = {"train": train, "valid": valid, **dict(zip(name_tests(prefixes), prefixes, strict=True))}
 
     def tests(self) -> list[str]:
         """The last part of each test prefix."""
@@ -305,7 +305,7 @@ def guess_languages(files: Sequence[Path]) -> tuple[str, str]:
     return "source", "target"
 
 
-def test_names(prefixes: Sequence[str]) -> list[str]:
+def name_tests(prefixes: Sequence[str]) -> list[str]:
     """A name for each test prefix: its last part, with its folder before it or a number after where that is taken."""
     names: list[str] = []
     taken = {"train", "valid"}

@@ -7,11 +7,8 @@ from pathlib import Path
 import pytest
 
 from nmt.data.corpus import languages, safe_name
-from nmt.data.files import Multi30k, Tatoeba, TextFiles, UserFiles, guess_languages, test_names
+from nmt.data.files import Multi30k, Tatoeba, TextFiles, UserFiles, guess_languages, name_tests
 from nmt.errors import UserError
-
-name_tests = test_names  # pytest would take the name for a test's
-del test_names
 
 
 def write(path: Path, lines: Sequence[str]) -> Path:
@@ -186,7 +183,6 @@ class TestUserFiles:
         assert [len(data.read(name).source) for name in data.splits()] == [260, 20, 20]
         held = data.read("test")
         assert [a.split()[1] for a in held.source] == [b.split()[1] for b in held.target]
-        assert list(held.source)[:3] == ["satz 5", "satz 7", "satz 26"] or kind  # the same for every kind, see below
         reference = UserFiles([str(write(tmp_path / "x.de", source)), str(write(tmp_path / "x.en", target))])
         assert held == reference.read("test")
 

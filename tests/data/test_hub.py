@@ -82,7 +82,7 @@ def test_a_single_saved_table_is_a_training_split(tmp_path: Path) -> None:
 
 def test_mistakes(tmp_path: Path) -> None:
     path = saved(tmp_path, train={"translation": translations(3)}, validation={"translation": translations(3)})
-    with pytest.raises(UserError, match="no column for 'fr': its columns are translation, with the languages de, en"):
+    with pytest.raises(UserError, match=r"no column for 'fr': its columns are translation, with the languages de, en"):
         Hub(path, source="fr", test_pairs=0).read("train")
     with pytest.raises(UserError, match=r"no split 'vaildation'; it has train, validation\. Did you mean 'validation'"):
         Hub(path, valid="vaildation").read("valid")
@@ -99,7 +99,7 @@ def test_mistakes(tmp_path: Path) -> None:
     numbers = saved(tmp_path / "n", train={"de": [1, 2], "en": [3, 4]}, validation={"de": ["", " "], "en": ["a", "b"]})
     with pytest.raises(UserError, match="column de holds no text but int"):
         Hub(numbers, test_pairs=0).read("train")
-    with pytest.raises(UserError, match="split validation of .* is empty"):
+    with pytest.raises(UserError, match=r"split validation of .* is empty"):
         Hub(numbers, test_pairs=0).read("valid")
 
 
@@ -115,7 +115,7 @@ def test_no_network_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(UserError, match=r"The Hub cannot be reached.*data\.root=DIR"):
             data.read("train")
     assert time.monotonic() - started < 5
-    assert datasets.config.HF_HUB_OFFLINE == before
+    assert before == datasets.config.HF_HUB_OFFLINE
 
 
 def test_multi30k_of_the_hub_has_the_names_of_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
