@@ -40,8 +40,9 @@ PATH_KEYS: Final = frozenset(
 TEXT_KEYS: Final = PATH_KEYS | {
     *("name", "split"),
     *("data.source", "data.target", "data.path", "data.name", "data.revision"),
+    *("data.source_column", "data.target_column"),
 }
-LIST_KEYS: Final = frozenset({"run", "data.files", "data.test", "tokenizer.model"})
+LIST_KEYS: Final = frozenset({"run", "data.files", "data.valid", "data.test", "tokenizer.model"})
 
 # What a resumed run may change: its budget, its cadence, where it runs.
 ALLOWED_ON_RESUME: Final = frozenset(

@@ -151,6 +151,7 @@ class _Session:
         build.build_search(config.search)
         self._check_model()
         state, history = self._saved()
+        self.source.check()
         train_split, valid_split = self.source.read("train"), self.source.read("valid")
         for note in self.source.notes():
             self.say(note)

@@ -55,14 +55,14 @@ def lengths(count: int, seed: int = 1) -> tuple["np.ndarray[tuple[int], np.dtype
 def test_a_batch_by_the_book(pairs: list[tuple[list[int], list[int]]]) -> None:
     source, target = [list(a) for a, _ in pairs], [list(b) for _, b in pairs]
     batch = make_batch(source, target, [7 * row for row in range(len(pairs))])
-    S, T = max(map(len, source)) + 1, max(map(len, target)) + 1
+    source_size, target_size = max(map(len, source)) + 1, max(map(len, target)) + 1
 
     def padded(lists: list[list[int]], size: int) -> list[list[int]]:
         return [[*tokens, *[PAD] * (size - len(tokens))] for tokens in lists]
 
-    assert batch.source.tolist() == padded([[*s, EOS] for s in source], S)
-    assert batch.target_in.tolist() == [row[:T] for row in padded([[BOS, *t] for t in target], T)]
-    assert batch.target_out.tolist() == padded([[*t, EOS] for t in target], T)
+    assert batch.source.tolist() == padded([[*s, EOS] for s in source], source_size)
+    assert batch.target_in.tolist() == [row[:target_size] for row in padded([[BOS, *t] for t in target], target_size)]
+    assert batch.target_out.tolist() == padded([[*t, EOS] for t in target], target_size)
     assert batch.source_lengths.tolist() == [len(s) + 1 for s in source] == batch.source_mask.sum(1).tolist()
     assert batch.target_mask.sum(1).tolist() == [len(t) + 1 for t in target]
     # A mask is true from the start to the end of the sentence and nowhere else.
@@ -137,12 +137,10 @@ def test_a_plan_holds_every_pair_once_within_the_budget(
         assert longest == sorted(longest)
 
 
-@pytest.mark.parametrize("count", [2_000, 29_000])
-@pytest.mark.parametrize("tokens", [1_000, 4_000, 8_000])
+# Of few pairs, a handful of batches cannot be both full and even.
+@pytest.mark.parametrize(("count", "tokens"), [(2_000, 1_000), (29_000, 1_000), (29_000, 4_000), (29_000, 8_000)])
 @pytest.mark.parametrize("shuffled", [True, False])
 def test_less_than_a_tenth_is_padding(count: int, tokens: int, shuffled: bool) -> None:
-    if count == 2_000 and tokens > 1_000:
-        pytest.skip("a handful of batches cannot be both full and even")
     source, target = lengths(count)
     plan = plan_batches(source, target, tokens, None, np.random.default_rng(1) if shuffled else None)
     for side in (source, target):
@@ -155,7 +153,7 @@ def test_less_than_a_tenth_is_padding(count: int, tokens: int, shuffled: bool) -
 
 def test_padding_of_multi30k(corpora: Path) -> None:
     source, target = (read_lines(corpora / "multi30k" / f"train.{code}.gz") for code in ("de", "en"))
-    tokenizer, _ = TokenizerTrainer(vocabulary_size=4000).train(source, target)
+    tokenizer, _ = TokenizerTrainer("bpe", vocabulary_size=4000).train(source, target)
     pairs = encode_in_memory(Split("train", source, target), tokenizer, max_source_length=100, max_target_length=100)
     assert len(pairs) == 29_000
     for tokens in (1_000, 4_000, 8_000):
@@ -250,6 +248,7 @@ class TestSampledPairs:
     def test_what_became_too_long_is_left_out_of_that_epoch(self) -> None:
         whole = encode_in_memory(self.SPLIT, _made[0], max_source_length=99, max_target_length=99)
         longest = int(max(whole.source_lengths.max(), whole.target_lengths.max()))
+        longest += 4
         pairs = self.pairs(longest=longest).for_epoch(0)
         assert 0 < len(pairs) < len(whole)
         assert max(pairs.source_lengths.max(), pairs.target_lengths.max()) <= longest
