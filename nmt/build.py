@@ -21,7 +21,7 @@ from nmt.data.corpus import DataSource
 from nmt.errors import UserError, nearest
 from nmt.memory import keep_memory
 from nmt.model import Decoder, Readout, RecurrentEncoder, Seq2Seq, initialise
-from nmt.model.decoders import NoAttention, context_size_without_attention
+from nmt.model.decoders import NoAttention, Sizes, context_size_without_attention
 from nmt.search import BeamSearch, GreedySearch, Search
 from nmt.text.tokenizer import PAD, Tokenizer
 from nmt.text.train import TokenizerTrainer
@@ -153,22 +153,18 @@ def build_decoder(config: DictConfig, encoder: RecurrentEncoder, embedding_size:
     settings = _plain(config.decoder, "decoder")
     readout_node = settings.pop("readout", {})
     make = part(settings, Decoder, "decoder")
-    sizes = {
-        "embedding_size": embedding_size,
-        "value_size": encoder.output_size,
-        "backward_size": encoder.backward_size,
-    }
+    sizes = Sizes(embedding_size, encoder.output_size, encoder.backward_size)
     make_readout = part(readout_node, Readout, "decoder.readout")
     kind = make.func if isinstance(make, functools.partial) else make
     if kind is NoAttention:
         context_size = context_size_without_attention(settings.get("summary", "every"), encoder.output_size)
         readout = make_readout(state_size=settings["size"], embedding_size=embedding_size, context_size=context_size)
-        return make(readout, **sizes)
+        return make(readout, sizes)
     attention = build_attention(config.attention, settings["size"], encoder.output_size)
     readout = make_readout(
         state_size=settings["size"], embedding_size=embedding_size, context_size=attention.context_size
     )
-    return make(attention, readout, **sizes)
+    return make(attention, readout, sizes)
 
 
 def build_model(config: DictConfig, tokenizer: Tokenizer) -> Seq2Seq:

@@ -51,6 +51,14 @@ class Looked(NamedTuple):
     terms: dict[str, Tensor]
 
 
+class Sizes(NamedTuple):
+    """Sizes that follow from other choices: of an embedding, of a memory slot, of the backward encoder's state."""
+
+    embedding: int
+    value: int
+    backward: int
+
+
 class FirstState(nn.Module):
     """Where the recurrence starts.
 
@@ -102,24 +110,25 @@ class Decoder(nn.Module):
         self,
         attention: Attention | None,
         readout: Readout,
+        sizes: Sizes,
         *,
-        embedding_size: int,
-        value_size: int,
-        backward_size: int,
         context_size: int,
-        input_size: int,
+        fed_size: int,
         size: int,
         layers: int,
         first_state: str,
         dropout: float,
-        fast: bool = True,
+        fast: bool,
     ) -> None:
+        """`fed_size` is the size of what the recurrence takes in beside the previous word."""
         super().__init__()
         self.attention = attention
         self.readout = readout
-        self.first_state = FirstState(first_state, value_size, backward_size, layers, size)
-        self.rnn = nn.GRU(input_size, size, layers, batch_first=True, dropout=dropout if layers > 1 else 0.0)
-        self.embedding_size, self.context_size = embedding_size, context_size
+        self.first_state = FirstState(first_state, sizes.value, sizes.backward, layers, size)
+        self.rnn = nn.GRU(
+            sizes.embedding + fed_size, size, layers, batch_first=True, dropout=dropout if layers > 1 else 0.0
+        )
+        self.context_size = context_size
         self.fast = fast
 
     @property
@@ -203,10 +212,8 @@ class Bahdanau(Decoder):
         self,
         attention: Attention,
         readout: Readout,
+        sizes: Sizes,
         *,
-        embedding_size: int,
-        value_size: int,
-        backward_size: int,
         size: int,
         layers: int = 1,
         first_state: str = "backward",
@@ -217,11 +224,9 @@ class Bahdanau(Decoder):
         super().__init__(
             attention,
             readout,
-            embedding_size=embedding_size,
-            value_size=value_size,
-            backward_size=backward_size,
+            sizes,
             context_size=attention.context_size,
-            input_size=embedding_size + attention.context_size,
+            fed_size=attention.context_size,
             size=size,
             layers=layers,
             first_state=first_state,
@@ -260,10 +265,8 @@ class Luong(Decoder):
         self,
         attention: Attention,
         readout: Readout,
+        sizes: Sizes,
         *,
-        embedding_size: int,
-        value_size: int,
-        backward_size: int,
         size: int,
         layers: int = 1,
         first_state: str = "last",
@@ -274,11 +277,9 @@ class Luong(Decoder):
         super().__init__(
             attention,
             readout,
-            embedding_size=embedding_size,
-            value_size=value_size,
-            backward_size=backward_size,
+            sizes,
             context_size=attention.context_size,
-            input_size=embedding_size + (readout.size if input_feeding else 0),
+            fed_size=readout.size if input_feeding else 0,
             size=size,
             layers=layers,
             first_state=first_state,
@@ -322,10 +323,8 @@ class NoAttention(Decoder):
     def __init__(
         self,
         readout: Readout,
+        sizes: Sizes,
         *,
-        embedding_size: int,
-        value_size: int,
-        backward_size: int,
         size: int,
         layers: int = 1,
         first_state: str = "last",
@@ -335,14 +334,13 @@ class NoAttention(Decoder):
     ) -> None:
         if summary not in ("first", "every"):
             raise UserError(f"decoder.summary={summary} is not known. Give decoder.summary=first or =every.")
+        context_size = context_size_without_attention(summary, sizes.value)
         super().__init__(
             None,
             readout,
-            embedding_size=embedding_size,
-            value_size=value_size,
-            backward_size=backward_size,
-            context_size=context_size_without_attention(summary, value_size),
-            input_size=embedding_size + context_size_without_attention(summary, value_size),
+            sizes,
+            context_size=context_size,
+            fed_size=context_size,
             size=size,
             layers=layers,
             first_state=first_state,

@@ -4,6 +4,8 @@ import json
 import os
 import pickle
 import signal
+import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -98,12 +100,24 @@ def test_a_signal_saves_and_says_how_to_go_on(
 def test_a_signal_before_training_leaves_nothing(here: Path, text: Path) -> None:
     os.mkfifo(here / "train.de")
     write_lines(here / "train.en", ["x"])
-    program = start("train", *words(text, here / "runs", "name=a", f"data.train={here / 'train'}"), cwd=here)
-    with (here / "train.de").open("wb"):  # as soon as it is read, which then waits for more
-        program.send_signal(signal.SIGTERM)
-        out, err = program.communicate(timeout=60)
+    line = words(text, here / "runs", "name=a", f"data.train={here / 'train'}", "trainer.steps=9")
+    program = start("train", *line, cwd=here)
+    pipe = opened_for_writing(here / "train.de", program)  # as soon as it is read, which then waits for more
+    program.send_signal(signal.SIGTERM)
+    out, err = program.communicate(timeout=60)
+    os.close(pipe)
     assert (program.returncode, out, err) == (143, b"", b"nmt.train: terminated\n")
     assert not (here / "runs").exists()
+
+
+def opened_for_writing(path: Path, reader: "subprocess.Popen[bytes]") -> int:
+    """A named pipe, opened when `reader` has opened it."""
+    while reader.poll() is None:
+        try:
+            return os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError:  # nobody reads yet
+            time.sleep(0.05)
+    raise AssertionError(reader.communicate())
 
 
 def test_a_larger_budget_goes_on_from_the_end(here: Path, text: Path, trained: Path) -> None:

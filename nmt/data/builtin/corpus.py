@@ -9,7 +9,7 @@ import random
 
 import babel
 from babel import Locale, UnknownLocaleError
-from babel.core import get_cldr_version
+from babel.core import get_cldr_version, parse_locale
 from babel.localedata import locale_identifiers
 
 from nmt.data.builtin.locales import Language
@@ -128,7 +128,13 @@ def _locale(code: object, side: str) -> Locale:
             f"data.{side} is {code!r}, not the code of a language. Put it in quotes (yaml reads no as false)."
         )
     try:
-        return Locale.parse(code.replace("-", "_"))
+        tag = code.replace("-", "_")
+        locale = Locale.parse(tag)
+        # Babel drops a script or a territory that it does not know.
+        _, territory, script, *_ = parse_locale(tag)
+        if (territory or locale.territory, script or locale.script) != (locale.territory, locale.script):
+            raise UnknownLocaleError(tag)
+        return locale
     except (UnknownLocaleError, ValueError, TypeError) as error:
         names = {name.lower(): tag for tag, name in Locale("en").languages.items()}
         known = locale_identifiers()

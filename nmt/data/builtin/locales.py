@@ -21,8 +21,9 @@ White space of every kind becomes a plain space, and invisible direction marks a
 
 import datetime
 import functools
+import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Literal, NamedTuple
@@ -205,6 +206,37 @@ def _around_number(text: str, rest: str) -> Text:
     return Text(text, (Field("number", start, end), *before, *after))
 
 
+def _tell_direction(pattern: str, opposite: str) -> Text:
+    """A relative time with 1 for its number: the fields number, unit and direction.
+
+    The words around the number that the past shares with the future are the unit, the others are the direction:
+    "{0} hours ago", "in {0} hours".  Where all of them change ("5 órával ezelőtt", "5 óra múlva") both fields cover
+    what surrounds the number.
+    """
+    joint = _around_number(pattern.replace("{0}", "1"), "unit")
+    both = (*joint.fields, *(field._replace(name="direction") for field in joint.fields if field.name == "unit"))
+    words, others = pattern.split(" "), opposite.split(" ")
+    at = next((i for i, word in enumerate(words) if "{0}" in word), -1)
+    there = next((i for i, word in enumerate(others) if "{0}" in word), -1)
+    if at < 0 or there < 0 or words[at] != others[there]:
+        return Text(joint.text, both)
+    before = sum(1 for _ in _same(words[:at][::-1], others[:there][::-1]))
+    after = sum(1 for _ in _same(words[at + 1 :], others[there + 1 :]))
+    amount = " ".join(words[at - before : at + after + 1])
+    start = len(" ".join([*words[: at - before], ""]))
+    said = _around_number(amount.replace("{0}", "1"), "unit")
+    end = start + len(said.text)
+    rest = _trim("direction", joint.text[:start], 0) + _trim("direction", joint.text[end:], end)
+    if len(said.fields) == 1 or not rest:
+        return Text(joint.text, both)
+    return Text(joint.text, (*_shift(said.fields, start), *rest))
+
+
+def _same(words: Sequence[str], others: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The pairs at the beginning of two sequences that are equal."""
+    return itertools.takewhile(lambda pair: pair[0] == pair[1], zip(words, others))
+
+
 def _renumber(template: Text, number: str) -> Text:
     """Puts another number into the template's first field, unless that is said without digits."""
     at = template.fields[0]
@@ -266,11 +298,6 @@ def _runs(literal: str) -> list[tuple[int, int]]:
     """The spans of what holds letters in a literal, without the commas behind."""
     found = [(match.start(), match.group().rstrip(",;:،、")) for match in re.finditer(r"\S+", literal)]
     return [(start, start + len(run)) for start, run in found if _WORDS.search(run)]
-
-
-def _common(word: str, name: str) -> int:
-    """The length of the prefix that two words share."""
-    return next((i for i, (a, b) in enumerate(zip(word, name)) if a != b), min(len(word), len(name)))
 
 
 class Language:
@@ -387,28 +414,11 @@ class Language:
         plural = self.locale.plural_form(number)
         template = self._templates.get((unit, tense, plural))
         if template is None:
-            patterns = self.locale._data["date_fields"][unit][tense]
-            text = clean(patterns.get(plural) or patterns["other"]).replace("{0}", self._decimal(number))
-            template = self._templates[unit, tense, plural] = self._tell_direction(text, number, unit)
+            patterns = self.locale._data["date_fields"][unit]
+            both = {t: clean(patterns[t].get(plural) or patterns[t]["other"]) for t in ("past", "future")}
+            pattern = both.pop(tense)
+            template = self._templates[unit, tense, plural] = _tell_direction(pattern, *both.values())
         return _renumber(template, self._decimal(number))
-
-    def _tell_direction(self, text: str, number: Decimal, unit: str) -> Text:
-        """Tells the unit from the direction by finding "5 hours" inside of "5 hours ago".
-
-        Where the unit is inflected ("5 órával ezelőtt") both fields cover what surrounds the number.
-        """
-        joint = _around_number(text, "unit")
-        rest = [field._replace(name="direction") for field in joint.fields if field.name == "unit"]
-        try:
-            amount = self._quantity(number, f"duration-{unit}", "long")
-        except (MissingError, KeyError):
-            amount = joint
-        at = re.search(rf"(?<!\w){re.escape(amount.text)}(?!\w)", text)
-        if at is not None and len(amount.text) < len(text):
-            start, end = at.span()
-            rest = _trim("direction", text[:start], 0) + _trim("direction", text[end:], end)
-            return Text(text, (*_shift(amount.fields, start), *rest))
-        return Text(text, (*joint.fields, *rest))
 
     # Dates and times
 
@@ -514,14 +524,18 @@ class Language:
         ]
         return max(
             words,
-            key=lambda w: (_common(tokens[w[0]][1][w[1] : w[2]].lower(), self._week), w[2] - w[1]),
+            key=lambda w: (self._like_week(tokens[w[0]][1][w[1] : w[2]]), w[2] - w[1]),
             default=None,
         )
 
-    @functools.cached_property
-    def _week(self) -> str:
-        patterns: dict[str, Any] = self.locale._data["unit_patterns"].get("duration-week", {}).get("long", {})
-        return str(patterns.get("other", "")).replace("{0}", "").strip().lower()
+    def _like_week(self, word: str) -> int:
+        """How many letters a word begins with that "week" begins with in this language."""
+        try:
+            said = self._relative(2, "week")
+        except KeyError:
+            return 0
+        names = [said.text[start:end] for name, start, end in said.fields if name == "unit"]
+        return max(sum(1 for _ in _same(word.lower(), name.lower())) for name in names)
 
     # Lists
 

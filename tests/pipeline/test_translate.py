@@ -1,0 +1,369 @@
+"""Lines in, lines out: as many, in order, from files and pipes, with what was looked at beside them."""
+
+import gzip
+import io
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nmt.runs import Run
+from tests.pipeline.small import (
+    ROOT,
+    call,
+    copied,
+    environment,
+    pairs,
+    same,
+    snapshot,
+    start,
+    translation_of,
+    words,
+    write_lines,
+)
+
+Capture = pytest.CaptureFixture[str]
+
+# What may stand in a file; every one is a line of its own.
+LINES = [
+    "eins zwei",
+    "",
+    "   ",
+    "drei\tvier",
+    "rot\u2028blau",
+    "fünf\rsechs",
+    "\u00a0sieben\u00a0acht",
+    "\u200bneun\u200b",
+    "数据 🙂 \u2581",
+    "\t",
+    "\u2028",
+    "\x0c",
+    "blau",
+]
+
+
+@pytest.fixture(scope="module")
+def second(trained: Path, text: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run beside `trained` with the same tokenizer and other weights."""
+    folder = tmp_path_factory.mktemp("second")
+    line = words(text, folder, "name=second", "seed=2", "trainer.steps=150", "attention.heads=2", "decoder=luong")
+    assert call("train", *line) == 0
+    return folder / "second"
+
+
+def translate(run: Path | str, sentences: list[str], here: Path, *more: str) -> list[str]:
+    """The lines of the translated file."""
+    write_lines(here / "in.txt", sentences)
+    assert call("translate", f"run={run}", f"input={here / 'in.txt'}", f"output={here / 'out.txt'}", *more) == 0
+    text = (here / "out.txt").read_bytes().decode("utf-8")
+    assert text.endswith("\n") or not text
+    return text.split("\n")[:-1]
+
+
+def test_a_file_becomes_a_file(trained: Path, here: Path, capfd: Capture) -> None:
+    sentences = [sentence for sentence, _ in pairs(100)]  # of the training text: they have been learnt
+    run = snapshot(trained)
+    assert translate(trained, sentences, here) == [translation_of(sentence) for sentence in sentences]
+    assert sorted(path.name for path in here.iterdir()) == ["in.txt", "out.txt"]
+    assert snapshot(trained) == run
+    assert capfd.readouterr() == ("", "")
+    assert (here / "out.txt").stat().st_mode & 0o777 == (here / "in.txt").stat().st_mode & 0o777
+
+
+def test_standard_input_becomes_standard_output(
+    trained: Path, here: Path, monkeypatch: pytest.MonkeyPatch, capfd: Capture
+) -> None:
+    expected = translate(trained, LINES, here)
+    data = (here / "in.txt").read_bytes()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+    capfd.readouterr()
+    assert call("translate", f"run={trained}") == 0
+    out, err = capfd.readouterr()
+    assert out.split("\n") == [*expected, ""]
+    assert err == ""
+
+
+def test_the_order_is_that_of_the_input_whatever_the_batches(trained: Path, here: Path) -> None:
+    sentences = [sentence for sentence, _ in pairs(60, seed=9)]
+    whole = translate(trained, sentences, here)
+    assert translate(trained, sentences, here, "batch_sentences=1") == whole
+    assert translate(trained, sentences[::-1], here, "batch_sentences=7") == whole[::-1]
+
+
+def test_a_large_file_is_taken_a_part_at_a_time(trained: Path, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sentences = [sentence for sentence, _ in pairs(50, seed=9)]
+    whole = translate(trained, sentences, here)
+    monkeypatch.setattr("nmt.pipeline.translating.CHUNK", 8)
+    assert translate(trained, sentences, here) == whole
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_every_line_has_its_line(end: str, trained: Path, here: Path) -> None:
+    text = end.join(LINES) + end
+    (here / "in.txt").write_bytes(b"\xef\xbb\xbf" + text.encode())
+    assert call("translate", f"run={trained}", f"input={here / 'in.txt'}", f"output={here / 'out.txt'}") == 0
+    out = (here / "out.txt").read_bytes().decode("utf-8").split("\n")
+    assert len(out) == len(LINES) + 1
+    for line, translated in zip(LINES, out, strict=False):
+        assert bool(translated.strip()) == bool(line.strip()), repr(line)
+    assert out[0] == "one two", "the mark at the beginning is no part of the first line"
+    assert out[12] == "blue", "the carriage return is no part of the last line"
+
+
+def test_no_line_end_at_the_end_and_no_lines_at_all(trained: Path, here: Path) -> None:
+    (here / "in.txt").write_text("eins\nzwei", encoding="utf-8")
+    assert call("translate", f"run={trained}", f"input={here / 'in.txt'}", f"output={here / 'out.txt'}") == 0
+    assert (here / "out.txt").read_text(encoding="utf-8") == "one\ntwo\n"
+    assert translate(trained, [], here) == []
+
+
+def test_gzip_is_read(trained: Path, here: Path) -> None:
+    with gzip.open(here / "in.gz", "wt", encoding="utf-8") as file:
+        file.write("eins\nzwei\n")
+    assert call("translate", f"run={trained}", f"input={here / 'in.gz'}", f"output={here / 'out.txt'}") == 0
+    assert (here / "out.txt").read_text(encoding="utf-8") == "one\ntwo\n"
+
+
+def test_a_line_too_long_is_split_or_cut_and_named(trained: Path, here: Path, capfd: Capture) -> None:
+    sentences = ["eins zwei", "eins zwei drei vier fünf sechs sieben acht neun null", "drei"]
+    out = translate(trained, sentences, here, "max_source_length=4", "search.beam_size=2")
+    err = capfd.readouterr().err
+    assert re.fullmatch(r"warning: line 2 has \d+ pieces, more than max_source_length=4; it was .* parts\.\n", err)
+    assert out[1].split()[:3] == ["one", "two", "three"]
+    assert len(out[1].split()) >= 9
+    assert (out[0], out[2]) == ("one two", "three")
+    cut = translate(trained, sentences, here, "max_source_length=4", "long_lines=truncate")
+    assert "line 2" in capfd.readouterr().err
+    assert out[1].startswith(cut[1])
+    assert (cut[0], cut[2]) == ("one two", "three")
+
+
+def test_the_number_of_a_long_line_counts_through_the_file(
+    trained: Path, here: Path, monkeypatch: pytest.MonkeyPatch, capfd: Capture
+) -> None:
+    monkeypatch.setattr("nmt.pipeline.translating.CHUNK", 2)
+    translate(trained, ["eins"] * 6 + ["eins zwei drei vier fünf"], here, "max_source_length=4")
+    assert "line 7 " in capfd.readouterr().err
+
+
+def test_an_endless_word_is_split(trained: Path, here: Path) -> None:
+    (out,) = translate(trained, ["x" * 50], here, "max_source_length=10", "extra_length=5", "length_ratio=0")
+    assert out
+
+
+def test_lines_from_a_pipe_are_answered_as_they_come(trained: Path, here: Path) -> None:
+    program = start("translate", f"run={trained}", "search=greedy", "threads=1", cwd=here)
+    assert program.stdin is not None
+    assert program.stdout is not None
+    for line, answer in (("eins zwei\n", "one two\n"), ("\n", "\n"), ("rot\n", "red\n")):
+        program.stdin.write(line.encode())
+        program.stdin.flush()
+        assert select.select([program.stdout], [], [], 60)[0], "no answer while the pipe is open"
+        assert program.stdout.readline().decode() == answer
+    program.stdin.write(b"blau")  # without a line end
+    out, err = program.communicate(timeout=60)
+    assert (program.returncode, out, err) == (0, b"blue\n", b"")
+    assert list(here.iterdir()) == []
+
+
+def test_a_reader_that_stops_ends_it_quietly(trained: Path, here: Path) -> None:
+    write_lines(here / "in.txt", ["eins"] * 20_000)
+    # The writer before it stays: reading goes on while the program ends.
+    script = '(cat in.txt; sleep 20) | "$0" -m nmt.translate "run=$1" search=greedy alignments=a.txt | head -n 1'
+    done = subprocess.run(
+        [
+            "bash",
+            "-c",
+            f"{script}; echo ${{PIPESTATUS[1]}}; kill %% 2> /dev/null; exit 0",
+            sys.executable,
+            str(trained),
+        ],
+        cwd=here,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == ("one\n0\n", "")
+    assert [path.name for path in here.iterdir()] == ["in.txt"]
+
+
+def test_being_ended_leaves_no_half_file(trained: Path, here: Path) -> None:
+    write_lines(here / "out.txt", ["as it was"])
+    program = start("translate", f"run={trained}", "output=out.txt", "threads=1", cwd=here)
+    assert program.stdin is not None
+    program.stdin.write(b"eins\n")
+    program.stdin.flush()
+    while len(list(here.iterdir())) < 2:  # until the temporary file is there
+        assert program.poll() is None
+    program.send_signal(signal.SIGTERM)
+    out, err = program.communicate(timeout=60)
+    assert (program.returncode, out, err) == (143, b"", b"nmt.translate: terminated\n")
+    assert snapshot(here) == {"out.txt": b"as it was\n"}
+
+
+def test_only_what_is_needed_is_loaded(trained: Path, here: Path) -> None:
+    script = (
+        "import sys; from nmt import translate; status = translate.main(); "
+        "print(*sorted({name.split('.')[0] for name in sys.modules} & "
+        "{'torch', 'datasets', 'pyarrow', 'pandas', 'sacrebleu', 'sacremoses', 'matplotlib', 'tensorboard', 'babel'}))"
+    )
+    write_lines(here / "in.txt", ["eins"])
+    done = subprocess.run(
+        [sys.executable, "-c", script, f"run={trained}", f"input={here / 'in.txt'}", "output=/dev/stderr"],
+        cwd=here,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == ("torch\n", "one\n")
+    assert list(here.iterdir()) == [here / "in.txt"]
+
+
+def test_help_loads_no_torch() -> None:
+    script = (
+        "import sys, nmt.train, nmt.translate, nmt.evaluate\n"
+        "sys.argv[1:] = ['--help']\n"
+        "for verb in (nmt.train, nmt.translate, nmt.evaluate):\n"
+        "    assert verb.main() == 0\n"
+        "assert not {'torch', 'datasets', 'matplotlib', 'sentencepiece'} & sys.modules.keys()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, env=environment(), capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    for verb in ("train", "translate", "evaluate"):
+        assert f"usage: python -m nmt.{verb}" in done.stdout
+
+
+# Searches
+
+
+def test_nbest_lists_have_scores(trained: Path, here: Path) -> None:
+    out = translate(trained, ["eins zwei", "", "rot"], here, "search.nbest=3", "search.beam_size=4")
+    rows = [re.fullmatch(r"(\d+) \|\|\| (.*) \|\|\| (-?\d+\.\d{4}) \|\|\| (-?\d+\.\d{4})", line) for line in out]
+    assert all(rows)
+    found = [(int(row[1]), row[2], float(row[3]), float(row[4])) for row in rows if row]
+    assert [number for number, *_ in found] == [1, 1, 1, 2, 3, 3, 3]
+    assert found[0][1] == "one two"
+    assert found[3] == (2, "", 0.0, 0.0)
+    for first, second in zip(found, found[1:], strict=False):
+        assert first[0] != second[0] or (first[2] >= second[2] and first[1] != second[1])
+    # Wu et al. 2016, eq. 14: log P divided by ((5 + |Y|) / 6)^1, |Y| the pieces with the end of sentence.
+    assert any(found[0][2] == pytest.approx(found[0][3] / ((5 + length) / 6), abs=1e-4) for length in range(2, 20))
+
+
+def test_searches_can_be_chosen(trained: Path, here: Path) -> None:
+    sentences = [sentence for sentence, _ in pairs(20, seed=9)]
+    greedy = translate(trained, sentences, here, "search=greedy")
+    assert translate(trained, sentences, here, "search.beam_size=1") == greedy
+    draws = [
+        translate(trained, sentences, here, "search=sampling", "search.temperature=2.5", f"search.seed={seed}")
+        for seed in (1, 1, 2)
+    ]
+    assert draws[0] == draws[1]
+    assert draws[0] != draws[2]
+    assert draws[0] != greedy
+    cold = ["search=sampling", "search.top_k=1", "search.nbest=2"]
+    rows = [line.split(" ||| ") for line in translate(trained, sentences, here, *cold)]
+    assert [row[1] for row in rows[::2]] == [row[1] for row in rows[1::2]] == greedy
+
+
+def test_the_search_of_the_run_is_the_default(trained: Path, here: Path) -> None:
+    run = copied(trained, here)
+    config = Run(run).config()
+    config.search.nbest, config.search.beam_size = 2, 3
+    Run(run).write_config(config)
+    assert len(translate(run, ["eins"], here)) == 2
+    assert len(translate(run, ["eins"], here, "search.nbest=1")) == 1
+    assert len(translate(run, ["eins"], here, "search.nbest=3")) == 3
+    assert len(translate(run, ["eins"], here, "search=greedy")) == 1
+
+
+def test_the_last_checkpoint_can_be_taken(trained: Path, here: Path) -> None:
+    run = copied(trained, here)
+    (run / "best.safetensors").unlink()
+    assert translate(run, ["eins zwei"], here, "checkpoint=last") == ["one two"]
+
+
+# Ensembles
+
+
+def test_an_ensemble_votes(trained: Path, second: Path, here: Path) -> None:
+    sentences = [sentence for sentence, _ in pairs(30)]
+    assert not same(trained / "last.safetensors", trained / "best.safetensors") or True
+    alone = translate(trained, sentences, here, "search.nbest=2")
+    twice = translate(f"[{trained},{trained}]", sentences, here, "search.nbest=2")
+    score = re.compile(r"-?\d+\.\d{4}")
+    assert [score.sub("", line) for line in twice] == [score.sub("", line) for line in alone]
+    for ours, theirs in zip(alone, twice, strict=True):
+        assert [float(number) for number in score.findall(ours)] == pytest.approx(
+            [float(number) for number in score.findall(theirs)], abs=2e-4
+        )
+    together = translate(f"[{trained},{second}]", sentences, here, f"alignments={here / 'links'}")
+    assert together == [translation_of(sentence) for sentence in sentences]
+    assert (here / "links").read_text(encoding="utf-8").count("\n") == 30
+
+
+def test_members_with_different_tokenizers_are_refused(trained: Path, text: Path, here: Path, capfd: Capture) -> None:
+    line = words(text, here, "name=other", "trainer.steps=1", "tokenizer=char")
+    assert call("train", *line) == 0
+    capfd.readouterr()
+    write_lines(here / "in.txt", ["eins"])
+    runs = f"run=[{trained},{here / 'other'}]"
+    assert call("translate", runs, f"input={here / 'in.txt'}", f"output={here / 'out.txt'}") == 1
+    err = capfd.readouterr().err
+    assert "different tokenizers" in err
+    assert str(here / "other") in err
+    assert not (here / "out.txt").exists()
+
+
+# What was looked at
+
+
+def test_alignments_are_links_between_words(trained: Path, here: Path) -> None:
+    sentences = ["eins zwei drei", "", "rot und blau", "vier"]
+    out = translate(trained, sentences, here, f"alignments={here / 'links'}")
+    links = (here / "links").read_text(encoding="utf-8").split("\n")
+    assert len(links) == 5
+    assert links[1] == ""
+    for sentence, translation, line in zip(sentences, out, links, strict=False):
+        found = [tuple(map(int, link.split("-"))) for link in line.split()]
+        assert bool(found) == bool(sentence)
+        for source, target in found:
+            assert 0 <= source < len(sentence.split())
+            assert 0 <= target < len(translation.split())
+    shifted = translate(trained, sentences, here, f"alignments={here / 'shifted'}", "shift=1", "head=0")
+    assert shifted == out
+    assert (here / "shifted").read_text(encoding="utf-8").count("\n") == 4
+
+
+def test_heatmaps_are_a_picture_a_sentence(trained: Path, here: Path) -> None:
+    translate(trained, ["eins zwei", "", "rot"], here, f"heatmaps={here / 'new' / 'pictures'}")
+    pictures = sorted((here / "new" / "pictures").iterdir())
+    assert [path.name for path in pictures] == ["00001.png", "00003.png"]
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in pictures)
+
+
+def test_a_named_pipe_is_written_to(trained: Path, here: Path) -> None:
+    os.mkfifo(here / "pipe")
+    write_lines(here / "in.txt", ["eins", "rot"])
+    reader = subprocess.Popen(["cat", "pipe"], cwd=here, stdout=subprocess.PIPE)
+    assert call("translate", f"run={trained}", f"input={here / 'in.txt'}", f"output={here / 'pipe'}") == 0
+    assert reader.communicate(timeout=30)[0] == b"one\nred\n"
+    assert not (here / "pipe").is_file()
+
+
+def test_a_link_stays_a_link(trained: Path, here: Path) -> None:
+    write_lines(here / "real.txt", ["old"])
+    (here / "out.txt").symlink_to("real.txt")
+    assert translate(trained, ["eins"], here) == ["one"]
+    assert (here / "out.txt").is_symlink()
