@@ -16,14 +16,15 @@ def replace_atomically(path: Path) -> Iterator[Path]:
     Raises:
         UserError: the folder cannot be written, or the disk is full.
     """
+    temporary: Path | None = None
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{path.name[:40]}.", dir=path.parent)
-        os.close(handle)
-    except OSError as error:
-        raise UserError(f"Cannot write {path}: {error.strerror}. Choose a place that can be written.") from error
-    temporary = Path(name)
-    try:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            handle, name = tempfile.mkstemp(prefix=f".{path.name[:40]}.", dir=path.parent)
+            temporary = Path(name)
+            os.close(handle)
+        except OSError as error:
+            raise UserError(f"Cannot write {path}: {error.strerror}. Choose a place that can be written.") from error
         yield temporary
         # mkstemp makes files private; what a run leaves is as readable as any other file of the user's.
         umask = os.umask(0)
@@ -37,7 +38,8 @@ def replace_atomically(path: Path) -> Iterator[Path]:
     except OSError as error:
         raise UserError(f"Cannot write {path}: {error.strerror}. Free some space or choose another place.") from error
     finally:
-        temporary.unlink(missing_ok=True)
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -195,7 +195,7 @@ class _Session:
         """What the sittings before have left: the trainer's state and the validations."""
         if not self.resume or self.run is None:
             return None, []
-        if not any(path.exists() for path in (self.run.state, self.run.best, self.run.last)):
+        if not self.run.state.exists() and self.run.facts().get("status") in ("begun", "running"):
             self.say(f"Nothing had been saved in {self.run.folder} yet: it starts from the beginning.")
             return None, []
         return load_state(self.run.state), self.run.history()

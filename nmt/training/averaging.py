@@ -6,7 +6,6 @@ import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
-from nmt.errors import UserError
 from nmt.model import Seq2Seq
 
 Tensors = list[Tensor] | tuple[Tensor, ...]
@@ -21,10 +20,6 @@ class Averaging:
     KINDS = ("none", "ema", "checkpoints")
 
     def __init__(self, model: Seq2Seq, kind: str, decay: float, checkpoints: int) -> None:
-        if kind not in self.KINDS:
-            raise UserError(
-                f"trainer.average={kind} is not known. Give trainer.average= one of {', '.join(self.KINDS)}."
-            )
         self.kind, self.model = kind, model
         self.recent: deque[dict[str, Tensor]] = deque(maxlen=checkpoints)
         self.averaged: AveragedModel | None = None

@@ -50,9 +50,7 @@ class SmoothedCrossEntropy(torch.autograd.Function):
         return gradient.mul_(gradients[0]), None, None
 
 
-def batch_loss(
-    model: Seq2Seq, batch: Batch, label_smoothing: float = 0.0, scheduled_sampling: float = 0.0
-) -> Loss:
+def batch_loss(model: Seq2Seq, batch: Batch, label_smoothing: float = 0.0, scheduled_sampling: float = 0.0) -> Loss:
     """Runs the model on a batch, teacher-forced unless `scheduled_sampling` > 0; padding never reaches the softmax."""
     decoded = model(batch.source, batch.source_mask, batch.source_lengths, batch.target_in, scheduled_sampling)
     logits = model.logits(decoded.features[batch.target_mask]).float()

@@ -109,6 +109,10 @@ class Trainer:
             raise UserError(f"trainer.ema_decay must lie between 0 and 1, but is {ema_decay}.")
         if select not in ("bleu", "perplexity"):
             raise UserError(f"trainer.select={select} is not known. Give trainer.select=bleu or =perplexity.")
+        if average not in Averaging.KINDS:
+            raise UserError(
+                f"trainer.average={average} is not known. Give trainer.average= one of {', '.join(Averaging.KINDS)}."
+            )
         if not 0 <= label_smoothing < 1 or not 0 <= scheduled_sampling <= 1:
             raise UserError("trainer.label_smoothing and trainer.scheduled_sampling must lie between 0 and 1.")
         self.steps, self.epochs, self.minutes = steps, epochs, minutes

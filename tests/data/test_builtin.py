@@ -188,7 +188,7 @@ def test_missing_data_are_told() -> None:
 @pytest.mark.parametrize(("source", "target"), [("en", "eu"), ("de", "fr"), ("ja", "en"), ("ar", "zh")])
 def test_one_source_has_one_target(source: str, target: str) -> None:
     # Two draws of one phrase are equal, so only a second translation of the same source can be found here.
-    corpora = [BuiltIn(source, target, seed=seed, train=700, valid=1, test=1) for seed in (1, 2, 3)]
+    corpora = [BuiltIn(source, target, seed=seed, train_pairs=700, valid_pairs=1, test_pairs=1) for seed in (1, 2, 3)]
     told: dict[str, str] = {}
     for corpus in corpora:
         for pair in corpus.pairs("train"):
@@ -196,12 +196,11 @@ def test_one_source_has_one_target(source: str, target: str) -> None:
 
 
 def test_the_same_seed_gives_the_same_corpus() -> None:
-    sizes = {"train": 300, "valid": 40, "test": 40}
-    first, again, other = (BuiltIn(seed=seed, **sizes) for seed in (1, 1, 2))
+    first, again, other = (BuiltIn(seed=seed, train_pairs=300, valid_pairs=40, test_pairs=40) for seed in (1, 1, 2))
     for split in ("train", "valid", "test"):
         assert first.read(split) == again.read(split)
         assert first.read(split).source != other.read(split).source
-    larger = BuiltIn(seed=1, train=500, valid=40, test=40)
+    larger = BuiltIn(seed=1, train_pairs=500, valid_pairs=40, test_pairs=40)
     assert larger.read("test") == first.read("test")
     assert larger.read("valid") == first.read("valid")
 
@@ -210,14 +209,14 @@ def test_a_corpus_is_pinned_to_the_data_it_is_made_of() -> None:
     # What a seed gives changes with the CLDR, but not from machine to machine.
     if versions() != {"babel": "2.18.0", "cldr": "47"}:
         pytest.skip(f"the first phrases are known for Babel 2.18.0, this is {versions()}")
-    pair = BuiltIn(train=1, valid=1, test=1).pairs("test")[0]
+    pair = BuiltIn(train_pairs=1, valid_pairs=1, test_pairs=1).pairs("test")[0]
     assert pair.source == "Aug 7, 2043, 7:21 PM"
     assert pair.target == "2043(e)ko abu. 7(a) (19:21)"
     assert pair.links() == "0-1 1-2 2-0 3-3 4-3"
 
 
 def test_splits_share_no_sentence_and_have_the_size_asked_for() -> None:
-    corpus = BuiltIn(train=3000, valid=200, test=300)
+    corpus = BuiltIn(train_pairs=3000, valid_pairs=200, test_pairs=300)
     assert corpus.tests() == ["test"]
     assert corpus.languages == ("en", "eu")
     assert corpus.name == "builtin-en-eu"
@@ -243,7 +242,7 @@ def test_names_in_the_test_set_occur_in_training() -> None:
 
 def test_the_default_pair_turns_the_order_of_words_round() -> None:
     turned = 0
-    pairs = BuiltIn(train=1, valid=1, test=300).read("test")
+    pairs = BuiltIn(train_pairs=1, valid_pairs=1, test_pairs=300).read("test")
     assert pairs.links is not None
     for line in pairs.links:
         links = [tuple(map(int, link.split("-"))) for link in line.split()]
@@ -254,7 +253,7 @@ def test_the_default_pair_turns_the_order_of_words_round() -> None:
 @settings(max_examples=12, deadline=None, derandomize=True)
 @given(st.sampled_from(LOCALES), st.sampled_from(LOCALES), st.integers(0, 1000))
 def test_any_two_locales(source: str, target: str, seed: int) -> None:
-    corpus = BuiltIn(source, target, seed=seed, train=30, valid=5, test=5)
+    corpus = BuiltIn(source, target, seed=seed, train_pairs=30, valid_pairs=5, test_pairs=5)
     for split in corpus.splits():
         for pair in corpus.pairs(split):
             words = []
@@ -274,7 +273,7 @@ def test_any_two_locales(source: str, target: str, seed: int) -> None:
 
 def test_a_sparse_locale_still_gives_a_corpus() -> None:
     # Babel has next to nothing for Aghem but dates and a few names.
-    assert len(BuiltIn("en", "agq", train=50, valid=5, test=5).read("train").source) == 50
+    assert len(BuiltIn("en", "agq", train_pairs=50, valid_pairs=5, test_pairs=5).read("train").source) == 50
 
 
 def test_a_style_that_the_source_does_not_tell_is_not_drawn() -> None:
@@ -299,9 +298,9 @@ def test_a_style_that_the_source_does_not_tell_is_not_drawn() -> None:
         ({"target": "de_XY"}, "de_"),
         ({"source": False}, "in quotes"),
         ({"target": ""}, "knows no such locale"),
-        ({"train": 0}, "data.train is 0"),
-        ({"valid": -5}, "data.valid is -5"),
-        ({"test": 2.5}, "data.test is 2.5"),
+        ({"train_pairs": 0}, "data.train_pairs is 0"),
+        ({"valid_pairs": -5}, "data.valid_pairs is -5"),
+        ({"test_pairs": 2.5}, "data.test_pairs is 2.5"),
     ],
 )
 def test_mistakes_are_named(settings: dict[str, object], message: str) -> None:

@@ -16,8 +16,23 @@ from nmt import cli
 
 ROOT = Path(__file__).resolve().parents[2]
 
-GERMAN = "null eins zwei drei vier fünf sechs sieben acht neun und oder rot blau haus".split()
-ENGLISH = "zero one two three four five six seven eight nine and or red blue house".split()
+WORDS = {
+    "null": "zero",
+    "eins": "one",
+    "zwei": "two",
+    "drei": "three",
+    "vier": "four",
+    "fünf": "five",
+    "sechs": "six",
+    "sieben": "seven",
+    "acht": "eight",
+    "neun": "nine",
+    "und": "and",
+    "oder": "or",
+    "rot": "red",
+    "blau": "blue",
+    "haus": "house",
+}
 
 #: What makes a run small; each can be overridden by a later word.
 SMALL = [
@@ -40,7 +55,7 @@ SMALL = [
 
 def translation_of(sentence: str) -> str:
     """What a perfect model says."""
-    return " ".join(ENGLISH[GERMAN.index(word)] for word in sentence.split())
+    return " ".join(WORDS[word] for word in sentence.split())
 
 
 def pairs(count: int, seed: int = 1) -> list[tuple[str, str]]:
@@ -48,7 +63,7 @@ def pairs(count: int, seed: int = 1) -> list[tuple[str, str]]:
     generator = random.Random(seed)
     found: dict[str, None] = {}
     while len(found) < count:
-        found[" ".join(generator.choices(GERMAN, k=generator.randint(1, 5)))] = None
+        found[" ".join(generator.choices(list(WORDS), k=generator.randint(1, 5)))] = None
     sentences = list(found)
     return [(sentence, translation_of(sentence)) for sentence in sentences]
 

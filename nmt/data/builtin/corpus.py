@@ -26,8 +26,8 @@ def versions() -> dict[str, str]:
 class BuiltIn(DataSource):
     """Parallel phrases for any two locales of Babel's: dates, amounts, names and phrases that join them.
 
-    No sentence occurs twice, on either side, within a split or in two of them.  `train`, `valid` and `test`
-    are numbers of pairs; the validation and the test set stay the same when only `train` changes.  Names on
+    No sentence occurs twice, on either side, within a split or in two of them.  `train_pairs`, `valid_pairs`
+    and `test_pairs` are counts; the validation and the test set stay the same when only `train_pairs` changes.  Names on
     their own are in `train` alone, since nobody can guess them.
 
     Raises UserError for an unknown locale or a size below 1, and from `read` if the two locales have too
@@ -39,18 +39,18 @@ class BuiltIn(DataSource):
         source: str = "en",
         target: str = "eu",
         seed: int = 1,
-        train: int = 20000,
-        valid: int = 500,
-        test: int = 500,
+        train_pairs: int = 20000,
+        valid_pairs: int = 500,
+        test_pairs: int = 500,
     ) -> None:
         self._locales = (_locale(source, "source"), _locale(target, "target"))
         self.languages = (source, target)
         self.name = f"builtin-{source}-{target}"
         self.seed = seed
-        self._sizes = {"valid": valid, "test": test, "train": train}
+        self._sizes = {"valid": valid_pairs, "test": test_pairs, "train": train_pairs}
         for split, size in self._sizes.items():
             if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-                raise UserError(f"data.{split} is {size!r}; the built-in corpus takes a number of pairs, 1 or more.")
+                raise UserError(f"data.{split}_pairs is {size!r}; the built-in corpus takes a number of pairs, 1 or more.")
 
     def tests(self) -> list[str]:
         """There is one test split, "test"."""
@@ -116,7 +116,7 @@ class BuiltIn(DataSource):
     def _too_little(self, split: str, size: int, found: int) -> UserError:
         return UserError(
             f"The CLDR gives only {found:,} different phrases for {split} in {self.languages[0]} and "
-            f"{self.languages[1]}, not {size:,}. Ask for fewer (data.{split}={max(1, found // 2)}) "
+            f"{self.languages[1]}, not {size:,}. Ask for fewer (data.{split}_pairs={max(1, found // 2)}) "
             "or choose other languages."
         )
 

@@ -1,0 +1,161 @@
+"""Scores of test splits and of files, and what lies beside them."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from nmt.runs import Run
+from tests.pipeline.small import call, copied, pairs, snapshot, words, write_lines
+
+Capture = pytest.CaptureFixture[str]
+
+
+def scores(folder: Path) -> dict[str, object]:
+    """scores.json, read by a reader that takes no NaN."""
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is no JSON")
+
+    found: dict[str, object] = json.loads((folder / "scores.json").read_text(encoding="utf-8"), parse_constant=refuse)
+    return found
+
+
+@pytest.fixture(scope="module")
+def several(text: Path, trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the trained run whose data set names two test splits, one with an empty line."""
+    folder = tmp_path_factory.mktemp("several")
+    rows = pairs(6)
+    write_lines(folder / "easy.de", [*(source for source, _ in rows), ""])
+    write_lines(folder / "easy.en", [*(target for _, target in rows), "nothing"])
+    run = Run(copied(trained, folder))
+    config = run.config()
+    config.data.test = [str(text / "test"), str(folder / "easy")]
+    run.write_config(config)
+    return run.folder
+
+
+def test_every_test_split_is_scored(several: Path, here: Path, capfd: Capture) -> None:
+    before = {path: data for path, data in snapshot(several).items() if not path.startswith("evaluation")}
+    assert call("evaluate", f"run={several}", "pictures=1", "lines=[3]") == 0
+    out, err = capfd.readouterr()
+    for split, count in (("test", 20), ("easy", 7)):
+        folder = several / "evaluation" / split
+        assert sorted(path.name for path in folder.iterdir()) == [
+            "alignments.pharaoh",
+            "bleu_by_length.json",
+            "bleu_by_length.png",
+            "heatmaps",
+            "hypotheses.txt",
+            "scores.json",
+            "translations.txt",
+        ]
+        for name in ("hypotheses.txt", "alignments.pharaoh"):
+            assert (folder / name).read_text(encoding="utf-8").count("\n") == count
+        pictures = sorted(path.name for path in (folder / "heatmaps").iterdir())
+        assert pictures == ["0001-subword.png", "0001-word.png", "0003-subword.png", "0003-word.png"]
+        known = scores(folder)
+        assert known["split"] == split
+        assert split in out
+        assert f"Translating {split}: {count} sentences" in err
+    assert str(several / "evaluation") in out
+    for word in ("BLEU", "chrF", "TER", "tok:13a", "version:"):
+        assert word in out
+    assert list(here.iterdir()) == []
+    after = {path: data for path, data in snapshot(several).items() if not path.startswith("evaluation")}
+    assert after == before
+
+
+def test_the_scores_name_where_they_come_from(several: Path, here: Path) -> None:
+    assert call("evaluate", f"run={several}", "split=easy", "pictures=0", f"output={here}", "search.beam_size=3") == 0
+    known = scores(here / "easy")
+    provenance = known["provenance"]
+    assert isinstance(provenance, dict)
+    assert provenance["runs"] == [str(several)]
+    assert provenance["search"] == {
+        "name": "BeamSearch",
+        "beam_size": 3,
+        "nbest": 1,
+        "length_penalty": 1.0,
+        "coverage_penalty": 0.0,
+    }
+    best = [entry["step"] for entry in Run(several).history() if entry["best"]][-1]
+    assert (provenance["checkpoint"], provenance["step"]) == ("best", best)
+    assert provenance["versions"]["sacrebleu"]
+    assert provenance["model"]["encoder"]["size"] == 16
+    assert len(provenance["tokenizer"]) > 64
+    text = json.dumps(known)
+    assert re.search(r"nrefs:1\|case:mixed\|eff:no\|tok:13a\|smooth:exp\|version:", text)
+    assert sorted(path.name for path in here.iterdir()) == ["easy"]
+
+
+def test_files_of_ones_own_are_scored(trained: Path, here: Path, capfd: Capture) -> None:
+    rows = [pair for pair in pairs(40) if len(pair[0].split()) > 3]  # learnt, and long enough for BLEU
+    source = write_lines(here / "mine.de", [source for source, _ in rows])
+    reference = write_lines(here / "mine.en", [target for _, target in rows])
+    files = [f"source={source}", f"reference={reference}"]
+    assert call("evaluate", f"run={trained}", *files, f"output={here / 'scores'}", "pictures=0") == 0
+    out = capfd.readouterr().out
+    assert "100.0" in out
+    hypotheses = (here / "scores" / "mine.de" / "hypotheses.txt").read_text(encoding="utf-8")
+    assert hypotheses == reference.read_text(encoding="utf-8")
+
+
+def test_files_do_not_take_the_place_of_a_split(several: Path, here: Path) -> None:
+    run = copied(several, here)
+    source, reference = write_lines(here / "test", ["eins"]), write_lines(here / "test.en", ["one"])
+    files = [f"source={source}", f"reference={reference}"]
+    assert call("evaluate", f"run={run}", "split=easy", "pictures=0") == 0
+    assert call("evaluate", f"run={run}", *files, "pictures=0") == 0
+    assert (run / "evaluation" / "easy" / "hypotheses.txt").read_text(encoding="utf-8").count("\n") == 7
+
+
+def test_the_validation_set_can_be_scored(trained: Path, here: Path) -> None:
+    assert call("evaluate", f"run={trained}", "split=valid", f"output={here}", "pictures=0", "search=greedy") == 0
+    assert (here / "valid" / "hypotheses.txt").read_text(encoding="utf-8").count("\n") == 20
+
+
+def test_a_run_without_attention_has_scores_and_no_pictures(unattentive: Path, here: Path, capfd: Capture) -> None:
+    assert call("evaluate", f"run={unattentive}", f"output={here}", "extra_length=3") == 0
+    assert "decoder=none" in capfd.readouterr().out
+    assert not (here / "test" / "heatmaps").exists()
+    assert not (here / "test" / "alignments.pharaoh").exists()
+    assert (here / "test" / "bleu_by_length.png").is_file()
+    scores(here / "test")
+
+
+def test_an_ensemble_has_a_folder_of_its_own(trained: Path, here: Path) -> None:
+    runs = [copied(trained, here / name) for name in ("a", "b")]
+    assert call("evaluate", f"run=[{runs[0]},{runs[1]}]", "pictures=0") == 0
+    assert not (runs[0] / "evaluation").exists()
+    provenance = scores(runs[0] / "evaluation-with-numbers" / "test")["provenance"]
+    assert isinstance(provenance, dict)
+    assert provenance["runs"] == [str(run) for run in runs]
+
+
+def test_gold_links_are_compared_with_the_attention(here: Path, capfd: Capture) -> None:
+    line = ["data.train_pairs=60", "data.valid_pairs=5", "data.test_pairs=6", "trainer.epochs=null", "trainer.steps=2"]
+    line += ["tokenizer.vocabulary_size=400", "trainer.tensorboard=false", "threads=1", "device=cpu"]
+    sizes = ["model.embedding_size=16", "encoder.size=8", "decoder.size=16", "attention.size=8"]
+    assert call("train", *line, *sizes, "name=a", f"checkpoints={here}", f"cache={here / 'cache'}") == 0
+    assert call("evaluate", f"run={here / 'a'}", "pictures=0", "extra_length=2", "length_ratio=1") == 0
+    assert "alignment error rate against the gold links" in capfd.readouterr().out
+    alignment = scores(here / "a" / "evaluation" / "test")["alignment"]
+    assert isinstance(alignment, dict)
+    for shift in ("shift_0", "shift_1"):
+        assert 0 <= alignment[shift]["aer"] <= 1
+
+
+def test_a_data_set_without_tests_says_what_to_give(text: Path, trained: Path, here: Path, capfd: Capture) -> None:
+    run = Run(copied(trained, here))
+    config = run.config()
+    config.data.test = None
+    run.write_config(config)
+    assert call("evaluate", f"run={run.folder}") == 1
+    assert "names no test split. Give split=valid, or source=FILE reference=FILE" in capfd.readouterr().err
+    assert call("evaluate", f"run={run.folder}", "split=test") == 1
+    assert "has no split 'test'; it has train, valid." in capfd.readouterr().err
+    line = [word for word in words(text, here, "name=b", "trainer.steps=1") if not word.startswith("data.test")]
+    assert call("train", *line) == 0
+    assert call("evaluate", f"run={here / 'b'}", "split=valid", "pictures=0", "extra_length=2") == 0
