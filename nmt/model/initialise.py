@@ -2,12 +2,14 @@
 
 Embeddings: normal with deviation E^-1/2, so that tied logits start with unit scale; the padding row is zero.
 Recurrent matrices: orthogonal, gate by gate. Other matrices: uniform after Glorot and Bengio 2010, gate by gate where
-a recurrent layer stacks gates. The score's v: uniform within A^-1/2. Biases: zero.
+a recurrent layer stacks gates. The additive score's v: uniform within A^-1/2. The bilinear score's W: a Glorot matrix
+times D^-1/2, so that its weights start spread out, as those of a scaled dot product do, and not on one slot. Biases: zero.
 """
 
 import torch
 from torch import nn
 
+from nmt.attention.scores import General
 from nmt.model.seq2seq import Seq2Seq
 
 
@@ -21,6 +23,7 @@ def initialise(model: Seq2Seq, seed: int) -> None:
             if isinstance(layer, nn.RNNBase)
             for parameter in layer.parameters()
         }
+        bilinear = {id(score.W.weight) for score in model.modules() if isinstance(score, General)}
         embeddings = {id(layer.weight): layer for layer in model.modules() if isinstance(layer, nn.Embedding)}
         for name, parameter in model.named_parameters():
             if id(parameter) in embeddings:
@@ -40,3 +43,5 @@ def initialise(model: Seq2Seq, seed: int) -> None:
                         nn.init.xavier_uniform_(gate)
             else:
                 nn.init.xavier_uniform_(parameter)
+                if id(parameter) in bilinear:
+                    parameter *= parameter.shape[0] ** -0.5

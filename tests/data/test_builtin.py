@@ -309,7 +309,7 @@ def test_mistakes_are_named(settings: dict[str, object], message: str) -> None:
 
 
 def test_both_spellings_of_a_locale_are_the_same() -> None:
-    sizes = {"train": 5, "valid": 2, "test": 2}
+    sizes = {"train_pairs": 5, "valid_pairs": 2, "test_pairs": 2}
     assert BuiltIn("en", "zh-Hans", **sizes).read("test") == BuiltIn("en", "zh_Hans", **sizes).read("test")
 
 

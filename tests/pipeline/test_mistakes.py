@@ -1,5 +1,6 @@
 """What a user's mistakes get: one message that names the thing and the cure, status 1, and nothing half-written."""
 
+import contextlib
 import errno
 import os
 import subprocess
@@ -357,7 +358,7 @@ def tiny(here: Path) -> Iterator[Path]:
 
 def fill(folder: Path) -> None:
     """Leaves no room in a small file system."""
-    with pytest.raises(OSError, match="No space"), (folder / "filling").open("wb", buffering=0) as file:
+    with contextlib.suppress(OSError), (folder / "filling").open("wb", buffering=0) as file:
         while True:
             file.write(b"x" * 1024)
 

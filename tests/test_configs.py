@@ -1,0 +1,192 @@
+"""Every yaml composes, builds and runs one step of training, found through its folder."""
+
+import functools
+import itertools
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from omegaconf import OmegaConf
+
+from nmt import build, cli
+from nmt.data.batches import make_batch
+from nmt.data.corpus import DataSource
+from nmt.text.tokenizer import Tokenizer
+from nmt.training.loss import batch_loss
+from nmt.translation.translator import Translator
+from tests.catalogue import CONFIGS, READOUTS, READS, SCORES, SMALL, WINDOWS, WIRINGS, WITH_ATTENTION, options
+from tests.pipeline.small import pairs, write_text
+
+GROUPS = sorted({path.parent.relative_to(CONFIGS).as_posix() for path in Path(CONFIGS).rglob("*.yaml")} - {"."})
+ROWS = pairs(80)
+ENCODERS, OPTIMIZERS, SCHEDULES = options("encoder"), options("optimizer"), options("schedule")
+TOKENIZERS, SEARCHES, TRAINERS = options("tokenizer"), options("search"), options("trainer")
+
+
+@functools.cache
+def tokenizer(choice: str) -> Tokenizer:
+    config = cli.compose("train", [f"tokenizer={choice}", "tokenizer.vocabulary_size=320"])
+    source, target = zip(*ROWS, strict=True)
+    return build.build_tokenizer_trainer(config).train(source, target)[0]
+
+
+def one_step(*overrides: str, kind: str = "unigram") -> None:
+    """Composes a configuration, builds all that it names, trains one step and translates two sentences."""
+    config = cli.compose("train", [*SMALL, f"tokenizer={kind}", "tokenizer.vocabulary_size=320", *overrides])
+    words = tokenizer(kind)
+    trainer, schedule = build.build_trainer(config), build.build_schedule(config)
+    model = build.build_model(config, words).train()
+    optimizer = build.build_optimizer(config, model)
+    source, target = words.source.encode(["rot", "eins zwei drei"]), words.target.encode(["red", "one two three"])
+    before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
+    loss = batch_loss(
+        model, make_batch(source, target), trainer.label_smoothing, trainer.scheduled_sampling
+    )  # fmt: skip
+    assert math.isfinite(loss.total.item())
+    assert loss.tokens == sum(map(len, target)) + 2
+    (loss.total / loss.tokens).backward()
+    silent = [name for name, parameter in model.named_parameters() if parameter.grad is None]
+    assert silent == [], "every parameter takes part"
+    for group in optimizer.param_groups:
+        group["lr"] *= schedule.factor(9, 0.5) if schedule.factor(9, 0.5) else 1
+    optimizer.step()
+    assert any(not parameter.equal(before[name]) for name, parameter in model.named_parameters())
+    translator = Translator(
+        [model], words, build.build_search(config.search), device=torch.device("cpu"), extra_length=3, length_ratio=1
+    )
+    found = list(translator.translate(["rot", "eins zwei drei"]))
+    assert len(found) == 2
+    for best, *_ in found:
+        assert (best.weights is None) == (model.decoder.attention is None)
+        if best.weights is not None:
+            heads = 1 if model.decoder.attention is None else model.decoder.attention.heads
+            assert best.weights.shape == (heads, len(best.pieces), len(best.source_pieces))
+
+
+@pytest.mark.parametrize(("wiring", "score"), list(itertools.product(WITH_ATTENTION, SCORES)))
+def test_every_score_in_every_wiring(wiring: str, score: str) -> None:
+    one_step(f"decoder={wiring}", f"attention/score={score}")
+
+
+@pytest.mark.parametrize(
+    ("wiring", "readout"),
+    # Refused: Luong's wiring without its context would not use its attention, and without attention the context
+    # is the same at every step.
+    [pair for pair in itertools.product(WIRINGS, READOUTS) if pair not in {("luong", "state"), ("none", "context")}],
+)
+def test_every_readout_in_every_wiring(wiring: str, readout: str) -> None:
+    one_step(f"decoder={wiring}", f"decoder/readout={readout}")
+
+
+@pytest.mark.parametrize(
+    ("wiring", "window", "read"), list(itertools.product(WITH_ATTENTION, WINDOWS, READS)), ids=lambda value: value
+)
+def test_every_window_and_read_in_every_wiring(wiring: str, window: str, read: str) -> None:
+    one_step(f"decoder={wiring}", f"attention/window={window}", f"attention/read={read}")
+
+
+@pytest.mark.parametrize(("encoder", "wiring"), list(itertools.product(ENCODERS, WIRINGS)))
+def test_every_encoder_in_every_wiring(encoder: str, wiring: str) -> None:
+    one_step(f"encoder={encoder}", f"decoder={wiring}", "encoder.layers=2", "decoder.layers=2")
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        f"{group}={choice}"
+        for group, choices in (
+            ("optimizer", OPTIMIZERS), ("schedule", SCHEDULES), ("search", SEARCHES), ("trainer", TRAINERS)
+        )
+        for choice in choices
+    ],
+)  # fmt: skip
+def test_every_other_choice(choice: str) -> None:
+    one_step(choice)
+
+
+@pytest.mark.parametrize("kind", TOKENIZERS)
+def test_every_tokenizer(kind: str) -> None:
+    one_step(kind=kind)
+
+
+@pytest.mark.parametrize("tie", ["all", "target"])
+def test_tied_embeddings(tie: str) -> None:
+    one_step(f"model.tie_embeddings={tie}", "decoder.readout.size=7")
+
+
+#: What a data set cannot do without.
+PARTS = ("train", "valid", "test")
+NEEDED = {
+    "text": ["data.source=de", "data.target=en", *(f"data.{part}={{text}}/{part}" for part in PARTS)],
+    "files": ["data.files=[{text}/train.de,{text}/train.en]"],
+    "tatoeba": ["data.root={text}"],
+    "multi30k": ["data.root={m30k}"],
+    "hub": ["data.path=somebody/something"],
+}  # fmt: skip
+OFFLINE = {"text", "files", "tatoeba", "multi30k", "builtin"}
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    text = write_text(tmp_path_factory.mktemp("text"))
+    m30k = tmp_path_factory.mktemp("m30k")
+    for ours, theirs in (("train", "train"), ("valid", "val"), ("test", "test_2016_flickr")):
+        for language in ("de", "en"):
+            (m30k / f"{theirs}.{language}").write_bytes((text / f"{ours}.{language}").read_bytes())
+    return {"text": text, "m30k": m30k}
+
+
+@pytest.mark.parametrize("choice", options("data"))
+def test_every_data_set(choice: str, folders: dict[str, Path]) -> None:
+    words = [f"data={choice}", *(word.format(**folders) for word in NEEDED.get(choice, []))]
+    if choice == "builtin":
+        words += ["data.train_pairs=50", "data.valid_pairs=5", "data.test_pairs=5"]
+    config = cli.compose("train", cli.quote(words))
+    source = build.build_source(config)
+    assert isinstance(source, DataSource)
+    assert config.trainer.steps or config.trainer.epochs or config.trainer.minutes
+    if choice in OFFLINE:
+        for name in source.splits():
+            split = source.read(name)
+            assert len(split.source) == len(split.target) > 0
+
+
+@pytest.mark.parametrize("choice", options("experiment"))
+def test_every_experiment(choice: str) -> None:
+    config = cli.compose("train", [f"experiment={choice}", "decoder.size=16", "encoder.size=8"])
+    assert build.assemble(config, 300, 300, joint=bool(config.tokenizer.joint)).output.out_features == 300
+    build.build_trainer(config)
+
+
+@pytest.mark.parametrize("verb", ["train", "translate", "evaluate"])
+def test_every_verb(verb: str) -> None:
+    config = cli.compose(verb, [])
+    assert OmegaConf.missing_keys(config) == (set() if verb == "train" else {"run"})
+    build.build_search(config.search)
+
+
+def test_the_model_as_it_comes() -> None:
+    config = cli.compose("train", [])
+    model = build.assemble(config, 4000, 4000, joint=True)
+    assert sum(parameter.numel() for parameter in model.parameters()) < 10_000_000
+    build.build_optimizer(config, model)
+    build.build_schedule(config)
+    build.build_trainer(config)
+
+
+@pytest.mark.parametrize(
+    "line", ["attention/score=dot decoder=luong", "decoder=luong attention/score=general", "decoder=none"]
+)
+def test_the_variants_of_the_readme_fit_together(line: str) -> None:
+    build.assemble(cli.compose("train", line.split()), 300, 300, joint=True)
+
+
+def test_every_group_is_tested() -> None:
+    # A new group needs a test of its own here.
+    assert set(GROUPS) <= {
+        *("attention", "attention/read", "attention/score", "attention/window", "budget", "data", "decoder"),
+        *("decoder/readout", "encoder", "experiment", "optimizer", "schedule", "search", "tokenizer", "trainer"),
+    }
+    assert options("attention") == ["default"]
+    assert set(options("budget")) <= set(options("data"))
