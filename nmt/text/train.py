@@ -50,6 +50,8 @@ class TokenizerTrainer:
             others.
         sample_sentences: the most sentences a side that training looks at; of more, a random but fixed
             choice.
+        split_digits: whether every digit is a piece of its own (unigram and BPE), so that numbers are copied
+            digit by digit and an unseen one is no harder than a seen one.
         sampling: subword sampling while the translator trains (see `Vocabulary.sample`); 0 for none.
         model: an existing model file for both sides, or a list of two, source and target; nothing is trained
             then.
@@ -66,6 +68,7 @@ class TokenizerTrainer:
         normalization: str = "identity",
         character_coverage: float = 1.0,
         sample_sentences: int = 250_000,
+        split_digits: bool = True,
         sampling: float = 0.0,
         model: str | Sequence[str] | None = None,
     ) -> None:
@@ -86,6 +89,7 @@ class TokenizerTrainer:
         self.normalization = normalization
         self.character_coverage = character_coverage
         self.sample_sentences = sample_sentences
+        self.split_digits = split_digits
         self.sampling = float(sampling)
         self.models = [] if model is None else [model] if isinstance(model, str) else [str(path) for path in model]
         if len(self.models) > 2:
@@ -170,6 +174,7 @@ class TokenizerTrainer:
             hard_vocab_limit=False,
             byte_fallback=True,
             character_coverage=float(self.character_coverage),
+            split_digits=self.split_digits and self.model_type in ("unigram", "bpe"),
             normalization_rule_name=self.normalization,
             # With identity normalisation the text comes back as it went in, double spaces and all.
             remove_extra_whitespaces=self.normalization != "identity",

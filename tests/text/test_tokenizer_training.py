@@ -195,3 +195,17 @@ def test_a_reservoir_gives_every_line_the_same_chance() -> None:
     hits = Counter(line for _ in range(draws) for line in reservoir(lines, 5, generator))
     # Each is kept with probability 1/4; five standard deviations of the binomial are 119.
     assert all(abs(hits[line] - draws / 4) < 119 for line in lines)
+
+
+@pytest.mark.parametrize("model_type", ["unigram", "bpe"])
+def test_digits_are_pieces_of_their_own_unless_asked_otherwise(model_type: str) -> None:
+    text = [f"in 1987 and {number} and 1987" for number in range(300)]
+
+    def longest(split_digits: bool) -> int:
+        trainer = TokenizerTrainer(model_type, 400, split_digits=split_digits)
+        tokens = trainer.train(text, text)[0].source.encode(["in 1987 and 1987"])[0]
+        pieces = trainer.train(text, text)[0].source.pieces(tokens)
+        return max(sum(character.isdigit() for character in piece) for piece in pieces)
+
+    assert longest(True) == 1
+    assert longest(False) > 1

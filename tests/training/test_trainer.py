@@ -1,0 +1,270 @@
+"""The loop's parts: what a step does, what is shown, what signals do, and what TensorBoard gets."""
+
+import errno
+import io
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from nmt.data.batches import EncodedPairs, Ragged, TokenBatches, make_batch
+from nmt.errors import UserError
+from nmt.training import progress as progress_module
+from nmt.training.board import Board
+from nmt.training.loss import batch_loss
+from nmt.training.progress import Progress, clock
+from nmt.training.schedules import Constant
+from nmt.training.state import load_state, save_state
+from nmt.training.trainer import Trainer, Validation, _Signals
+from nmt.translation.types import Translation
+from tests.catalogue import model
+
+SETTINGS = {
+    "steps": 2,
+    "epochs": None,
+    "minutes": None,
+    "tokens_per_batch": 40,
+    "sentences_per_batch": None,
+    "accumulate": 1,
+    "clip_norm": 0.0,
+    "label_smoothing": 0.0,
+    "scheduled_sampling": 0.0,
+    "average": "none",
+    "ema_decay": 0.9,
+    "average_checkpoints": 2,
+    "validate_every": None,
+    "validate_sentences": 5,
+    "select": "perplexity",
+    "patience": None,
+    "save_minutes": 5.0,
+    "log_seconds": 30.0,
+    "samples": 0,
+    "max_source_length": 50,
+    "max_target_length": 50,
+    "workers": 1,
+    "tensorboard": False,
+}
+
+
+def trainer(**changes: object) -> Trainer:
+    return Trainer(**{**SETTINGS, **changes})  # type: ignore[arg-type]
+
+
+def encoded(rows: int, seed: int) -> EncodedPairs:
+    """Random pairs of two to six tokens a side."""
+    generator = np.random.default_rng(seed)
+
+    def side(pieces: int) -> Ragged:
+        lengths = generator.integers(2, 7, rows)
+        values = generator.integers(4, pieces, int(lengths.sum())).astype(np.int32)
+        return Ragged([(values, np.concatenate([[0], np.cumsum(lengths)]))])
+
+    return EncodedPairs(side(23), side(29), np.arange(rows), {})
+
+
+def train(
+    folder: Path, own: Trainer, lr: float = 0.1, log: Callable[[str], None] = lambda _: None
+) -> dict[str, torch.Tensor]:
+    """Trains a small model by gradient descent; returns its parameters before and after, as `before.` and plain."""
+    made = model().double()
+    before = {f"before.{name}": parameter.detach().clone() for name, parameter in made.named_parameters()}
+    outcome = own.run(
+        made,
+        TokenBatches(encoded(30, 1), tokens_per_batch=own.tokens_per_batch, seed=3),
+        Validation(TokenBatches(encoded(5, 2), tokens_per_batch=100, shuffle=False), lambda _: ([], 0.0)),
+        optimizer=torch.optim.SGD(made.parameters(), lr=lr),
+        schedule=Constant(0),
+        folder=folder,
+        device=torch.device("cpu"),
+        autocast=None,
+        seed=1,
+        log=log,
+        history=[],
+        keep_history=lambda _: None,
+        state=None,
+    )
+    assert not outcome.interrupted
+    return before | {name: parameter.detach() for name, parameter in made.named_parameters()}
+
+
+@pytest.mark.parametrize("accumulate", [1, 3])
+def test_a_step_goes_down_the_gradient_of_the_mean_over_tokens(accumulate: int, tmp_path: Path) -> None:
+    found = train(tmp_path, trainer(steps=1, accumulate=accumulate))
+    # The same by hand: all pairs of the first batches as one batch, the loss a token, one step of size 0.1.
+    pairs = encoded(30, 1)
+    plan = TokenBatches(pairs, tokens_per_batch=40, seed=3).plan(0)[:accumulate]
+    rows = [int(row) for indices in plan for row in indices]
+    made = model().double()
+    loss = batch_loss(made, make_batch([pairs.source(row) for row in rows], [pairs.target(row) for row in rows]))
+    (loss.total / loss.tokens).backward()
+    for name, parameter in made.named_parameters():
+        assert parameter.grad is not None
+        torch.testing.assert_close(found[name], parameter.detach() - 0.1 * parameter.grad)
+
+
+def test_the_gradient_is_clipped(tmp_path: Path) -> None:
+    found = train(tmp_path, trainer(steps=1, clip_norm=1e-3), lr=1.0)
+    change = sum((found[name] - found[f"before.{name}"]).square().sum() for name in found if "before." not in name)
+    assert float(change) ** 0.5 == pytest.approx(1e-3, rel=1e-3)
+
+
+def test_the_estimate_changes_nothing(tmp_path: Path) -> None:
+    said: list[str] = []
+    found = train(tmp_path, trainer(steps=1), lr=0.0, log=said.append)
+    assert all(found[name].equal(found[f"before.{name}"]) for name in found if "before." not in name)
+    assert said[0].startswith("Expected time: about 0:0")
+    assert said[1].startswith("step 1 | epoch ")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"steps": None}, "There is no budget"),
+        ({"minutes": -1.0}, "trainer.minutes must be positive, not -1.0"),
+        ({"patience": 0}, "trainer.patience must be at least 1, not 0"),
+        ({"accumulate": 0}, "trainer.accumulate must be at least 1"),
+        ({"clip_norm": -1.0}, "trainer.clip_norm must not be negative"),
+        ({"average": "some"}, "none, ema, checkpoints"),
+        ({"ema_decay": 1.0}, "trainer.ema_decay must lie between 0 and 1"),
+        ({"select": "ter"}, "trainer.select=ter is not known"),
+        ({"scheduled_sampling": 1.5}, "must lie between 0 and 1"),
+    ],
+)
+def test_settings_out_of_range_are_refused(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        trainer(**changes)
+
+
+# State
+
+
+def test_state_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "trainer.pt"
+    save_state(path, {"step": 1, "weights": {"a": torch.arange(3)}, "best": (1.0, 2.0)})
+    assert load_state(path)["weights"]["a"].tolist() == [0, 1, 2]
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(UserError, match="No space left"):
+        save_state(path, {"step": 2})
+    assert load_state(path)["step"] == 1
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_missing_state_is_said(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"trainer\.pt is missing"):
+        load_state(tmp_path / "trainer.pt")
+
+
+# Signals
+
+
+def test_a_signal_is_taken_note_of_and_a_second_ctrl_c_stops_at_once() -> None:
+    asked: list[str] = []
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    with _Signals(asked.append):
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert asked == ["SIGTERM"]
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
+
+
+def test_outside_the_main_thread_signals_are_left_alone() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    seen: list[object] = []
+
+    def work() -> None:
+        with _Signals(print):
+            seen.append(signal.getsignal(signal.SIGINT))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == [before]
+
+
+# What is shown
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"), [(0, "0:00"), (-3, "0:00"), (59.6, "1:00"), (754, "12:34"), (3600 + 62, "1:01:02")]
+)
+def test_clock(seconds: float, shown: str) -> None:
+    assert clock(seconds) == shown
+
+
+def test_a_log_file_gets_lines_at_intervals(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr(progress_module.time, "monotonic", lambda: now)
+    lines: list[str] = []
+    progress = Progress(lines.append, every_seconds=30)
+    for second in range(100, 200, 10):
+        now = float(second)
+        progress.update((second - 100) / 100, f"at {second}")
+    progress.say("validated")
+    progress.close()
+    assert capfd.readouterr().err == " 30% at 130\n 60% at 160\n 90% at 190\nvalidated\n"
+    assert lines == ["validated"]
+
+
+def test_a_terminal_gets_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    progress = Progress(lambda _: None)
+    progress.update(0.5, "step 5")
+    progress.say("validated")
+    progress.update(0.75, "step 7")
+    progress.close()
+    shown = terminal.getvalue()
+    assert " 50%" in shown
+    assert "step 7" in shown
+    assert "\rvalidated\n" in shown or "\nvalidated\n" in shown or " validated\n" not in shown.replace("\r", "\n")
+    assert "%" not in next(line for line in shown.replace("\r", "\n").split("\n") if "validated" in line)
+
+
+# TensorBoard
+
+SEEN = Translation("rot", "red", -1.0, -1.0, ["\u2581rot", "</s>"], ["\u2581red", "</s>"], [0, -1], [0, -1], np.eye(2, dtype=np.float32)[None])  # fmt: skip # noqa: E501
+
+
+def test_curves_samples_and_pictures_are_written(tmp_path: Path) -> None:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    board = Board(tmp_path, on=True)
+    board.scalars(3, {"valid/bleu": 12.5})
+    board.samples(3, [SEEN, SEEN._replace(weights=None)])
+    board.close()
+    found = EventAccumulator(str(tmp_path))
+    found.Reload()
+    assert [(event.step, event.value) for event in found.Scalars("valid/bleu")] == [(3, 12.5)]
+    assert found.Tags()["images"] == ["attention/0"]
+    picture = found.Images("attention/0")[0]
+    assert picture.width > picture.height > 100 or picture.height >= picture.width > 100
+    assert {f"samples/{number}/text_summary" for number in (0, 1)} <= set(found.Tags()["tensors"])
+
+
+def test_a_board_that_is_off_writes_nothing(tmp_path: Path) -> None:
+    board = Board(tmp_path / "tensorboard", on=False)
+    board.scalars(1, {"a": 1.0})
+    board.samples(1, [SEEN])
+    board.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_board_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match=r"Cannot write the curves.*trainer\.tensorboard=false"):
+        Board(tmp_path / "file" / "tensorboard", on=True)
