@@ -47,6 +47,8 @@ _SCALES = (
     _Scale(math.inf, 32_000, 512, 0.1, 0.0, 3),
 )
 
+PATIENCE = 10  # validations, one an epoch
+
 
 def recommend(pairs: int, mean_words: float) -> Recommendation:
     """Returns settings for a training text of `pairs` pairs with `mean_words` words a source sentence.
@@ -64,6 +66,7 @@ def recommend(pairs: int, mean_words: float) -> Recommendation:
         f"decoder.size={scale.size}",
         f"attention.size={scale.size}",
         f"trainer.epochs={scale.epochs}",
+        f"trainer.patience={PATIENCE}",
     ]
     amount = f"{pairs:,} pairs of about {mean_words:.0f} words"
     size_keys = "model.embedding_size, encoder.size, decoder.size, attention.size"
@@ -78,12 +81,11 @@ def recommend(pairs: int, mean_words: float) -> Recommendation:
     ]
     if scale.sampling:
         reasons.append(
-            f"words cut anew at random in training (tokenizer.sampling={scale.sampling}): "
-            "small texts gain most from it"
+            f"words cut anew at random in training (tokenizer.sampling={scale.sampling}): small texts gain most from it"
         )
     reasons.append(
         f"at most {scale.epochs} passes over the text (trainer.epochs): "
-        "training ends earlier when validation no longer improves"
+        f"training ends earlier when {PATIENCE} validations bring nothing better (trainer.patience)"
     )
     return Recommendation(overrides, reasons)
 
@@ -159,11 +161,7 @@ def _kind(rows: Sequence[Mapping[str, Any]], losses: Sequence[float], best: int)
     bleu_rises = len(scores) > 2 and scores[-1] == max(scores) and scores[-1] > max(scores[:-1]) + 0.1
     train = [rows[at].get("train_loss") for at in (best, end)]
     still_falls = train[0] is None or train[1] is None or float(train[1]) < float(train[0])
-    if (
-        still_falls
-        and losses[end] > 1.01 * losses[best]
-        and not (bleu_rises and losses[end] < 1.05 * losses[best])
-    ):
+    if still_falls and losses[end] > 1.01 * losses[best] and not (bleu_rises and losses[end] < 1.05 * losses[best]):
         return "overfits"
     # What did the last quarter of the training still gain?
     before = min(losses[: len(rows) - max(1, len(rows) // 4)], default=math.inf)

@@ -124,7 +124,8 @@ def build_search(node: DictConfig) -> Search:
 def build_optimizer(config: DictConfig, model: Seq2Seq) -> torch.optim.Optimizer:
     """The optimiser; weight decay acts on matrices, not on embeddings and vectors."""
     embeddings = {id(layer.weight) for layer in model.modules() if isinstance(layer, nn.Embedding)}
-    matrices, others = [], []
+    matrices: list[nn.Parameter] = []
+    others: list[nn.Parameter] = []
     for parameter in model.parameters():
         (matrices if parameter.ndim > 1 and id(parameter) not in embeddings else others).append(parameter)
     make = part(config.optimizer, torch.optim.Optimizer, "optimizer")

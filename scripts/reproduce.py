@@ -13,7 +13,13 @@ from pathlib import Path
 
 RECIPES = {
     "m30k-de-en": ["experiment=multi30k", "data.source=de", "data.target=en"],
-    "m30k-de-en-luong": ["experiment=multi30k", "data.source=de", "data.target=en", "decoder=luong", "attention/score=general"],
+    "m30k-de-en-luong": [
+        "experiment=multi30k",
+        "data.source=de",
+        "data.target=en",
+        "decoder=luong",
+        "attention/score=general",
+    ],
     "m30k-en-de": ["experiment=multi30k", "data.source=en", "data.target=de"],
     "m30k-en-fr": ["experiment=multi30k", "data.source=en", "data.target=fr"],
     "tatoeba-de-en": ["experiment=tatoeba", "data.source=de", "data.target=en"],
@@ -26,24 +32,37 @@ def main(arguments: list[str]) -> int:
     roots = {name: given.pop(name, None) for name in ("multi30k", "tatoeba")}
     only = given.pop("only", ",".join(RECIPES)).split(",")
     further = [f"{key}={value}" for key, value in given.items()]
-    status = 0
-    rows = []
+    rows: list[str] = []
+    failed = False
     for name in only:
         root = roots["tatoeba" if name.startswith("tatoeba") else "multi30k"]
         if root is None:
-            continue
-        train = [sys.executable, "-m", "nmt.train", *RECIPES[name], f"data.root={root}", f"name={name}", "resume=true"]
-        evaluate = [sys.executable, "-m", "nmt.evaluate", f"run=checkpoints/{name}"]
-        if subprocess.run([*train, *further], check=False).returncode or subprocess.run(evaluate, check=False).returncode:
-            status = 1
-            continue
-        facts = json.loads(Path("checkpoints", name, "run.json").read_text(encoding="utf-8"))
-        for path in sorted(Path("checkpoints", name, "evaluation").glob("*/scores.json")):
-            scores = json.loads(path.read_text(encoding="utf-8"))
-            rows.append((name, path.parent.name, facts["minutes"], scores))
-    for name, split, minutes, scores in rows:
-        print(f"{name:20} {split:18} {minutes:6.1f} min  {json.dumps(scores.get('scores', scores))[:200]}")
-    return status
+            print(f"{name}: its data set was not named, skipped", file=sys.stderr)
+        elif _run("train", *RECIPES[name], f"data.root={root}", f"name={name}", "resume=true", *further) and _run(
+            "evaluate", f"run=checkpoints/{name}"
+        ):
+            rows += _rows(Path("checkpoints", name))
+        else:
+            failed = True
+    print("| run | minutes | test | BLEU | chrF | TER | BLEU lc tok |\n|---|---|---|---|---|---|---|")
+    print("\n".join(rows))
+    return int(failed)
+
+
+def _run(verb: str, *words: str) -> bool:
+    """Whether the verb ended well."""
+    return subprocess.run([sys.executable, "-m", f"nmt.{verb}", *words], check=False).returncode == 0
+
+
+def _rows(run: Path) -> list[str]:
+    """A line of the table for each test split of a run."""
+    minutes = json.loads((run / "run.json").read_text(encoding="utf-8"))["minutes"]
+    rows = []
+    for path in sorted(run.glob("evaluation/*/scores.json")):
+        scores = json.loads(path.read_text(encoding="utf-8"))
+        values = [f"{scores[metric]['value']:.2f}" for metric in ("bleu", "chrf", "ter", "tokenised_bleu")]
+        rows.append(f"| {run.name} | {minutes:.0f} | {path.parent.name} | {' | '.join(values)} |")
+    return rows
 
 
 if __name__ == "__main__":

@@ -60,9 +60,7 @@ def test_the_users_own_setting_comes_after_the_advice() -> None:
     assert (config.encoder.size, config.decoder.size) == (96, 256)
 
 
-def history(
-    *losses: float, train: tuple[float, ...] = (), bleu: tuple[float, ...] = ()
-) -> list[dict[str, object]]:
+def history(*losses: float, train: tuple[float, ...] = (), bleu: tuple[float, ...] = ()) -> list[dict[str, object]]:
     return [
         {
             "step": 100 * (at + 1),
@@ -96,9 +94,7 @@ def test_a_training_that_still_improves() -> None:
 
 def test_a_training_that_overfits() -> None:
     told = "\n".join(
-        verdict(
-            history(*TURNING), 30_000, "epochs", "checkpoints/mine", ["data.files=['a b','c']", "name=mine"]
-        )
+        verdict(history(*TURNING), 30_000, "epochs", "checkpoints/mine", ["data.files=['a b','c']", "name=mine"])
     )
     assert "overfits: validation was best at step 400" in told
     again = next(line for line in told.splitlines() if "mine-2" in line)
@@ -120,9 +116,7 @@ def test_bleu_that_rises_outweighs_a_loss_that_has_turned_a_little() -> None:
 
 def test_a_loss_that_rises_in_training_too_is_not_overfitting() -> None:
     train = (5.0, 4.0, 3.0, 2.9, 3.5, 3.6, 3.7, 3.8)
-    assert "overfits" not in "\n".join(
-        verdict(history(*TURNING, train=train), 30_000, "epochs", "checkpoints/mine")
-    )
+    assert "overfits" not in "\n".join(verdict(history(*TURNING, train=train), 30_000, "epochs", "checkpoints/mine"))
 
 
 def test_a_training_that_is_about_done() -> None:

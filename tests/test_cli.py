@@ -149,9 +149,7 @@ def test_any_text_arrives_in_path_keys(text: str) -> None:
 def test_any_texts_arrive_in_a_list(items: list[str]) -> None:
     (quoted,) = quote([f"run=[{','.join(items)}]"])
     assert quote([quoted]) == [quoted]
-    assert (
-        list(OmegaConf.create({"run": OverridesParser.create().parse_override(quoted).value()}).run) == items
-    )
+    assert list(OmegaConf.create({"run": OverridesParser.create().parse_override(quoted).value()}).run) == items
 
 
 @pytest.mark.parametrize(
@@ -220,9 +218,7 @@ def test_an_empty_place_in_a_list_is_refused() -> None:
 
 
 def test_kinds_are_those_of_the_defaults() -> None:
-    config = train(
-        "name=001", "data.source=no", "seed=1e3", "model.dropout=0", "precision=32", "trainer.epochs=null"
-    )
+    config = train("name=001", "data.source=no", "seed=1e3", "model.dropout=0", "precision=32", "trainer.epochs=null")
     assert (config.name, config.data.source, config.precision) == ("001", "no", "32")
     assert config.seed == 1000
     assert type(config.seed) is int
@@ -320,9 +316,7 @@ def test_the_model_is_not_chosen_when_translating() -> None:
 def test_budget_and_place_may_change_on_resuming() -> None:
     first = quote(["name=a b", "data.files=[x y.de,z.en]", "trainer.epochs=3"])
     saved = compose("train", first)
-    merged = merge_for_resume(
-        saved, first, quote(["name=a b", "resume=true", "trainer.epochs=9", "device=cpu"])
-    )
+    merged = merge_for_resume(saved, first, quote(["name=a b", "resume=true", "trainer.epochs=9", "device=cpu"]))
     assert (merged.trainer.epochs, merged.device, merged.resume) == (9, "cpu", True)
     assert list(merged.data.files) == ["x y.de", "z.en"]
     assert (saved.trainer.epochs, saved.device, saved.resume) == (3, "auto", False)
@@ -331,9 +325,7 @@ def test_budget_and_place_may_change_on_resuming() -> None:
 def test_every_other_difference_is_listed() -> None:
     first = quote(["encoder.size=64"])
     with pytest.raises(UserError) as caught:
-        merge_for_resume(
-            compose("train", first), first, ["encoder=lstm", "seed=2", "trainer=long", "encoder.size=32"]
-        )
+        merge_for_resume(compose("train", first), first, ["encoder=lstm", "seed=2", "trainer=long", "encoder.size=32"])
     message = str(caught.value)
     assert "encoder.size: 64 -> 32" in message
     assert "encoder.forget_bias: (not there) -> 1.0" in message
@@ -412,9 +404,7 @@ def test_a_failure_is_one_message(
 
 def test_what_must_be_given_is_asked_for(capfd: pytest.CaptureFixture[str]) -> None:
     assert main("translate", answer, ["input=x"]) == 1
-    assert capfd.readouterr().err.startswith(
-        "nmt.translate: run= must be given. For example: python -m nmt.translate"
-    )
+    assert capfd.readouterr().err.startswith("nmt.translate: run= must be given. For example: python -m nmt.translate")
 
 
 def test_a_fault_of_the_program_keeps_its_traceback() -> None:

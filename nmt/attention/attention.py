@@ -103,12 +103,19 @@ class Attention(nn.Module):
         """[B, N, D] -> [B, H, N, D/H], projected where there are several heads."""
         if projection is None:
             return vectors.unsqueeze(1)
-        return projection(vectors).unflatten(-1, (self.heads, -1)).transpose(1, 2)
+        split: Tensor = projection(vectors).unflatten(-1, (self.heads, -1)).transpose(1, 2)
+        return split
+
+    def score(self, head: int = 0) -> Score:
+        """The score of a head."""
+        score = self.scores[head]
+        assert isinstance(score, Score)
+        return score
 
     def remember(self, values: Tensor, mask: Tensor, keys: Tensor | None = None) -> Memory:
         """Memory from values [B, S, Dv] and mask [B, S], once a sentence; keys come from the values unless given."""
         raw_keys = self._split(self.key, values if keys is None else keys)
-        prepared = [score.prepare(raw_keys[:, head]) for head, score in enumerate(self.scores)]
+        prepared = [self.score(head).prepare(raw_keys[:, head]) for head in range(self.heads)]
         return Memory(torch.stack(prepared, 1), self._split(self.value, values), mask)
 
     def start(self, memory: Memory) -> AttentionState:

@@ -79,9 +79,7 @@ def _joined(pieces: Sequence[str]) -> str:
 def _piece_units(pieces: Sequence[str], words: Sequence[int]) -> Units:
     index: list[int] = []
     groups: list[list[str]] = []
-    open_group = (
-        False  # a lone word mark waits for its first piece, the bytes of one character for each other
-    )
+    open_group = False  # a lone word mark waits for its first piece, the bytes of one character for each other
     for piece, word in zip(pieces, words, strict=True):
         byte = _byte(piece)
         if word < 0 and piece != WORD_START:
@@ -151,9 +149,7 @@ def piece_weights(translation: Translation, head: Head = "mean", shift: int = 0)
         UserError: the model has no attention, or no such head or shift.
     """
     if shift not in (0, 1):
-        raise UserError(
-            f"shift={shift}: a row belongs to the predicted piece (0) or to the one before it (1)."
-        )
+        raise UserError(f"shift={shift}: a row belongs to the predicted piece (0) or to the one before it (1).")
     if translation.weights is None:
         if any(word >= 0 for word in translation.words):
             raise UserError(
@@ -171,9 +167,7 @@ def piece_weights(translation: Translation, head: Head = "mean", shift: int = 0)
     return weights[shift:]
 
 
-def word_weights(
-    translation: Translation, head: Head = "mean", shift: int = 0, *, whitespace: bool = False
-) -> Weights:
+def word_weights(translation: Translation, head: Head = "mean", shift: int = 0, *, whitespace: bool = False) -> Weights:
     """The weights of one head over words.
 
     The sum over the source pieces of a word, the mean over its target pieces.
@@ -212,9 +206,7 @@ def _membership(units: Units) -> Weights:
     return members
 
 
-def links(
-    translation: Translation, head: Head = "mean", shift: int = 0, *, whitespace: bool = False
-) -> list[Link]:
+def links(translation: Translation, head: Head = "mean", shift: int = 0, *, whitespace: bool = False) -> list[Link]:
     """Links every target word to the source word with the most weight.
 
     Args: as `word_weights`.
@@ -263,9 +255,7 @@ def parse_links(line: str, *, base: int = 0) -> GoldLinks:
     for item in line.split():
         match = re.fullmatch(r"([0-9]+)([-p])([0-9]+)", item)
         if match is None:
-            raise UserError(
-                f"'{item}' is no word link: write SOURCE-TARGET, such as 0-2 (possible links 0p2)."
-            )
+            raise UserError(f"'{item}' is no word link: write SOURCE-TARGET, such as 0-2 (possible links 0p2).")
         link = (int(match[1]) - base, int(match[3]) - base)
         if min(link) < 0:
             raise UserError(f"'{item}' has a word before the first one: these links count from {base}.")

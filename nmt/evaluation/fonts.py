@@ -118,9 +118,7 @@ def _add_new_fonts() -> None:
 
 def _script(char: str) -> str:
     """The script of a letter by its Unicode name ("CJK", "HANGUL", "THAI"); "SIGNS" where it is no letter."""
-    if (
-        0x3000 <= ord(char) <= 0x303F or 0xFF00 <= ord(char) <= 0xFF65
-    ):  # the punctuation of Chinese and Japanese
+    if 0x3000 <= ord(char) <= 0x303F or 0xFF00 <= ord(char) <= 0xFF65:  # the punctuation of Chinese and Japanese
         return "CJK"
     if unicodedata.category(char)[0] not in "LMN":
         return "SIGNS"

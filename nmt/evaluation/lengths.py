@@ -98,19 +98,14 @@ def bleu_by_length(
         raise UserError("BLEU by length: no source line holds a word.")
     bins = []
     for number, members in sorted(rows.items()):
-        found = bleu(
-            [hypotheses[row] for row in members], [references[row] for row in members], target_language
-        )
+        found = bleu([hypotheses[row] for row in members], [references[row] for row in members], target_language)
         bins.append(Bin(number * width + 1, (number + 1) * width, len(members), found.value))
     return ByLength(bins, unit, found.signature)
 
 
 def as_table(found: ByLength) -> str:
     """Returns a plain-text table, a row a bin, with the signature below it."""
-    rows = [
-        [f"{entry.shortest}-{entry.longest}", str(entry.sentences), f"{entry.bleu:.2f}"]
-        for entry in found.bins
-    ]
+    rows = [[f"{entry.shortest}-{entry.longest}", str(entry.sentences), f"{entry.bleu:.2f}"] for entry in found.bins]
     table = plain_table([f"source {found.unit}", "sentences", "BLEU"], rows)
     return f"{table}\n\nBLEU: {found.signature}"
 
@@ -160,12 +155,8 @@ def figure(found: ByLength, title: str = "BLEU by source length") -> Figure:
     )
     for label in axes.get_yticklabels():
         label.set_fontproperties(small)
-    few = (
-        f"; hollow: fewer than {FEW} sentences" if any(entry.sentences < FEW for entry in found.bins) else ""
-    )
-    axes.set_xlabel(
-        f"source {found.unit}, n sentences{few}", fontproperties=fonts.properties([fonts.BASE], 9.5)
-    )
+    few = f"; hollow: fewer than {FEW} sentences" if any(entry.sentences < FEW for entry in found.bins) else ""
+    axes.set_xlabel(f"source {found.unit}, n sentences{few}", fontproperties=fonts.properties([fonts.BASE], 9.5))
     axes.set_ylabel("BLEU", fontproperties=fonts.properties([fonts.BASE], 9.5))
     axes.set_title(
         fonts.shape(fonts.without(shown_title, missing)),
@@ -177,9 +168,7 @@ def figure(found: ByLength, title: str = "BLEU by source length") -> Figure:
     axes.set_axisbelow(True)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
-    picture.text(
-        0.01, 0.015, found.signature, color="#5a5a5a", fontproperties=fonts.properties([fonts.BASE], 6.5)
-    )
+    picture.text(0.01, 0.015, found.signature, color="#5a5a5a", fontproperties=fonts.properties([fonts.BASE], 6.5))
     return picture
 
 

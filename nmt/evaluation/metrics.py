@@ -84,9 +84,7 @@ def _check(hypotheses: Sequence[str], references: Sequence[str]) -> None:
             "must belong to line n of the other: give the reference of the text that was translated."
         )
     if not hypotheses:
-        raise UserError(
-            "There is nothing to score: the text has no lines. Give a file with at least one line."
-        )
+        raise UserError("There is nothing to score: the text has no lines. Give a file with at least one line.")
 
 
 def _score(metric: BLEU | CHRF | TER, hypotheses: Sequence[str], references: Sequence[str]) -> Score:

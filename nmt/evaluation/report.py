@@ -105,9 +105,7 @@ def evaluate_split(
     hypotheses = [translation.text for translation in translations]
     scores = metrics.score(hypotheses, references, target_language)
     alignment = _against_gold(gold_links, forced, head)
-    found = (
-        [format_links(links(translation, head, shift)) for translation in translations] if attentive else []
-    )
+    found = [format_links(links(translation, head, shift)) for translation in translations] if attentive else []
     notes: list[str] = []
 
     write_text(folder / "hypotheses.txt", "".join(f"{line}\n" for line in hypotheses))
@@ -117,13 +115,10 @@ def evaluate_split(
     if attentive:
         write_text(folder / "alignments.pharaoh", "".join(f"{line}\n" for line in found))
         if not all(
-            units(translation).are_words
-            for translation in translations
-            for units in (source_units, target_units)
+            units(translation).are_words for translation in translations for units in (source_units, target_units)
         ):
             notes.append(
-                "Text without spaces between words: alignments.pharaoh and the pictures count "
-                "its subword pieces."
+                "Text without spaces between words: alignments.pharaoh and the pictures count its subword pieces."
             )
         lines = sorted({*range(1, min(fixed, len(translations)) + 1), *chosen})
         pictures, drawing = _heatmaps(translations, references, lines, folder / "heatmaps", name, head, shift)
@@ -247,9 +242,7 @@ def summary(results: Sequence[SplitResult]) -> str:
         if result.by_length is not None:
             from nmt.evaluation import lengths
 
-            table = lengths.as_table(result.by_length).split("\n\n")[
-                0
-            ]  # its signature is BLEU's, given above
+            table = lengths.as_table(result.by_length).split("\n\n")[0]  # its signature is BLEU's, given above
             parts.append(f"{result.name}, BLEU by source length\n{table}")
         if result.alignment:
             lines = [

@@ -94,10 +94,13 @@ class FirstState(nn.Module):
             finals = encoded.finals
             chosen = [finals[:, min(layer, finals.shape[1] - 1)] for layer in range(self.layers)]
             stacked = torch.stack(chosen, 1)
-            return stacked if self.linear is None else self.linear(stacked)
+            if self.linear is not None:
+                stacked = self.linear(stacked)
+            return stacked
         assert self.linear is not None
         vector = encoded.backward if self.kind == "backward" else mean_of(encoded)
-        return torch.tanh(self.linear(vector)).unflatten(-1, (self.layers, self.size))
+        state: Tensor = torch.tanh(self.linear(vector)).unflatten(-1, (self.layers, self.size))
+        return state
 
 
 class Decoder(nn.Module):
@@ -173,7 +176,7 @@ class Decoder(nn.Module):
 
     def update(self, inputs: Tensor, hidden: Tensor) -> Tensor:
         """One step of the recurrent layers: inputs [N, I], hidden [N, L, D] -> hidden [N, L, D]."""
-        _, last = self.rnn(inputs.unsqueeze(1), hidden.transpose(0, 1).contiguous())
+        last: Tensor = self.rnn(inputs.unsqueeze(1), hidden.transpose(0, 1).contiguous())[1]
         return last.transpose(0, 1)
 
     def transition(self, embedded: Tensor, state: DecoderState, memory: Memory) -> tuple[Looked, DecoderState]:

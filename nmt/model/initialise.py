@@ -3,7 +3,8 @@
 Embeddings: normal with deviation E^-1/2, so that tied logits start with unit scale; the padding row is zero.
 Recurrent matrices: orthogonal, gate by gate. Other matrices: uniform after Glorot and Bengio 2010, gate by gate where
 a recurrent layer stacks gates. The additive score's v: uniform within A^-1/2. The bilinear score's W: a Glorot matrix
-times D^-1/2, so that its weights start spread out, as those of a scaled dot product do, and not on one slot. Biases: zero.
+times D^-1/2, so that its weights start spread out, as those of a scaled dot product do, and not on one slot. Biases:
+zero.
 """
 
 import torch
@@ -44,4 +45,4 @@ def initialise(model: Seq2Seq, seed: int) -> None:
             else:
                 nn.init.xavier_uniform_(parameter)
                 if id(parameter) in bilinear:
-                    parameter *= parameter.shape[0] ** -0.5
+                    parameter.mul_(parameter.shape[0] ** -0.5)

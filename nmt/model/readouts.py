@@ -29,7 +29,8 @@ class Maxout(Readout):
 
     def forward(self, states: Tensor, embedded: Tensor, contexts: Tensor) -> Tensor:
         units = self.linear(torch.cat([states, embedded, contexts], -1))
-        return units.unflatten(-1, (self.size, 2)).amax(-1)
+        features: Tensor = units.unflatten(-1, (self.size, 2)).amax(-1)
+        return features
 
 
 class Tanh(Readout):

@@ -16,10 +16,12 @@ from nmt.attention.reads import Soft
 from nmt.attention.scores import Additive, Concat
 from nmt.attention.windows import Global
 
+GRU_PARAMETERS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+
 
 def has_fast_path(attention: Attention, rnn: nn.GRU) -> bool:
     """Whether `attentive_gru` computes exactly what this attention and these layers would."""
-    score, window = attention.scores[0], attention.windows[0]
+    score, window = attention.score(), attention.windows[0]
     return (
         attention.heads == 1
         and isinstance(score, Additive | Concat)
@@ -37,21 +39,22 @@ def attentive_gru(
 
     Returns states [B, T, D] and weights [B, T, S].
     """
-    score = attention.scores[0]
+    score = attention.score()
     assert isinstance(score, Additive | Concat)
     embedding_size = embedded.shape[-1]
     query_weight = score.W.weight if isinstance(score, Additive) else score.W.weight[:, : score.query_size]
-    word_weight, context_weight = rnn.weight_ih_l0.split([embedding_size, attention.context_size], 1)
-    inputs = nn.functional.linear(embedded, word_weight, rnn.bias_ih_l0).transpose(0, 1)
+    weight_ih, weight_hh, bias_ih, bias_hh = (getattr(rnn, f"{name}_l0") for name in GRU_PARAMETERS)
+    word_weight, context_weight = weight_ih.split([embedding_size, attention.context_size], 1)
+    inputs = nn.functional.linear(embedded, word_weight, bias_ih).transpose(0, 1)
     shares = nn.functional.linear(memory.values[:, 0], context_weight)
-    recurrent = torch.cat([rnn.weight_hh_l0, query_weight], 0)
-    bias = torch.cat([rnn.bias_hh_l0, rnn.bias_hh_l0.new_zeros(score.size)])
+    recurrent = torch.cat([weight_hh, query_weight], 0)
+    bias = torch.cat([bias_hh, bias_hh.new_zeros(score.size)])
     # Under autocast the products run in bfloat16; states, energies and sums over steps stay in float32.
     device = embedded.device.type
     product = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else recurrent.dtype
     kind = recurrent.dtype
     with torch.autocast(device, enabled=False):
-        states, weights = _AttentiveGRU.apply(
+        states, weights = _AttentiveGRU.apply(  # type: ignore[no-untyped-call]
             inputs.to(kind).contiguous(),
             shares.to(product),
             memory.keys[:, 0].to(kind),
@@ -69,7 +72,7 @@ class _AttentiveGRU(torch.autograd.Function):
     """inputs [T, B, 3D], shares [B, S, 3D], keys [B, S, A], first [B, D], recurrent [3D + A, D], bias, v [A]."""
 
     @staticmethod
-    def forward(  # type: ignore[override]
+    def forward(
         ctx: Any,
         inputs: Tensor,
         shares: Tensor,

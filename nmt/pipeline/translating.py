@@ -89,7 +89,7 @@ def _writer(stack: contextlib.ExitStack, path: Path | None) -> Callable[[str], N
         if isinstance(sys.stdout, TextIO) or hasattr(sys.stdout, "reconfigure"):
             sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
         file = sys.stdout
-    elif (path.exists() and not path.is_file()) or path.is_relative_to("/dev"):
+    elif (path.exists() and not path.is_file()) or str(path).startswith(("/dev/fd/", "/dev/std", "/proc/")):
         # A device or a named pipe cannot be replaced; whoever reads it wants each line at once.
         file = stack.enter_context(path.open("w", encoding="utf-8", newline="\n", buffering=1))
     else:

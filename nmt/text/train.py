@@ -35,6 +35,8 @@ NORMALIZATIONS = ("identity", "nfkc", "nmt_nfkc", "nfkc_cf", "nmt_nfkc_cf")
 _THREADS = 2
 #: Bytes; SentencePiece leaves longer sentences out of training.
 _LONGEST = 1 << 16
+#: The 4 specials, the 256 bytes, and a little more, without which SentencePiece does not begin to count.
+_SMALLEST = 264
 
 
 class TokenizerTrainer:
@@ -134,7 +136,8 @@ class TokenizerTrainer:
         """One model, its size adjusted to the text where it must be."""
         if not sentences:
             raise UserError("The training text is empty: there is nothing to make a vocabulary from.")
-        wanted = size = self.vocabulary_size
+        wanted = self.vocabulary_size
+        size = max(wanted, _SMALLEST)
         while True:
             try:
                 vocabulary = Vocabulary(self._run(sentences, size))

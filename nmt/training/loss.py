@@ -50,12 +50,18 @@ class SmoothedCrossEntropy(torch.autograd.Function):
         return gradient.mul_(gradients[0]), None, None
 
 
+def smoothed_cross_entropy(logits: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
+    """The summed label-smoothed cross-entropy and the plain negative log-likelihood; see `SmoothedCrossEntropy`."""
+    loss, plain = SmoothedCrossEntropy.apply(logits, targets, smoothing)  # type: ignore[no-untyped-call]
+    return loss, plain
+
+
 def batch_loss(model: Seq2Seq, batch: Batch, label_smoothing: float = 0.0, scheduled_sampling: float = 0.0) -> Loss:
     """Runs the model on a batch, teacher-forced unless `scheduled_sampling` > 0; padding never reaches the softmax."""
     decoded = model(batch.source, batch.source_mask, batch.source_lengths, batch.target_in, scheduled_sampling)
     logits = model.logits(decoded.features[batch.target_mask]).float()
     targets = batch.target_out[batch.target_mask]
-    total, plain = SmoothedCrossEntropy.apply(logits, targets, label_smoothing)
+    total, plain = smoothed_cross_entropy(logits, targets, label_smoothing)
     for term in decoded.terms.values():
         total = total + (term * batch.target_mask).sum()
     return Loss(total, plain, targets.shape[0])

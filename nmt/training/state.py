@@ -13,9 +13,12 @@ def save_state(path: Path, state: dict[str, Any]) -> None:
     """Writes the trainer's state."""
     with replace_atomically(path) as temporary:
         try:
-            torch.save(state, temporary)
-        except RuntimeError as error:  # torch's zip writer says a full disk in its own way
-            raise OSError(None, str(error).splitlines()[0]) from error
+            with temporary.open("wb") as file:
+                torch.save(state, file)
+        except RuntimeError as error:
+            if isinstance(error.__context__, OSError):  # torch's zip writer says a full disk in its own way
+                raise error.__context__ from None
+            raise
 
 
 def load_state(path: Path) -> dict[str, Any]:

@@ -1,6 +1,8 @@
 """The training loop: batches in, better weights out; validates, keeps the best and the last, stops, goes on."""
 
+import contextlib
 import math
+import os
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -267,6 +269,8 @@ class _Loop:
 
     def _ask_to_stop(self, name: str) -> None:
         self.asked_to_stop = name
+        with contextlib.suppress(OSError):  # straight to the descriptor: a handler may come in the middle of a print
+            os.write(2, f"\n{name}: stopping after this step or validation. Ctrl-C again stops at once.\n".encode())
 
     def _loop(self) -> None:
         last_save = time.monotonic()

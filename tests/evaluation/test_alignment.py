@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from by_hand import EMPTY, WORKED, even, read_corpus
+from tests.evaluation.by_hand import EMPTY, WORKED, even, read_corpus
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from by_hand import EMPTY, WORKED, even
+from tests.evaluation.by_hand import EMPTY, WORKED, even
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 from matplotlib.text import Text
@@ -101,9 +101,7 @@ def test_every_script_is_drawn_without_a_warning(
     assert bool(notes) == bool(drawn)
 
 
-def test_letters_without_a_font_become_boxes_and_are_reported(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_letters_without_a_font_become_boxes_and_are_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(fonts, "_names", lambda: [fonts.BASE])
     fonts._coverage.cache_clear()
     try:

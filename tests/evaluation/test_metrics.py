@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from by_hand import read_corpus
+from tests.evaluation.by_hand import read_corpus
 
 from nmt.errors import UserError
 from nmt.evaluation import metrics

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from by_hand import EMPTY, WORKED, even
+from tests.evaluation.by_hand import EMPTY, WORKED, even
 
 from nmt.errors import UserError
 from nmt.evaluation import lengths
@@ -142,9 +142,7 @@ def test_without_attention_there_are_scores_and_a_note(tmp_path: Path) -> None:
         ({"shift": 3}, "shift=3"),
     ],
 )
-def test_mistakes_are_named_and_leave_no_scores(
-    tmp_path: Path, change: dict[str, object], message: str
-) -> None:
+def test_mistakes_are_named_and_leave_no_scores(tmp_path: Path, change: dict[str, object], message: str) -> None:
     how: dict[str, object] = {"references": REFERENCES, "gold_links": None, **change}
     with pytest.raises(UserError, match=message):
         evaluate_split(

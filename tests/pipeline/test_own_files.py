@@ -1,6 +1,7 @@
 """Two text files, or one with tabs: all that a person has to know."""
 
 import gzip
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -44,7 +45,7 @@ def awkward(folder: Path) -> str:
     ids=["two", "one", "packed", "awkward"],
 )
 def test_files_alone_train_a_run(
-    files: "type[str]", stem: str, here: Path, tmp_path_factory: pytest.TempPathFactory, capfd: Capture
+    files: Callable[[Path], str], stem: str, here: Path, tmp_path_factory: pytest.TempPathFactory, capfd: Capture
 ) -> None:
     named = files(tmp_path_factory.mktemp("mine"))
     assert call("train", f"data.files={named}", *SHORT) == 0
@@ -112,6 +113,18 @@ def test_every_choice_can_be_overridden(here: Path, capfd: Capture) -> None:
     assert "names no test split" in capfd.readouterr().err
     assert call("train", "name=mine", "resume=true", "encoder.size=64") == 1
     assert "encoder.size: 20 -> 64" in capfd.readouterr().err
+
+
+def test_validation_and_test_may_be_files_too(here: Path, capfd: Capture) -> None:
+    for name, rows in (("v", ROWS[:9]), ("t", ROWS[9:20])):
+        write_lines(here / f"{name}.de", [source for source, _ in rows])
+        write_lines(here / f"{name}.en", [target for _, target in rows])
+    given = [f"data.valid=[{here / 'v.de'},{here / 'v.en'}]", f"data.test=[{here / 't.de'},{here / 't.en'}]"]
+    assert call("train", f"data.files={one(here)}", *given, *SHORT, "name=mine") == 0
+    err = capfd.readouterr().err
+    assert "valid: 9 pairs from" in err
+    assert "test: 11 pairs from" in err
+    assert "scores on them flatter" in err
 
 
 def test_the_same_pairs_are_held_out_when_it_goes_on(here: Path) -> None:

@@ -103,6 +103,19 @@ def test_a_large_file_is_taken_a_part_at_a_time(trained: Path, here: Path, monke
     assert translate(trained, sentences, here) == whole
 
 
+def test_lines_before_a_broken_one_are_answered(
+    trained: Path, here: Path, monkeypatch: pytest.MonkeyPatch, capfd: Capture
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"eins\nzwei\nf\xfcnf\nrot\n")))
+    assert call("translate", f"run={trained}") == 1
+    out, err = capfd.readouterr()
+    assert out == "one\ntwo\n"
+    assert err.startswith("nmt.translate: standard input, line 3: not UTF-8")
+    monkeypatch.setattr(sys, "stdin", None)
+    assert call("translate", f"run={trained}") == 1
+    assert "There is no standard input. Give input=FILE." in capfd.readouterr().err
+
+
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_every_line_has_its_line(end: str, trained: Path, here: Path) -> None:
     text = end.join(LINES) + end

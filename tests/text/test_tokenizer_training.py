@@ -209,3 +209,10 @@ def test_digits_are_pieces_of_their_own_unless_asked_otherwise(model_type: str) 
 
     assert longest(True) == 1
     assert longest(False) > 1
+
+
+def test_a_vocabulary_without_room_for_anything_is_adjusted_and_said() -> None:
+    text = ["in 1987 and later", "a man", "two men"] * 20
+    tokenizer, notes = TokenizerTrainer("unigram", 3).train(text, text)
+    assert tokenizer.source.size > 260
+    assert any("vocabulary_size=3" in note for note in notes)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.data.batches import make_batch
-from nmt.training.loss import SmoothedCrossEntropy, batch_loss
+from nmt.training.loss import batch_loss, smoothed_cross_entropy
 from tests.catalogue import model
 
 
@@ -15,7 +15,7 @@ from tests.catalogue import model
 def test_it_is_torchs_cross_entropy(smoothing: float) -> None:
     logits = torch.randn(7, 5, dtype=torch.float64, requires_grad=True)
     targets = torch.tensor([0, 4, 2, 2, 1, 3, 0])
-    loss, plain = SmoothedCrossEntropy.apply(logits, targets, smoothing)
+    loss, plain = smoothed_cross_entropy(logits, targets, smoothing)
     expected = nn.functional.cross_entropy(logits, targets, reduction="sum", label_smoothing=smoothing)
     torch.testing.assert_close(loss, expected)
     torch.testing.assert_close(plain, nn.functional.cross_entropy(logits, targets, reduction="sum"))
@@ -31,8 +31,7 @@ def test_its_gradient_agrees_with_finite_differences() -> None:
     targets = torch.tensor([1, 3, 0])
 
     def loss(own: Tensor) -> Tensor:
-        total: Tensor = SmoothedCrossEntropy.apply(own, targets, 0.2)[0]
-        return total
+        return smoothed_cross_entropy(own, targets, 0.2)[0]
 
     loss(logits).backward()
     assert logits.grad is not None
@@ -46,7 +45,7 @@ def test_its_gradient_agrees_with_finite_differences() -> None:
 def test_smoothing_by_hand() -> None:
     """Two words of probability 3/4 and 1/4, the first is right, eps = 0.2: q = (0.9, 0.1)."""
     logits = torch.tensor([[math.log(3.0), 0.0]], dtype=torch.float64)
-    loss, plain = SmoothedCrossEntropy.apply(logits, torch.tensor([0]), 0.2)
+    loss, plain = smoothed_cross_entropy(logits, torch.tensor([0]), 0.2)
     assert plain.item() == pytest.approx(-math.log(0.75))
     assert loss.item() == pytest.approx(-0.9 * math.log(0.75) - 0.1 * math.log(0.25))
 

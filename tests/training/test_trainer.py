@@ -15,7 +15,6 @@ import torch
 
 from nmt.data.batches import EncodedPairs, Ragged, TokenBatches, make_batch
 from nmt.errors import UserError
-from nmt.training import progress as progress_module
 from nmt.training.board import Board
 from nmt.training.loss import batch_loss
 from nmt.training.progress import Progress, clock
@@ -204,7 +203,7 @@ def test_clock(seconds: float, shown: str) -> None:
 
 def test_a_log_file_gets_lines_at_intervals(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
-    monkeypatch.setattr(progress_module.time, "monotonic", lambda: now)
+    monkeypatch.setattr("nmt.training.progress.time.monotonic", lambda: now)
     lines: list[str] = []
     progress = Progress(lines.append, every_seconds=30)
     for second in range(100, 200, 10):
@@ -231,28 +230,29 @@ def test_a_terminal_gets_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = terminal.getvalue()
     assert " 50%" in shown
     assert "step 7" in shown
-    assert "\rvalidated\n" in shown or "\nvalidated\n" in shown or " validated\n" not in shown.replace("\r", "\n")
     assert "%" not in next(line for line in shown.replace("\r", "\n").split("\n") if "validated" in line)
 
 
 # TensorBoard
 
-SEEN = Translation("rot", "red", -1.0, -1.0, ["\u2581rot", "</s>"], ["\u2581red", "</s>"], [0, -1], [0, -1], np.eye(2, dtype=np.float32)[None])  # fmt: skip # noqa: E501
+PIECES = (["\u2581rot", "</s>"], ["\u2581red", "</s>"], [0, -1], [0, -1])
+SEEN = Translation("rot", "red", -1.0, -1.0, *PIECES, np.eye(2, dtype=np.float32)[None])
 
 
 def test_curves_samples_and_pictures_are_written(tmp_path: Path) -> None:
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+    from tensorboard.backend.event_processing import event_accumulator  # type: ignore[import-untyped]
 
     board = Board(tmp_path, on=True)
     board.scalars(3, {"valid/bleu": 12.5})
     board.samples(3, [SEEN, SEEN._replace(weights=None)])
     board.close()
-    found = EventAccumulator(str(tmp_path))
+    found = event_accumulator.EventAccumulator(str(tmp_path))
     found.Reload()
     assert [(event.step, event.value) for event in found.Scalars("valid/bleu")] == [(3, 12.5)]
     assert found.Tags()["images"] == ["attention/0"]
     picture = found.Images("attention/0")[0]
-    assert picture.width > picture.height > 100 or picture.height >= picture.width > 100
+    assert picture.width > 100
+    assert picture.height > 100
     assert {f"samples/{number}/text_summary" for number in (0, 1)} <= set(found.Tags()["tensors"])
 
 

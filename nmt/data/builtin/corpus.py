@@ -27,8 +27,8 @@ class BuiltIn(DataSource):
     """Parallel phrases for any two locales of Babel's: dates, amounts, names and phrases that join them.
 
     No sentence occurs twice, on either side, within a split or in two of them.  `train_pairs`, `valid_pairs`
-    and `test_pairs` are counts; the validation and the test set stay the same when only `train_pairs` changes.  Names on
-    their own are in `train` alone, since nobody can guess them.
+    and `test_pairs` are counts; the validation and the test set stay the same when only `train_pairs` changes.
+    Names on their own are in `train` alone, since nobody can guess them.
 
     Raises UserError for an unknown locale or a size below 1, and from `read` if the two locales have too
     little in common for so many different phrases.
@@ -50,7 +50,9 @@ class BuiltIn(DataSource):
         self._sizes = {"valid": valid_pairs, "test": test_pairs, "train": train_pairs}
         for split, size in self._sizes.items():
             if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-                raise UserError(f"data.{split}_pairs is {size!r}; the built-in corpus takes a number of pairs, 1 or more.")
+                raise UserError(
+                    f"data.{split}_pairs is {size!r}; the built-in corpus takes a number of pairs, 1 or more."
+                )
 
     def tests(self) -> list[str]:
         """There is one test split, "test"."""

@@ -1,0 +1,119 @@
+"""The corpus as all cases and all peers read it: prepared once, in a folder of its own.
+
+The folder holds `tokenizer.model`; `pairs.npz`, the training pairs as token ids; `train`, `valid`, `few` and `test`
+as text, a file a side; `pieces.txt` and `counted.txt`, the vocabulary as the peers want it.
+"""
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+from benchmarking.settings import Json, Scale
+from nmt.data.batches import EncodedPairs, Ragged, encode_in_memory
+from nmt.data.builtin import BuiltIn
+from nmt.data.corpus import DataSource, Split
+from nmt.data.files import Multi30k
+from nmt.errors import UserError
+from nmt.files import write_text
+from nmt.text.tokenizer import Tokenizer
+from nmt.text.train import TokenizerTrainer
+
+SOURCE, TARGET = "de", "en"
+
+
+def prepare(folder: Path, data: str | None, tokenizer: str | None, scale: Scale) -> Json:
+    """Fills `folder` and returns what there is to know of the corpus.
+
+    Args:
+        folder: to fill.
+        data: a folder with Multi30k; None for $NMT_DATA/multi30k where it is there, else the built-in corpus.
+        tokenizer: a SentencePiece model for both sides; None for the one beside $NMT_DATA where that is there, else
+            one is trained.
+        scale: how much of the built-in corpus, how long pairs may be, how many pieces.
+
+    Raises:
+        UserError: a file is missing, or the corpus has no test set.
+    """
+    root = os.environ.get("NMT_DATA")
+    notes = []
+    if data is None and root and Path(root, "multi30k").is_dir():
+        data = str(Path(root, "multi30k"))
+    source: DataSource
+    if data is not None:
+        source = Multi30k(data, SOURCE, TARGET)
+        source.check()
+        notes.append(f"Corpus: Multi30k {SOURCE}-{TARGET} in {data}.")
+        beside = Path(root, "..", "peers", "joint8k.model") if root else None
+        if tokenizer is None and beside is not None and beside.is_file():
+            tokenizer = str(beside)
+    else:
+        pairs, valid, test = scale.built_in
+        source = BuiltIn(SOURCE, TARGET, train_pairs=pairs, valid_pairs=valid, test_pairs=test)
+        notes += ["Corpus: the built-in one (Multi30k is not there: --data DIR, or NMT_DATA).", *source.notes()]
+    if not source.tests():
+        raise UserError(f"{data} has no test set to translate. Put test_2016_flickr.{SOURCE} and .{TARGET} there.")
+    train, valid_split, test_split = (source.read(name) for name in ("train", "valid", source.tests()[0]))
+    pieces, said = TokenizerTrainer(vocabulary_size=scale.sizes.pieces, joint=True, model=tokenizer).train(
+        train.source, train.target
+    )
+    encoded = encode_in_memory(train, pieces, max_source_length=scale.longest, max_target_length=scale.longest)
+    if len(encoded) == 0:
+        raise UserError("The training set is empty.")
+    _write(folder, pieces, encoded)
+    for name, split in (("train", train), ("valid", valid_split), ("test", test_split)):
+        _write_text(folder, name, split)
+    _write_text(folder, "few", Split("few", valid_split.source[:2], valid_split.target[:2]))
+    return {
+        "name": source.name,
+        "languages": [SOURCE, TARGET],
+        "test": test_split.name,
+        "pairs": len(encoded),
+        "pieces": pieces.target.size,
+        "source_tokens": float(np.mean(encoded.source_lengths + 1)),
+        "target_tokens": float(np.mean(encoded.target_lengths + 1)),
+        "notes": [*notes, *said],
+    }
+
+
+def _write(folder: Path, tokenizer: Tokenizer, pairs: EncodedPairs) -> None:
+    tokenizer.save(folder)
+    count = range(len(pairs))
+    np.savez(
+        folder / "pairs.npz",
+        source=np.concatenate([np.asarray(pairs.source(index), dtype=np.int32) for index in count]),
+        source_lengths=pairs.source_lengths,
+        target=np.concatenate([np.asarray(pairs.target(index), dtype=np.int32) for index in count]),
+        target_lengths=pairs.target_lengths,
+    )
+    spelled = tokenizer.target.pieces(range(tokenizer.target.size))
+    write_text(folder / "pieces.txt", "".join(f"{piece}\n" for piece in spelled))
+    # Without the four specials, and without what a reader that splits at white space could not read.
+    counted = [piece for piece in spelled[4:] if piece.split() == [piece]]
+    write_text(folder / "counted.txt", "".join(f"{piece}\t1\n" for piece in counted))
+
+
+def _write_text(folder: Path, name: str, split: Split) -> None:
+    """Two files of which line i translates line i, whatever a reader takes for the end of a line."""
+    pairs = [
+        (" ".join(source.splitlines()), " ".join(target.splitlines()))
+        for source, target in zip(split.source, split.target, strict=True)
+        if source.strip() and target.strip()
+    ]
+    for side, language in enumerate((SOURCE, TARGET)):
+        write_text(folder / f"{name}.{language}", "".join(f"{pair[side]}\n" for pair in pairs))
+
+
+def read_pairs(folder: Path) -> EncodedPairs:
+    """The training pairs that `prepare` wrote."""
+    with np.load(folder / "pairs.npz") as arrays:
+        sides = [
+            Ragged([(arrays[side], np.concatenate([[0], np.cumsum(arrays[f"{side}_lengths"])]))])
+            for side in ("source", "target")
+        ]
+    return EncodedPairs(sides[0], sides[1], np.arange(len(sides[0])), {})
+
+
+def read_test(folder: Path, language: str) -> list[str]:
+    """The lines of the test set that `prepare` wrote."""
+    return (folder / f"test.{language}").read_text(encoding="utf-8").split("\n")[:-1]

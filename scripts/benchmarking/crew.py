@@ -1,0 +1,123 @@
+"""A process a case, so that no case sees another's memory, and all of them wait while one measures.
+
+The leading process loads neither torch nor the corpus. What the cases have in common is loaded once, in a process that
+computes nothing and of which each case is a fork; a case's largest resident set starts from there.
+"""
+
+import contextlib
+import multiprocessing
+import os
+import resource
+import sys
+import traceback
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from benchmarking.settings import Json
+from nmt.errors import UserError
+
+#: A case calls it with what it has measured and gets the next order; None ends the case.
+Exchange = Callable[[Json], Json | None]
+
+_LOADED_ONCE = ["torch", "numpy", "hydra", "omegaconf", "safetensors.torch", "sentencepiece", "tqdm", "nmt.build"]
+
+
+def peak_memory() -> int:
+    """The largest resident set of this process so far, in bytes."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+class Case:
+    """A process that does one kind of work on request."""
+
+    def __init__(self, job: str, settings: Json, log: Path) -> None:
+        """Starts it and waits until it is ready; what it says on standard error goes to `log`.
+
+        Raises:
+            UserError: what the case raised, or that it died.
+        """
+        known = "forkserver" in multiprocessing.get_all_start_methods()
+        context = multiprocessing.get_context("forkserver" if known else "spawn")
+        if known:
+            context.set_forkserver_preload(_LOADED_ONCE)
+        self._name, self._log = job, log
+        self._connection, other = context.Pipe()
+        self._process = context.Process(target=_serve, args=(other, job, settings, log), daemon=True)
+        self._process.start()
+        other.close()
+        self.ready = self._receive()
+
+    def ask(self, **order: object) -> Json:
+        """Has one order carried out and returns the answer, which holds the `peak_memory` so far."""
+        self._connection.send(order)
+        return self._receive()
+
+    def _receive(self) -> Json:
+        try:
+            kind, answer = self._connection.recv()
+        except (EOFError, ConnectionResetError) as error:
+            raise UserError(
+                f"The {self._name} case died, perhaps because memory ran out. The end of what it said:\n{self._said()}"
+            ) from error
+        if kind == "mistake":
+            raise UserError(answer)
+        if kind == "error":
+            raise RuntimeError(f"in the {self._name} case:\n{answer}")
+        return dict(answer)
+
+    def _said(self) -> str:
+        return "\n".join(self._log.read_text(encoding="utf-8", errors="replace").splitlines()[-5:])
+
+    def close(self) -> None:
+        """Ends the process."""
+        with contextlib.suppress(OSError):
+            self._connection.send(None)
+        self._connection.close()
+        self._process.join(10)
+        if self._process.is_alive():
+            self._process.kill()
+            self._process.join()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def once(job: str, settings: Json, log: Path) -> Json:
+    """What a case that needs no orders answers."""
+    with Case(job, settings, log) as case:
+        return case.ready
+
+
+def _serve(connection: Connection, job: str, settings: Json, log: Path) -> None:
+    """The process of a case."""
+    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    os.dup2(file, 2)
+    os.close(file)
+
+    def exchange(answer: Json) -> Json | None:
+        connection.send(("answer", {**answer, "peak_memory": peak_memory()}))
+        try:
+            order: Json | None = connection.recv()
+        except EOFError:
+            return None
+        return order
+
+    try:
+        from benchmarking import work
+
+        work.JOBS[job](settings, exchange)
+    except UserError as error:
+        connection.send(("mistake", str(error)))
+    except KeyboardInterrupt:
+        pass
+    except Exception:
+        connection.send(("error", traceback.format_exc()))

@@ -1,0 +1,190 @@
+"""What is measured: the model, its wirings, the amounts of work. Read by both sides, so it loads nothing heavy."""
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+Json = dict[str, Any]
+
+
+class Sizes(NamedTuple):
+    """A model's sizes. `encoder` is that of one direction; `pieces` counts both vocabularies' one set of pieces."""
+
+    pieces: int = 8000
+    embedding: int = 256
+    encoder: int = 256
+    decoder: int = 512
+    attention: int = 512
+    features: int = 256
+    layers: int = 1
+
+
+class Wiring(NamedTuple):
+    """A decoder with the score that goes with it; `kind` is bahdanau, luong or none, `overrides` chooses it."""
+
+    name: str
+    kind: str
+    fed: bool
+    title: str
+    overrides: tuple[str, ...]
+
+
+WIRINGS = {
+    wiring.name: wiring
+    for wiring in (
+        Wiring("bahdanau", "bahdanau", False, "Bahdanau, additive", ("decoder=bahdanau", "attention/score=additive")),
+        Wiring("luong", "luong", True, "Luong, general, input feeding", ("decoder=luong", "attention/score=general")),
+        Wiring(
+            "luong_without_feeding",
+            "luong",
+            False,
+            "Luong, general, no input feeding",
+            ("decoder=luong", "attention/score=general", "decoder.input_feeding=false"),
+        ),
+        Wiring("none", "none", False, "no attention", ("decoder=none",)),
+    )
+}
+
+#: The comparison on a GPU: torch's own GRUs, encoder and decoder, without attention.
+PLAIN = "cudnn"
+
+SEARCHES = ("greedy", "beam5")
+
+
+class Place(NamedTuple):
+    """Where a case runs: the device, "float32" or "bf16", CPU threads."""
+
+    device: str
+    precision: str
+    threads: int
+
+
+class Growth(NamedTuple):
+    """One curve: how the cost of `work` ("training" or "translating") grows along `axis`.
+
+    `unit` is "token" (a target token) or "sentence"; `theory` says what is expected.
+    """
+
+    axis: str
+    work: str
+    wiring: str
+    unit: str
+    theory: str
+
+
+AXES = {
+    "sentence_length": "sentence length, source and target, in pieces",
+    "beam": "beam size",
+    "vocabulary": "pieces in the vocabulary",
+    "layers": "layers of encoder and decoder",
+}
+
+CURVES = (
+    Growth("sentence_length", "training", "bahdanau", "token", "a + b x: each token looks at all of the source"),
+    Growth("sentence_length", "training", "none", "sentence", "b x: nothing is looked at"),
+    Growth("sentence_length", "translating", "bahdanau", "token", "a + b x: each token looks at all of the source"),
+    Growth("beam", "translating", "bahdanau", "sentence", "a + b x: each hypothesis costs a step"),
+    Growth("vocabulary", "training", "bahdanau", "token", "a + b x: the softmax and its gradient"),
+    Growth("vocabulary", "translating", "bahdanau", "sentence", "a + b x: the softmax and the top k"),
+    Growth("layers", "training", "bahdanau", "token", "a + b x from two layers on: one layer has a fast path"),
+    Growth("layers", "translating", "bahdanau", "sentence", "a + b x: each layer is a step"),
+)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The amounts: `MATCHED` for results, `QUICK` to see that all of it works.
+
+    Attributes:
+        sizes: of the model; `pieces` is what a tokenizer that is trained here is asked for.
+        batch: sentences a training batch.
+        longest: pieces a side; longer pairs are left out, as the peers leave them out.
+        warm_up: updates before anything is measured.
+        updates: measured updates of a wiring in a round.
+        trained: updates that a model has had, in all, before it translates.
+        translated: sentences translated in a round, by how many are searched together.
+        rate_seconds: for measuring the rate of matrix multiplies, a wiring and round.
+        built_in: pairs of the built-in corpus: training, validation, test.
+        growth: the values along each axis of `AXES`.
+        growth_sentences: sentences a batch of the growth curves, by axis.
+        growth_length: pieces a side where the length does not grow.
+        growth_updates: measured updates a point.
+        peer_updates: updates of a peer in a round.
+    """
+
+    sizes: Sizes = Sizes()
+    batch: int = 80
+    longest: int = 80
+    warm_up: int = 4
+    updates: int = 20
+    trained: int = 200
+    translated: dict[int, int] = field(default_factory=lambda: {1: 50, 64: 1000})
+    rate_seconds: float = 2.0
+    built_in: tuple[int, int, int] = (20_000, 500, 1000)
+    growth: dict[str, tuple[int, ...]] = field(
+        default_factory=lambda: {
+            "sentence_length": (10, 20, 40, 80, 160),
+            "beam": (1, 2, 5, 10, 20),
+            "vocabulary": (4000, 8000, 16_000, 32_000, 64_000),
+            "layers": (1, 2, 3, 4),
+        }
+    )
+    growth_sentences: dict[str, int] = field(
+        default_factory=lambda: {"sentence_length": 8, "beam": 16, "vocabulary": 32, "layers": 32}
+    )
+    growth_length: int = 16
+    growth_updates: int = 3
+    peer_updates: int = 60
+
+
+MATCHED = Scale()
+QUICK = Scale(
+    sizes=Sizes(pieces=500, embedding=16, encoder=8, decoder=16, attention=16, features=16),
+    batch=8,
+    warm_up=1,
+    updates=2,
+    trained=3,
+    translated={1: 2, 64: 4},
+    rate_seconds=0.02,
+    built_in=(120, 4, 8),
+    growth={"sentence_length": (3, 4, 5), "beam": (1, 2, 3), "vocabulary": (300, 400, 500), "layers": (1, 2)},
+    growth_sentences={"sentence_length": 2, "beam": 2, "vocabulary": 2, "layers": 2},
+    growth_length=3,
+    growth_updates=1,
+    peer_updates=4,
+)
+
+
+def overrides(wiring: Wiring, sizes: Sizes, batch: int, longest: int) -> list[str]:
+    """The command line that makes the matched model and its recipe of the project's own configuration."""
+    return [
+        *wiring.overrides,
+        "model.tie_embeddings=none",
+        "model.dropout=0.3",
+        f"model.embedding_size={sizes.embedding}",
+        f"encoder.size={sizes.encoder}",
+        f"encoder.layers={sizes.layers}",
+        f"decoder.size={sizes.decoder}",
+        f"decoder.layers={sizes.layers}",
+        f"decoder.readout.size={sizes.features}",
+        f"attention.size={sizes.attention}",
+        "optimizer.lr=0.001",
+        "optimizer.betas=[0.9,0.999]",
+        "optimizer.eps=1e-8",
+        "optimizer.weight_decay=0",
+        "schedule=constant",
+        "schedule.warmup_steps=0",
+        "trainer.label_smoothing=0.1",
+        "trainer.clip_norm=1",
+        "trainer.average=none",
+        f"trainer.sentences_per_batch={batch}",
+        # Sentences are what limits a batch; the places only decide how finely pairs are sorted by length.
+        f"trainer.tokens_per_batch={batch * min(longest, 64)}",
+        # The benchmark decides when training stops, and nothing but training is to happen until then.
+        "trainer.steps=1000000000",
+        "trainer.epochs=null",
+        "trainer.minutes=null",
+        "trainer.validate_every=1000000000",
+        "trainer.save_minutes=1e9",
+        "trainer.log_seconds=1e9",
+        "trainer.tensorboard=false",
+    ]

@@ -1,0 +1,403 @@
+"""What the cases do: train, multiply matrices, translate, grow. Each runs in a process of its own (`crew`).
+
+A job is set up once and then carries out orders until none comes.
+"""
+
+import contextlib
+import math
+import os
+import platform
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import torch
+from omegaconf import DictConfig
+from torch import Tensor
+
+from benchmarking import corpus, flops
+from benchmarking.crew import Exchange
+from benchmarking.flops import Product
+from benchmarking.plain import Plain, train_plain
+from benchmarking.settings import PLAIN, WIRINGS, Json, Place, Scale, Sizes, Wiring, overrides
+from nmt import __version__, build, cli
+from nmt.data.batches import Batch, EncodedPairs, Ragged, TokenBatches, make_batch
+from nmt.model import Seq2Seq
+from nmt.model.weights import load_weights, save_weights
+from nmt.search import BeamSearch, GreedySearch, Limits, SearchState
+from nmt.text.tokenizer import BOS, EOS, PAD, load_tokenizer
+from nmt.training.trainer import Validation
+from nmt.translation.stepping import Stepper
+from nmt.translation.translator import Translator
+from nmt.translation.types import Translation
+
+
+class _Enough(Exception):  # noqa: N818  a way out of the training loop, not an error
+    """Raised inside the training loop to end it."""
+
+
+class Feed(TokenBatches):
+    """Hands a training loop its batches and holds the clock.
+
+    The clock runs from the moment at which the loop wants a batch to the moment at which it wants the one after the
+    last: batches are made, moved, and trained on, weights updated. Between two orders the loop waits here.
+    """
+
+    def __init__(
+        self, pairs: EncodedPairs, exchange: Exchange, place: Place, *, tokens: int, sentences: int, seed: int = 1
+    ) -> None:
+        super().__init__(pairs, tokens_per_batch=tokens, sentences_per_batch=sentences, seed=seed)
+        self._exchange, self._gpu = exchange, place.device.startswith("cuda")
+        self._left, self._began = 0, 0.0
+        self._batches: list[Batch] = []
+        self.updates = 0
+
+    def epoch(self, epoch: int, start: int = 0) -> Iterator[Batch]:
+        """The batches of an epoch, as long as updates are ordered."""
+        batches = super().epoch(epoch, start)
+        while True:
+            if self._left == 0:
+                self._next_order()
+            batch = next(batches, None)
+            if batch is None:
+                return
+            self._left -= 1
+            self.updates += 1
+            self._batches.append(batch)
+            yield batch
+
+    def _next_order(self) -> None:
+        order = self._exchange(self._measured())
+        if order is None:
+            raise _Enough
+        self._left, self._batches = int(order["updates"]), []
+        if self._gpu:
+            torch.cuda.synchronize()
+            torch.cuda.reset_peak_memory_stats()
+        self._began = time.perf_counter()
+
+    def _measured(self) -> Json:
+        if self._gpu and self._batches:
+            torch.cuda.synchronize()
+        seconds = time.perf_counter() - self._began
+        lengths = [
+            pair
+            for batch in self._batches
+            for pair in zip(batch.source_lengths.tolist(), batch.target_mask.sum(1).tolist(), strict=True)
+        ]
+        places = [sum(batch.source.numel() for batch in self._batches), sum(b.target_in.numel() for b in self._batches)]
+        tokens = [sum(pair[side] for pair in lengths) for side in (0, 1)]
+        return {
+            "seconds": seconds,
+            "updates": self.updates,
+            "batches": len(self._batches),
+            "sentences": len(lengths),
+            "tokens": tokens[1],
+            "lengths": lengths,
+            "padding": [1 - own / all_ if all_ else 0.0 for own, all_ in zip(tokens, places, strict=True)],
+            "gpu_memory": torch.cuda.max_memory_allocated() if self._gpu else 0,
+        }
+
+
+def composed(wiring: Wiring, sizes: Sizes, batch: int, longest: int) -> DictConfig:
+    """The configuration of the matched model."""
+    return cli.compose("train", overrides(wiring, sizes, batch, longest))
+
+
+def made(config: DictConfig, sizes: Sizes, place: Place) -> Seq2Seq:
+    """A model of this configuration, on its device."""
+    return build.assemble(config, sizes.pieces, sizes.pieces, True).to(place.device)
+
+
+def _take(place: Place) -> torch.dtype | None:
+    """Takes the threads and the device of `place`; returns what to compute in, None for float32."""
+    build.use_threads(place.threads)
+    return build.build_precision(place.precision, build.build_device(place.device))
+
+
+def _run_trainer(config: DictConfig, model: Seq2Seq, feed: Feed, place: Place, folder: Path) -> None:
+    """The project's own loop, until the orders end."""
+
+    def nothing(_: Seq2Seq) -> tuple[list[Translation], float]:
+        return [], 0.0
+
+    with contextlib.suppress(_Enough):
+        build.build_trainer(config).run(
+            model,
+            feed,
+            Validation(feed, nothing),
+            optimizer=build.build_optimizer(config, model),
+            schedule=build.build_schedule(config),
+            folder=folder,
+            device=torch.device(place.device),
+            autocast=build.build_precision(place.precision, torch.device(place.device)),
+            seed=1,
+            log=lambda line: None,
+            history=[],
+            keep_history=lambda entries: None,
+            state=None,
+        )
+
+
+def prepare(settings: Json, exchange: Exchange) -> None:
+    """The corpus and the machine, before anything is measured."""
+    place: Place = settings["place"]
+    folder: Path = settings["folder"]
+    build.build_device(place.device)
+    if place.threads:
+        torch.set_num_threads(place.threads)
+    corpus_facts = corpus.prepare(folder, settings["data"], settings["tokenizer"], settings["scale"])
+    exchange({"corpus": corpus_facts, "machine": machine()})
+
+
+def machine() -> Json:
+    """Processor, threads and versions."""
+    facts: Json = {
+        "cpu": _cpu(),
+        "cores": os.cpu_count() or 1,
+        "threads": torch.get_num_threads(),
+        "instructions": torch.backends.cpu.get_cpu_capability(),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "torch": str(torch.__version__),
+        "numpy": np.__version__,
+        "nmt": __version__,
+        "load_before": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
+    }
+    if torch.cuda.is_available():
+        facts["gpu"] = torch.cuda.get_device_name()
+        facts["cuda"] = torch.version.cuda
+    return facts
+
+
+def _cpu() -> str:
+    with contextlib.suppress(OSError):
+        for row in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if row.startswith("model name"):
+                return row.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def training(settings: Json, exchange: Exchange) -> None:
+    """Trains a wiring with the project's loop; orders: {"updates": n} to be measured, {"save": path}."""
+    scale: Scale = settings["scale"]
+    place: Place = settings["place"]
+    sizes: Sizes = settings["sizes"]
+    folder: Path = settings["folder"]
+    batch: int = settings["batch"]
+    _take(place)
+    pairs = corpus.read_pairs(folder)
+    if settings["wiring"] == PLAIN:
+        feed = _feed(pairs, exchange, place, batch, scale)
+        with contextlib.suppress(_Enough):
+            train_plain(Plain(sizes, 0.3).to(place.device), feed, place)
+        return
+    config = composed(WIRINGS[settings["wiring"]], sizes, batch, scale.longest)
+    model = made(config, sizes, place)
+
+    def answering(answer: Json) -> Json | None:
+        order = exchange(answer)
+        while order is not None and "save" in order:
+            save_weights(order["save"], model)
+            order = exchange(answer)
+        return order
+
+    _run_trainer(config, model, _feed(pairs, answering, place, batch, scale), place, folder)
+
+
+def _feed(pairs: EncodedPairs, exchange: Exchange, place: Place, batch: int, scale: Scale) -> Feed:
+    return Feed(pairs, exchange, place, tokens=batch * min(scale.longest, 64), sentences=batch)
+
+
+def multiplying(settings: Json, exchange: Exchange) -> None:
+    """Multiplies matrices of the sizes that a step has; orders: {"wiring": name, "seconds": s}."""
+    place: Place = settings["place"]
+    sizes: Sizes = settings["sizes"]
+    autocast = _take(place)
+    source, target = (max(1, round(length)) for length in settings["lengths"])
+    answer: Json = {}
+    while (order := exchange(answer)) is not None:
+        products = flops.training(sizes, WIRINGS[order["wiring"]], settings["batch"], source, target)
+        answer = {"rate": rate(products, order["seconds"], place, autocast or torch.float32)}
+
+
+def rate(products: list[Product], seconds: float, place: Place, kind: torch.dtype) -> float:
+    """Operations a second over all of `products`, each taken as often as it occurs, measured in about `seconds`.
+
+    What attention does over the memory is left out: it is batched, small, and slow, so that the limit that remains is
+    the higher one.
+    """
+    shapes: dict[tuple[int, int, int], int] = {}
+    for product in products:
+        shape = (product.rows, product.inner, product.columns)
+        shapes[shape] = shapes.get(shape, 0) + product.steps * product.copies
+    needed = 0.0
+    with torch.inference_mode():
+        for (rows, inner, columns), times in shapes.items():
+            left = torch.randn(rows, inner, device=place.device, dtype=kind)
+            right = torch.randn(inner, columns, device=place.device, dtype=kind)
+            out = torch.empty(rows, columns, device=place.device, dtype=kind)
+            needed += times * _seconds_of(left, right, out, seconds / len(shapes))
+    return sum(product.flops for product in products) / needed
+
+
+def _seconds_of(left: Tensor, right: Tensor, out: Tensor, seconds: float) -> float:
+    """Mean time of a product, repeated for `seconds`; it is warm before the clock runs."""
+    gpu = left.is_cuda
+    torch.mm(left, right, out=out)
+    torch.mm(left, right, out=out)
+    done, began, repeat = 0, time.perf_counter(), 1
+    if gpu:
+        torch.cuda.synchronize()
+        began, repeat = time.perf_counter(), 20
+    while True:
+        for _ in range(repeat):
+            torch.mm(left, right, out=out)
+        if gpu:
+            torch.cuda.synchronize()
+        done += repeat
+        passed = time.perf_counter() - began
+        if passed >= seconds:
+            return passed / done
+
+
+def translating(settings: Json, exchange: Exchange) -> None:
+    """Translates the test set; orders: {"sentences": n} to be measured, {"texts": true} for the translations."""
+    scale: Scale = settings["scale"]
+    place: Place = settings["place"]
+    sizes: Sizes = settings["sizes"]
+    folder: Path = settings["folder"]
+    autocast = _take(place)
+    model = made(composed(WIRINGS[settings["wiring"]], sizes, scale.batch, scale.longest), sizes, place)
+    load_weights(settings["weights"], model)
+    lines = corpus.read_test(folder, corpus.SOURCE)
+    translator = Translator(
+        [model],
+        load_tokenizer(folder),
+        GreedySearch() if settings["search"] == "greedy" else BeamSearch(5),
+        device=torch.device(place.device),
+        autocast=autocast,
+        batch_sentences=settings["batch"],
+    )
+    list(translator.translate(lines[: min(settings["batch"], 4)]))  # warms up
+    answer: Json = {}
+    texts: list[str] = []
+    while (order := exchange(answer)) is not None:
+        if "texts" in order:
+            answer = {"texts": texts, "bleu": _bleu(folder, texts)}
+            continue
+        chosen = lines[: order["sentences"]]
+        began = time.perf_counter()
+        translations = [best[0] for best in translator.translate(chosen)]
+        seconds = time.perf_counter() - began
+        texts = [translation.text for translation in translations]
+        answer = {
+            "seconds": seconds,
+            "sentences": len(chosen),
+            "tokens": sum(len(translation.pieces) for translation in translations),
+        }
+
+
+def scoring(settings: Json, exchange: Exchange) -> None:
+    """BLEU of translations of the first lines of the test set."""
+    exchange({"bleu": _bleu(settings["folder"], settings["texts"])})
+
+
+def _bleu(folder: Path, texts: list[str]) -> float:
+    """Cased, detokenised BLEU."""
+    from nmt.evaluation.metrics import bleu
+
+    if not texts:
+        return 0.0
+    return float(bleu(texts, corpus.read_test(folder, corpus.TARGET)[: len(texts)], corpus.TARGET).value)
+
+
+class Unending:
+    """A step function that never ends a sentence of its own accord, so that the limit decides how long it gets."""
+
+    def __init__(self, stepper: Stepper) -> None:
+        self._stepper = stepper
+
+    def __call__(self, tokens: Tensor, state: SearchState) -> tuple[Tensor, Tensor | None, SearchState]:
+        """As `Stepper`; the end has next to no probability."""
+        log_probs, weights, state = self._stepper(tokens, state)
+        log_probs[:, EOS] = -1e4
+        return log_probs, weights, state
+
+
+def growing(settings: Json, exchange: Exchange) -> None:
+    """One point of a curve at a time.
+
+    Orders: {"work", "wiring", "sizes", "length", "sentences", "beam", "repeats"}; the answer's `seconds` are those of
+    one repeat, in which each of the `sentences` has `length` tokens on either side, ends included.
+    """
+    place: Place = settings["place"]
+    autocast = _take(place)
+    answer: Json = {}
+    while (order := exchange(answer)) is not None:
+        measure = _grown_training if order["work"] == "training" else _grown_translating
+        answer = {"seconds": measure(settings, order, place, autocast)}
+
+
+def _tokens(order: Json) -> list[list[int]]:
+    """Random sentences without specials, one token shorter than `length`, which counts the end."""
+    generator = np.random.default_rng(1)
+    shape = (order["sentences"], order["length"] - 1)
+    return cast("list[list[int]]", generator.integers(max(PAD, EOS) + 1, order["sizes"].pieces, shape).tolist())
+
+
+def _grown_training(settings: Json, order: Json, place: Place, autocast: torch.dtype | None) -> float:
+    tokens = _tokens(order)
+    count = order["repeats"] + 2  # batches in an epoch, more than are trained on
+    lengths = np.full(count * order["sentences"], order["length"] - 1)
+    flat = np.tile(np.concatenate([np.asarray(own, dtype=np.int32) for own in tokens]), count)
+    side = Ragged([(flat, np.concatenate([[0], np.cumsum(lengths)]))])
+    pairs = EncodedPairs(side, side, np.arange(len(side)), {})
+    config = composed(WIRINGS[order["wiring"]], order["sizes"], order["sentences"], order["length"])
+    answers: list[Json] = []
+
+    def exchange(answer: Json) -> Json | None:
+        answers.append(answer)
+        return {"updates": [1, order["repeats"]][len(answers) - 1]} if len(answers) < 3 else None
+
+    feed = Feed(pairs, exchange, place, tokens=order["sentences"] * order["length"], sentences=order["sentences"])
+    _run_trainer(config, made(config, order["sizes"], place), feed, place, settings["folder"])
+    return float(answers[2]["seconds"]) / order["repeats"]
+
+
+def _grown_translating(settings: Json, order: Json, place: Place, autocast: torch.dtype | None) -> float:
+    config = composed(WIRINGS[order["wiring"]], order["sizes"], order["sentences"], order["length"])
+    model = made(config, order["sizes"], place).eval()
+    batch = make_batch(_tokens(order)).to(place.device)
+    stepper = Stepper([model])
+    limits = Limits(
+        BOS, EOS, (PAD,), torch.full((order["sentences"],), order["length"], device=place.device), batch.source_mask
+    )
+    search = BeamSearch(order["beam"])
+    best = math.inf
+    with (
+        torch.inference_mode(),
+        torch.autocast(torch.device(place.device).type, dtype=autocast, enabled=autocast is not None),
+    ):
+        for repeat in range(order["repeats"] + 1):
+            began = time.perf_counter()
+            found = search(
+                Unending(stepper), stepper.start(batch.source, batch.source_mask, batch.source_lengths), limits
+            )
+            seconds = time.perf_counter() - began
+            assert all(len(own[0].tokens) == order["length"] for own in found)
+            if repeat:  # the first one warms up
+                best = min(best, seconds)
+    return best
+
+
+JOBS = {
+    "prepare": prepare,
+    "training": training,
+    "multiplying": multiplying,
+    "translating": translating,
+    "scoring": scoring,
+    "growing": growing,
+}
