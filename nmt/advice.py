@@ -219,7 +219,9 @@ def _commands(course: _Course, pairs: int, run: PurePath, overrides: Sequence[st
     if course.kind in ("improves", "none"):
         # Whichever limit ended it is raised; as long again is enough to see whether it was worth it.
         epochs, minutes = max(2, math.ceil(2 * course.epochs)), max(10, math.ceil(2 * course.minutes))
-        more = train(run.name, "resume=true", f"trainer.epochs={epochs}", f"trainer.minutes={minutes}")
+        more = train(
+            run.name, "resume=true", f"trainer.epochs={epochs}", f"trainer.minutes={minutes}", "trainer.patience=null"
+        )
         commands.append(f"{more}    # goes on for as long again")
     elif course.kind == "diverged":
         commands.append(f"{again('optimizer.lr=0.0003')}    # a smaller learning rate")

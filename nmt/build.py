@@ -235,7 +235,7 @@ def build_precision(name: str, device: torch.device) -> torch.dtype | None:
     """bfloat16 for autocast, or None for float32: auto takes bfloat16 on a GPU that has it."""
     if name not in ("auto", "float32", "bf16"):
         raise UserError(f"precision={name} is not known. Give precision=auto, float32 or bf16.")
-    on_gpu = device.type == "cuda" and torch.cuda.is_bf16_supported()
+    on_gpu = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
     if name == "bf16" and device.type == "cuda" and not on_gpu:
         raise UserError("precision=bf16 was asked for, but this GPU has no bfloat16. Give precision=float32.")
     return torch.bfloat16 if name == "bf16" or (name == "auto" and on_gpu) else None

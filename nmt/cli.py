@@ -616,6 +616,9 @@ def main(
     except BrokenPipeError:
         _drop_output()
         return 0
+    except MemoryError:
+        _drop_output()
+        return _failed(verb, "there is not enough memory. Give smaller batches, a smaller model or shorter lines.")
     except OSError as error:
         if error.errno not in _CURABLE:
             raise

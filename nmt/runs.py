@@ -17,11 +17,12 @@ import errno
 import json
 import os
 import platform
+import re
 import shlex
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -140,6 +141,11 @@ class Run:
             raise damaged(path) from error
         if not isinstance(config, DictConfig):
             raise UserError(f"{path} is damaged: it holds no settings. Take a copy of the run that is whole.")
+        # What was saved is resolved: an interpolation could only come from someone who wants to read more than a run.
+        if any(
+            re.search(r"(?<!\\)(\\\\)*\$\{", text) for text in _texts(OmegaConf.to_container(config, resolve=False))
+        ):
+            raise UserError(f"{path} holds an interpolation (${{...}}), which no saved run does. Do not use this run.")
         needed = ("data", "tokenizer", "model", "encoder", "attention", "decoder", "search", "seed")
         absent = [key for key in needed if key not in config]
         if absent:
@@ -197,6 +203,18 @@ class Run:
 def damaged(path: Path) -> UserError:
     """The error for a file of a run that cannot be read."""
     return UserError(f"{path} is damaged and cannot be read. Take a copy of the run that is whole.")
+
+
+def _texts(tree: object) -> Iterator[str]:
+    """Every text in a configuration."""
+    if isinstance(tree, dict):
+        for value in tree.values():
+            yield from _texts(value)
+    elif isinstance(tree, list):
+        for value in tree:
+            yield from _texts(value)
+    elif isinstance(tree, str):
+        yield tree
 
 
 def missing_run(folder: Path) -> str:

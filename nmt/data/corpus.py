@@ -4,6 +4,7 @@ Between the files (or the Hub, or the built-in corpus) and tokenising.  Every so
 `DataSource`; training, evaluation and the verbs know nothing else about where sentences come from.
 """
 
+import hashlib
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -23,6 +24,13 @@ class Split(NamedTuple):
     source: Sequence[str]
     target: Sequence[str]
     links: Sequence[str] | None = None
+
+    def fingerprint(self) -> str:
+        """SHA-256 of the sentences, to know the text again."""
+        digest = hashlib.sha256()
+        for source, target in zip(self.source, self.target):
+            digest.update(f"{source}\n{target}\n".encode("utf-8", "surrogatepass"))
+        return digest.hexdigest()
 
 
 class DataSource(ABC):

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from nmt.attention import Attention, AttentionState, Memory
 from nmt.errors import UserError
 from nmt.model.encoders import Encoded, mean_of, summary_of
+from nmt.model.layers import run_rnn
 from nmt.model.readouts import FromContext, FromState, Readout
 from nmt.model.recurrence import attentive_gru, has_fast_path
 
@@ -90,9 +91,10 @@ class FirstState(nn.Module):
         if self.kind == "zero":
             return encoded.values.new_zeros(encoded.values.shape[0], self.layers, self.size)
         if self.kind == "last":
-            # A decoder of more layers than the encoder repeats the encoder's top layer.
+            # Top layer to top layer; a decoder of more layers than the encoder repeats the encoder's top layer.
             finals = encoded.finals
-            chosen = [finals[:, min(layer, finals.shape[1] - 1)] for layer in range(self.layers)]
+            most = finals.shape[1]
+            chosen = [finals[:, min(layer + max(0, most - self.layers), most - 1)] for layer in range(self.layers)]
             stacked = torch.stack(chosen, 1)
             if self.linear is not None:
                 stacked = self.linear(stacked)
@@ -176,8 +178,14 @@ class Decoder(nn.Module):
 
     def update(self, inputs: Tensor, hidden: Tensor) -> Tensor:
         """One step of the recurrent layers: inputs [N, I], hidden [N, L, D] -> hidden [N, L, D]."""
-        last: Tensor = self.rnn(inputs.unsqueeze(1), hidden.transpose(0, 1).contiguous())[1]
+        _, last = run_rnn(self.rnn, inputs.unsqueeze(1), hidden.transpose(0, 1).contiguous())
         return last.transpose(0, 1)
+
+    def sweep(self, inputs: Tensor, hidden: Tensor) -> Tensor:
+        """All steps of the recurrent layers: inputs [B, T, I], hidden [B, L, D] -> the top layer's states [B, T, D]."""
+        outputs, _ = run_rnn(self.rnn, inputs, hidden.transpose(0, 1).contiguous())
+        assert isinstance(outputs, Tensor)
+        return outputs
 
     def transition(self, embedded: Tensor, state: DecoderState, memory: Memory) -> tuple[Looked, DecoderState]:
         """The wiring: one step up to, not including, the readout."""
@@ -310,7 +318,7 @@ class Luong(Decoder):
         assert self.attention is not None
         if not self.fast or self.input_feeding or state.attention:
             return super().forward(embedded, state, memory)
-        tops, _ = self.rnn(embedded, state.hidden.transpose(0, 1).contiguous())
+        tops = self.sweep(embedded, state.hidden)
         steps = state.steps.unsqueeze(1) + torch.arange(embedded.shape[1], device=embedded.device)
         attended = self.attention(tops, memory, steps)
         return Decoded(self.readout(tops, embedded, attended.context), attended.weights, attended.terms)
@@ -372,7 +380,7 @@ class NoAttention(Decoder):
         if not self.fast:
             return super().forward(embedded, state, memory)
         context = memory.values[:, 0].expand(-1, embedded.shape[1], -1)
-        tops, _ = self.rnn(torch.cat([embedded, context], -1), state.hidden.transpose(0, 1).contiguous())
+        tops = self.sweep(torch.cat([embedded, context], -1), state.hidden)
         return Decoded(self.readout(tops, embedded, context), None, {})
 
 

@@ -4,9 +4,10 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from nmt.errors import UserError
+from nmt.model.layers import run_rnn
 
 
 class Encoded(NamedTuple):
@@ -67,9 +68,9 @@ class RecurrentEncoder(nn.Module):
     def forward(self, embedded: Tensor, mask: Tensor, lengths: Tensor) -> Encoded:
         """Encodes embedded [B, S, E] with mask [B, S] and lengths [B] (on the CPU, at least 1)."""
         packed = pack_padded_sequence(embedded, lengths, batch_first=True, enforce_sorted=False)
-        outputs, last = self.rnn(packed)
+        outputs, hidden = run_rnn(self.rnn, packed)
+        assert isinstance(outputs, PackedSequence)
         values, _ = pad_packed_sequence(outputs, batch_first=True, total_length=embedded.shape[1])
-        hidden: Tensor = last[0] if isinstance(last, tuple) else last  # [L * directions, B, D]
         finals = hidden.unflatten(0, (self.layers, self.directions)).permute(2, 0, 1, 3)
         return Encoded(self.dropout(values), mask, finals.flatten(2), finals[:, -1, -1])
 

@@ -81,7 +81,8 @@ def _fit_to_text(
 
 def _take_named_budget(config: DictConfig, overrides: Sequence[str]) -> None:
     """A budget that the command line names takes the place of the default ones: 10 minutes are 10 minutes."""
-    named = {override.partition("=")[0] for override in overrides}
+    words = (override.lstrip("+").partition("=") for override in overrides)
+    named = {key for key, _, value in words if value != "null"}
     if named & {f"trainer.{budget}" for budget in BUDGETS}:
         for budget in BUDGETS:
             if f"trainer.{budget}" not in named:
@@ -233,12 +234,13 @@ class _Session:
                 )
             encoded.append(pairs)
         if self.resume and self.run is not None:
-            before = self.run.facts().get("pairs", len(encoded[0]))
-            if before != len(encoded[0]):
-                raise UserError(
-                    f"The training text has changed: {len(encoded[0]):,} pairs, {before:,} when {self.run.folder} "
-                    f"began. Put the text back to resume, or train anew under another name=."
-                )
+            before = self.run.facts().get("text", {})
+            for split in (train_split, valid_split):
+                if before.get(split.name, split.fingerprint()) != split.fingerprint():
+                    raise UserError(
+                        f"The text of {split.name} has changed since {self.run.folder} began. "
+                        f"Put the text back to resume, or train anew under another name=."
+                    )
         return encoded[0], encoded[1]
 
     def _batches(self, trainer: Trainer, tokenizer: Tokenizer, split: Split, pairs: EncodedPairs) -> TokenBatches:
@@ -305,7 +307,13 @@ class _Session:
         return run
 
     def _create(self, tokenizer: Tokenizer, pairs: int) -> Run:
-        facts = {"pairs": pairs, "data": self.source.name, "languages": list(self.source.languages)}
+        facts = {
+            "pairs": pairs,
+            "data": self.source.name,
+            "languages": list(self.source.languages),
+            "folder": str(Path.cwd()),
+            "text": {name: self.source.read(name).fingerprint() for name in self.source.splits()},
+        }
         if self.run is not None:
             self.run.create(self.config, self.overrides, facts, tokenizer)
             return self.run

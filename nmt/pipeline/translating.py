@@ -5,7 +5,6 @@ import queue
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, Literal, TextIO
 
@@ -17,7 +16,7 @@ from nmt.files import replace_atomically
 from nmt.pipeline.opening import has_weights, open_translator, where_to_look
 from nmt.translation.types import Translation
 
-CHUNK = 2000  # lines held at a time
+CHUNK, CHARACTERS = 2000, 500_000  # the most lines, and about the most text, held at a time
 
 
 def translate(config: DictConfig, overrides: Sequence[str]) -> int:
@@ -31,6 +30,7 @@ def translate(config: DictConfig, overrides: Sequence[str]) -> int:
             "Leave them out, or take a run with attention."
         )
     head, shift = where_to_look(config, translator)
+    translator.keep_weights = "alignments" in outputs or "heatmaps" in outputs
     told = set[str]()
     nbest = getattr(translator.search, "nbest", 1)
     with contextlib.ExitStack() as stack:
@@ -102,8 +102,7 @@ def _chunks(config: DictConfig, stack: contextlib.ExitStack) -> Iterator[list[st
     """Lists of lines: full ones from a file; from a pipe, whatever has come."""
     if config.input:
         lines = stack.enter_context(open_lines(Path(str(config.input))))
-        while chunk := list(islice(lines, CHUNK)):
-            yield chunk
+        yield from full(lines, CHUNK)
         return
     yield from arriving(iterate_lines(_standard_input(), "standard input"), CHUNK)
 
@@ -123,6 +122,20 @@ def _standard_input() -> BinaryIO:
         return sys.stdin.buffer
 
 
+def full(lines: Iterator[str], most: int) -> Iterator[list[str]]:
+    """Lists of `most` lines, or of fewer where they are long."""
+    chunk: list[str] = []
+    characters = 0
+    for line in lines:
+        chunk.append(line)
+        characters += len(line)
+        if len(chunk) == most or characters >= CHARACTERS:
+            yield chunk
+            chunk, characters = [], 0
+    if chunk:
+        yield chunk
+
+
 def arriving(lines: Iterator[str], most: int) -> Iterator[list[str]]:
     """Lists of the lines that have come by the time the list is asked for: at least one, at most `most`."""
     waiting: queue.Queue[str | BaseException | None] = queue.Queue(maxsize=most)
@@ -138,10 +151,12 @@ def arriving(lines: Iterator[str], most: int) -> Iterator[list[str]]:
     threading.Thread(target=read, daemon=True).start()
     while True:
         chunk: list[str] = []
+        characters = 0
         item = waiting.get()
         while isinstance(item, str):
             chunk.append(item)
-            if len(chunk) == most:
+            characters += len(item)
+            if len(chunk) == most or characters >= CHARACTERS:
                 break
             try:
                 item = waiting.get_nowait()

@@ -40,9 +40,9 @@ class BeamSearch:
     """Beam search with Wu et al. 2016's length and coverage penalties (eq. 14).
 
     score = log P(Y|X) / lp(Y) + cp(X, Y), lp(Y) = ((5 + |Y|) / 6)^alpha, cp = beta sum_j log(min(sum_t a_tj, 1)).
-    |Y| counts the end of sentence. A hypothesis is finished by an end of sentence that ranks inside the beam. A
-    sentence is done when `beam_size` hypotheses are finished, or when no open one can still win: a log-probability
-    only falls and cp is at most 0, so the bound is the best open log-probability over lp at the longest allowed length.
+    |Y| counts the end of sentence. The best K candidates of a step make the beam; those among them that end are
+    finished, the others go on. A sentence is done when no open hypothesis can still win: a log-probability only falls
+    and cp is at most 0, so the bound is the best open log-probability over lp at the longest allowed length.
     """
 
     def __init__(
@@ -95,13 +95,11 @@ class BeamSearch:
             allowed = forbid(step_log_probs, limits, (own_lengths <= position).repeat_interleave(width))
             vocabulary = allowed.shape[1]
             candidates = (log_probs.float().unsqueeze(2) + allowed.view(now, width, vocabulary)).flatten(1)
-            _, flat = candidates.topk(min(2 * size, candidates.shape[1]), 1)
+            _, flat = candidates.topk(min(size, candidates.shape[1]), 1)
             parents, words = flat // vocabulary, flat % vocabulary
             added = allowed.view(now, -1).gather(1, flat).double()
             best = log_probs.gather(1, parents) + added
             ends = words == limits.eos
-            # Inside the beam: an end among the best K candidates finishes its hypothesis.
-            inside = torch.arange(best.shape[1], device=device) < size
             if weights is not None and limits.slots is not None and self.coverage_penalty:
                 seen = weights.mean(1).view(now, width, -1).double()
                 coverage = seen if coverage is None else coverage + seen
@@ -111,21 +109,15 @@ class BeamSearch:
                 # A slot that got no weight at all would cost -inf; 1e-10 keeps hypotheses comparable.
                 logs = coverage.clamp(min=1e-10, max=1.0).log() * limits.slots[sentences].unsqueeze(1)
                 scores = scores + self.coverage_penalty * logs.sum(-1).gather(1, parents)
-            scores = scores.masked_fill(~(ends & inside), float("-inf"))
+            scores = scores.masked_fill(~ends, float("-inf"))
             finished = self._merge(finished, sentences, scores, best, position, parents)
-            # The best K candidates that go on, in order; a row of -inf stands for none.
-            going = best.masked_fill(ends, float("-inf"))
-            log_probs, order = going.topk(min(size, going.shape[1]), 1)
+            # Of the best K candidates, those that did not end go on, in order; a row of -inf stands for none.
+            log_probs, order = best.masked_fill(ends, float("-inf")).sort(1, descending=True)
             parents, words = parents.gather(1, order), words.gather(1, order)
             trace.append(self._trace(sentences, words, parents, weights, count, width))
             open_best = log_probs[:, 0] / self._divisor(own_lengths)
             own = finished.scores[sentences]
-            done = (
-                (own[:, self.nbest - 1] >= open_best)
-                | torch.isfinite(own[:, size - 1])
-                | (own_lengths <= position)
-                | torch.isinf(open_best)
-            )
+            done = (own[:, self.nbest - 1] >= open_best) | (own_lengths <= position) | torch.isinf(open_best)
             kept = (~done).nonzero().squeeze(1)
             rows = (kept.unsqueeze(1) * width + parents[kept]).flatten()
             state = state.select(rows, kept if kept.numel() < now else None)

@@ -33,6 +33,10 @@ class Averaging:
             self.averaged = AveragedModel(model, multi_avg_fn=blend)
         elif kind == "checkpoints":
             self.averaged = AveragedModel(model)
+        if self.averaged is not None:  # a copied layer's weights lie apart, which cuDNN would mend at every call
+            for layer in self.averaged.module.modules():
+                if isinstance(layer, nn.RNNBase):
+                    layer.flatten_parameters()
 
     def after_update(self) -> None:
         """Call after every optimiser step."""

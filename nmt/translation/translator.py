@@ -35,6 +35,7 @@ class Translator:
         max_source_length: int = 250,
         long_lines: str = "split",
         warn: Callable[[str], None] | None = None,
+        keep_weights: bool = True,
     ) -> None:
         """Builds a translator.
 
@@ -49,6 +50,7 @@ class Translator:
             max_source_length: pieces beyond which a line is handled as `long_lines` says.
             long_lines: "split" translates a long line part by part, "truncate" its beginning only.
             warn: told about lines that were split or truncated.
+            keep_weights: whether translations carry attention weights; a line of thousands of pieces has millions.
 
         Raises:
             UserError: a setting is out of range.
@@ -66,7 +68,7 @@ class Translator:
         self.batch_sentences = batch_sentences
         self.length_ratio, self.extra_length = length_ratio, extra_length
         self.max_source_length, self.long_lines = max_source_length, long_lines
-        self.warn = warn
+        self.warn, self.keep_weights = warn, keep_weights
 
     def translate(self, sentences: Iterable[str], chunk: int = 2000) -> Iterator[list[Translation]]:
         """Yields the n-best list of each sentence, in order; holds `chunk` sentences at a time."""
@@ -150,7 +152,10 @@ class Translator:
                 batch.source_mask,
             )
             state = self.stepper.start(batch.source, batch.source_mask, batch.source_lengths)
-            return self.search(self.stepper, state, limits)
+            found = self.search(self.stepper, state, limits)
+        if self.keep_weights:
+            return found
+        return [[hypothesis._replace(weights=None) for hypothesis in nbest] for nbest in found]
 
     def _split(self, tokens: list[int]) -> list[list[int]]:
         """Parts of at most max_source_length pieces, cut before a word where there is one to cut at."""

@@ -12,6 +12,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerContext, SpawnContext
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -31,6 +32,11 @@ def peak_memory() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
+def load() -> float | None:
+    """How many processes want a core, over the last minute, where the system tells."""
+    return round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None
+
+
 class Case:
     """A process that does one kind of work on request."""
 
@@ -41,9 +47,12 @@ class Case:
             UserError: what the case raised, or that it died.
         """
         known = "forkserver" in multiprocessing.get_all_start_methods()
-        context = multiprocessing.get_context("forkserver" if known else "spawn")
+        context: ForkServerContext | SpawnContext
         if known:
+            context = multiprocessing.get_context("forkserver")
             context.set_forkserver_preload(_LOADED_ONCE)
+        else:
+            context = multiprocessing.get_context("spawn")
         self._name, self._log = job, log
         self._connection, other = context.Pipe()
         self._process = context.Process(target=_serve, args=(other, job, settings, log), daemon=True)

@@ -106,7 +106,7 @@ def training(sizes: Sizes, wiring: Wiring, sentences: int, source: int, target: 
     return products
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def pair(sizes: Sizes, wiring: Wiring, source: int, target: int) -> int:
     """Operations of training on one pair of these lengths, ends included: three times the forward pass."""
     return TRAINING * sum(product.flops for product in forward(sizes, wiring, 1, source, target))

@@ -80,13 +80,13 @@ AXES = {
 
 CURVES = (
     Growth("sentence_length", "training", "bahdanau", "token", "a + b x: each token looks at all of the source"),
-    Growth("sentence_length", "training", "none", "sentence", "b x: nothing is looked at"),
+    Growth("sentence_length", "training", "none", "sentence", "a + b x: nothing is looked at"),
     Growth("sentence_length", "translating", "bahdanau", "token", "a + b x: each token looks at all of the source"),
     Growth("beam", "translating", "bahdanau", "sentence", "a + b x: each hypothesis costs a step"),
     Growth("vocabulary", "training", "bahdanau", "token", "a + b x: the softmax and its gradient"),
     Growth("vocabulary", "translating", "bahdanau", "sentence", "a + b x: the softmax and the top k"),
-    Growth("layers", "training", "bahdanau", "token", "a + b x from two layers on: one layer has a fast path"),
-    Growth("layers", "translating", "bahdanau", "sentence", "a + b x: each layer is a step"),
+    Growth("layers", "training", "bahdanau", "token", "a + b x: each layer is a recurrence of its own"),
+    Growth("layers", "translating", "bahdanau", "sentence", "a + b x: each layer is a step of its own"),
 )
 
 
@@ -111,7 +111,7 @@ class Scale:
         peer_updates: updates of a peer in a round.
     """
 
-    sizes: Sizes = Sizes()
+    sizes: Sizes = field(default_factory=Sizes)
     batch: int = 80
     longest: int = 80
     warm_up: int = 4

@@ -4,7 +4,6 @@ A job is set up once and then carries out orders until none comes.
 """
 
 import contextlib
-import math
 import os
 import platform
 import time
@@ -18,7 +17,7 @@ from omegaconf import DictConfig
 from torch import Tensor
 
 from benchmarking import corpus, flops
-from benchmarking.crew import Exchange
+from benchmarking.crew import Exchange, load
 from benchmarking.flops import Product
 from benchmarking.plain import Plain, train_plain
 from benchmarking.settings import PLAIN, WIRINGS, Json, Place, Scale, Sizes, Wiring, overrides
@@ -143,13 +142,12 @@ def _run_trainer(config: DictConfig, model: Seq2Seq, feed: Feed, place: Place, f
 
 def prepare(settings: Json, exchange: Exchange) -> None:
     """The corpus and the machine, before anything is measured."""
-    place: Place = settings["place"]
-    folder: Path = settings["folder"]
-    build.build_device(place.device)
-    if place.threads:
-        torch.set_num_threads(place.threads)
-    corpus_facts = corpus.prepare(folder, settings["data"], settings["tokenizer"], settings["scale"])
-    exchange({"corpus": corpus_facts, "machine": machine()})
+    for device in settings["devices"]:
+        build.build_device(device)
+    if settings["threads"]:
+        build.use_threads(settings["threads"])
+    facts = corpus.prepare(settings["folder"], settings["data"], settings["tokenizer"], settings["scale"])
+    exchange({"corpus": facts, "machine": machine()})
 
 
 def machine() -> Json:
@@ -164,7 +162,7 @@ def machine() -> Json:
         "torch": str(torch.__version__),
         "numpy": np.__version__,
         "nmt": __version__,
-        "load_before": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
+        "load_before": load(),
     }
     if torch.cuda.is_available():
         facts["gpu"] = torch.cuda.get_device_name()
@@ -364,7 +362,7 @@ def _grown_training(settings: Json, order: Json, place: Place, autocast: torch.d
 
     feed = Feed(pairs, exchange, place, tokens=order["sentences"] * order["length"], sentences=order["sentences"])
     _run_trainer(config, made(config, order["sizes"], place), feed, place, settings["folder"])
-    return float(answers[2]["seconds"]) / order["repeats"]
+    return float(answers[2]["seconds"]) / int(order["repeats"])
 
 
 def _grown_translating(settings: Json, order: Json, place: Place, autocast: torch.dtype | None) -> float:
@@ -376,21 +374,18 @@ def _grown_translating(settings: Json, order: Json, place: Place, autocast: torc
         BOS, EOS, (PAD,), torch.full((order["sentences"],), order["length"], device=place.device), batch.source_mask
     )
     search = BeamSearch(order["beam"])
-    best = math.inf
+    began = 0.0
     with (
         torch.inference_mode(),
         torch.autocast(torch.device(place.device).type, dtype=autocast, enabled=autocast is not None),
     ):
         for repeat in range(order["repeats"] + 1):
-            began = time.perf_counter()
-            found = search(
-                Unending(stepper), stepper.start(batch.source, batch.source_mask, batch.source_lengths), limits
-            )
-            seconds = time.perf_counter() - began
+            if repeat == 1:  # the first one warms up
+                began = time.perf_counter()
+            state = stepper.start(batch.source, batch.source_mask, batch.source_lengths)
+            found = search(Unending(stepper), state, limits)
             assert all(len(own[0].tokens) == order["length"] for own in found)
-            if repeat:  # the first one warms up
-                best = min(best, seconds)
-    return best
+    return (time.perf_counter() - began) / int(order["repeats"])
 
 
 JOBS = {

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from tests.evaluation.by_hand import EMPTY, WORKED, even, read_corpus
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,6 +17,7 @@ from nmt.evaluation.alignment import (
     unspaced,
     word_weights,
 )
+from tests.evaluation.by_hand import EMPTY, WORKED, even, read_corpus
 
 
 def test_words_by_hand_for_one_head() -> None:

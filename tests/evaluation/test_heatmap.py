@@ -4,13 +4,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.evaluation.by_hand import EMPTY, WORKED, even
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 from matplotlib.text import Text
 
 from nmt.errors import UserError
 from nmt.evaluation import fonts, heatmap
+from tests.evaluation.by_hand import EMPTY, WORKED, even
 
 
 def texts(picture: Figure) -> list[str]:

@@ -3,11 +3,11 @@
 import math
 
 import pytest
-from tests.evaluation.by_hand import read_corpus
 
 from nmt.errors import UserError
 from nmt.evaluation import metrics
 from nmt.evaluation.tables import columns_of, shorten, wrap
+from tests.evaluation.by_hand import read_corpus
 
 
 def test_identical_text_is_perfect() -> None:

@@ -7,12 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.evaluation.by_hand import EMPTY, WORKED, even
 
 from nmt.errors import UserError
 from nmt.evaluation import lengths
 from nmt.evaluation.metrics import bleu
 from nmt.evaluation.report import evaluate_split, summary
+from tests.evaluation.by_hand import EMPTY, WORKED, even
 
 
 def test_bins_hold_the_sentences_of_their_lengths() -> None:

@@ -210,7 +210,9 @@ def test_first_states() -> None:
     zero = FirstState("zero", 2, 1, 1, 2)
     assert zero(encoded).tolist() == [[[0.0, 0.0]]]
     last = FirstState("last", 2, 1, 3, 2)
-    assert last(encoded).tolist() == [[[5.0, 6.0], [7.0, 8.0], [7.0, 8.0]]]
+    assert last(encoded).tolist() == [[[5.0, 6.0], [7.0, 8.0], [7.0, 8.0]]]  # top to top, the top repeated
+    top = FirstState("last", 2, 1, 1, 2)
+    assert top(encoded).tolist() == [[[7.0, 8.0]]]
     for kind, vector in (("backward", [9.0]), ("mean", [2.0, 3.0])):
         made = FirstState(kind, 2, 1, 2, 3)
         assert made.linear is not None

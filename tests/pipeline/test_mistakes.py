@@ -306,7 +306,7 @@ def without(key: str) -> Callable[[Path], None]:
         ("config.yaml", rewritten(encoder__size=17), ["best.safetensors does not belong to this run's configuration"]),
         ("config.yaml", rewritten(encoder__szie=17), ["encoder.szie is not a setting", "'size'"]),
         ("config.yaml", rewritten(encoder__size=-3), ["config.yaml is damaged: it does not describe a model"]),
-        ("config.yaml", rewritten(encoder__size="${nothing}"), ["encoder cannot be resolved"]),
+        ("config.yaml", rewritten(encoder__size="${nothing}"), ["holds an interpolation"]),
         # A stranger's run is data, not code: neither by name nor by an alias within this program.
         ("config.yaml", rewritten(encoder___target_="os.system"), ["encoder._target_=os.system", "Choose one"]),
         ("config.yaml", rewritten(search___target_="subprocess.run"), ["search._target_=subprocess.run"]),

@@ -183,3 +183,16 @@ def test_a_preset_of_files_reads_its_folder(here: Path) -> None:
     assert Run(here / "checkpoints" / "m30k").facts()["languages"] == ["en", "de"]
     assert call("evaluate", "run=checkpoints/m30k", "pictures=0", "extra_length=2") == 0
     assert (here / "checkpoints" / "m30k" / "evaluation" / "test_2016_flickr" / "scores.json").is_file()
+
+
+def test_evaluating_on_files_that_have_changed_since_is_refused(here: Path, capfd: Capture) -> None:
+    """The held-out pairs would be drawn anew, and what is test now may have been trained on."""
+    assert call("train", f"data.files={two(here)}", "name=x", *SHORT) == 0
+    run = f"run={here / 'checkpoints' / 'x'}"
+    assert call("evaluate", run, "pictures=0") == 0
+    for name in ("german.txt", "english.txt"):
+        with (here / name).open("a", encoding="utf-8") as file:
+            file.writelines(f"{name} {number}\n" for number in range(60))
+    capfd.readouterr()
+    assert call("evaluate", run) == 1
+    assert "The text of test has changed since the run was trained" in capfd.readouterr().err

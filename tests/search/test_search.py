@@ -88,9 +88,10 @@ def test_a_beam_of_two_leaves_the_garden_path() -> None:
     [found] = BeamSearch(beam_size=2, length_penalty=0.0, nbest=2)(step, step.start(), limits([9]))
     assert found[0].tokens == [B, EOS]
     assert found[0].log_prob == pytest.approx(math.log(0.4))
-    # The third candidate of step 2, "A end" at 0.18, ranks outside a beam of two (after 0.4 and "A A" at 0.3).
-    assert found[1].tokens == [A, B, EOS]
-    assert found[1].log_prob == pytest.approx(math.log(0.6 * 0.2))
+    # The third candidate of step 2, "A end" at 0.18, ranks outside a beam of two (after 0.4 and "A A" at 0.3); of
+    # step 3, "A A end" at 0.09 ranks second, after "A A A" at 0.15, which goes on and falls below it.
+    assert found[1].tokens == [A, A, EOS]
+    assert found[1].log_prob == pytest.approx(math.log(0.6 * 0.5 * 0.3))
     for hypothesis in found:
         check_weights(hypothesis, 0)
 
@@ -210,6 +211,15 @@ def test_stopping_early_changes_no_result(seed: int, size: int) -> None:
     step = Markov(chains)
     [longer] = BeamSearch(size, nbest=size)(step, step.start(), limits([8]))
     assert found[0].tokens == longer[0].tokens
+
+
+def test_finished_hypotheses_do_not_end_the_search_while_an_open_one_is_better() -> None:
+    chain = matrix({BOS: {A: 0.9, EOS: 0.06, B: 0.04}, A: {B: 0.94, EOS: 0.06}, B: {EOS: 0.95, A: 0.05}})
+    for size in (1, 2, 3):
+        step = Markov(chain)
+        [[best]] = BeamSearch(size)(step, step.start(), Limits(BOS, EOS, (PAD, BOS), torch.tensor([9])))
+        assert best.tokens == [A, B, EOS]
+        assert best.log_prob == pytest.approx(math.log(0.9 * 0.94 * 0.95))
 
 
 def test_it_stops_when_nothing_open_can_win() -> None:

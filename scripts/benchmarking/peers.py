@@ -1,0 +1,394 @@
+"""Other programs on the same work: Joey NMT and OpenNMT-py, each from a virtual environment of its own.
+
+They get the same text, the same pieces and, as far as each can express it, the same model and recipe. What they say
+themselves of their speed is what counts: training in target tokens a second without the first report, translating in
+sentences a second after the model is loaded.
+"""
+
+import os
+import re
+import statistics
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarking.settings import Json, Sizes
+from nmt.files import write_text
+
+#: The most pieces that a peer may say for a sentence.
+LONGEST_OUTPUT = 80
+
+_JOEY = """\
+name: "benchmark"
+model_dir: "{folder}/joey"
+use_cuda: {cuda}
+fp16: False
+random_seed: 42
+data:
+    train: "{data}/train"
+    dev: "{data}/few"
+    test: "{folder}/test"
+    dataset_type: "plain"
+    sample_train_subset: -1
+    sample_dev_subset: -1
+    src: &side
+        lang: "{source}"
+        max_length: {longest}
+        min_length: 1
+        lowercase: False
+        normalize: False
+        level: "bpe"
+        voc_limit: {pieces}
+        voc_min_freq: 1
+        voc_file: "{data}/pieces.txt"
+        tokenizer_type: "sentencepiece"
+        tokenizer_cfg:
+            model_file: "{data}/tokenizer.model"
+            pretokenizer: "none"
+    trg:
+        <<: *side
+        lang: "{target}"
+    special_symbols:
+        unk_token: "<unk>"
+        pad_token: "<pad>"
+        bos_token: "<s>"
+        eos_token: "</s>"
+        unk_id: 0
+        pad_id: 1
+        bos_id: 2
+        eos_id: 3
+testing:
+    load_model: "{folder}/joey/{updates}.ckpt"
+    n_best: 1
+    beam_size: 5
+    beam_alpha: 1.0
+    batch_size: 64
+    batch_type: "sentence"
+    eval_metrics: ["bleu"]
+    max_output_length: {longest_output}
+    min_output_length: 1
+    return_prob: "none"
+    generate_unk: True
+    no_repeat_ngram_size: -1
+    repetition_penalty: -1
+    sacrebleu_cfg:
+        whitespace: False
+        tokenize: "13a"
+training:
+    reset_best_ckpt: False
+    reset_scheduler: False
+    reset_optimizer: False
+    reset_iter_state: False
+    optimizer: "adamw"
+    adam_betas: [0.9, 0.999]
+    learning_rate: 0.001
+    learning_rate_min: 0.00001
+    clip_grad_norm: 1.0
+    weight_decay: 0.
+    loss: "crossentropy"
+    label_smoothing: 0.1
+    batch_size: {batch}
+    batch_type: "sentence"
+    batch_multiplier: 1
+    normalization: "batch"
+    scheduling: "exponential"
+    patience: 5
+    decrease_factor: 0.98
+    epochs: 100000
+    updates: {updates}
+    validation_freq: {never}
+    logging_freq: {every}
+    early_stopping_metric: "bleu"
+    overwrite: True
+    shuffle: True
+    print_valid_sents: [0]
+    keep_best_ckpts: 1
+model:
+    initializer: "xavier_uniform"
+    init_weight: 0.01
+    init_gain: 1.0
+    bias_initializer: "zeros"
+    embed_initializer: "normal"
+    embed_init_weight: 0.1
+    embed_init_gain: 1.0
+    init_rnn_orthogonal: True
+    tied_embeddings: False
+    tied_softmax: False
+    encoder:
+        type: "recurrent"
+        rnn_type: "gru"
+        embeddings: {{embedding_dim: {embedding}, scale: False, freeze: False, dropout: 0.3}}
+        hidden_size: {encoder}
+        bidirectional: True
+        dropout: 0.3
+        num_layers: {layers}
+        freeze: False
+        activation: "tanh"
+    decoder:
+        type: "recurrent"
+        rnn_type: "gru"
+        embeddings: {{embedding_dim: {embedding}, scale: False, freeze: False, dropout: 0.3}}
+        hidden_size: {decoder}
+        dropout: 0.3
+        hidden_dropout: 0.3
+        num_layers: {layers}
+        input_feeding: True
+        init_hidden: "bridge"
+        attention: "bahdanau"
+        freeze: False
+        activation: "tanh"
+"""
+
+_ONMT = """\
+data:
+    c:
+        path_src: {data}/train.{source}
+        path_tgt: {data}/train.{target}
+        transforms: [sentencepiece]
+    valid:
+        path_src: {data}/few.{source}
+        path_tgt: {data}/few.{target}
+        transforms: [sentencepiece]
+save_data: {folder}/onmt
+overwrite: true
+src_subword_model: {data}/tokenizer.model
+tgt_subword_model: {data}/tokenizer.model
+src_vocab: {data}/counted.txt
+tgt_vocab: {data}/counted.txt
+src_vocab_size: {pieces}
+tgt_vocab_size: {pieces}
+save_model: {folder}/onmt_model
+encoder_type: brnn
+decoder_type: rnn
+rnn_type: GRU
+enc_layers: {layers}
+dec_layers: {layers}
+enc_hid_size: {decoder}
+dec_hid_size: {decoder}
+hidden_size: {decoder}
+word_vec_size: {embedding}
+global_attention: mlp
+input_feed: 1
+dropout: [0.3]
+optim: adam
+learning_rate: 0.001
+max_grad_norm: 1
+label_smoothing: 0.1
+batch_type: sents
+batch_size: {batch}
+valid_batch_size: 64
+num_workers: 0
+train_steps: {updates}
+valid_steps: {never}
+save_checkpoint_steps: {updates}
+report_every: {every}
+bucket_size: 29000
+{gpu}"""
+
+
+class Task(NamedTuple):
+    """What a peer is to do: `data` is the folder of the corpus, `folder` its own, `lines` how many it translates."""
+
+    data: Path
+    folder: Path
+    languages: tuple[str, str]
+    sizes: Sizes
+    batch: int
+    longest: int
+    threads: int
+    cuda: bool
+    lines: int
+
+
+class Translated(NamedTuple):
+    """Sentences a second after loading, and the translations."""
+
+    sentences_per_second: float
+    texts: list[str]
+
+
+class PeerError(Exception):
+    """A peer did not do what it was asked to; the message says what it said."""
+
+
+class Peer:
+    """A program in a virtual environment. `name` is the package's, `title` what people call it."""
+
+    name = ""
+    title = ""
+    module = ""
+    variable = ""
+
+    def __init__(self, python: str, version: str, task: Task) -> None:
+        self.python, self.version, self.task = python, version, task
+        self.updates = 0
+        self.peak_memory = 0
+        task.folder.mkdir(parents=True, exist_ok=True)
+        self.lines = self._take_lines()
+
+    def _take_lines(self) -> int:
+        """Writes as much of the test set as is to be translated; returns how many lines that is."""
+        count = 0
+        for language in self.task.languages:
+            lines = (self.task.data / f"test.{language}").read_text(encoding="utf-8").split("\n")[:-1]
+            chosen = lines[: self.task.lines]
+            write_text(self.task.folder / f"test.{language}", "".join(f"{line}\n" for line in chosen))
+            count = len(chosen)
+        return count
+
+    def train(self, updates: int) -> float:
+        """Trains a new model for this many updates; target tokens a second by its own count.
+
+        Raises:
+            PeerError: it failed, or said nothing of its speed.
+        """
+        raise TypeError(f"{type(self).__name__} does not say how it trains")
+
+    def translate(self) -> Translated:
+        """Translates the test set with the model that was trained last, beam 5, 64 sentences at a time.
+
+        Raises:
+            PeerError: as `train`.
+        """
+        raise TypeError(f"{type(self).__name__} does not say how it translates")
+
+    def _settings(self, updates: int) -> Json:
+        """What the configuration files have places for."""
+        task = self.task
+        every = report_every(updates)
+        return {
+            **task.sizes._asdict(),
+            "data": task.data,
+            "folder": task.folder,
+            "source": task.languages[0],
+            "target": task.languages[1],
+            "batch": task.batch,
+            "longest": task.longest,
+            "longest_output": LONGEST_OUTPUT,
+            "updates": updates,
+            "every": every,
+            "never": every * 10**6,
+            "cuda": task.cuda,
+            "gpu": "world_size: 1\ngpu_ranks: [0]\n" if task.cuda else "",
+        }
+
+    def _run(self, *words: str) -> str:
+        """What a command of the peer's says, both streams together."""
+        environment = {**os.environ, "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": "1"}
+        for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+            environment[variable] = str(self.task.threads)
+        environment.pop("PYTHONPATH", None)
+        log = self.task.folder / "said.txt"
+        with log.open("wb") as file:
+            process = subprocess.Popen(
+                [self.python, *words], cwd=self.task.folder, env=environment, stdout=file, stderr=file,
+                stdin=subprocess.DEVNULL,
+            )  # fmt: skip
+            try:
+                status = self._wait(process)
+            finally:
+                if process.returncode is None:
+                    process.kill()
+                    process.wait()
+        said = log.read_text(encoding="utf-8", errors="replace")
+        if status != 0:
+            tail = "\n    ".join(said.splitlines()[-6:])
+            raise PeerError(f"{self.title} ended with status {status} ({' '.join(words)}):\n    {tail}")
+        return said
+
+    def _wait(self, process: subprocess.Popen[bytes]) -> int:
+        """Its exit status; notes how much memory it took where the system tells."""
+        if not hasattr(os, "wait4"):
+            return process.wait()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        self.peak_memory = max(self.peak_memory, usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024))
+        return process.returncode
+
+    def _texts(self, path: Path) -> list[str]:
+        try:
+            return path.read_text(encoding="utf-8").split("\n")[: self.lines]
+        except OSError as error:
+            raise PeerError(f"{self.title} left no translations in {path}.") from error
+
+    def _found(self, pattern: str, said: str, what: str) -> list[float]:
+        found = [float(number) for number in re.findall(pattern, said)]
+        if not found:
+            raise PeerError(f"{self.title} said nothing of {what}.")
+        return found
+
+
+class Joey(Peer):
+    """Joey NMT 2.3."""
+
+    name, title, module, variable = "joeynmt", "Joey NMT", "joeynmt", "NMT_JOEY_PYTHON"
+
+    def train(self, updates: int) -> float:
+        write_text(self.task.folder / "joey.yaml", _JOEY.format(**self._settings(updates)))
+        said = self._run("-m", "joeynmt", "train", "joey.yaml", "--skip-test")
+        self.updates = updates
+        return speed(self._found(r"Tokens per Sec:\s*([\d.]+)", said, "its speed"))
+
+    def translate(self) -> Translated:
+        said = self._run("-m", "joeynmt", "test", "joey.yaml", "--output-path", "joey.out")
+        # It translates the validation set first, here two lines.
+        seconds = self._found(r"Generation took ([\d.]+)\[sec\]", said, "how long it took")[-1]
+        return Translated(self.lines / seconds, self._texts(self.task.folder / "joey.out.test"))
+
+
+class OpenNMT(Peer):
+    """OpenNMT-py 3.5."""
+
+    name, title, module, variable = "opennmt-py", "OpenNMT-py", "onmt", "NMT_ONMT_PYTHON"
+
+    def train(self, updates: int) -> float:
+        write_text(self.task.folder / "onmt.yaml", _ONMT.format(**self._settings(updates)))
+        said = self._run("-m", "onmt.bin.train", "-config", "onmt.yaml")
+        self.updates = updates
+        return speed(self._found(r"[\d.]+/\s*([\d.]+) tok/s", said, "its speed"))
+
+    def translate(self) -> Translated:
+        said = self._run(
+            "-m", "onmt.bin.translate", "-model", f"onmt_model_step_{self.updates}.pt",
+            "-src", f"test.{self.task.languages[0]}", "-output", "onmt.out",
+            "-beam_size", "5", "-batch_size", "64", "-max_length", str(LONGEST_OUTPUT), "-length_penalty", "avg",
+            "-transforms", "sentencepiece", "-src_subword_model", str(self.task.data / "tokenizer.model"),
+            "-tgt_subword_model", str(self.task.data / "tokenizer.model"), "-report_time",
+            "-gpu", "0" if self.task.cuda else "-1",
+        )  # fmt: skip
+        milliseconds = self._found(r"Average translation time \(ms\): ([\d.]+)", said, "how long it took")[-1]
+        return Translated(1000 / milliseconds, self._texts(self.task.folder / "onmt.out"))
+
+
+PEERS: tuple[type[Peer], ...] = (Joey, OpenNMT)
+
+
+def report_every(updates: int) -> int:
+    """After how many updates a peer is to say its speed: six times in all where there are as many."""
+    return max(1, updates // 6)
+
+
+def speed(reports: Sequence[float]) -> float:
+    """Tokens a second over all reports but the first, each of which is of as many updates."""
+    later = [report for report in reports[1:] if report > 0]
+    return statistics.harmonic_mean(later) if later else reports[0]
+
+
+def find(kind: type[Peer], given: str | None, task: Task) -> Peer | str:
+    """The peer, or why it is not there."""
+    python = given or os.environ.get(kind.variable)
+    if not python:
+        return f"{kind.title} is not measured: name the Python of its environment ({kind.variable}=PYTHON)."
+    program = f"import {kind.module}, importlib.metadata as m; print('version', m.version({kind.name!r}))"
+    try:
+        done = subprocess.run([python, "-c", program], capture_output=True, text=True, check=False, timeout=300)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"{kind.title} is not measured: {python} does not run ({error})."
+    found = re.search(r"^version (\S+)", done.stdout, re.MULTILINE)
+    if done.returncode or not found:
+        reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+        return f"{kind.title} is not measured: {python} cannot import it ({reason})."
+    # It runs in another folder than this one.
+    return kind(os.path.abspath(python) if os.path.dirname(python) else python, found[1], task)

@@ -1,0 +1,196 @@
+"""What was measured, as tables on standard output, a JSON file and a picture."""
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarking.settings import AXES, SEARCHES, WIRINGS, Json
+from nmt.files import replace_atomically, write_text
+
+#: From this share of the variance on, a curve is called straight.
+STRAIGHT = 0.98
+
+
+def write_json(path: Path, results: Json) -> None:
+    """Writes all of it (UserError if the file cannot be written)."""
+    write_text(path, json.dumps(results, indent=2, ensure_ascii=False) + "\n")
+
+
+def text(results: Json) -> str:
+    """All tables, in Markdown."""
+    machine, corpus, settings = results["machine"], results["corpus"], results["settings"]
+    lines = [
+        f"Machine: {machine['cpu']}, {machine['cores']} cores, {machine['threads']} threads, "
+        f"{machine['instructions']}, {machine['system']}"
+        + (f", {machine['gpu']}" if "gpu" in machine else "")
+        + f"; Python {machine['python']}, torch {machine['torch']}, nmt {machine['nmt']}.",
+        f"Load (processes that want a core), before and after: {machine['load_before']}, {machine['load_after']}.",
+        f"Corpus: {corpus['name']}, {corpus['pairs']:,} pairs, {corpus['pieces']:,} pieces, "
+        f"{corpus['source_tokens']:.1f} source and {corpus['target_tokens']:.1f} target tokens a sentence.",
+        f"Rounds in turn: {settings['rounds']}. Medians, and in brackets the smallest and the largest.",
+        "",
+        *_place(results, f"CPU, float32, batches of {settings['batch']} sentences"),
+    ]
+    for precision, measured in results.get("cuda", {}).items():
+        lines += _place(measured, f"GPU, {precision}")
+    for axis, curves in results.get("growth", {}).items():
+        lines += _growth(axis, curves)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _place(results: Json, where: str) -> list[str]:
+    lines: list[str] = []
+    if "training" in results:
+        lines += [f"## Training: {where}", "", *_training(results["training"]), ""]
+    if "translating" in results:
+        lines += [f"## Translating: {where.partition(', batches')[0]}", "", *_translating(results["translating"]), ""]
+    if results.get("peers"):
+        lines += [f"## Peers: {where}", "", *_peers(results["peers"]), ""]
+    return lines
+
+
+def _training(measured: Json) -> list[str]:
+    rows = []
+    for name, own in measured.items():
+        counted = "flops_per_token" in own
+        rows.append(
+            [
+                WIRINGS[name].title if name in WIRINGS else "torch's GRUs, no attention",
+                _with_spread(own, "tokens_per_second", "{:,.0f}"),
+                f"{own['flops_per_token'] / 1e6:.1f}" if counted else "",
+                _with_spread(own, "multiply_rate", "{:,.0f}", 1e9) if counted else "",
+                f"{own['limit_tokens_per_second']:,.0f}" if counted else "",
+                _with_spread(own, "fraction_of_limit", "{:.1f} %", 0.01) if counted else "",
+                f"{own['target_padding']:.1%}",
+                _mebibytes(own),
+            ]
+        )
+    return table(
+        [
+            "wiring",
+            "target tokens/s",
+            "MFLOP/token",
+            "products GFLOP/s",
+            "limit tokens/s",
+            "of limit",
+            "padding",
+            "MiB",
+        ],
+        rows,
+    )
+
+
+def _translating(measured: Json) -> list[str]:
+    rows = []
+    for name in measured:
+        for search in SEARCHES:
+            own = measured[name][search]
+            for batch, figures in own["batches"].items():
+                rows.append(
+                    [
+                        WIRINGS[name].title,
+                        search,
+                        batch,
+                        _with_spread(figures, "sentences_per_second", "{:,.1f}"),
+                        f"{figures['target_tokens_per_sentence']:.1f}",
+                        _mebibytes(figures),
+                        f"{own['bleu']:.1f}" if batch == "64" else "",
+                    ]
+                )
+    return table(["wiring", "search", "batch", "sentences/s", "tokens/sentence", "MiB", "BLEU"], rows)
+
+
+def _peers(found: Json) -> list[str]:
+    rows, notes = [], []
+    for name, own in found.items():
+        notes += [own[key] for key in ("missing", "failed") if key in own]
+        for part, unit, form in (
+            ("training", "tokens_per_second", "{:,.0f}"),
+            ("translating", "sentences_per_second", "{:,.1f}"),
+        ):
+            if part in own:
+                ratio = own[part].get("ratio")
+                rows.append(
+                    [
+                        f"{name} {own['version']}",
+                        f"{part}, {unit.replace('_per_', '/').replace('second', 's')}",
+                        _with_spread(own[part], unit, form),
+                        _with_spread(ratio, "ours_over_theirs", "{:.2f}") if ratio else "",
+                        f"{own[part]['bleu']:.1f}" if "bleu" in own[part] else "",
+                    ]
+                )
+    return [*(table(["peer", "what", "theirs", "ours / theirs", "BLEU"], rows) if rows else []), *notes]
+
+
+def _growth(axis: str, curves: Sequence[Json]) -> list[str]:
+    lines = [f"## Growth with {AXES[axis]}", ""]
+    values = curves[0]["values"]
+    rows = [
+        [
+            f"{curve['work']}, {curve['wiring']}",
+            curve["unit"],
+            *(f"{median:.4g}" for median in curve["median"]),
+            f"{curve['intercept']:.3g} + {curve['slope']:.3g} x",
+            f"{curve['r2']:.4f}{'' if curve['r2'] >= STRAIGHT else ', not straight'}",
+            curve["theory"],
+        ]
+        for curve in curves
+    ]
+    return [*lines, *table(["work", "unit", *map(str, values), "line", "R2", "theory"], rows), ""]
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """A Markdown table with columns of one width."""
+    widths = [max(len(row[column]) for row in [head, *rows]) for column in range(len(head))]
+    shown = [
+        "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |"
+        for row in [head, *rows]
+    ]
+    return [shown[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *shown[1:]]
+
+
+def _with_spread(own: Json, key: str, form: str, unit: float = 1.0) -> str:
+    low, high = own["spread"][key]
+    return f"{form.format(own[key] / unit)} ({form.format(low / unit)} to {form.format(high / unit)})"
+
+
+def _mebibytes(own: Json) -> str:
+    gpu = own.get("peak_gpu_memory_bytes")
+    shown = f"{own['peak_memory_bytes'] / 2**20:,.0f}"
+    return shown if gpu is None else f"{shown}, GPU {gpu / 2**20:,.0f}"
+
+
+def plot(growth: Json, folder: Path) -> Path:
+    """Draws the curves with their lines into `folder`, each relative to its first point; returns the file.
+
+    Raises:
+        UserError: the file cannot be written.
+    """
+    os.environ.setdefault("MPLBACKEND", "Agg")
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(11, 8), layout="constrained")
+    for axes, (axis, curves) in zip(figure.subplots(2, 2).flat, growth.items(), strict=True):
+        for curve in curves:
+            first = curve["median"][0]
+            low, high = ([pair[side] / first for pair in curve["spread"]] for side in (0, 1))
+            shown = [median / first for median in curve["median"]]
+            errors = [
+                [own - least for own, least in zip(shown, low, strict=True)],
+                [most - own for own, most in zip(shown, high, strict=True)],
+            ]
+            label = f"{curve['work']}, {curve['wiring']}, {curve['unit']} (R² {curve['r2']:.3f})"
+            drawn = axes.errorbar(curve["values"], shown, errors, fmt="o", capsize=3, label=label)
+            ends = [curve["values"][0], curve["values"][-1]]
+            fitted = [(curve["intercept"] + curve["slope"] * end) / first for end in ends]
+            axes.plot(ends, fitted, "--", color=drawn.lines[0].get_color(), linewidth=1)
+        axes.set_xlabel(AXES[axis])
+        axes.set_ylabel("time, relative to the first point")
+        axes.set_ylim(bottom=0)
+        axes.grid(alpha=0.3)
+        axes.legend(fontsize="small")
+    path = folder / "benchmark-growth.png"
+    with replace_atomically(path) as temporary:
+        figure.savefig(temporary, dpi=120, format="png")
+    return path
