@@ -185,8 +185,8 @@ def test_the_variants_of_the_readme_fit_together(line: str) -> None:
 def test_every_group_is_tested() -> None:
     # A new group needs a test of its own here.
     assert set(GROUPS) <= {
-        *("attention", "attention/read", "attention/score", "attention/window", "budget", "data", "decoder"),
+        *("attention", "attention/read", "attention/score", "attention/window", "data", "data_defaults", "decoder"),
         *("decoder/readout", "encoder", "experiment", "optimizer", "schedule", "search", "tokenizer", "trainer"),
     }
     assert options("attention") == ["default"]
-    assert set(options("budget")) <= set(options("data"))
+    assert set(options("data_defaults")) <= set(options("data"))
