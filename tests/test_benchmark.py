@@ -133,7 +133,8 @@ def test_lines_and_medians() -> None:
 
 # A peer's Python that says what the real ones say; the numbers are made up.
 FAKE = """\
-#!{python}
+#!/bin/sh
+''''exec '{python}' "$0" "$@" # '''
 import sys, pathlib
 words = sys.argv[1:]
 if words[0] == "-c":
