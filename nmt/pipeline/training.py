@@ -1,6 +1,7 @@
 """From a configuration to a trained run folder: corpus -> tokenizer -> batches -> model -> loop, checks first."""
 
 import contextlib
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -73,8 +74,13 @@ def _fit_to_text(
         advised = [word for word in advised if not word.startswith("tokenizer.")]
         reasons = [reason for reason in reasons if "tokenizer." not in reason]
     chosen = [*advised, *overrides]
+    named = {override.lstrip("+").partition("=")[0] for override in overrides}
+    if named & {f"trainer.{budget}" for budget in BUDGETS}:
+        named |= {f"trainer.{budget}" for budget in BUDGETS}
     for reason in reasons:
-        print(reason, file=sys.stderr)
+        keys = set(re.findall(r"\b[a-z]+\.[a-z_]+", reason)) - {"trainer.patience"}
+        if not keys or keys - named:  # else the user has chosen otherwise
+            print(reason, file=sys.stderr)
     # Composing again would read the files again: the data set is the same whatever the sizes.
     return cli.compose("train", chosen), chosen, source
 

@@ -12,7 +12,8 @@ from nmt.translation.types import Translation
 class Board:
     """Writes events under `folder`, or nothing where it is off. UserError where they cannot be written."""
 
-    def __init__(self, folder: Path, on: bool) -> None:
+    def __init__(self, folder: Path, on: bool, first_step: int = 0) -> None:
+        """What earlier events say of steps after `first_step`, where this sitting begins, is hidden."""
         self._writer = None
         self._folder = folder
         if on:
@@ -20,7 +21,7 @@ class Board:
 
             _silence_writers()
             with self._said():
-                self._writer = SummaryWriter(str(folder))
+                self._writer = SummaryWriter(str(folder), purge_step=first_step + 1 if first_step else None)
 
     def scalars(self, step: int, values: dict[str, float]) -> None:
         """One point of each curve."""

@@ -167,7 +167,7 @@ class Trainer:
         """
         loop = _Loop(
             self, model, batches, validation, optimizer, schedule, folder, device, autocast, seed, log, history,
-            keep_history,
+            keep_history, 0 if state is None else int(state.get("step", 0)),
         )  # fmt: skip
         try:
             if state is not None:
@@ -199,6 +199,7 @@ class _Loop:
         log: Callable[[str], None],
         history: list[dict[str, float]],
         keep_history: Callable[[Sequence[dict[str, float]]], None],
+        first_step: int,
     ) -> None:
         self.settings, self.model, self.batches, self.validation = settings, model, batches, validation
         self.optimizer, self.schedule, self.folder = optimizer, schedule, folder
@@ -214,7 +215,7 @@ class _Loop:
         self.asked_to_stop: str | None = None
         self.epoch_batches = max(1, len(batches.plan(0)))
         self.window = _Window()
-        self.board = Board(folder / "tensorboard", settings.tensorboard)
+        self.board = Board(folder / "tensorboard", settings.tensorboard, first_step)
         torch.manual_seed(seed)
         self.scheduler = LambdaLR(optimizer, lambda _: schedule.factor(self.step, self.share()))
 
