@@ -14,7 +14,6 @@ import errno
 import math
 import os
 import re
-import shlex
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -148,12 +147,6 @@ def _quote_argument(argument: str) -> str:
             )
         return f"{key}=[{','.join(_quote_value(item, as_path) for item in _items(argument, value))}]"
     return f"{key}={_quote_value(value, as_path)}"
-
-
-def quote_value(value: str) -> str:
-    """Returns `value` as it is typed in a shell after `key=`, for commands that are shown to the user."""
-    # `quote` makes the value of a path or a text literal by itself; only the shell's own characters are left.
-    return shlex.quote(value)
 
 
 def _quote_value(value: str, as_path: bool) -> str:

@@ -16,8 +16,9 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import ConfigAttributeError
 
 from nmt import cli
-from nmt.cli import compose, main, merge_for_resume, quote, quote_value, resolved
+from nmt.cli import compose, main, merge_for_resume, quote, resolved
 from nmt.errors import UserError
+from nmt.runs import shown
 
 TREE = {
     "train.yaml": """\
@@ -171,7 +172,7 @@ def test_lists_are_split_at_commas_outside_quotes(word: str, value: object) -> N
 
 
 def test_a_shown_command_can_be_pasted() -> None:
-    assert shlex.split(f"name={quote_value('it is [1] $(x)')}") == ["name=it is [1] $(x)"]
+    assert shlex.split(shown("name", "it is [1] $(x)")) == ["name=it is [1] $(x)"]
 
 
 def test_a_resolved_configuration_has_no_interpolations() -> None:
