@@ -1,5 +1,6 @@
 """The whole model: source tokens -> memory -> target tokens, for search (`encode`, `step`) and training (`forward`)."""
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -38,6 +39,9 @@ class Seq2Seq(nn.Module):
         self.decoder = decoder
         self.output = output
         self.dropout = nn.Dropout(dropout)
+        # A fresh model's features are about as small as the embeddings they come from, E^-1/2 (initialise.py).
+        # Without this factor the softmax starts flat and learns several times slower (docs/results.md).
+        self.scale = math.sqrt(output.in_features)
 
     def encode(self, source: Tensor, mask: Tensor, lengths: Tensor | None = None) -> tuple[Memory, DecoderState]:
         """source [B, S], mask [B, S] -> what the decoder remembers and where it starts.
@@ -50,8 +54,8 @@ class Seq2Seq(nn.Module):
         return start
 
     def logits(self, features: Tensor) -> Tensor:
-        """Features [..., F] -> logits [..., V]."""
-        logits: Tensor = self.output(self.dropout(features))
+        """Features t [..., F] -> logits F^1/2 W t + b [..., V]."""
+        logits: Tensor = self.output(self.dropout(features) * self.scale)
         return logits
 
     def step(self, tokens: Tensor, state: DecoderState, memory: Memory) -> Stepped:

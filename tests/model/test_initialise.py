@@ -1,0 +1,62 @@
+"""How a fresh model starts: spreads of its matrices and of its logits, and that a seed is a model."""
+
+from itertools import product
+
+import pytest
+import torch
+from torch import nn
+
+from nmt import build, cli
+from nmt.model import Seq2Seq
+from tests import catalogue
+
+#: Refused: they would not use their attention, or know nothing of the sentence.
+USELESS = [("luong", "state"), ("none", "context")]
+
+
+def fresh(*overrides: str, seed: int = 1) -> Seq2Seq:
+    """A model as `nmt.train` builds it, large enough for statistics."""
+    config = cli.compose("train", ["encoder.size=32", f"seed={seed}", *overrides])
+    return build.assemble(config, 1009, 1009, joint=True)
+
+
+@pytest.mark.parametrize("size", [64, 256])
+@pytest.mark.parametrize(
+    ("wiring", "readout"), [pair for pair in product(catalogue.WIRINGS, catalogue.READOUTS) if pair not in USELESS]
+)
+def test_the_softmax_starts_neither_flat_nor_sharp(wiring: str, readout: str, size: int) -> None:
+    """At any size, real (not unit) features give tied logits whose deviation is a fair share of one."""
+    sizes = [f"{key}={size}" for key in ("model.embedding_size", "encoder.size", "decoder.size")]
+    model = fresh(f"decoder={wiring}", f"decoder/readout={readout}", *sizes).eval()
+    source, mask, lengths = catalogue.sentences([17, 13, 11], 1009)
+    target = catalogue.sentences([13, 17, 11], 1009, seed=3)[0]
+    with torch.no_grad():
+        logits = model.logits(model(source, mask, lengths, target).features)
+    assert 0.2 < logits.std().item() < 1.2
+
+
+@pytest.mark.parametrize("wiring", catalogue.WIRINGS)
+def test_recurrent_matrices_are_orthogonal_gate_by_gate(wiring: str) -> None:
+    layers = [layer for layer in fresh(f"decoder={wiring}").modules() if isinstance(layer, nn.RNNBase)]
+    assert len(layers) >= 2
+    for layer in layers:
+        for name, parameter in layer.named_parameters():
+            if name.startswith("weight_hh"):
+                for gate in parameter.split(layer.hidden_size):
+                    torch.testing.assert_close(gate @ gate.T, torch.eye(layer.hidden_size), atol=1e-5, rtol=0)
+            if name.startswith("bias"):
+                assert not parameter.any()
+
+
+def test_padding_is_a_zero_vector() -> None:
+    model = fresh()
+    assert not model.source_embedding.weight[0].any()
+    assert model.source_embedding.weight[1].any()
+
+
+def test_a_seed_is_a_model() -> None:
+    one = fresh(seed=3).state_dict()
+    torch.manual_seed(7)  # of no account
+    same, other = fresh(seed=3).state_dict(), fresh(seed=4).state_dict()
+    assert all(torch.equal(one[name], same[name]) for name in one)
+    assert not torch.equal(one["output.weight"], other["output.weight"])
