@@ -1,4 +1,4 @@
-"""How the process asks the system for memory: set once, before training or translating."""
+"""How the process asks the system for memory and gives it back."""
 
 import ctypes
 import sys
@@ -7,17 +7,36 @@ import sys
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD = -1, -2, -3
 
 
+def _libc() -> ctypes.CDLL | None:
+    """The C library, where it is glibc."""
+    if not sys.platform.startswith("linux"):
+        return None
+    try:
+        library = ctypes.CDLL(None)
+        _ = library.mallopt, library.malloc_trim
+    except (OSError, AttributeError):  # another C library
+        return None
+    return library
+
+
 def keep_memory() -> bool:
     """Lets the allocator keep what is freed, where it is glibc's; returns whether it could.
 
     Every step of training allocates the same large tensors. By default each is a fresh mapping whose pages are
-    faulted in and zeroed again, which took a third of the time of a step of the default model on one core.
+    faulted in and zeroed again: an eighth of the time of a step of the Multi30k recipe on one core.
     """
-    if not sys.platform.startswith("linux"):
+    library = _libc()
+    if library is None:
         return False
-    try:
-        mallopt = ctypes.CDLL(None).mallopt
-    except (OSError, AttributeError):  # another C library
-        return False
-    most = 2**31 - 1
-    return all([mallopt(_MMAP_THRESHOLD, 1 << 30), mallopt(_TRIM_THRESHOLD, most), mallopt(_TOP_PAD, 1 << 26)])
+    settings = {_MMAP_THRESHOLD: 1 << 30, _TRIM_THRESHOLD: 2**31 - 1, _TOP_PAD: 1 << 26}
+    return all([library.mallopt(parameter, value) for parameter, value in settings.items()])
+
+
+def give_memory_back() -> bool:
+    """Returns what is free inside the heap to the system; whether there was any.
+
+    Batches differ in shape, so the heap of a long training becomes full of holes: without this, 4.6 GiB after ten
+    minutes of a model that needs 1.4.
+    """
+    library = _libc()
+    return library is not None and bool(library.malloc_trim(0))

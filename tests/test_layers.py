@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "nmt"
 FILES = sorted(PACKAGE.rglob("*.py"))
 
-# The rooms, each with the rooms it stands on. `errors` and `files` are for all.
+# The rooms, each with the rooms it stands on. `errors`, `files` and `memory` are for all.
 ROOMS = {
     "text": set[str](),
     "attention": set[str](),
@@ -23,7 +23,7 @@ ROOMS = {
     "evaluation": {"translation"},
     "training": {"text", "attention", "search", "data", "model", "translation", "evaluation"},
 }
-EVERYWHERE = {"errors", "files"}
+EVERYWHERE = {"errors", "files", "memory"}
 TOP = {
     "errors": set[str](),
     "files": set[str](),
@@ -31,8 +31,8 @@ TOP = {
     "memory": set[str](),
     "cli": {"nmt"},  # for the version
     "runs": {*ROOMS, "cli"},
-    "build": {*ROOMS, "runs", "cli", "memory"},
-    "pipeline": {*ROOMS, "runs", "memory", "build", "cli", "advice"},
+    "build": {*ROOMS, "runs", "cli"},
+    "pipeline": {*ROOMS, "runs", "build", "cli", "advice"},
     "__init__": set[str](),
     "__main__": {"nmt", "cli"},
 }

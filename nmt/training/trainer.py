@@ -17,6 +17,7 @@ from torch.optim.lr_scheduler import LambdaLR
 
 from nmt.data.batches import Batch, TokenBatches
 from nmt.errors import UserError
+from nmt.memory import give_memory_back
 from nmt.model import Seq2Seq
 from nmt.model.weights import save_weights
 from nmt.training.averaging import Averaging
@@ -26,6 +27,9 @@ from nmt.training.progress import Progress, clock
 from nmt.training.schedules import Schedule
 from nmt.training.state import save_state
 from nmt.translation.types import Translation
+
+#: Steps between returns of free memory to the system: half a minute or so, at a cost of some tenths of a second.
+_TIDY_EVERY = 100
 
 
 class Outcome(NamedTuple):
@@ -281,6 +285,8 @@ class _Loop:
             for group in _groups(epoch, self.settings.accumulate):
                 self._check()
                 self._update(group)
+                if self.step % _TIDY_EVERY == 0:
+                    give_memory_back()
                 every = self.settings.validate_every
                 if every is not None and self.step % every == 0:
                     self._validate()
