@@ -29,7 +29,8 @@ def keep_memory() -> bool:
     if library is None:
         return False
     settings = {_MMAP_THRESHOLD: 1 << 30, _TRIM_THRESHOLD: 2**31 - 1, _TOP_PAD: 1 << 26}
-    return all([library.mallopt(parameter, value) for parameter, value in settings.items()])
+    done = [library.mallopt(parameter, value) for parameter, value in settings.items()]
+    return all(done)
 
 
 def give_memory_back() -> bool:
