@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
 
 from nmt import build, cli
 from nmt.attention import Attention
@@ -83,10 +83,14 @@ SMALL = [
 ]
 
 
+@functools.cache
+def _composed(*overrides: str) -> DictConfig:
+    return cli.compose("train", overrides)
+
+
 def model(*overrides: str, pieces: tuple[int, int] = (23, 29), joint: bool = False, train: bool = False) -> Seq2Seq:
     """A small model composed from the real configuration, in double precision."""
-    config = cli.compose("train", [*SMALL, *overrides])
-    made = build.assemble(config, *pieces, joint).double()
+    made = build.assemble(_composed(*SMALL, *overrides), *pieces, joint).double()
     with torch.no_grad():  # biases start at zero, where mistakes hide
         generator = torch.Generator().manual_seed(5)
         for parameter in made.parameters():

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.attention import Attended, Attention
+from nmt.attention import Attended, Attention, Window
 from tests.catalogue import READS, SCORES, WINDOWS, attention
 
 B, T, S, D = 3, 5, 7, 10
@@ -85,6 +85,7 @@ def test_weights_are_a_distribution_over_visible_slots(mechanism: dict[str, Any]
     assert weights.shape == (B, made.heads, T, S)
     assert (weights >= 0).all()
     for head, window in enumerate(made.windows):
+        assert isinstance(window, Window)
         visible, factor = window(torch.zeros(B, T, window.query_size, dtype=torch.float64), steps, mask)
         totals = weights[:, head].sum(-1)
         if factor is None:

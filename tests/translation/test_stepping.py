@@ -16,6 +16,9 @@ COMBINATIONS = [
     *((f"decoder={wiring}", f"attention/score={score}") for wiring, score in itertools.product(WITH_ATTENTION, SCORES)),
     ("decoder=luong", "decoder.input_feeding=false"),
     ("decoder=bahdanau", "attention.heads=3"),
+    ("decoder=bahdanau", "attention.coverage=true"),
+    ("decoder=luong", "attention/window=local_p", "attention/read=hard"),
+    ("decoder=luong", "attention/read=hard", "attention.read.objective=enumerate"),
     ("decoder=none",),
 ]
 every = pytest.mark.parametrize("overrides", COMBINATIONS, ids=" ".join)
