@@ -152,3 +152,18 @@ class Location(Score):
         slots = keys.shape[-2]
         energies = nn.functional.linear(queries, self.W.weight[:slots])
         return nn.functional.pad(energies, (0, slots - energies.shape[-1]), value=-math.inf)
+
+
+class Cosine(Dot):
+    """e_tj = g cos(q_t, k_j), the strength g = sqrt(Dk) e^s learned. Graves, Wayne, Danihelka 2014, eq. 5 and 6."""
+
+    def __init__(self, query_size: int, key_size: int, size: int) -> None:
+        super().__init__(query_size, key_size, size)
+        self.s = nn.Parameter(torch.empty(1))
+
+    def prepare(self, values: Tensor) -> Tensor:
+        return nn.functional.normalize(values, dim=-1)
+
+    def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
+        cosines = nn.functional.normalize(queries, dim=-1) @ keys.transpose(-1, -2)
+        return math.sqrt(keys.shape[-1]) * self.s.exp() * cosines

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from nmt.attention import LOG_PROB, Attended
 from nmt.attention.attention import masked_softmax
 from nmt.attention.reads import Hard
-from nmt.attention.scores import Additive, Concat, Dot, General, Location, ScaledDot
+from nmt.attention.scores import Additive, Concat, Cosine, Dot, General, Location, ScaledDot
 from nmt.attention.windows import Causal, Forced, LocalMonotonic, LocalPredictive
 from nmt.errors import UserError
 from tests.catalogue import SCORES, attention
@@ -67,6 +67,18 @@ def test_dot_and_scaled_dot() -> None:
     torch.testing.assert_close(Dot(4, 4, 1)(queries, keys), tensor([[4, 20]]))
     # divided by the root of the size of a key, 4, not by its norm
     torch.testing.assert_close(ScaledDot(4, 4, 1)(queries, keys), tensor([[2, 10]]))
+
+
+def test_cosine_goes_by_the_angle_alone() -> None:
+    score = Cosine(2, 2, 1).double()
+    with torch.no_grad():
+        score.s.fill_(math.log(3))
+    queries, values = tensor([[3, 4]]), tensor([[10, 0], [-3, -4], [8, -6]])
+    # strength sqrt(2) * 3; cosines 3/5, -1 and 0
+    expected = math.sqrt(2) * 3 * tensor([[0.6, -1, 0]])
+    torch.testing.assert_close(score(queries, score.prepare(values)), expected)
+    independent = nn.functional.cosine_similarity(queries.unsqueeze(1), values.unsqueeze(0), dim=-1)
+    torch.testing.assert_close(score(queries, score.prepare(values)), math.sqrt(2) * 3 * independent)
 
 
 def test_dot_names_the_cure_where_sizes_differ() -> None:
