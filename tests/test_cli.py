@@ -424,31 +424,6 @@ def test_help_names_choices_and_settings(capfd: pytest.CaptureFixture[str]) -> N
     assert "defaults" not in out
 
 
-@pytest.mark.parametrize(
-    ("alias", "choice"),
-    [
-        ("bahdanau", "additive"),
-        ("mlp", "additive"),
-        ("bilinear", "general"),
-        ("multiplicative", "general"),
-        ("luong", "general"),
-    ],
-)
-def test_other_names_of_a_score_are_answered(alias: str, choice: str) -> None:
-    own = [f"attention/score={alias}", "decoder=luong"]
-    assert compose("train", own) == compose("train", [f"attention/score={choice}", "decoder=luong"])
-    saved = compose("train", own)
-    assert merge_for_resume(saved, own, [f"attention/score={choice}"]) == saved
-
-
-def test_every_alias_stands_for_a_choice_and_hides_none() -> None:
-    for group, names in cli.ALIASES.items():
-        choices = {path.stem for path in (cli.config_folder() / group).glob("*.yaml")}
-        assert set(names.values()) <= choices
-        assert not set(names) & choices
-        assert all(f"{alias} = {choice}" in cli.help_text("train") for alias, choice in names.items())
-
-
 def test_cfg_prints_the_configuration(capfd: pytest.CaptureFixture[str]) -> None:
     assert main("train", answer, ["--cfg", "job", "encoder.size=64"]) == 0
     assert OmegaConf.create(capfd.readouterr().out).encoder.size == 64

@@ -200,6 +200,31 @@ def test_every_variant_of_the_readme_trains_in_miniature(line: str) -> None:
     one_step(*line.replace("decoder.size=512", "decoder.size=10").replace("heads=4", "heads=2").split())
 
 
+@pytest.mark.parametrize(
+    ("alias", "choice"),
+    [
+        ("bahdanau", "additive"),
+        ("mlp", "additive"),
+        ("bilinear", "general"),
+        ("multiplicative", "general"),
+        ("luong", "general"),
+    ],
+)
+def test_other_names_of_a_score_are_answered(alias: str, choice: str) -> None:
+    own = [f"attention/score={alias}", "decoder=luong"]
+    assert cli.compose("train", own) == cli.compose("train", [f"attention/score={choice}", "decoder=luong"])
+    saved = cli.compose("train", own)
+    assert cli.merge_for_resume(saved, own, [f"attention/score={choice}"]) == saved
+
+
+def test_every_alias_stands_for_a_choice_and_hides_none() -> None:
+    for group, names in cli.ALIASES.items():
+        choices = set(options(group))
+        assert set(names.values()) <= choices
+        assert not set(names) & choices
+        assert all(f"{alias} = {choice}" in cli.help_text("train") for alias, choice in names.items())
+
+
 def test_the_readme_shows_no_other_variants() -> None:
     text = (Path(CONFIGS).parent / "README.md").read_text(encoding="utf-8")
     shown = re.findall(r"^\|.*`python -m nmt\.train ([^`]*)`", text, re.MULTILINE)
