@@ -43,6 +43,17 @@ TEXT_KEYS: Final = PATH_KEYS | {
 }
 LIST_KEYS: Final = frozenset({"run", "data.files", "data.valid", "data.test", "tokenizer.model"})
 
+# Other names of choices, as papers and other toolkits have them.
+ALIASES: Final[dict[str, dict[str, str]]] = {
+    "attention/score": {
+        "bahdanau": "additive",
+        "mlp": "additive",
+        "bilinear": "general",
+        "multiplicative": "general",
+        "luong": "general",
+    },
+}
+
 # What a resumed run may change: its budget, its cadence, where it runs.
 ALLOWED_ON_RESUME: Final = frozenset(
     {
@@ -236,7 +247,7 @@ def compose(config_name: str, overrides: Sequence[str]) -> DictConfig:
     from omegaconf.errors import OmegaConfBaseException
 
     folder = config_folder()
-    parsed = [_parse(config_name, override) for override in overrides]
+    parsed = [_parse(config_name, _by_its_name(override)) for override in overrides]
     keys = {override.key_or_group for override in parsed}
     if "data.files" in keys and "data" not in keys and (folder / "data" / "files.yaml").is_file():
         parsed.insert(0, _parse(config_name, "data=files"))
@@ -263,6 +274,12 @@ def compose(config_name: str, overrides: Sequence[str]) -> DictConfig:
         raise UserError(_in_our_words(config_name, str(error))) from error
     OmegaConf.set_struct(config, True)
     return config
+
+
+def _by_its_name(argument: str) -> str:
+    """Returns the override with the name that a choice has here, where it came with an alias."""
+    group, equals, choice = argument.partition("=")
+    return group + equals + ALIASES.get(group, {}).get(choice, choice)
 
 
 def _line(override: Override) -> str:
@@ -704,6 +721,9 @@ def help_text(verb: str) -> str:
             default = defaults.get(group, _nested_default(folder, group))
             names = " ".join(f"{choice}*" if choice == default else choice for choice in choices)
             lines.append(f"  {group:{width}}  {names}")
+        for group in groups.keys() & ALIASES.keys():
+            also = ", ".join(f"{alias} = {choice}" for alias, choice in ALIASES[group].items())
+            lines.append(f"  {group} also answers to {also}.")
         lines.append("")
     settings = [line for line in _settings(text) if line.strip()]
     if settings:

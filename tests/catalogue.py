@@ -1,9 +1,11 @@
 """What the configuration offers, read from its folders, so that a new mechanism is tested without a new line."""
 
+import functools
 from pathlib import Path
+from typing import Any
 
 import torch
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
 
 from nmt import build, cli
 from nmt.attention import Attention
@@ -22,6 +24,11 @@ WIRINGS, READOUTS = options("decoder"), options("decoder/readout")
 WITH_ATTENTION = [wiring for wiring in WIRINGS if wiring != "none"]
 
 
+@functools.cache
+def _settings(room: str, choice: str) -> Any:
+    return OmegaConf.to_container(OmegaConf.load(Path(CONFIGS, "attention", room, f"{choice}.yaml")))
+
+
 def attention(
     score: str = "additive",
     window: str = "global",
@@ -31,18 +38,29 @@ def attention(
     value_size: int = 10,
     size: int = 6,
     heads: int = 1,
-    radius: int | None = None,
+    coverage: bool = False,
     seed: int = 3,
+    **settings: Any,
 ) -> Attention:
-    """A mechanism as the yaml files describe it, with random parameters, in double precision."""
+    """A mechanism as the yaml files describe it, with random parameters, in double precision.
+
+    `settings` (radius, slots, ...) go to whichever of the choices has them.
+    """
+    rooms = (("score", score), ("window", window), ("read", read))
     nodes = {
-        room: OmegaConf.load(Path(CONFIGS, "attention", room, f"{choice}.yaml"))
-        for room, choice in (("score", score), ("window", window), ("read", read))
+        room: {key: settings.get(key, value) for key, value in _settings(room, choice).items()}
+        for room, choice in rooms
     }
-    if radius is not None and "radius" in nodes["window"]:
-        nodes["window"].radius = radius
     made = build.build_attention(
-        OmegaConf.create({"_target_": "nmt.attention.attention.Attention", "heads": heads, "size": size, **nodes}),
+        OmegaConf.create(
+            {
+                "_target_": "nmt.attention.attention.Attention",
+                "heads": heads,
+                "size": size,
+                "coverage": coverage,
+                **nodes,
+            }
+        ),
         query_size,
         value_size,
     ).double()
@@ -65,10 +83,14 @@ SMALL = [
 ]
 
 
+@functools.cache
+def _composed(*overrides: str) -> DictConfig:
+    return cli.compose("train", overrides)
+
+
 def model(*overrides: str, pieces: tuple[int, int] = (23, 29), joint: bool = False, train: bool = False) -> Seq2Seq:
     """A small model composed from the real configuration, in double precision."""
-    config = cli.compose("train", [*SMALL, *overrides])
-    made = build.assemble(config, *pieces, joint).double()
+    made = build.assemble(_composed(*SMALL, *overrides), *pieces, joint).double()
     with torch.no_grad():  # biases start at zero, where mistakes hide
         generator = torch.Generator().manual_seed(5)
         for parameter in made.parameters():

@@ -4,8 +4,19 @@ A mechanism is three choices made independently: a score, a window and a read. `
 """
 
 from nmt.attention.attention import Attended, Attention, AttentionState, Memory
-from nmt.attention.reads import Read
+from nmt.attention.reads import LOG_PROB, Choices, Read, Reading
 from nmt.attention.scores import Score
 from nmt.attention.windows import Window
 
-__all__ = ["Attended", "Attention", "AttentionState", "Memory", "Read", "Score", "Window"]
+__all__ = [
+    "LOG_PROB",
+    "Attended",
+    "Attention",
+    "AttentionState",
+    "Choices",
+    "Memory",
+    "Read",
+    "Reading",
+    "Score",
+    "Window",
+]

@@ -1,14 +1,14 @@
 """Attention: a score, a window and a read composed; it owns the mask, the softmax, the heads and the sum."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from nmt.attention.reads import Read
+from nmt.attention.reads import Choices, Read
 from nmt.attention.scores import Score
-from nmt.attention.windows import Window
+from nmt.attention.windows import Forced, Window
 from nmt.errors import UserError
 
 AttentionState = tuple[Tensor, ...]
@@ -30,12 +30,16 @@ class Memory(NamedTuple):
 
 
 class Attended(NamedTuple):
-    """What a query took away: context [B, T, C], weights [B, H, T, S], the new state, terms for the loss [B, T]."""
+    """What a query took away: context [B, T, C], weights [B, H, T, S], the new state, terms for the loss [B, T].
+
+    With `choices` the context is for recurrences only, and the readout is to see the choices.
+    """
 
     context: Tensor
     weights: Tensor
     state: AttentionState
     terms: dict[str, Tensor]
+    choices: Choices | None
 
 
 def masked_softmax(energies: Tensor, visible: Tensor) -> Tensor:
@@ -63,6 +67,7 @@ class Attention(nn.Module):
         size: int,
         heads: int = 1,
         dropout: float = 0.0,
+        coverage: bool = False,
     ) -> None:
         """Builds the mechanism.
 
@@ -75,9 +80,10 @@ class Attention(nn.Module):
             size: of the space in which queries and keys are compared, over all heads.
             heads: H.
             dropout: of the weights, in training.
+            coverage: shows the score the sum of the weights so far, which becomes the state.
 
         Raises:
-            UserError: `size` is not a multiple of `heads`, or the score does not fit the sizes.
+            UserError: `size` is not a multiple of `heads`, or the score, the sizes, the heads and the read do not fit.
         """
         super().__init__()
         self.heads = heads
@@ -89,20 +95,29 @@ class Attention(nn.Module):
             )
         head_size = size // heads
         projected = heads > 1
-        self.query = nn.Linear(query_size, size, bias=False) if projected else None
-        self.key = nn.Linear(value_size, size, bias=False) if projected else None
-        self.value = nn.Linear(value_size, size, bias=False) if projected else None
-        self.out = nn.Linear(size, value_size, bias=False) if projected else None
         inner = (head_size, head_size, head_size) if projected else (query_size, value_size, size)
         self.scores = nn.ModuleList(score(query_size=inner[0], key_size=inner[1], size=inner[2]) for _ in range(heads))
         self.windows = nn.ModuleList(window(query_size=inner[0]) for _ in range(heads))
         self.read = read()
+        if self.read.enumerates and projected:
+            raise UserError(
+                f"attention.read.objective=enumerate tries every slot of one head, but attention.heads is {heads}. "
+                f"Give attention.heads=1 or attention.read.objective=sampled."
+            )
+        self.query = nn.Linear(query_size, size, bias=False) if projected else None
+        self.key = nn.Linear(value_size, size, bias=False) if projected and self.score().compares_keys else None
+        self.value = nn.Linear(value_size, size, bias=False) if projected else None
+        self.out = nn.Linear(size, value_size, bias=False) if projected else None
         self.dropout = nn.Dropout(dropout)
+        self.coverage = coverage
+        if coverage:
+            for head in range(heads):
+                self.score(head).cover()
 
     def _split(self, projection: nn.Linear | None, vectors: Tensor) -> Tensor:
-        """[B, N, D] -> [B, H, N, D/H], projected where there are several heads."""
+        """[B, N, D] -> [B, H, N, D/H], or the same vectors [B, H, N, D] for every head without a projection."""
         if projection is None:
-            return vectors.unsqueeze(1)
+            return vectors.unsqueeze(1).expand(-1, self.heads, -1, -1)
         split: Tensor = projection(vectors).unflatten(-1, (self.heads, -1)).transpose(1, 2)
         return split
 
@@ -119,22 +134,37 @@ class Attention(nn.Module):
         return Memory(torch.stack(prepared, 1), self._split(self.value, values), mask)
 
     def start(self, memory: Memory) -> AttentionState:
-        """The state before the first step: tensors [B, T, ...], empty unless a mechanism keeps one."""
-        return ()
+        """The state before the first step: tensors [B, 1, ...], none unless a mechanism keeps one.
+
+        With coverage it is the sum of the weights so far, [B, T, H, S], zero before the first step.
+        """
+        if not self.coverage:
+            return ()
+        sentences, slots = memory.mask.shape
+        return (memory.values.new_zeros(sentences, 1, self.heads, slots),)
+
+    def pin(self, slots: Sequence[int | Sequence[int] | None]) -> None:
+        """Makes every head look where a person says, in place of its window (arguments and errors as `Forced`)."""
+        self.windows = nn.ModuleList(Forced(self.score().query_size, slots) for _ in range(self.heads))
 
     def forward(self, queries: Tensor, memory: Memory, steps: Tensor, state: AttentionState = ()) -> Attended:
         """Attends with queries [B, T, Dq] at target positions `steps` [B, T].
 
-        The T axis holds the steps of a sentence or, at one step, the hypotheses of a beam.
+        The T axis holds the hypotheses of a beam at one step or, where there is no state, the steps of a sentence.
         """
         split = self._split(self.query, queries)
+        covered = state[0] if self.coverage else None
+        assert covered is None or covered.shape[1] == queries.shape[1], "one step at a time where there is a state"
         weights = []
         for head, (score, window) in enumerate(zip(self.scores, self.windows, strict=True)):
-            energies = score(split[:, head], memory.keys[:, head])
+            coverage = () if covered is None else (covered[:, :, head],)
+            energies = score(split[:, head], memory.keys[:, head], *coverage)
             visible, factor = window(split[:, head], steps, memory.mask)
             head_weights = masked_softmax(energies, visible)
             weights.append(head_weights if factor is None else head_weights * factor)
         stacked = torch.stack(weights, 1)
-        context, terms = self.read(self.dropout(stacked), memory.values)
+        if covered is not None:
+            state = (covered + stacked.transpose(1, 2),)
+        context, terms, choices = self.read(self.dropout(stacked), memory.values)
         merged = context.transpose(1, 2).flatten(2)
-        return Attended(merged if self.out is None else self.out(merged), stacked, state, terms)
+        return Attended(merged if self.out is None else self.out(merged), stacked, state, terms, choices)

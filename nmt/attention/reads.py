@@ -3,19 +3,100 @@
 Shapes: weights [B, H, T, S], values [B, H, S, Dv], context [B, H, T, Dv].
 """
 
+from typing import Final, NamedTuple
+
+import torch
 from torch import Tensor, nn
+
+from nmt.errors import UserError
+
+#: The term that is the log-probability of what was drawn. The loss multiplies it by what the draw earned; every other
+#: term is added to the loss as it is.
+LOG_PROB: Final = "log_prob"
+
+
+class Choices(NamedTuple):
+    """Slots of one head among which the readout is left to choose: contexts [B, T, J, Dv], log_weights [B, T, J]."""
+
+    contexts: Tensor
+    log_weights: Tensor
+
+
+class Reading(NamedTuple):
+    """The context, the terms [B, T] for the loss by name, and the choices where the readout is to see others."""
+
+    context: Tensor
+    terms: dict[str, Tensor]
+    choices: Choices | None = None
 
 
 class Read(nn.Module):
     """The contract."""
 
-    def forward(self, weights: Tensor, values: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        """The context, and the terms [B, T] that the read adds to the loss, by name."""
+    #: Whether the readout is left to choose among slots.
+    enumerates = False
+
+    def forward(self, weights: Tensor, values: Tensor) -> Reading:
+        """What is taken away."""
         raise TypeError(f"{type(self).__name__} does not say what it reads")
 
 
 class Soft(Read):
     """c_t = sum_j a_tj v_j. Bahdanau, Cho, Bengio 2015, section 3.1, eq. 5."""
 
-    def forward(self, weights: Tensor, values: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        return weights @ values, {}
+    def forward(self, weights: Tensor, values: Tensor) -> Reading:
+        return Reading(weights @ values, {})
+
+
+class Hard(Read):
+    """c_t = v_j of one slot j: in translation the most probable one. Xu et al. 2015, section 4.1.
+
+    What is trained is one of two objectives (in both, weights that a window's factor has shrunk are made to sum to
+    one again, so that they are probabilities):
+
+    sampled: j is drawn from the weights, each head on its own, and the bound sum_j a_tj log p(y_t | j) is raised by
+        its score-function gradient (the paper's eq. 12 and 13), of which the terms are the draw's part.
+    enumerate: log sum_j a_tj p(y_t | j), every slot going through the readout and the softmax (Deng et al. 2018,
+        section 3). Recurrences are given the soft context, in translation too.
+    """
+
+    OBJECTIVES = ("sampled", "enumerate")
+
+    def __init__(self, objective: str = "sampled", entropy: float = 0.0) -> None:
+        """`entropy` times the entropy of the weights is added to the sampled objective.
+
+        Raises:
+            UserError: there is no such objective, or `entropy` is negative.
+        """
+        super().__init__()
+        if objective not in self.OBJECTIVES:
+            raise UserError(
+                f"attention.read.objective={objective} is not known. "
+                f"Give attention.read.objective= one of {', '.join(self.OBJECTIVES)}."
+            )
+        if entropy < 0:
+            raise UserError(f"attention.read.entropy must not be negative, but is {entropy}.")
+        self.enumerates = objective == "enumerate"
+        self.entropy = entropy
+
+    def forward(self, weights: Tensor, values: Tensor) -> Reading:
+        total = weights.sum(-1, keepdim=True)
+        seen = total > 0  # else there is nothing to look at: zeros
+        shares = torch.where(seen, weights / total.where(seen, 1), 1 / weights.shape[-1])
+        logs = shares.where(shares > 0, 1).log()  # 0 where the share is 0, so that no gradient is infinite
+        if self.training and self.enumerates:
+            contexts = values * seen.transpose(1, 2)  # [B, 1, S, Dv] * [B, T, 1, 1]
+            return Reading(weights @ values, {}, Choices(contexts, logs.masked_fill(shares == 0, -torch.inf)[:, 0]))
+        if self.training:
+            chosen = torch.multinomial(shares.flatten(0, -2), 1).view_as(total)
+        else:
+            chosen = shares.argmax(-1, keepdim=True)
+        context = torch.zeros_like(shares).scatter(-1, chosen, seen.to(shares.dtype)) @ values
+        if self.enumerates:
+            certain = context.new_zeros(*total.shape[:1], *total.shape[2:])
+            return Reading(weights @ values, {}, Choices(context.transpose(1, 2), certain))
+        if not self.training:
+            return Reading(context, {})
+        log_prob = (logs.gather(-1, chosen) * seen).sum((1, 3))
+        entropy = -(shares * logs * seen).sum((1, 3))
+        return Reading(context, {LOG_PROB: log_prob, "entropy": -self.entropy * entropy})

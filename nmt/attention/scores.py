@@ -17,6 +17,9 @@ from nmt.errors import UserError
 class Score(nn.Module):
     """The contract: `prepare` runs once a sentence, `forward` at every step."""
 
+    #: Whether slots are told apart by what they hold; `Location` goes by where they stand.
+    compares_keys = True
+
     def __init__(self, query_size: int, key_size: int, size: int) -> None:
         """Sizes of a query, of a memory slot, and of the space in which a score compares them if it has one."""
         super().__init__()
@@ -27,25 +30,48 @@ class Score(nn.Module):
         return values
 
     def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
-        """Energies [..., T, S]."""
+        """Energies [..., T, S]; -inf for a slot that must get no weight."""
         raise TypeError(f"{type(self).__name__} does not define its equation")
+
+    def cover(self) -> None:
+        """Makes room in the equation for the coverage [..., T, S], which `forward` is then given as well.
+
+        Raises:
+            UserError: the equation has none.
+        """
+        raise UserError(
+            f"attention.coverage=true is a feature of the additive score, but the score is {type(self).__name__}. "
+            f"Give attention/score=additive, or leave attention.coverage out."
+        )
 
 
 class Additive(Score):
-    """e_tj = v^T tanh(W q_t + U k_j). Bahdanau, Cho, Bengio 2015, section 3.1 and appendix A.1.2."""
+    """e_tj = v^T tanh(W q_t + U k_j). Bahdanau, Cho, Bengio 2015, section 3.1 and appendix A.1.2.
+
+    With coverage, e_tj = v^T tanh(W q_t + U k_j + w cov_tj), where cov_tj is the sum of the weights that slot j got
+    before step t. Tu et al. 2016, section 3; See, Liu, Manning 2017, eq. 10 and 11.
+    """
 
     def __init__(self, query_size: int, key_size: int, size: int) -> None:
         super().__init__(query_size, key_size, size)
         self.W = nn.Linear(query_size, size, bias=False)
         self.U = nn.Linear(key_size, size, bias=False)
         self.v = nn.Parameter(torch.empty(size))
+        self.w: nn.Parameter | None = None
+
+    def cover(self) -> None:
+        self.w = nn.Parameter(torch.empty(self.size))
 
     def prepare(self, values: Tensor) -> Tensor:
         keys: Tensor = self.U(values)
         return keys
 
-    def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
-        return torch.tanh(self.W(queries).unsqueeze(-2) + keys.unsqueeze(-3)) @ self.v
+    def forward(self, queries: Tensor, keys: Tensor, coverage: Tensor | None = None) -> Tensor:
+        inner = self.W(queries).unsqueeze(-2) + keys.unsqueeze(-3)
+        if coverage is not None:
+            assert self.w is not None
+            inner = inner + coverage.unsqueeze(-1) * self.w
+        return torch.tanh(inner) @ self.v
 
 
 class Concat(Score):
@@ -103,3 +129,41 @@ class ScaledDot(Dot):
 
     def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
         return queries @ keys.transpose(-1, -2) / math.sqrt(keys.shape[-1])
+
+
+class Location(Score):
+    """e_tj = (W_a q_t)_j: an energy for each position, keys unused. Luong, Pham, Manning 2015, eq. 8.
+
+    W_a has `positions` rows. Short sentences use the first of them; positions beyond the table get no weight.
+    """
+
+    compares_keys = False
+
+    def __init__(self, query_size: int, key_size: int, size: int, positions: int) -> None:
+        super().__init__(query_size, key_size, size)
+        if positions < 1:
+            raise UserError(f"attention.score.positions must be at least 1, not {positions}.")
+        self.W = nn.Linear(query_size, positions, bias=False)
+
+    def prepare(self, values: Tensor) -> Tensor:
+        return values[..., :0]
+
+    def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
+        slots = keys.shape[-2]
+        energies = nn.functional.linear(queries, self.W.weight[:slots])
+        return nn.functional.pad(energies, (0, slots - energies.shape[-1]), value=-math.inf)
+
+
+class Cosine(Dot):
+    """e_tj = g cos(q_t, k_j), the strength g = sqrt(Dk) e^s learned. Graves, Wayne, Danihelka 2014, eq. 5 and 6."""
+
+    def __init__(self, query_size: int, key_size: int, size: int) -> None:
+        super().__init__(query_size, key_size, size)
+        self.s = nn.Parameter(torch.empty(1))
+
+    def prepare(self, values: Tensor) -> Tensor:
+        return nn.functional.normalize(values, dim=-1)
+
+    def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
+        cosines = nn.functional.normalize(queries, dim=-1) @ keys.transpose(-1, -2)
+        return math.sqrt(keys.shape[-1]) * self.s.exp() * cosines

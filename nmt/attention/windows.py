@@ -3,10 +3,17 @@
 Shapes: queries [B, T, Dq], steps [B, T] (target positions from 0), mask [B, S] (true where a source token is real).
 A window answers with the visible slots, bool, [B, T, S] or what broadcasts to it, and with a factor on the weights
 [B, T, S] where it has one.
+
+A radius of 10, as the paper has it, spans 21 slots: most sentences of a caption corpus fit in whole.
+`nmt.evaluation.focus.hidden_share` tells which share of the slots a trained model's windows hid.
 """
+
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
+
+from nmt.errors import UserError
 
 
 class Window(nn.Module):
@@ -46,6 +53,8 @@ class LocalMonotonic(Window):
     def __init__(self, query_size: int, radius: int) -> None:
         """`radius` is the paper's D, in source positions."""
         super().__init__(query_size)
+        if radius < 0:
+            raise UserError(f"attention.window.radius must not be negative, but is {radius}.")
         self.radius = radius
 
     def forward(self, queries: Tensor, steps: Tensor, mask: Tensor) -> tuple[Tensor, Tensor | None]:
@@ -53,3 +62,66 @@ class LocalMonotonic(Window):
         last = mask.sum(-1, keepdim=True) - 1
         centre = torch.minimum(steps, last).unsqueeze(-1)
         return mask.unsqueeze(-2) & ((positions - centre).abs() <= self.radius), None
+
+
+class LocalPredictive(Window):
+    """Slots j in [p_t - D, p_t + D] around p_t = S sigmoid(v^T tanh(W q_t)), which is real (local-p).
+
+    Luong, Pham, Manning 2015, eq. 9; S is the sentence's own length. The weights are multiplied by
+    exp(-(j - p_t)^2 / (2 sigma^2)), sigma = D / 2 (eq. 10), and not renormalised; p_t learns through that factor alone.
+    """
+
+    def __init__(self, query_size: int, radius: int) -> None:
+        """`radius` is the paper's D, in source positions."""
+        super().__init__(query_size)
+        if radius < 1:
+            raise UserError(
+                f"attention.window.radius must be at least 1 for attention/window=local_p, whose factor is radius / 2 "
+                f"wide, but is {radius}."
+            )
+        self.radius = radius
+        self.W = nn.Linear(query_size, query_size, bias=False)
+        self.v = nn.Parameter(torch.empty(query_size))
+
+    def forward(self, queries: Tensor, steps: Tensor, mask: Tensor) -> tuple[Tensor, Tensor | None]:
+        positions = torch.arange(mask.shape[-1], device=mask.device)
+        place = torch.tanh(self.W(queries)) @ self.v
+        # Positions in the dozens need more digits than bfloat16 has.
+        place = place.to(torch.promote_types(place.dtype, torch.float32))
+        centre = (mask.sum(-1, keepdim=True) * torch.sigmoid(place)).unsqueeze(-1)
+        offset = positions - centre
+        factor = torch.exp(-(offset**2) / (2 * (self.radius / 2) ** 2))
+        return mask.unsqueeze(-2) & (offset.abs() <= self.radius), factor
+
+
+class Forced(Window):
+    """Slots that a person names, step by step: to pin a step's attention and see what changes."""
+
+    def __init__(self, query_size: int, slots: Sequence[int | Sequence[int] | None]) -> None:
+        """`slots[t]` is what step t may look at: a slot, several, or None for all; so may the steps beyond the list.
+
+        A step of which no slot exists in a sentence looks at nothing there.
+
+        Raises:
+            UserError: something else stands in the list.
+        """
+        super().__init__(query_size)
+        if not isinstance(slots, list | tuple):
+            raise UserError(f"The slots to look at are a list, an entry for each step: [0,[1,2],null], not {slots}.")
+        self.slots = [[named] if isinstance(named, int) else named for named in slots]
+        for step, named in enumerate(self.slots):
+            if named is None:
+                continue
+            if not isinstance(named, list | tuple) or any(type(slot) is not int or slot < 0 for slot in named):
+                raise UserError(
+                    f"Step {step} is to look at {named}, which names no slots. Give a source position from 0, "
+                    f"a list of them, or null for all: [0,[1,2],null]."
+                )
+
+    def forward(self, queries: Tensor, steps: Tensor, mask: Tensor) -> tuple[Tensor, Tensor | None]:
+        table = mask.new_ones(len(self.slots) + 1, mask.shape[-1])
+        for row, named in zip(table, self.slots):
+            if named is not None:
+                row[:] = False
+                row[[slot for slot in named if slot < len(row)]] = True
+        return mask.unsqueeze(-2) & table[steps.clamp(max=len(self.slots))], None

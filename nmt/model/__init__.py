@@ -1,6 +1,6 @@
 """The model room: encoders, decoders (the wirings), readouts, and the model that holds them."""
 
-from nmt.model.decoders import Decoded, Decoder, DecoderState
+from nmt.model.decoders import Decoded, Decoder, DecoderState, Mixture
 from nmt.model.encoders import Encoded, RecurrentEncoder
 from nmt.model.initialise import initialise
 from nmt.model.readouts import Readout
@@ -11,6 +11,7 @@ __all__ = [
     "Decoder",
     "DecoderState",
     "Encoded",
+    "Mixture",
     "Readout",
     "RecurrentEncoder",
     "Seq2Seq",

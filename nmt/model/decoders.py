@@ -7,12 +7,13 @@ Shapes: embedded [N, E] (the previous target words), hidden [N, L, D], memory of
 step and [B, H, T, S] for a sequence, features [N, F] or [B, T, F].
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from nmt.attention import Attention, AttentionState, Memory
+from nmt.attention import Attention, AttentionState, Choices, Memory
 from nmt.errors import UserError
 from nmt.model.encoders import Encoded, mean_of, summary_of
 from nmt.model.layers import run_rnn
@@ -35,21 +36,48 @@ class DecoderState(NamedTuple):
         )
 
 
+class Mixture(NamedTuple):
+    """A mixture of distributions over the vocabulary: features [..., J, F] and the logs of their shares [..., J]."""
+
+    features: Tensor
+    log_weights: Tensor
+
+
 class Decoded(NamedTuple):
-    """Features for the softmax, attention weights (None without attention), and terms for the loss by name."""
+    """Features for the softmax, attention weights (None without attention), and terms for the loss by name.
+
+    With `mixture` the next word's distribution in training is that mixture, and the features are what is fed back.
+    """
 
     features: Tensor
     weights: Tensor | None
     terms: dict[str, Tensor]
+    mixture: Mixture | None = None
+
+
+def stack_steps(steps: Sequence[Decoded]) -> Decoded:
+    """The steps of a sequence as one: features [B, T, F], weights [B, H, T, S], terms [B, T]."""
+    weights = [now.weights for now in steps if now.weights is not None]
+    mixtures = [now.mixture for now in steps if now.mixture is not None]
+    return Decoded(
+        torch.stack([now.features for now in steps], 1),
+        torch.stack(weights, 2) if weights else None,
+        {name: torch.stack([now.terms[name] for now in steps], 1) for name in steps[0].terms},
+        Mixture(*(torch.stack(parts, 1) for parts in zip(*mixtures, strict=True))) if mixtures else None,
+    )
 
 
 class Looked(NamedTuple):
-    """One transition of a wiring before its readout: state [N, D], context [N, C], weights [N, H, S]."""
+    """One transition of a wiring before its readout: state [N, D], context [N, C], weights [N, H, S].
+
+    With `choices` the context is for the recurrence, and the readout is to see the choices.
+    """
 
     top: Tensor
     context: Tensor
     weights: Tensor | None
     terms: dict[str, Tensor]
+    choices: Choices | None = None
 
 
 class Sizes(NamedTuple):
@@ -127,6 +155,11 @@ class Decoder(nn.Module):
     ) -> None:
         """`fed_size` is the size of what the recurrence takes in beside the previous word."""
         super().__init__()
+        if attention is not None and attention.read.enumerates and isinstance(readout, FromState):
+            raise UserError(
+                "attention.read.objective=enumerate lets the readout choose among slots, which decoder/readout=state "
+                "does not see. Give decoder/readout=maxout, tanh or context, or attention.read.objective=sampled."
+            )
         self.attention = attention
         self.readout = readout
         self.first_state = FirstState(first_state, sizes.value, sizes.backward, layers, size)
@@ -141,6 +174,11 @@ class Decoder(nn.Module):
         """Size of what is fed back from a step's readout to the next step's input; 0 where nothing is."""
         return 0
 
+    @property
+    def carries_contexts(self) -> bool:
+        """Whether a step's context has a say in the steps after it."""
+        return True
+
     def start(self, encoded: Encoded) -> tuple[Memory, DecoderState]:
         """Memory and first state, once a sentence."""
         batch = encoded.mask.shape[0]
@@ -149,7 +187,7 @@ class Decoder(nn.Module):
             self.first_state(encoded),
             encoded.values.new_zeros(batch, self.feed_size),
             torch.zeros(batch, dtype=torch.int64, device=encoded.mask.device),
-            () if self.attention is None else self.attention.start(memory),
+            () if self.attention is None else tuple(part.flatten(0, 1) for part in self.attention.start(memory)),
         )
         return memory, state
 
@@ -173,6 +211,7 @@ class Decoder(nn.Module):
             attended.context.flatten(0, 1),
             attended.weights.transpose(1, 2).flatten(0, 1),
             {name: term.flatten(0, 1) for name, term in attended.terms.items()},
+            None if attended.choices is None else Choices(*(part.flatten(0, 1) for part in attended.choices)),
         )
         return looked, tuple(part.flatten(0, 1) for part in attended.state)
 
@@ -194,10 +233,22 @@ class Decoder(nn.Module):
     def step(self, embedded: Tensor, state: DecoderState, memory: Memory) -> tuple[Decoded, DecoderState]:
         """One step for search: embedded [N, E] -> features [N, F], weights [N, H, S], the next state."""
         looked, state = self.transition(embedded, state, memory)
-        features = self.readout(looked.top, embedded, looked.context)
+        decoded, fed = self.read_out(looked, embedded)
         if self.feed_size:
-            state = state._replace(feed=features)
-        return Decoded(features, looked.weights, looked.terms), state
+            state = state._replace(feed=fed)
+        return decoded, state
+
+    def read_out(self, looked: Looked, embedded: Tensor) -> tuple[Decoded, Tensor]:
+        """The readout of one step or of all, and the features [..., F] that may be fed back."""
+        features = self.readout(looked.top, embedded, looked.context)
+        if looked.choices is None:
+            return Decoded(features, looked.weights, looked.terms), features
+        contexts, log_weights = looked.choices
+        top, word = (part.unsqueeze(-2).expand(*contexts.shape[:-1], -1) for part in (looked.top, embedded))
+        each = self.readout(top, word, contexts)
+        if each.shape[-2] == 1:  # the choice is made
+            return Decoded(each.squeeze(-2), looked.weights, looked.terms), features
+        return Decoded(features, looked.weights, looked.terms, Mixture(each, log_weights)), features
 
     def forward(self, embedded: Tensor, state: DecoderState, memory: Memory) -> Decoded:
         """The whole target for training: embedded [B, T, E] -> features [B, T, F], weights [B, H, T, S]."""
@@ -205,11 +256,7 @@ class Decoder(nn.Module):
         for position in range(embedded.shape[1]):
             now, state = self.step(embedded[:, position], state, memory)
             decoded.append(now)
-        weights = None
-        if decoded[0].weights is not None:
-            weights = torch.stack([now.weights for now in decoded if now.weights is not None], 2)
-        terms = {name: torch.stack([now.terms[name] for now in decoded], 1) for name in decoded[0].terms}
-        return Decoded(torch.stack([now.features for now in decoded], 1), weights, terms)
+        return stack_steps(decoded)
 
 
 class Bahdanau(Decoder):
@@ -308,6 +355,10 @@ class Luong(Decoder):
     def feed_size(self) -> int:
         return self.readout.size if self.input_feeding else 0
 
+    @property
+    def carries_contexts(self) -> bool:
+        return self.input_feeding
+
     def transition(self, embedded: Tensor, state: DecoderState, memory: Memory) -> tuple[Looked, DecoderState]:
         hidden = self.update(torch.cat([embedded, state.feed], -1), state.hidden)
         looked, attention_state = self.attend(hidden[:, -1], state, memory)
@@ -321,7 +372,48 @@ class Luong(Decoder):
         tops = self.sweep(embedded, state.hidden)
         steps = state.steps.unsqueeze(1) + torch.arange(embedded.shape[1], device=embedded.device)
         attended = self.attention(tops, memory, steps)
-        return Decoded(self.readout(tops, embedded, attended.context), attended.weights, attended.terms)
+        looked = Looked(tops, attended.context, attended.weights, attended.terms, attended.choices)
+        return self.read_out(looked, embedded)[0]
+
+
+class Conditional(Decoder):
+    """Update, attend, update again: s'_t = GRU_1(s_{t-1}, y_{t-1}); c_t = attend(s'_t); s_t = GRU_2(s'_t, c_t).
+
+    Sennrich et al. 2017 (Nematus), section 2. With several layers the first transition is the stack of them, and the
+    second one moves its top layer.
+    """
+
+    def __init__(
+        self,
+        attention: Attention,
+        readout: Readout,
+        sizes: Sizes,
+        *,
+        size: int,
+        layers: int = 1,
+        first_state: str = "mean",
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__(
+            attention,
+            readout,
+            sizes,
+            context_size=attention.context_size,
+            fed_size=0,
+            size=size,
+            layers=layers,
+            first_state=first_state,
+            dropout=dropout,
+            fast=False,
+        )
+        self.second = nn.GRU(attention.context_size, size, batch_first=True)
+
+    def transition(self, embedded: Tensor, state: DecoderState, memory: Memory) -> tuple[Looked, DecoderState]:
+        hidden = self.update(embedded, state.hidden)
+        looked, attention_state = self.attend(hidden[:, -1], state, memory)
+        _, last = run_rnn(self.second, looked.context.unsqueeze(1), hidden[:, -1].unsqueeze(0).contiguous())
+        hidden = torch.cat([hidden[:, :-1], last.transpose(0, 1)], 1)
+        return looked._replace(top=last[0]), DecoderState(hidden, state.feed, state.steps + 1, attention_state)
 
 
 class NoAttention(Decoder):

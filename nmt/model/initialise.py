@@ -3,9 +3,9 @@
 Embeddings: normal with deviation E^-1/2, and features start about as small; the softmax multiplies them by F^1/2
 (seq2seq.py), so that tied logits start with a deviation of 0.3 to 0.9. The padding row is zero.
 Recurrent matrices: orthogonal, gate by gate. Other matrices: uniform after Glorot and Bengio 2010, gate by gate where
-a recurrent layer stacks gates. The additive score's v: uniform within A^-1/2. The bilinear score's W: a Glorot matrix
-times D^-1/2, so that its weights start spread out, as those of a scaled dot product do, and not on one slot. Biases:
-zero.
+a recurrent layer stacks gates. The v of an additive score or of a predicted window: uniform within A^-1/2. The
+bilinear score's W: a Glorot matrix times D^-1/2, so that its weights start spread out, as those of a scaled dot
+product do, and not on one slot. Other vectors (biases, the weight of the coverage): zero.
 """
 
 import torch

@@ -34,14 +34,19 @@ class Maxout(Readout):
 
 
 class Tanh(Readout):
-    """htilde = tanh(W_c [c; h]), the attentional layer. Luong, Pham, Manning 2015, eq. 5."""
+    """htilde = tanh(W_c [c; h]), the attentional layer. Luong, Pham, Manning 2015, eq. 5.
 
-    def __init__(self, state_size: int, embedding_size: int, context_size: int, size: int) -> None:
+    With `word` it sees the previous word too, tanh(W_c [c; h; E y]): Sennrich et al. 2017 (Nematus), section 2.
+    """
+
+    def __init__(self, state_size: int, embedding_size: int, context_size: int, size: int, word: bool = False) -> None:
         super().__init__(state_size, embedding_size, context_size, size)
-        self.linear = nn.Linear(context_size + state_size, size, bias=False)
+        self.word = word
+        self.linear = nn.Linear(context_size + state_size + (embedding_size if word else 0), size, bias=False)
 
     def forward(self, states: Tensor, embedded: Tensor, contexts: Tensor) -> Tensor:
-        return torch.tanh(self.linear(torch.cat([contexts, states], -1)))
+        seen = [contexts, states, embedded] if self.word else [contexts, states]
+        return torch.tanh(self.linear(torch.cat(seen, -1)))
 
 
 class FromState(Readout):

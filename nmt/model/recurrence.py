@@ -20,12 +20,16 @@ GRU_PARAMETERS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 
 
 def has_fast_path(attention: Attention, rnn: nn.GRU) -> bool:
-    """Whether `attentive_gru` computes exactly what this attention and these layers would."""
-    score, window = attention.score(), attention.windows[0]
+    """Whether `attentive_gru` computes exactly what this attention and these layers would.
+
+    One head, an additive or concat score without coverage, a global window, a soft read and one layer: all else is
+    computed step by step. So are the wirings `Luong` with input feeding and `Conditional`, whatever their attention.
+    """
     return (
         attention.heads == 1
-        and isinstance(score, Additive | Concat)
-        and type(window) is Global
+        and type(attention.score()) in (Additive, Concat)
+        and not attention.coverage
+        and type(attention.windows[0]) is Global
         and type(attention.read) is Soft
         and rnn.num_layers == 1
         and not (attention.training and attention.dropout.p > 0)

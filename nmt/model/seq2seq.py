@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.attention import Memory
-from nmt.model.decoders import Decoded, Decoder, DecoderState
+from nmt.model.decoders import Decoded, Decoder, DecoderState, stack_steps
 from nmt.model.encoders import RecurrentEncoder, lengths_of
 
 
@@ -94,10 +94,4 @@ class Seq2Seq(nn.Module):
                 tokens = torch.where(own, drawn.sample(), target_in[:, position])
             now, state = self.decoder.step(self.dropout(self.target_embedding(tokens)), state, memory)
             steps.append(now)
-        weights = [now.weights for now in steps if now.weights is not None]
-        terms = {name: torch.stack([now.terms[name] for now in steps], 1) for name in steps[0].terms}
-        return Decoded(
-            torch.stack([now.features for now in steps], 1),
-            torch.stack(weights, 2) if weights else None,
-            terms,
-        )
+        return stack_steps(steps)

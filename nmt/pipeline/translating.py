@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, Literal, TextIO
 
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from nmt.data.lines import iterate_lines, missing_file, open_lines
 from nmt.errors import UserError
 from nmt.files import replace_atomically
 from nmt.pipeline.opening import has_weights, open_translator, where_to_look
+from nmt.translation.translator import Translator
 from nmt.translation.types import Translation
 
 CHUNK, CHARACTERS = 2000, 500_000  # the most lines, and about the most text, held at a time
@@ -24,6 +25,8 @@ def translate(config: DictConfig, overrides: Sequence[str]) -> int:
     outputs = {key: Path(str(config[key])) for key in ("output", "alignments", "heatmaps") if config[key]}
     _check_paths(config, outputs)
     translator = open_translator(config, overrides)
+    if config.slots is not None:
+        _pin(translator, config)
     if ("alignments" in outputs or "heatmaps" in outputs) and not has_weights(translator):
         raise UserError(
             "alignments= and heatmaps= are made from attention weights, and a run with decoder=none has none. "
@@ -56,6 +59,19 @@ def translate(config: DictConfig, overrides: Sequence[str]) -> int:
             if "output" not in outputs:
                 sys.stdout.flush()
     return 0
+
+
+def _pin(translator: Translator, config: DictConfig) -> None:
+    """Makes every model look where `slots` says."""
+    settings = OmegaConf.to_container(config)
+    assert isinstance(settings, dict)
+    for model in translator.models:
+        if model.decoder.attention is None:
+            raise UserError(
+                "slots= pins the attention, and a run with decoder=none has none. Leave it out, or take a run with "
+                "attention."
+            )
+        model.decoder.attention.pin(settings["slots"])
 
 
 def _check_paths(config: DictConfig, outputs: dict[str, Path]) -> None:

@@ -4,9 +4,14 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
+from nmt.attention import LOG_PROB
 from nmt.data.batches import Batch
-from nmt.model import Seq2Seq
+from nmt.model import Mixture, Seq2Seq
+
+#: The most logits of a mixture that are held at a time: 64 MiB in float32.
+MIXED_LOGITS = 2**24
 
 
 class Loss(NamedTuple):
@@ -18,23 +23,23 @@ class Loss(NamedTuple):
 
 
 class SmoothedCrossEntropy(torch.autograd.Function):
-    """Label-smoothed cross-entropy (Szegedy et al. 2016, section 7) of logits [N, V] with targets [N], summed.
+    """Label-smoothed cross-entropy (Szegedy et al. 2016, section 7) of logits [N, V] with targets [N].
 
     With q = (1 - eps) at the target plus eps / V everywhere, the loss is -sum_v q_v log p_v and its gradient p - q.
-    Returns the loss and the plain negative log-likelihood. Computing both from one log-softmax, and the gradient in
-    closed form and in place, spares several passes over [N, V], the largest tensor of a step.
+    Returns the summed loss and the plain negative log-likelihood of each row. Computing both from one log-softmax, and
+    the gradient in closed form and in place, spares several passes over [N, V], the largest tensor of a step.
     """
 
     @staticmethod
     def forward(ctx: Any, logits: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
         """See the class."""
         log_probs = torch.log_softmax(logits, 1)
-        plain = -log_probs.gather(1, targets.unsqueeze(1)).sum()
-        loss = plain if smoothing == 0 else (1 - smoothing) * plain - smoothing * log_probs.mean(1).sum()
+        plain = -log_probs.gather(1, targets.unsqueeze(1)).squeeze(1)
+        loss = plain.sum() if smoothing == 0 else (1 - smoothing) * plain.sum() - smoothing * log_probs.mean(1).sum()
         ctx.save_for_backward(targets)
         ctx.log_probs, ctx.smoothing = log_probs, smoothing
         ctx.mark_non_differentiable(plain)
-        return loss.clone(), plain
+        return loss, plain
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
@@ -51,17 +56,67 @@ class SmoothedCrossEntropy(torch.autograd.Function):
 
 
 def smoothed_cross_entropy(logits: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
-    """The summed label-smoothed cross-entropy and the plain negative log-likelihood; see `SmoothedCrossEntropy`."""
+    """The summed label-smoothed cross-entropy and each row's plain negative log-likelihood: `SmoothedCrossEntropy`."""
     loss, plain = SmoothedCrossEntropy.apply(logits, targets, smoothing)  # type: ignore[no-untyped-call]
     return loss, plain
 
 
-def batch_loss(model: Seq2Seq, batch: Batch, label_smoothing: float = 0.0, scheduled_sampling: float = 0.0) -> Loss:
-    """Runs the model on a batch, teacher-forced unless `scheduled_sampling` > 0; padding never reaches the softmax."""
+def mixture_logits(model: Seq2Seq, mixture: Mixture) -> Tensor:
+    """log sum_j a_j p(v | j) [N, V] from a mixture's features [N, J, F], with the logits of a few rows at a time."""
+
+    def mix(features: Tensor, log_weights: Tensor) -> Tensor:
+        log_probs = torch.log_softmax(model.logits(features).float(), -1)
+        return torch.logsumexp(log_weights.unsqueeze(-1) + log_probs, 1)
+
+    rows = max(1, MIXED_LOGITS // (mixture.features.shape[1] * model.output.out_features))
+    parts = zip(*(part.split(rows) for part in mixture), strict=True)
+    mixed = [checkpoint(mix, *part, use_reentrant=False) for part in parts]
+    return torch.cat(mixed)
+
+
+def score_function(log_prob: Tensor, gains: Tensor, mask: Tensor, baseline: float, carried: bool) -> Tensor:
+    """What to add to the loss for draws of log-probability `log_prob` [B, T], summed over the target's `mask` [B, T].
+
+    Its gradient, added to that of -sum_t log p(y_t) with the draws held, has as its mean over the draws the gradient of
+    the mean of -sum_t log p(y_t), whatever the baseline. Xu et al. 2015, eq. 12 and 13.
+
+    Args:
+        log_prob: of each step's draw.
+        gains: log p(y_t), 0 where padded.
+        mask: true where the target is real.
+        baseline: of log p(y_t).
+        carried: a draw also has a say in later steps, and so earns what they gain.
+    """
+    advantages = (gains - baseline) * mask
+    if carried:
+        advantages = advantages.flip(1).cumsum(1).flip(1)
+    return -(advantages.detach() * log_prob * mask).sum()
+
+
+def batch_loss(
+    model: Seq2Seq,
+    batch: Batch,
+    label_smoothing: float = 0.0,
+    scheduled_sampling: float = 0.0,
+    baseline: float = 0.0,
+) -> Loss:
+    """Runs the model on a batch, teacher-forced unless `scheduled_sampling` > 0; padding never reaches the softmax.
+
+    `baseline` is what log p(y_t) is expected to be, for mechanisms that draw; they are judged by the plain
+    log-likelihood whatever the label smoothing.
+    """
+    mask = batch.target_mask
     decoded = model(batch.source, batch.source_mask, batch.source_lengths, batch.target_in, scheduled_sampling)
-    logits = model.logits(decoded.features[batch.target_mask]).float()
-    targets = batch.target_out[batch.target_mask]
+    if decoded.mixture is None:
+        logits = model.logits(decoded.features[mask]).float()
+    else:
+        logits = mixture_logits(model, Mixture(*(part[mask] for part in decoded.mixture)))
+    targets = batch.target_out[mask]
     total, plain = smoothed_cross_entropy(logits, targets, label_smoothing)
-    for term in decoded.terms.values():
-        total = total + (term * batch.target_mask).sum()
-    return Loss(total, plain, targets.shape[0])
+    for name, term in decoded.terms.items():
+        if name == LOG_PROB:
+            gains = torch.zeros_like(term).masked_scatter(mask, -plain.to(term.dtype))
+            total = total + score_function(term, gains, mask, baseline, model.decoder.carries_contexts)
+        else:
+            total = total + (term * mask).sum()
+    return Loss(total, plain.sum(), targets.shape[0])

@@ -215,6 +215,7 @@ class _Loop:
         self.started = time.monotonic()
         self.best = (-math.inf, -math.inf)
         self.bad_validations = 0
+        self.baseline = 0.0  # the moving average of log p(y_t), for mechanisms that draw (Xu et al. 2015, section 4.1)
         self.progress = Progress(log, settings.log_seconds)
         self.asked_to_stop: str | None = None
         self.epoch_batches = max(1, len(batches.plan(0)))
@@ -319,6 +320,7 @@ class _Loop:
                     batch.to(self.device),
                     self.settings.label_smoothing,
                     self.settings.scheduled_sampling,
+                    self.baseline,
                 )
             (loss.total / tokens).backward()
             total += loss.total.item()
@@ -334,6 +336,7 @@ class _Loop:
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         self.averaging.after_update()
+        self.baseline += 0.1 * (-plain / tokens - self.baseline)
         # Counted before the schedule asks how far the training is: a resumed one asks at the same place.
         self.step, self.batch = self.step + 1, self.batch + len(group)
         self.scheduler.step()
@@ -452,6 +455,7 @@ class _Loop:
             "seconds": self.seconds(),
             "best": self.best,
             "bad_validations": self.bad_validations,
+            "baseline": self.baseline,
             "rng": torch.get_rng_state(),
             "cuda_rng": torch.cuda.get_rng_state_all() if self.device.type == "cuda" else [],
         }
@@ -468,6 +472,7 @@ class _Loop:
             self.step, self.epoch, self.batch = state["step"], state["epoch"], state["batch"]
             self.seconds_before, self.best = state["seconds"], tuple(state["best"])
             self.bad_validations = state["bad_validations"]
+            self.baseline = state.get("baseline", 0.0)  # older states have none
             last_epoch = state["scheduler"]["last_epoch"]
             torch.set_rng_state(state["rng"])
             if self.device.type == "cuda" and len(state["cuda_rng"]) == torch.cuda.device_count():

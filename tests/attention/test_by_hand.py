@@ -6,12 +6,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nmt.attention import Attended
+from nmt.attention import LOG_PROB, Attended
 from nmt.attention.attention import masked_softmax
-from nmt.attention.scores import Additive, Concat, Dot, General, ScaledDot
-from nmt.attention.windows import Causal, LocalMonotonic
+from nmt.attention.reads import Hard
+from nmt.attention.scores import Additive, Concat, Cosine, Dot, General, Location, ScaledDot
+from nmt.attention.windows import Causal, Forced, LocalMonotonic, LocalPredictive
 from nmt.errors import UserError
-from tests.catalogue import attention
+from tests.catalogue import SCORES, attention
 
 F64 = torch.float64
 
@@ -68,9 +69,64 @@ def test_dot_and_scaled_dot() -> None:
     torch.testing.assert_close(ScaledDot(4, 4, 1)(queries, keys), tensor([[2, 10]]))
 
 
+def test_cosine_goes_by_the_angle_alone() -> None:
+    score = Cosine(2, 2, 1).double()
+    with torch.no_grad():
+        score.s.fill_(math.log(3))
+    queries, values = tensor([[3, 4]]), tensor([[10, 0], [-3, -4], [8, -6]])
+    # strength sqrt(2) * 3; cosines 3/5, -1 and 0
+    expected = math.sqrt(2) * 3 * tensor([[0.6, -1, 0]])
+    torch.testing.assert_close(score(queries, score.prepare(values)), expected)
+    independent = nn.functional.cosine_similarity(queries.unsqueeze(1), values.unsqueeze(0), dim=-1)
+    torch.testing.assert_close(score(queries, score.prepare(values)), math.sqrt(2) * 3 * independent)
+
+
 def test_dot_names_the_cure_where_sizes_differ() -> None:
     with pytest.raises(UserError, match=r"512.*decoder\.size=512.*attention\.heads.*attention/score=general"):
         Dot(256, 512, 256)
+
+
+def test_location_goes_by_positions_and_ends_with_its_table() -> None:
+    score = Location(query_size=2, key_size=1, size=9, positions=3).double()
+    with torch.no_grad():
+        score.W.weight.copy_(tensor([[1, 0], [0, 2], [3, 3]]))
+    queries, five, two = tensor([[1, 10]]), tensor([[7.0]] * 5), tensor([[7.0], [8.0]])
+    energies = score(queries, score.prepare(five))
+    assert energies.tolist() == [[1, 20, 33, -math.inf, -math.inf]]
+    assert score(queries, score.prepare(two)).tolist() == [[1, 20]]
+    weights = masked_softmax(energies, torch.tensor([[False, False, True, True, True]]))
+    assert weights.tolist() == [[0, 0, 1, 0, 0]]
+    beyond = masked_softmax(energies, torch.tensor([[False, False, False, True, True]]))
+    assert beyond.tolist() == [[0] * 5]
+
+
+def test_coverage_is_the_sum_of_the_weights_so_far_inside_the_tanh() -> None:
+    made = attention(coverage=True, query_size=1, value_size=1, size=1)
+    score = made.score()
+    assert isinstance(score, Additive)
+    assert score.w is not None
+    with torch.no_grad():
+        score.W.weight.fill_(0.5)
+        score.U.weight.fill_(2)
+        score.v.fill_(3)
+        score.w.fill_(-1)
+    memory = made.remember(tensor([[[0.1], [0.2]]]), torch.ones(1, 2, dtype=torch.bool))
+    state = made.start(memory)
+    seen = tensor([0.0, 0.0])
+    for t, query in enumerate((0.4, -0.6, 1.0)):
+        attended = made(tensor([[[query]]]), memory, torch.tensor([[t]]), state)
+        energies = torch.stack([3 * torch.tanh(0.5 * query + 2 * slot - sum_) for slot, sum_ in zip((0.1, 0.2), seen)])
+        expected = torch.exp(energies) / torch.exp(energies).sum()
+        torch.testing.assert_close(attended.weights[0, 0, 0], expected)
+        seen = seen + expected
+        state = attended.state
+        torch.testing.assert_close(state[0][0, 0, 0], seen)
+
+
+@pytest.mark.parametrize("score", [name for name in SCORES if name != "additive"])
+def test_coverage_of_another_score_is_refused(score: str) -> None:
+    with pytest.raises(UserError, match=r"attention\.coverage=true is a feature of the additive.*attention/score=add"):
+        attention(score, coverage=True)
 
 
 def test_a_softmax_of_logs_gives_the_shares() -> None:
@@ -94,6 +150,159 @@ def test_local_monotonic_slots_are_t_plus_minus_d_held_at_the_end() -> None:
     visible, factor = LocalMonotonic(1, radius=1)(torch.zeros(1, 3, 1), steps, mask)
     assert factor is None
     assert visible.int().tolist() == [[[1, 1, 0, 0, 0, 0], [0, 1, 1, 1, 0, 0], [0, 0, 0, 1, 1, 0]]]
+
+
+def predictive(radius: int) -> LocalPredictive:
+    """p_t = S sigmoid(ln 3 tanh(q) / tanh(1)): 3/4 of the length for the query 1, 1/4 for -1, 1/2 for 0."""
+    window = LocalPredictive(1, radius).double()
+    with torch.no_grad():
+        window.W.weight.fill_(1)
+        window.v.fill_(math.log(3) / math.tanh(1))
+    return window
+
+
+def test_local_predictive_slots_and_factor_go_by_each_sentences_own_length() -> None:
+    mask = torch.arange(8) < torch.tensor([8, 4])[:, None]
+    visible, factor = predictive(2)(tensor([[[1], [-1]]] * 2), torch.zeros(2, 2, dtype=torch.int64), mask)
+    assert factor is not None
+    # p = 6 and 2 of eight slots, 3 and 1 of four, D = 2, sigma = 1
+    assert visible.int().tolist() == [
+        [[0, 0, 0, 0, 1, 1, 1, 1], [1, 1, 1, 1, 1, 0, 0, 0]],
+        [[0, 1, 1, 1, 0, 0, 0, 0], [1, 1, 1, 1, 0, 0, 0, 0]],
+    ]
+    one, two = math.exp(-0.5), math.exp(-2)
+    torch.testing.assert_close(factor[0, 0, 4:], tensor([two, one, 1, one]))
+    torch.testing.assert_close(factor[1, 1, :4], tensor([one, 1, one, two]))
+
+
+def test_local_predictive_multiplies_after_the_softmax_and_leaves_it_at_that() -> None:
+    made = attention("dot", "local_p", query_size=1, value_size=1, radius=2)
+    made.windows[0].load_state_dict(predictive(2).state_dict())
+    memory = made.remember(tensor([[[0.0], [math.log(2.0)]]]), torch.ones(1, 2, dtype=torch.bool))
+    attended = made(tensor([[[1.0]]]), memory, torch.zeros(1, 1, dtype=torch.int64))
+    # The softmax gives 1/3 and 2/3; p = 3/2, so the factors are exp(-9/8) and exp(-1/8).
+    expected = tensor([math.exp(-9 / 8) / 3, 2 * math.exp(-1 / 8) / 3])
+    torch.testing.assert_close(attended.weights[0, 0, 0], expected)
+    assert attended.weights.sum() < 0.8
+    torch.testing.assert_close(attended.context[0, 0, 0], expected[1] * math.log(2.0))
+
+
+def test_the_predicted_position_learns_through_the_factor() -> None:
+    """d a_j / d q = a_j (j - p) / sigma^2 dp/dq, dp/dq = S sigmoid' v (1 - tanh^2); finite differences agree."""
+    window = predictive(4)  # sigma = 2
+    mask = torch.ones(1, 5, dtype=torch.bool)
+
+    def weights(own: Tensor) -> Tensor:
+        visible, factor = window(own.view(1, 1, 1), torch.zeros(1, 1, dtype=torch.int64), mask)
+        assert factor is not None
+        found: Tensor = masked_softmax(torch.zeros(1, 1, 5, dtype=F64), visible)[0, 0] * factor[0, 0]
+        return found
+
+    query = tensor(0.3).requires_grad_()
+    found = torch.autograd.functional.jacobian(weights, query)
+    v = window.v.item()
+    share = 1 / (1 + math.exp(-v * math.tanh(0.3)))
+    slope = 5 * share * (1 - share) * v * (1 - math.tanh(0.3) ** 2)
+    by_hand = weights(query) * (torch.arange(5) - 5 * share) / 4 * slope
+    torch.testing.assert_close(found, by_hand)
+    nudged = (weights(query + 1e-6) - weights(query - 1e-6)) / 2e-6
+    torch.testing.assert_close(found, nudged, atol=1e-9, rtol=1e-6)
+    for parameter in window.parameters():
+        before = parameter.detach().clone()
+        wanted = torch.autograd.grad(weights(query)[3], parameter)[0].flatten()
+        with torch.no_grad():
+            sides = []
+            for side in (1e-6, -1e-6):
+                parameter.copy_(before + side)
+                sides.append(weights(query)[3])
+            parameter.copy_(before)
+        torch.testing.assert_close(wanted[0], (sides[0] - sides[1]) / 2e-6, atol=1e-9, rtol=1e-6)
+
+
+def test_forced_slots_are_those_named() -> None:
+    mask = torch.arange(4) < torch.tensor([4, 2])[:, None]
+    visible, factor = Forced(1, [2, [0, 3], None, []])(torch.zeros(2, 5, 1), torch.arange(5).expand(2, 5), mask)
+    assert factor is None
+    assert visible[0].int().tolist() == [[0, 0, 1, 0], [1, 0, 0, 1], [1, 1, 1, 1], [0, 0, 0, 0], [1, 1, 1, 1]]
+    assert visible[1].int().tolist() == [[0, 0, 0, 0], [1, 0, 0, 0], [1, 1, 0, 0], [0, 0, 0, 0], [1, 1, 0, 0]]
+
+
+@pytest.mark.parametrize("heads", [1, 2])
+def test_a_finished_mechanism_can_be_pinned(heads: int) -> None:
+    made = attention("general", "local_p", heads=heads)
+    values = torch.randn(1, 7, 10, dtype=F64)
+    memory = made.remember(values, torch.ones(1, 7, dtype=torch.bool))
+    queries, steps = torch.randn(1, 2, 10, dtype=F64), torch.arange(2).unsqueeze(0)
+    made.pin([5, [1]])
+    weights = made(queries, memory, steps).weights
+    assert (weights[0, :, 0, 5] == 1).all()
+    assert (weights[0, :, 1, 1] == 1).all()
+    torch.testing.assert_close(weights.sum(-1), torch.ones(1, heads, 2, dtype=F64))
+
+
+@pytest.mark.parametrize("slots", [3, ["a"], [1.0], [True], [-1], [[0, -2]], [[[0]]]])
+def test_slots_that_name_nothing_are_refused(slots: object) -> None:
+    with pytest.raises(UserError, match=r"\[0,\[1,2\],null\]"):
+        Forced(1, slots)  # type: ignore[arg-type]
+
+
+def test_settings_out_of_range_are_refused() -> None:
+    with pytest.raises(UserError, match=r"radius must not be negative, but is -1"):
+        LocalMonotonic(1, -1)
+    with pytest.raises(UserError, match=r"radius must be at least 1 .*, but is 0"):
+        LocalPredictive(1, 0)
+    with pytest.raises(UserError, match=r"positions must be at least 1, not 0"):
+        Location(1, 1, 1, 0)
+    with pytest.raises(UserError, match=r"objective=both is not known.*sampled, enumerate"):
+        Hard("both")
+    with pytest.raises(UserError, match=r"entropy must not be negative, but is -0.1"):
+        Hard(entropy=-0.1)
+    with pytest.raises(UserError, match=r"tries every slot of one head, but attention\.heads is 2.*attention\.heads=1"):
+        attention(read="hard", objective="enumerate", heads=2)
+
+
+# Two heads over three slots at one step; the second head's factor has left 0.8 of it.
+WEIGHTS = tensor([[[[0.25, 0.75, 0.0]], [[0.5, 0.1, 0.2]]]])
+VALUES = tensor([[[[1.0], [2.0], [4.0]], [[10.0], [20.0], [40.0]]]])
+
+
+def test_hard_reads_the_most_probable_slot_in_translation() -> None:
+    for objective in Hard.OBJECTIVES:
+        heads = slice(0, 1) if objective == "enumerate" else slice(0, 2)
+        reading = Hard(objective).eval()(WEIGHTS[:, heads], VALUES[:, heads])
+        assert reading.terms == {}
+        if objective == "sampled":
+            assert reading.context.flatten().tolist() == [2, 10]
+        else:  # the recurrence keeps the soft context, the readout gets the slot
+            assert reading.context.tolist() == [[[[0.25 + 1.5]]]]
+            assert reading.choices.contexts.tolist() == [[[[2]]]]
+            assert reading.choices.log_weights.tolist() == [[[0]]]
+
+
+def test_hard_draws_in_proportion_to_the_weights_each_head_on_its_own() -> None:
+    torch.manual_seed(1)
+    many = 20000
+    reading = Hard(entropy=0.5).train()(WEIGHTS.expand(many, 2, 1, 3), VALUES.expand(many, 2, 3, 1))
+    first, second = reading.context[:, 0, 0, 0], reading.context[:, 1, 0, 0]
+    for drawn, share in ((first == 2, 0.75), (second == 10, 0.625), (second == 20, 0.125)):
+        deviation = math.sqrt(share * (1 - share) / many)
+        assert abs(drawn.double().mean().item() - share) < 5 * deviation
+    both = ((first == 2) & (second == 10)).double().mean().item()
+    assert abs(both - 0.75 * 0.625) < 5 * math.sqrt(0.25 / many)
+    shares = {1.0: 0.25, 2.0: 0.75, 10.0: 0.625, 20.0: 0.125, 40.0: 0.25}
+    expected = tensor([math.log(shares[a]) + math.log(shares[b]) for a, b in zip(first.tolist(), second.tolist())])
+    torch.testing.assert_close(reading.terms[LOG_PROB][:, 0], expected)
+    entropy = -sum(share * math.log(share) for share in shares.values())
+    torch.testing.assert_close(reading.terms["entropy"], torch.full((many, 1), -0.5 * entropy, dtype=F64))
+
+
+def test_enumerate_leaves_every_slot_to_the_readout() -> None:
+    reading = Hard("enumerate").train()(WEIGHTS[:, 1:], VALUES[:, 1:])
+    torch.testing.assert_close(reading.context, tensor([[[[5.0 + 2.0 + 8.0]]]]))
+    assert reading.choices is not None
+    assert reading.choices.contexts.tolist() == [[[[10], [20], [40]]]]
+    torch.testing.assert_close(reading.choices.log_weights.exp(), tensor([[[0.625, 0.125, 0.25]]]))
+    assert Hard("enumerate").train()(WEIGHTS[:, :1], VALUES[:, :1]).choices.log_weights[0, 0, 2] == -math.inf
 
 
 def test_causal_slots_are_up_to_t() -> None:
@@ -128,6 +337,35 @@ def test_heads_agree_with_torch(heads: int) -> None:
     context, weights = reference(queries, values, values, key_padding_mask=~mask, average_attn_weights=False)
     torch.testing.assert_close(attended.context, context)
     torch.testing.assert_close(attended.weights, weights)
+
+
+def test_causal_self_attention_agrees_with_torch() -> None:
+    """Source = target: queries, keys and values are projections of one sequence, and a step sees what is behind it."""
+    size, heads, steps = 6, 2, 5
+    made = attention("scaled_dot", "causal", query_size=size, value_size=size, size=size, heads=heads)
+    reference = nn.MultiheadAttention(size, heads, bias=False, batch_first=True, dtype=F64)
+    projections = (made.query, made.key, made.value)
+    with torch.no_grad():
+        reference.in_proj_weight.copy_(torch.cat([part.weight for part in projections if part is not None]))
+        reference.out_proj.weight.copy_(made.out.weight)  # type: ignore[union-attr]
+    sequence = torch.randn(3, steps, size, dtype=F64)
+    real = torch.arange(steps) < torch.tensor([5, 4, 2])[:, None]
+    attended: Attended = made(sequence, made.remember(sequence, real), torch.arange(steps).expand(3, steps))
+    ahead = torch.ones(steps, steps, dtype=torch.bool).triu(1)
+    context, weights = reference(
+        sequence, sequence, sequence, key_padding_mask=~real, attn_mask=ahead, average_attn_weights=False
+    )
+    torch.testing.assert_close(attended.context, context)
+    torch.testing.assert_close(attended.weights, weights)
+
+
+def test_keys_of_their_own_agree_with_torch() -> None:
+    made = attention("scaled_dot", "causal", query_size=4, value_size=4)
+    queries, keys, values = torch.randn(3, 2, 5, 4, dtype=F64)
+    memory = made.remember(values, torch.ones(2, 5, dtype=torch.bool), keys)
+    attended = made(queries, memory, torch.arange(5).expand(2, 5))
+    expected = nn.functional.scaled_dot_product_attention(queries, keys, values, is_causal=True)
+    torch.testing.assert_close(attended.context, expected)
 
 
 def test_heads_must_divide_the_size() -> None:

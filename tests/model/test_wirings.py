@@ -1,22 +1,29 @@
 """What must hold for every wiring, score and readout, found through their yaml."""
 
 import itertools
+import math
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 
 from nmt.errors import UserError
-from nmt.model import Decoded, Seq2Seq
-from nmt.model.decoders import FirstState
+from nmt.model import Decoded, Seq2Seq, decoders
+from nmt.model.decoders import Conditional, FirstState
 from nmt.model.encoders import Encoded
-from tests.catalogue import READOUTS, SCORES, WINDOWS, WIRINGS, WITH_ATTENTION, model, sentences
+from nmt.model.readouts import Tanh
+from nmt.model.recurrence import attentive_gru
+from tests.catalogue import READOUTS, READS, SCORES, WINDOWS, WIRINGS, WITH_ATTENTION, model, sentences
 
 COMBINATIONS = [
     *((f"decoder={wiring}", f"attention/score={score}") for wiring, score in itertools.product(WITH_ATTENTION, SCORES)),
     *((f"decoder={wiring}", "attention.heads=2") for wiring in WITH_ATTENTION),
     *((f"decoder={wiring}", "decoder.layers=3") for wiring in WITH_ATTENTION),
     *((f"decoder={wiring}", f"attention/window={window}") for wiring in WITH_ATTENTION for window in WINDOWS),
+    *((f"decoder={wiring}", f"attention/read={read}") for wiring in WITH_ATTENTION for read in READS),
+    *((f"decoder={wiring}", "attention.coverage=true", "attention.heads=2") for wiring in WITH_ATTENTION),
+    *((f"decoder={wiring}", "attention/read=hard", "attention.read.objective=enumerate") for wiring in WITH_ATTENTION),
     *(
         (f"decoder={wiring}", f"decoder/readout={readout}")
         for wiring, readout in itertools.product(WITH_ATTENTION, READOUTS)
@@ -25,14 +32,22 @@ COMBINATIONS = [
     *((f"decoder={wiring}", f"decoder.first_state={kind}") for wiring in WITH_ATTENTION for kind in FirstState.KINDS),
     *((f"decoder={wiring}", "encoder=lstm", "encoder.layers=2") for wiring in WITH_ATTENTION),
     *((f"decoder={wiring}", "encoder.bidirectional=false", "decoder.size=5") for wiring in WITH_ATTENTION),
+    ("decoder=bahdanau", "attention/window=forced", "attention.window.slots=[0,[1,2],null,5]"),
     ("decoder=luong", "decoder.input_feeding=false"),
+    ("decoder=luong", "decoder.input_feeding=false", "attention.coverage=true"),
+    ("decoder=luong", "decoder.input_feeding=false", "attention/read=hard"),
+    ("decoder=luong", "decoder.input_feeding=false", "attention/read=hard", "attention.read.objective=enumerate"),
     ("decoder=luong", "decoder.input_feeding=false", "attention/window=local_m", "attention.window.radius=1"),
     ("decoder=bahdanau", "decoder.previous_state=true"),
+    ("decoder=conditional", "decoder/readout=tanh", "decoder.readout.word=true"),
     ("decoder=none",),
     ("decoder=none", "decoder.summary=first"),
     ("decoder=none", "decoder.layers=2", "decoder/readout=tanh"),
 ]
 every = pytest.mark.parametrize("overrides", COMBINATIONS, ids=" ".join)
+# Drawing slots makes training random; what it does is tested in tests/training/test_hard_attention.py.
+certain = [own for own in COMBINATIONS if "attention/read=hard" not in own]
+every_certain = pytest.mark.parametrize("overrides", certain, ids=" ".join)
 
 LENGTHS = [6, 1, 4]
 
@@ -78,7 +93,7 @@ def test_step_by_step_equals_the_whole_sequence(overrides: tuple[str, ...]) -> N
             torch.testing.assert_close(stepped.weights, decoded.weights[:, :, t])
 
 
-@every
+@pytest.mark.parametrize("overrides", [own for own in certain if "decoder=conditional" not in own], ids=" ".join)
 def test_the_fast_path_equals_the_reference(overrides: tuple[str, ...]) -> None:
     """Losses, weights and every gradient, with padding on both sides."""
     results = []
@@ -128,7 +143,7 @@ def test_rows_of_a_beam_share_the_memory(overrides: tuple[str, ...]) -> None:
         torch.testing.assert_close(own.log_probs[0], second.log_probs[row])
 
 
-@every
+@every_certain
 def test_every_parameter_gets_a_gradient(overrides: tuple[str, ...]) -> None:
     made = model(*overrides, train=True)
     source, mask, _ = sentences(LENGTHS, 23)
@@ -143,6 +158,8 @@ def test_a_readout_that_would_leave_the_attention_unused_is_refused() -> None:
         model("decoder=luong", "decoder/readout=state")
     with pytest.raises(UserError, match="decoder/readout=context would say the same word"):
         model("decoder=none", "decoder/readout=context")
+    with pytest.raises(UserError, match="choose among slots, which decoder/readout=state does not see"):
+        model("decoder/readout=state", "attention/read=hard", "attention.read.objective=enumerate")
 
 
 @pytest.mark.parametrize("wiring", WIRINGS)
@@ -201,6 +218,72 @@ def test_luong_by_hand() -> None:
     decoded, following = decoder.step(embedded, state, memory)
     torch.testing.assert_close(decoded.features[0], expected)
     torch.testing.assert_close(following.feed, decoded.features)
+
+
+def test_conditional_by_hand() -> None:
+    """s'_t = GRU_1(s_{t-1}, y_{t-1}), c_t = attend(s'_t), s_t = GRU_2(s'_t, c_t), with torch's own GRU cells."""
+    made = model("decoder=conditional", "attention/score=general", "decoder.layers=2")
+    source, mask, lengths = sentences([4], 23)
+    memory, state = made.encode(source, mask, lengths)
+    decoder, attention = made.decoder, made.decoder.attention
+    assert isinstance(decoder, Conditional)
+    assert attention is not None
+    embedded = made.target_embedding(torch.tensor([8]))
+    states = []
+    layer_input = embedded
+    for layer, size in enumerate((7, 10)):
+        cell = nn.GRUCell(size, 10, dtype=torch.float64)
+        weights = decoder.rnn.state_dict()
+        cell.load_state_dict({name[:-3]: value for name, value in weights.items() if name.endswith(f"_l{layer}")})
+        layer_input = cell(layer_input, state.hidden[:, layer])
+        states.append(layer_input)
+    energies = memory.keys[0, 0] @ states[-1][0]
+    context = torch.softmax(energies, -1) @ memory.values[0, 0]
+    second = nn.GRUCell(10, 10, dtype=torch.float64)
+    second.load_state_dict({name[:-3]: value for name, value in decoder.second.state_dict().items()})
+    expected = second(context.unsqueeze(0), states[-1])
+    decoded, following = decoder.step(embedded, state, memory)
+    torch.testing.assert_close(following.hidden, torch.stack([states[0], expected], 1))
+    torch.testing.assert_close(decoded.features, decoder.readout(expected, embedded, context.unsqueeze(0)))
+
+
+def test_the_tanh_readout_by_hand() -> None:
+    state, word, context = torch.tensor([0.5]), torch.tensor([-2.0]), torch.tensor([3.0, 1.0])
+    for sees_word in (False, True):
+        readout = Tanh(1, 1, 2, 1, word=sees_word)
+        with torch.no_grad():
+            readout.linear.weight.copy_(torch.tensor([[0.1, 0.2, 0.4, 0.8]])[:, : 4 if sees_word else 3])
+        # W_c [c; h; E y]
+        inner = 0.3 + 0.2 + 0.2 + (-1.6 if sees_word else 0)
+        torch.testing.assert_close(readout(state, word, context), torch.tensor([math.tanh(inner)]))
+
+
+def test_what_is_slow_says_so_and_what_is_fast_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fused recurrence runs for additive and concat attention as it comes, and for nothing else."""
+    called: list[str] = []
+
+    def spy(*arguments: Any) -> Any:
+        called.append("fused")
+        return attentive_gru(*arguments)
+
+    monkeypatch.setattr(decoders, "attentive_gru", spy)
+    fused = set()
+    for overrides in [(f"attention/score={score}",) for score in SCORES] + [
+        *((f"attention/window={window}",) for window in WINDOWS),
+        *((f"attention/read={read}",) for read in READS),
+        ("attention.coverage=true",),
+        ("attention.heads=2",),
+        ("decoder.layers=2",),
+        ("attention.dropout=0.1",),
+    ]:
+        called.clear()
+        source, mask, _ = sentences(LENGTHS, 23)
+        model("decoder=bahdanau", *overrides, train=True)(source, mask, None, targets())
+        if called:
+            fused.add(overrides[0])
+    assert fused == {
+        *("attention/score=additive", "attention/score=concat", "attention/window=global", "attention/read=soft")
+    }
 
 
 def test_first_states() -> None:

@@ -44,6 +44,7 @@ def course(run: Path) -> list[tuple[float, ...]]:
         (["trainer.epochs=2", "trainer.accumulate=3", "decoder=luong", "attention/score=dot"], 4),
         (["trainer.epochs=2", "tokenizer.sampling=0.3"], 13),
         (["trainer.steps=15", "trainer.scheduled_sampling=0.5", "trainer.average=none", "decoder=none"], 11),
+        (["trainer.steps=12", "attention/read=hard", "attention.coverage=true", "attention/window=local_p"], 5),
         (["trainer.steps=15", "trainer.average=checkpoints", "trainer.validate_every=3"], 10),
         (["trainer.steps=12", "trainer.validate_every=2", "trainer.patience=1", "optimizer.lr=0"], 3),
     ],

@@ -288,6 +288,21 @@ def test_searches_can_be_chosen(trained: Path, here: Path) -> None:
     assert [row[1] for row in rows[::2]] == [row[1] for row in rows[1::2]] == greedy
 
 
+def test_attention_can_be_pinned(trained: Path, unattentive: Path, here: Path, capfd: Capture) -> None:
+    sentences, links = ["eins zwei drei", "rot haus"], here / "links.txt"
+    free = translate(trained, sentences, here, f"alignments={links}")
+    assert links.read_text() != ""
+    pinned = translate(trained, sentences, here, f"alignments={links}", f"slots={[0] * 30}".replace(" ", ""))
+    assert pinned != free
+    for line in links.read_text().splitlines():
+        assert {link.partition("-")[0] for link in line.split()} == {"0"}
+    assert translate(trained, sentences, here, "slots=[null,null]") == free
+    assert call("translate", f"run={trained}", "slots=[[a]]", f"input={here / 'in.txt'}") == 1
+    assert "Step 0 is to look at ['a'], which names no slots" in capfd.readouterr().err
+    assert call("translate", f"run={unattentive}", "slots=[0]", f"input={here / 'in.txt'}") == 1
+    assert "slots= pins the attention, and a run with decoder=none has none" in capfd.readouterr().err
+
+
 def test_the_search_of_the_run_is_the_default(trained: Path, here: Path) -> None:
     run = copied(trained, here)
     config = Run(run).config()

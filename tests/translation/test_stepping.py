@@ -13,9 +13,13 @@ from tests.catalogue import SCORES, WITH_ATTENTION, model, sentences
 
 BOS, EOS = 2, 3
 COMBINATIONS = [
-    *((f"decoder={wiring}", f"attention/score={score}") for wiring, score in itertools.product(WITH_ATTENTION, SCORES)),
+    *((f"decoder={wiring}",) for wiring in WITH_ATTENTION),
+    *((f"decoder={wiring}", f"attention/score={own}") for wiring, own in zip(itertools.cycle(WITH_ATTENTION), SCORES)),
     ("decoder=luong", "decoder.input_feeding=false"),
     ("decoder=bahdanau", "attention.heads=3"),
+    ("decoder=bahdanau", "attention.coverage=true"),
+    ("decoder=luong", "attention/window=local_p", "attention/read=hard"),
+    ("decoder=luong", "attention/read=hard", "attention.read.objective=enumerate"),
     ("decoder=none",),
 ]
 every = pytest.mark.parametrize("overrides", COMBINATIONS, ids=" ".join)

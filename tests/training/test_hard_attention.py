@@ -1,0 +1,232 @@
+"""Hard attention's two objectives against enumeration: the gradient of the bound, the marginal, how they compare."""
+
+import itertools
+import math
+from collections.abc import Iterator
+
+import pytest
+import torch
+from torch import Tensor
+
+from nmt.attention.reads import Soft
+from nmt.data.batches import Batch, make_batch
+from nmt.model import Seq2Seq
+from nmt.training import loss
+from nmt.training.loss import batch_loss
+from tests.catalogue import WITH_ATTENTION, model
+
+STEPS, SLOTS = 2, 3  # with the ends of the sentences
+HARD = ("attention/read=hard", "attention.read.entropy=0")
+WIRINGS = [
+    *((f"decoder={wiring}",) for wiring in WITH_ATTENTION),
+    ("decoder=luong", "decoder.input_feeding=false"),
+    ("decoder=bahdanau", "attention.coverage=true"),
+    ("decoder=bahdanau", "attention/window=local_p", "attention.window.radius=2"),
+    ("decoder=conditional", "attention.heads=2", "decoder.layers=2"),
+]
+every_wiring = pytest.mark.parametrize("overrides", WIRINGS, ids=" ".join)
+
+
+def one_pair(slots: int = SLOTS) -> Batch:
+    return make_batch([[4, 6][: slots - 1]], [[5]])
+
+
+def small(*overrides: str) -> Seq2Seq:
+    return model(*overrides, pieces=(7, 6), train=True)
+
+
+class Draws:
+    """Stands in for the draw: gives what it was told to."""
+
+    def __init__(self) -> None:
+        self.left: Iterator[int] = iter(())
+
+    def __call__(self, weights: Tensor, count: int) -> Tensor:
+        return torch.tensor([[next(self.left)] for _ in range(weights.shape[0])])
+
+
+@pytest.fixture
+def draws(monkeypatch: pytest.MonkeyPatch) -> Draws:
+    made = Draws()
+    monkeypatch.setattr(torch, "multinomial", made)
+    return made
+
+
+def log_likelihood(made: Seq2Seq, batch: Batch) -> tuple[Tensor, Tensor]:
+    """sum_t log p(y_t | draws), and the probability of the draws under the weights, by hand."""
+    decoded = made(batch.source, batch.source_mask, batch.source_lengths, batch.target_in)
+    log_probs = torch.log_softmax(made.logits(decoded.features), -1)
+    return log_probs.gather(2, batch.target_out.unsqueeze(2)).sum(), decoded.weights[0]  # [H, T, S]
+
+
+def enumerate_draws(slots: int = SLOTS, heads: int = 1) -> Iterator[tuple[int, ...]]:
+    """Every way to draw a slot for each step and, within it, each head."""
+    return itertools.product(range(slots), repeat=STEPS * heads)
+
+
+def probability(weights: Tensor, chosen: tuple[int, ...]) -> Tensor:
+    """Of drawing these slots from weights [H, T, S]."""
+    shares = (weights / weights.sum(-1, keepdim=True)).transpose(0, 1).flatten(0, 1)
+    return torch.stack([row[slot] for row, slot in zip(shares, chosen, strict=True)]).prod()
+
+
+@every_wiring
+@pytest.mark.parametrize("baseline", [0.0, -7.5])
+def test_the_mean_sampled_gradient_is_that_of_the_bound(
+    overrides: tuple[str, ...], baseline: float, draws: Draws
+) -> None:
+    made = small(*overrides, *HARD)
+    assert made.decoder.attention is not None
+    heads = made.decoder.attention.heads
+    slots = 2 if heads == 2 else SLOTS
+    batch = one_pair(slots)
+    assert batch.source.shape == (1, slots)
+    parameters = dict(made.named_parameters())
+    mean = {name: torch.zeros_like(parameter) for name, parameter in parameters.items()}
+    bound = torch.zeros((), dtype=torch.float64)
+    total = 0.0
+    for chosen in enumerate_draws(slots, heads):
+        draws.left = iter(chosen)
+        gain, weights = log_likelihood(made, batch)
+        share = probability(weights, chosen)
+        bound = bound + share * gain
+        total += share.item()
+        draws.left = iter(chosen)
+        found = torch.autograd.grad(batch_loss(made, batch, baseline=baseline).total, list(parameters.values()))
+        for name, gradient in zip(parameters, found, strict=True):
+            mean[name] += share.detach() * gradient
+    assert total == pytest.approx(1)
+    expected = torch.autograd.grad(-bound, list(parameters.values()))
+    for name, gradient in zip(parameters, expected, strict=True):
+        torch.testing.assert_close(mean[name], gradient, atol=2e-5, rtol=1e-4, msg=name)  # the loss is float32
+    scores = [name for name in parameters if "attention" in name]
+    assert max(mean[name].abs().max() for name in scores) > 1e-3, "the attention learns"
+
+
+def test_padding_earns_nothing() -> None:
+    """Draws at padded target positions, and what they gain, have no part in the loss."""
+    log_prob = torch.tensor([[-1.0, -2.0, -3.0]], requires_grad=True)
+    gains, mask = torch.tensor([[-0.5, -0.25, 0.0]]), torch.tensor([[True, True, False]])
+    alone = loss.score_function(log_prob, gains, mask, -1.0, carried=False)
+    # Advantages 0.5 and 0.75; carried on, the first draw earns both.
+    assert alone.item() == pytest.approx(0.5 * 1 + 0.75 * 2)
+    together = loss.score_function(log_prob, gains, mask, -1.0, carried=True)
+    assert together.item() == pytest.approx(1.25 * 1 + 0.75 * 2)
+    assert torch.autograd.grad(together, log_prob)[0].tolist() == [[-1.25, -0.75, 0]]
+
+
+def test_the_entropy_is_raised() -> None:
+    """The same draws with a weight of the entropy: the loss is smaller by the weight times the entropy."""
+    totals = []
+    for weight in (0, 2):
+        made = small("decoder=bahdanau", "attention/read=hard", f"attention.read.entropy={weight}")
+        torch.manual_seed(4)
+        totals.append(batch_loss(made, one_pair()).total.item())
+    made = small("decoder=bahdanau", "attention/read=hard")
+    torch.manual_seed(4)
+    weights = log_likelihood(made, one_pair())[1]
+    assert totals[0] - totals[1] == pytest.approx(-2 * (weights * weights.log()).sum().item(), abs=1e-5)
+
+
+def marginal(made: Seq2Seq, batch: Batch) -> Tensor:
+    """sum_t log sum_j a_tj p(y_t | j) by hand, over the recurrence of the same parameters with a soft read."""
+    attention = made.decoder.attention
+    assert attention is not None
+    attention.read, read = Soft(), attention.read
+    memory, state = made.encode(batch.source, batch.source_mask, batch.source_lengths)
+    total = torch.zeros((), dtype=torch.float64)
+    for t in range(STEPS):
+        embedded = made.target_embedding(batch.target_in[:, t])
+        looked, _ = made.decoder.transition(embedded, state, memory)
+        _, state = made.decoder.step(embedded, state, memory)
+        assert looked.weights is not None
+        shares = looked.weights[0, 0] / looked.weights[0, 0].sum()
+        mixed = torch.zeros((), dtype=torch.float64)
+        for slot in range(SLOTS):
+            features = made.decoder.readout(looked.top, embedded, memory.values[:, 0, slot])
+            mixed = mixed + shares[slot] * torch.softmax(made.logits(features), -1)[0, batch.target_out[0, t]]
+        total = total + mixed.log()
+    attention.read = read
+    return total
+
+
+ENUMERATE = (*HARD, "attention.read.objective=enumerate")
+
+
+@pytest.mark.parametrize("overrides", [own for own in WIRINGS if "attention.heads=2" not in own], ids=" ".join)
+def test_enumerate_is_the_log_of_the_mixture(overrides: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    made, batch = small(*overrides, *ENUMERATE), one_pair()
+    expected = -marginal(made, batch)
+    by_hand = torch.autograd.grad(expected, list(made.parameters()))
+    for chunk in (2**24, 1):  # all at once, and a target position at a time
+        monkeypatch.setattr(loss, "MIXED_LOGITS", chunk)
+        found = batch_loss(made, batch)
+        assert found.total.item() == pytest.approx(expected.item(), abs=1e-5)
+        assert found.negative_log_likelihood.item() == pytest.approx(expected.item(), abs=1e-5)
+        gradients = torch.autograd.grad(found.total, list(made.parameters()))
+        for gradient, own, (name, _) in zip(gradients, by_hand, made.named_parameters(), strict=True):
+            torch.testing.assert_close(gradient, own, atol=2e-5, rtol=1e-4, msg=name)
+
+
+def test_enumerate_smooths_the_mixture() -> None:
+    made, batch = small("decoder=luong", "decoder.input_feeding=false", *ENUMERATE), one_pair()
+    decoded = made(batch.source, batch.source_mask, batch.source_lengths, batch.target_in)
+    probabilities = (
+        decoded.mixture.log_weights.exp().unsqueeze(-1) * made.logits(decoded.mixture.features).softmax(-1)
+    ).sum(2)
+    torch.testing.assert_close(probabilities.sum(-1), torch.ones(1, STEPS, dtype=torch.float64))
+    right = probabilities.log().gather(2, batch.target_out.unsqueeze(2)).sum()
+    expected = -0.8 * right - 0.2 * probabilities.log().mean(-1).sum()
+    assert batch_loss(made, batch, 0.2).total.item() == pytest.approx(expected.item(), abs=1e-5)
+
+
+def test_the_bound_is_at_most_the_marginal(draws: Draws) -> None:
+    """Jensen's inequality, where the enumeration is exact: luong without input feeding."""
+    for seed in range(5):
+        wiring = ("decoder=luong", "decoder.input_feeding=false", f"seed={seed}")
+        sampled, exact, batch = small(*wiring, *HARD), small(*wiring, *ENUMERATE), one_pair()
+        bound = 0.0
+        for chosen in enumerate_draws():
+            draws.left = iter(chosen)
+            gain, weights = log_likelihood(sampled, batch)
+            bound += (probability(weights, chosen) * gain).item()
+        log_marginal = -batch_loss(exact, batch).total.item()
+        assert bound < log_marginal < 0
+
+
+@every_wiring
+def test_translation_reads_the_most_probable_slot(overrides: tuple[str, ...], draws: Draws) -> None:
+    """In evaluation the sampled objective is what training would have been, had it drawn the heaviest slots."""
+    made, batch = small(*overrides, *HARD), one_pair()
+    arguments = (batch.source, batch.source_mask, batch.source_lengths, batch.target_in)
+    evaluated = made.eval()(*arguments)
+    assert evaluated.terms == {}
+    draws.left = iter(evaluated.weights[0].argmax(-1).t().flatten().tolist())
+    drawn = made.train()(*arguments)
+    torch.testing.assert_close(evaluated.features, drawn.features)
+    torch.testing.assert_close(evaluated.weights, drawn.weights)
+
+
+def test_an_enumerating_model_carries_the_soft_context_on_in_translation_too() -> None:
+    for wiring in WITH_ATTENTION:
+        soft, made = small(f"decoder={wiring}").eval(), small(f"decoder={wiring}", *ENUMERATE).eval()
+        batch = one_pair()
+        memory, state = made.encode(batch.source, batch.source_mask, batch.source_lengths)
+        _, own = soft.encode(batch.source, batch.source_mask, batch.source_lengths)
+        for t in range(STEPS):
+            embedded = made.target_embedding(batch.target_in[:, t])
+            looked, _ = soft.decoder.transition(embedded, own, memory)
+            _, own = soft.decoder.step(embedded, own, memory)
+            decoded, state = made.decoder.step(embedded, state, memory)
+            torch.testing.assert_close(state.hidden, own.hidden)
+            torch.testing.assert_close(state.feed, own.feed)
+            assert looked.weights is not None
+            heaviest = memory.values[:, 0, int(looked.weights.argmax())]
+            torch.testing.assert_close(decoded.features, made.decoder.readout(looked.top, embedded, heaviest))
+
+
+def test_a_gain_that_was_expected_moves_no_draw() -> None:
+    log_prob = torch.tensor([[-1.0, -1.0]], requires_grad=True)
+    gains = torch.full((1, 2), math.log(0.25))
+    same = loss.score_function(log_prob, gains, torch.ones(1, 2, dtype=torch.bool), math.log(0.25), carried=True)
+    assert same.item() == 0
