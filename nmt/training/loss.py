@@ -7,6 +7,7 @@ from torch import Tensor
 
 from nmt.data.batches import Batch
 from nmt.model import Seq2Seq
+from nmt.training.guiding import guided_alignment
 
 
 class Loss(NamedTuple):
@@ -56,12 +57,23 @@ def smoothed_cross_entropy(logits: Tensor, targets: Tensor, smoothing: float) ->
     return loss, plain
 
 
-def batch_loss(model: Seq2Seq, batch: Batch, label_smoothing: float = 0.0, scheduled_sampling: float = 0.0) -> Loss:
-    """Runs the model on a batch, teacher-forced unless `scheduled_sampling` > 0; padding never reaches the softmax."""
+def batch_loss(
+    model: Seq2Seq,
+    batch: Batch,
+    label_smoothing: float = 0.0,
+    scheduled_sampling: float = 0.0,
+    guided: float = 0.0,
+) -> Loss:
+    """Runs the model on a batch, teacher-forced unless `scheduled_sampling` > 0; padding never reaches the softmax.
+
+    `guided` is the weight of the guided-alignment loss, where the batch has links.
+    """
     decoded = model(batch.source, batch.source_mask, batch.source_lengths, batch.target_in, scheduled_sampling)
     logits = model.logits(decoded.features[batch.target_mask]).float()
     targets = batch.target_out[batch.target_mask]
     total, plain = smoothed_cross_entropy(logits, targets, label_smoothing)
     for term in decoded.terms.values():
         total = total + (term * batch.target_mask).sum()
+    if guided and batch.links.numel() and decoded.weights is not None:
+        total = total + guided * guided_alignment(decoded.weights, batch.links).sum()
     return Loss(total, plain, targets.shape[0])
