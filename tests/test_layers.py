@@ -121,6 +121,7 @@ LOADS = {
     "nmt.text": ("torch", "hydra", *HEAVY),
     "nmt.train": ("torch", *HEAVY),
     "nmt.evaluate": ("torch", *HEAVY),
+    "nmt.align": ("torch", *HEAVY),
     "nmt.translate": HEAVY,
     "nmt.translation": HEAVY,
 }
