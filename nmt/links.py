@@ -157,8 +157,8 @@ def check_range(
                 if position >= count:
                     raise UserError(
                         f"{name}, sentence pair {number}: the link {link[0]}-{link[1]} (counted from 0) names word "
-                        f"{position} of the {side}, which has {count} words ({words}). Is the base right (0 or 1), the "
-                        f"direction, and what counts as a word?"
+                        f"{position} of the {side}, which has {count} word{'s' * (count != 1)} ({words}). Is the base "
+                        f"right (0 or 1), the direction, and what counts as a word?"
                     )
 
 

@@ -159,11 +159,12 @@ def test_every_experiment(choice: str) -> None:
     build.build_trainer(config)
 
 
-@pytest.mark.parametrize("verb", ["train", "translate", "evaluate"])
+@pytest.mark.parametrize("verb", ["train", "translate", "evaluate", "align"])
 def test_every_verb(verb: str) -> None:
     config = cli.compose(verb, [])
-    assert OmegaConf.missing_keys(config) == (set() if verb == "train" else {"run"})
-    build.build_search(config.search)
+    assert OmegaConf.missing_keys(config) == (set() if verb in ("train", "align") else {"run"})
+    if verb != "align":
+        build.build_search(config.search)
 
 
 def test_the_model_as_it_comes() -> None:

@@ -80,7 +80,7 @@ def test_a_link_beyond_its_sentence_is_named() -> None:
         UserError, match=r"gold, sentence pair 2: the link 2-1 .* word 2 of the source, which has 2 words"
     ):
         check_range(links, [1, 2], [1, 2], "gold", "words=whitespace")
-    with pytest.raises(UserError, match=r"the link 2-1 .* word 1 of the target, which has 1 words"):
+    with pytest.raises(UserError, match=r"the link 2-1 .* word 1 of the target, which has 1 word "):
         check_range(links, [1, 3], [1, 1], "gold", "words=whitespace")
 
 

@@ -28,7 +28,7 @@ from nmt.evaluation.alignment import (
 from nmt.evaluation.words import Splitter, spelled
 from nmt.links import GoldLinks, Link, format_links, parse_file
 from nmt.pipeline.linking import languages, read_gold, read_text, splitters, table
-from nmt.pipeline.opening import has_weights, open_model, own_data, own_split, runs_of, where_to_look
+from nmt.pipeline.opening import has_weights, head_of, open_model, own_data, own_split, runs_of
 from nmt.pipeline.paths import check_paths, writer
 from nmt.runs import Run
 from nmt.search import GreedySearch
@@ -293,7 +293,7 @@ class _Direction:
         self.attentive = has_weights(self.translator)
         self.head: Head = "mean"
         if self.attentive:
-            self.head, _ = where_to_look(config, self.translator)
+            self.head = head_of(config, self.translator)
         self.told = set[int]()
 
     def ask(self, pairs: Pairs, first: int, looks: Iterable[Look]) -> list[dict[Look, Weights]]:

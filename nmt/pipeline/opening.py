@@ -153,9 +153,14 @@ def where_to_look(config: DictConfig, translator: Translator) -> tuple[int | Lit
     shift = int(config.shift)
     if shift not in (0, 1):
         raise UserError(f"shift={shift} is not known. Give shift=0 or shift=1.")
+    return head_of(config, translator), shift
+
+
+def head_of(config: DictConfig, translator: Translator) -> int | Literal["mean"]:
+    """The head that links and pictures are to show: its number, or "mean" (UserError if there is no such head)."""
     text = str(config.head)
     if text == "mean":
-        return "mean", shift
+        return "mean"
     attentions = [model.decoder.attention for model in translator.models]
     heads = {attention.heads for attention in attentions if attention is not None}
     # Members of an ensemble with different numbers of heads are averaged over theirs.
@@ -163,4 +168,4 @@ def where_to_look(config: DictConfig, translator: Translator) -> tuple[int | Lit
     if not text.isdecimal() or int(text) > last:
         known = "head=mean or head=0" if last == 0 else f"head=mean or a number from 0 to {last}"
         raise UserError(f"head={text} is not there. Give {known}.")
-    return int(text), shift
+    return int(text)
