@@ -3,7 +3,7 @@
 import contextlib
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -49,6 +49,7 @@ class Look(NamedTuple):
 
 
 SALIENCY = Look("saliency", 0)
+Found = dict[Look, list[list[Link]]]  # the links of every pair
 
 
 class Pairs(NamedTuple):
@@ -79,37 +80,31 @@ def align(config: DictConfig) -> int:
         )
     looks = {"saliency": [SALIENCY for _ in directions]}  # of each direction, by method
     if attentive and (config.method == "attention" or pairs.gold is not None):
-        shifts = _shifts(config, runs[0], source, directions)
+        shifts = _shifts(config, runs[0], source, directions, ways.threshold)
         looks["attention"] = [Look("attention", shift) for shift in shifts]
     used = looks[str(config.method)]
     asked = [{look} for look in used]
     if pairs.gold is not None:
         asked = [{SALIENCY, *(Look("attention", shift) for shift in SHIFTS if attentive)} for _ in directions]
         print(f"Forcing {pairs.name}: {len(pairs.source):,} sentence pairs ...", file=sys.stderr, flush=True)
-
-    found: list[dict[Look, list[list[Link]]]] = [{look: [] for look in own} for own in asked]
+    found: list[Found] = [{look: [] for look in own} for own in asked]
     with contextlib.ExitStack() as stack:
         silent = pairs.gold is not None or "matrix" in outputs
         write = writer(stack, outputs.get("output")) if "output" in outputs or not silent else None
         write_matrix = writer(stack, outputs["matrix"]) if "matrix" in outputs else None
-        for first in range(0, len(pairs.source), CHUNK):
-            chunk = [direction.ask(pairs, first, own) for direction, own in zip(directions, asked, strict=True)]
-            for number in range(len(chunk[0])):
-                weights = [own[number] for own in chunk]
-                links = [
-                    {look: direction.links(matrix, ways.threshold) for look, matrix in own.items()}
-                    for direction, own in zip(directions, weights, strict=True)
-                ]
-                if write is not None:
-                    write(format_links(ways.join([own[look] for own, look in zip(links, used, strict=True)])))
-                if write_matrix is not None:
-                    sentences = pairs.source[first + number], pairs.target[first + number]
-                    labels = [cut(sentence) for cut, sentence in zip(pairs.split, sentences, strict=True)]
-                    write_matrix(_as_json(labels, [own[look] for own, look in zip(weights, used, strict=True)]))
-                if pairs.gold is not None:
-                    for kept, own in zip(found, links, strict=True):
-                        for look, one in own.items():
-                            kept[look].append(one)
+        answers = (direction.over(pairs, own) for direction, own in zip(directions, asked, strict=True))
+        for source_line, target_line, *weights in zip(pairs.source, pairs.target, *answers, strict=True):
+            links = [
+                {look: direction.links(matrix, ways.threshold) for look, matrix in own.items()}
+                for direction, own in zip(directions, weights, strict=True)
+            ]
+            if write is not None:
+                write(format_links(ways.join([own[look] for own, look in zip(links, used, strict=True)])))
+            if write_matrix is not None:
+                labels = pairs.split[0](source_line), pairs.split[1](target_line)
+                write_matrix(_as_json(labels, [own[look] for own, look in zip(weights, used, strict=True)]))
+            if pairs.gold is not None:
+                _keep(found, links)
     if pairs.gold is not None:
         print(_report(pairs, found, looks, used, ways))
     return 0
@@ -239,7 +234,13 @@ def _validation(config: DictConfig, run: Run, source: DataSource | None) -> Pair
     return Pairs("valid", own.source, own.target, split, parse_file(own.links or [], "The gold of valid"))
 
 
-def _shifts(config: DictConfig, run: Run, source: DataSource | None, directions: Sequence["_Direction"]) -> list[int]:
+def _shifts(
+    config: DictConfig,
+    run: Run,
+    source: DataSource | None,
+    directions: Sequence["_Direction"],
+    threshold: float | None,
+) -> list[int]:
     """The shift of each direction: as it is set, or the better one on validation links, never on those of the test."""
     if str(config.shift) != "auto":
         return [int(config.shift)] * len(directions)
@@ -254,16 +255,21 @@ def _shifts(config: DictConfig, run: Run, source: DataSource | None, directions:
     looks = [Look("attention", shift) for shift in SHIFTS]
     chosen = []
     for direction in directions:
-        links: dict[Look, list[list[Link]]] = {look: [] for look in looks}
-        for first in range(0, len(pairs.source), CHUNK):
-            for own in direction.ask(pairs, first, looks):
-                for look in looks:
-                    links[look].append(direction.links(own[look], None))
-        scores = {look.shift: against_gold(links[look], pairs.gold) for look in looks}
+        found: Found = {look: [] for look in looks}
+        for weights in direction.over(pairs, looks):
+            _keep([found], [{look: direction.links(weights[look], threshold) for look in looks}])
+        scores = {look.shift: against_gold(found[look], pairs.gold) for look in looks}
         best = min(SHIFTS, key=lambda shift: scores[shift].aer)
         print(_why(direction, pairs, scores, best), file=sys.stderr)
         chosen.append(best)
     return chosen
+
+
+def _keep(found: Sequence[Found], links: Sequence[Mapping[Look, list[Link]]]) -> None:
+    """Adds the links of one pair to those of the pairs before, direction by direction."""
+    for kept, own in zip(found, links, strict=True):
+        for look, one in own.items():
+            kept[look].append(one)
 
 
 def _why(direction: "_Direction", pairs: Pairs, scores: Mapping[int, AlignmentScore], best: int) -> str:
@@ -294,52 +300,52 @@ class _Direction:
         self.head: Head = "mean"
         if self.attentive:
             self.head = head_of(config, self.translator)
-        self.told = set[int]()
 
-    def ask(self, pairs: Pairs, first: int, looks: Iterable[Look]) -> list[dict[Look, Weights]]:
-        """What the words of `CHUNK` pairs from number `first` on came from, for each look.
+    def over(self, pairs: Pairs, looks: Collection[Look]) -> Iterator[dict[Look, Weights]]:
+        """What the words of each pair came from, for each look.
 
-        Returns:
+        Yields:
             Weights over words: [target words, source words] of this direction, which are [source words, target words]
             of the pairs for the backward one. All zeros for a pair that is empty on a side, or too long.
         """
+        for first in range(0, len(pairs.source), CHUNK):
+            yield from self._chunk(pairs, first, looks)
+
+    def _chunk(self, pairs: Pairs, first: int, looks: Collection[Look]) -> list[dict[Look, Weights]]:
         sides = [side[first : first + CHUNK] for side in (pairs.source, pairs.target)]
         cuts = [[cut(sentence) for sentence in side] for cut, side in zip(pairs.split, sides, strict=True)]
         if self.backward:
             sides, cuts = sides[::-1], cuts[::-1]
         shapes = [(len(target), len(source)) for source, target in zip(*cuts, strict=True)]
         found = [{look: np.zeros(shape, dtype=np.float32) for look in looks} for shape in shapes]
-        rows = list(self._usable(sides, first))
+        rows = list(self._usable(sides, f"{pairs.name}, pair", first + 1))
         sources, targets = ([side[row] for row in rows] for side in sides)
         for method in {look.method for look in looks}:
             force = self.translator.saliency if method == "saliency" else self.translator.force
             for row, own in zip(rows, force(sources, targets), strict=True):
-                units = (
-                    spelled(own.source_pieces, own.source_words, cuts[0][row]),
-                    spelled(own.pieces, own.words, cuts[1][row]),
-                )
-                for look in found[row]:
-                    if look.method == method:
-                        found[row][look] = (
-                            saliency_weights(own, units)
-                            if look == SALIENCY
-                            else word_weights(own, self.head, look.shift, units)
-                        )
+                source = spelled(own.source_pieces, own.source_words, cuts[0][row])
+                units = source, spelled(own.pieces, own.words, cuts[1][row])
+                for look in (look for look in looks if look.method == method):
+                    found[row][look] = (
+                        saliency_weights(own, units)
+                        if method == "saliency"
+                        else word_weights(own, self.head, look.shift, units)
+                    )
         return found
 
-    def _usable(self, sides: Sequence[Sequence[str]], first: int) -> Iterator[int]:
+    def _usable(self, sides: Sequence[Sequence[str]], name: str, number: int) -> Iterator[int]:
+        """The pairs with text on both sides that are not too long; says which are, `name` counted from `number`."""
         tokenizer = self.translator.tokenizer
         lengths = zip(tokenizer.source.encode(sides[0]), tokenizer.target.encode(sides[1]), strict=True)
         for row, pieces in enumerate(lengths):
             longest = max(map(len, pieces))
-            if longest > self.max_length and first + row not in self.told:
-                self.told.add(first + row)
+            if longest > self.max_length:
                 print(
-                    f"warning: pair {first + row + 1} has {longest:,} pieces on a side, more than "
+                    f"warning: {name} {number + row} has {longest:,} pieces on a side, more than "
                     f"max_length={self.max_length}; it gets no links.",
                     file=sys.stderr,
                 )
-            if longest <= self.max_length and all(side[row].strip() for side in sides):
+            elif all(side[row].strip() for side in sides):
                 yield row
 
     def links(self, weights: Weights, threshold: float | None) -> list[Link]:
@@ -357,7 +363,7 @@ def _as_json(labels: Sequence[Sequence[str]], weights: Sequence[Weights]) -> str
 
 def _report(
     pairs: Pairs,
-    found: Sequence[dict[Look, list[list[Link]]]],
+    found: Sequence[Found],
     looks: Mapping[str, Sequence[Look]],
     used: Sequence[Look],
     ways: Ways,
@@ -376,4 +382,4 @@ def _report(
             what = " and ".join(dict.fromkeys(map(str, looks[method])))
             mark = " *" if looks[method] == used else ""
             rows[f"{ways.symmetrize} of {what}{mark}"] = [ways.join(line) for line in zip(*chosen, strict=True)]
-    return f"{pairs.name}: word links against gold, * what is written\n\n{table(rows, pairs.gold)}"
+    return f"{pairs.name}: word links against gold, * those that output= gets\n\n{table(rows, pairs.gold)}"

@@ -214,7 +214,9 @@ def test_a_pair_that_is_too_long_gets_no_links(trained: Path, here: Path, capfd:
     assert call("align", f"run={trained}", *line) == 0
     out, err = capfd.readouterr()
     assert re.fullmatch(r"\d-0 \d-1\n\n", out)
-    assert re.fullmatch(r"warning: pair 2 has \d+ pieces on a side, more than max_length=25; it gets no links.\n", err)
+    assert re.fullmatch(
+        r"warning: a, pair 2 has \d+ pieces on a side, more than max_length=25; it gets no links.\n", err
+    )
 
 
 def test_guided_training_teaches_its_links(text: Path, trained: Path, here: Path, capfd: Capture) -> None:
