@@ -67,7 +67,6 @@ NULLABLE: Final[dict[str, type]] = {
     "trainer.validate_every": int,
     "trainer.sentences_per_batch": int,
     "threads": int,
-    "threshold": float,
 }
 
 EXAMPLES: Final[dict[str, tuple[str, ...]]] = {

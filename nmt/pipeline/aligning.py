@@ -135,8 +135,8 @@ def _settings(config: DictConfig) -> Ways:
     if config.method == "saliency" and str(config.shift) == "1":
         raise UserError("shift=1 is for attention weights: saliency is of the word that is predicted. Leave it out.")
     threshold = config.threshold
-    if threshold is not None and not 0 < threshold <= 1:
-        raise UserError(f"threshold={threshold} must lie between 0 and 1: it is a share of a word's weight.")
+    if threshold is not None and not (isinstance(threshold, int | float) and 0 < threshold <= 1):
+        raise UserError(f"threshold={threshold} must be a number between 0 and 1, a share of a word's weight, or null.")
     if config.symmetrize is not None and config.reverse is None:
         raise UserError("symmetrize= joins the links of two directions: give reverse=RUN as well.")
     how = "grow-diag-final" if config.symmetrize is None else str(config.symmetrize)

@@ -296,7 +296,7 @@ RUN = ["run={run}", "source={here}/a", "target={here}/b"]
         ([*RUN, "shift=2"], ["shift=2 is not known", "shift=auto"]),
         ([*RUN, "shift=1", "method=saliency"], ["shift=1 is for attention weights"]),
         ([*RUN, "threshold=0"], ["threshold=0", "between 0 and 1"]),
-        ([*RUN, "threshold=much"], ["threshold takes a number, or null"]),
+        ([*RUN, "threshold=much"], ["threshold=much must be a number between 0 and 1"]),
         ([*RUN, "symmetrize=union"], ["symmetrize= joins the links of two directions", "reverse=RUN"]),
         ([*RUN, "reverse={back}", "symmetrize=grow"], ["symmetrize=grow is not known", "grow-diag-final"]),
         ([*RUN, "words=tokens"], ["words=tokens is not known", "whitespace, moses, char"]),
