@@ -32,7 +32,8 @@ PATH_KEYS: Final = frozenset(
     {
         *("run", "input", "output", "source", "reference", "alignments", "heatmaps"),
         *("checkpoints", "cache", "tokenizer.model"),
-        *("data.train", "data.valid", "data.test", "data.root", "data.files"),
+        *("data.train", "data.valid", "data.test", "data.root", "data.files", "data.train_links"),
+        *("target", "gold", "links", "matrix", "reverse", "valid_source", "valid_target", "valid_gold"),
     }
 )
 # Keys whose values are text whatever they look like: `name=1e3` is no number, the language `no` is not False.
@@ -97,6 +98,12 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "evaluate": (
         "python -m nmt.evaluate run=checkpoints/NAME      # every test split of the data set",
         "python -m nmt.evaluate run=checkpoints/NAME source=FILE reference=FILE",
+    ),
+    "align": (
+        "python -m nmt.align run=checkpoints/NAME         # the built-in corpus has gold links",
+        "python -m nmt.align run=checkpoints/NAME source=FILE target=FILE output=LINKS",
+        "python -m nmt.align run=checkpoints/NAME reverse=checkpoints/BACK source=FILE target=FILE gold=FILE",
+        "python -m nmt.align links=FILE gold=FILE gold_base=1      # scores links from anywhere",
     ),
 }
 
@@ -324,7 +331,7 @@ def _bare(verb: str, argument: str) -> str:
         hint = f" Settings are written without dashes, as {name}=VALUE." if len(name) > 1 else ""
         return f"'{argument}' is no option of nmt.{verb}.{hint} See python -m nmt.{verb} --help."
     path = Path(argument)
-    if verb in ("translate", "evaluate") and path.is_dir():
+    if verb in ("translate", "evaluate", "align") and path.is_dir():
         return f"'{argument}' says not what it is: write run={argument}"
     if verb == "translate" and path.is_file():
         return f"'{argument}' says not what it is: write input={argument}"

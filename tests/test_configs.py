@@ -241,11 +241,12 @@ def test_hard_attention_in_every_wiring(wiring: str, score: str, objective: str,
     one_step(f"decoder={wiring}", f"attention/score={score}", *hard, f"trainer.scheduled_sampling={sampling}")
 
 
-@pytest.mark.parametrize("verb", ["train", "translate", "evaluate"])
+@pytest.mark.parametrize("verb", ["train", "translate", "evaluate", "align"])
 def test_every_verb(verb: str) -> None:
     config = cli.compose(verb, [])
-    assert OmegaConf.missing_keys(config) == (set() if verb == "train" else {"run"})
-    build.build_search(config.search)
+    assert OmegaConf.missing_keys(config) == (set() if verb in ("train", "align") else {"run"})
+    if verb != "align":
+        build.build_search(config.search)
 
 
 def test_the_model_as_it_comes() -> None:

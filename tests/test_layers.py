@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "nmt"
 FILES = sorted(PACKAGE.rglob("*.py"))
 
-# The rooms, each with the rooms it stands on. `errors`, `files` and `memory` are for all.
+# The rooms, each with the rooms it stands on. `errors`, `files`, `links` and `memory` are for all.
 ROOMS = {
     "text": set[str](),
     "attention": set[str](),
@@ -23,10 +23,11 @@ ROOMS = {
     "evaluation": {"translation"},
     "training": {"text", "attention", "search", "data", "model", "translation", "evaluation"},
 }
-EVERYWHERE = {"errors", "files", "memory"}
+EVERYWHERE = {"errors", "files", "links", "memory"}
 TOP = {
     "errors": set[str](),
     "files": set[str](),
+    "links": {"errors"},
     "advice": set[str](),
     "memory": set[str](),
     "cli": {"nmt"},  # for the version
@@ -120,6 +121,7 @@ LOADS = {
     "nmt.text": ("torch", "hydra", *HEAVY),
     "nmt.train": ("torch", *HEAVY),
     "nmt.evaluate": ("torch", *HEAVY),
+    "nmt.align": ("torch", *HEAVY),
     "nmt.translate": HEAVY,
     "nmt.translation": HEAVY,
 }

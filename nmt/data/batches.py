@@ -6,7 +6,7 @@ for every epoch, and `make_batch` pads.  Shapes: B pairs, S source tokens with E
 special.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -34,6 +34,8 @@ class Batch(NamedTuple):
         target_out: [B, T] int64: y1 y2 ... EOS.
         target_mask: [B, T] bool; T is 0 where there are no targets.
         rows: [B] int64 on the CPU, row numbers in the split.
+        links: [B, T, S] float32, the share of each source token in what a target token is linked to, where word
+            links guide the training (see `nmt.data.guide`); T and S are 0 elsewhere.
     """
 
     source: Tensor
@@ -43,6 +45,7 @@ class Batch(NamedTuple):
     target_out: Tensor
     target_mask: Tensor
     rows: Tensor
+    links: Tensor
 
     def to(self, device: torch.device | str) -> "Batch":
         """The same batch on `device`; lengths and row numbers stay on the CPU, where packing wants them."""
@@ -59,6 +62,7 @@ class Batch(NamedTuple):
             target_in=move(self.target_in),
             target_out=move(self.target_out),
             target_mask=move(self.target_mask),
+            links=move(self.links),
         )
 
 
@@ -111,6 +115,7 @@ def _pad(
         target_out=torch.from_numpy(target_out),
         target_mask=torch.from_numpy(target_mask),
         rows=torch.from_numpy(np.ascontiguousarray(rows, dtype=np.int64)),
+        links=torch.zeros(len(rows), 0, 0),
     )
 
 
@@ -371,6 +376,7 @@ class TokenBatches:
         sentences_per_batch: the most pairs a batch, if there is to be such a limit.
         shuffle: whether an epoch's batches are composed and ordered at random; false gives the same batches,
             sorted by length, every time.
+        guide: adds word links to a batch, where they guide the training.
     """
 
     def __init__(
@@ -381,12 +387,14 @@ class TokenBatches:
         seed: int = 0,
         sentences_per_batch: int | None = None,
         shuffle: bool = True,
+        guide: Callable[[Batch], Batch] | None = None,
     ) -> None:
         self._pairs: Pairs = FixedPairs(pairs) if isinstance(pairs, EncodedPairs) else pairs
         self._tokens = tokens_per_batch
         self._sentences = sentences_per_batch
         self._seed = seed
         self._shuffle = shuffle
+        self._guide = guide
         self._held: tuple[int, EncodedPairs, list[Integers]] | None = None
 
     def plan(self, epoch: int) -> list[Integers]:
@@ -395,13 +403,17 @@ class TokenBatches:
 
     def collate(self, indices: Integers, epoch: int = 0) -> Batch:
         """The batch of these indices of `plan(epoch)`; the epoch matters to sampled pairs only."""
-        return self._open(epoch)[0].batch(indices)
+        return self._batch(self._open(epoch)[0], indices)
 
     def epoch(self, epoch: int, start: int = 0) -> Iterator[Batch]:
         """The batches of an epoch, from number `start` on (to go on in the middle of one)."""
         pairs, plan = self._open(epoch)
         for indices in plan[start:]:
-            yield pairs.batch(indices)
+            yield self._batch(pairs, indices)
+
+    def _batch(self, pairs: EncodedPairs, indices: Integers) -> Batch:
+        batch = pairs.batch(indices)
+        return batch if self._guide is None else self._guide(batch)
 
     @property
     def padding(self) -> tuple[float, float]:

@@ -40,6 +40,8 @@ class DataSource(ABC):
     languages: tuple[str, str]
     #: short and safe in a file name, such as "m30k-de-en"
     name: str
+    #: whether every split has exact word links
+    has_links: bool = False
 
     @abstractmethod
     def tests(self) -> list[str]:

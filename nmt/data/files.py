@@ -13,6 +13,7 @@ from nmt.data.holdout import divide, normal
 from nmt.data.hub import Hub
 from nmt.data.lines import read_lines
 from nmt.errors import UserError, nearest
+from nmt.links import check_range, format_links, parse_file
 
 
 class TextFiles(DataSource):
@@ -24,6 +25,7 @@ class TextFiles(DataSource):
         train: prefix of the training files: DIR/train means DIR/train.de and DIR/train.en.
         valid: prefix of the validation files.
         test: prefix of the test files, or a list of such; a test set is called by the last part of its prefix.
+        train_links: file of word links of the training pairs, for a guided training; see `with_links`.
 
     Raises:
         UserError: a prefix is missing, or both languages are the same.
@@ -38,8 +40,10 @@ class TextFiles(DataSource):
         train: str | None,
         valid: str | None,
         test: str | Sequence[str] | None = None,
+        train_links: str | None = None,
     ) -> None:
         self.languages = languages(source, target)
+        self._train_links = train_links
         self.name = safe_name(f"{self.label}-{self.languages[0]}-{self.languages[1]}")
         if not train or not valid:
             raise UserError(
@@ -63,7 +67,8 @@ class TextFiles(DataSource):
         """See `DataSource.read`; UserError for files that are missing, unequal in length, empty or not UTF-8."""
         if split not in self._prefixes:
             raise self.unknown_split(split)
-        return Split(split, *read_parallel(*self._paths(split)))
+        found = Split(split, *read_parallel(*self._paths(split)))
+        return found if split != "train" else with_links(found, self._train_links)
 
     def _paths(self, split: str) -> tuple[Path, Path]:
         prefix = Path(self._prefixes[split]).expanduser()
@@ -75,9 +80,11 @@ class Tatoeba(TextFiles):
 
     label = "tatoeba"
 
-    def __init__(self, root: str | None, source: str = "de", target: str = "en") -> None:
+    def __init__(
+        self, root: str | None, source: str = "de", target: str = "en", train_links: str | None = None
+    ) -> None:
         folder = data_root(root, "the files train, valid and test of both languages, such as train.de.gz")
-        super().__init__(source, target, f"{folder}/train", f"{folder}/valid", f"{folder}/test")
+        super().__init__(source, target, f"{folder}/train", f"{folder}/valid", f"{folder}/test", train_links)
 
 
 class Multi30k(DataSource):
@@ -88,12 +95,16 @@ class Multi30k(DataSource):
             null takes the data set from the Hub, which has German and English and the test of 2016.
         source: source language.
         target: target language.
+        train_links: file of word links of the training pairs; see `with_links`.
     """
 
     TESTS = ("test_2016_flickr", "test_2017_flickr")
 
-    def __init__(self, root: str | None, source: str = "de", target: str = "en") -> None:
+    def __init__(
+        self, root: str | None, source: str = "de", target: str = "en", train_links: str | None = None
+    ) -> None:
         self.languages = languages(source, target)
+        self._train_links = train_links
         self.name = safe_name(f"m30k-{self.languages[0]}-{self.languages[1]}")
         self._root = root
         if root is None:
@@ -126,8 +137,10 @@ class Multi30k(DataSource):
         if split not in self.splits():
             raise self.unknown_split(split)
         if self._root is not None:
-            return self._files.read(split)
-        return self._hub.read("test" if split == self.TESTS[0] else split)._replace(name=split)
+            found = self._files.read(split)
+        else:
+            found = self._hub.read("test" if split == self.TESTS[0] else split)._replace(name=split)
+        return found if split != "train" else with_links(found, self._train_links)
 
 
 class UserFiles(DataSource):
@@ -145,6 +158,8 @@ class UserFiles(DataSource):
         test_pairs: how many pairs to hold out for the test; null chooses, 0 for no test.
         columns: which columns of a tab-separated file are source and target, counted from 1.
         seed: of the choice of held-out pairs.
+        train_links: file of word links, a line for each pair of `files`; see `with_links`. They go where their pairs go
+            as far as that is the training set: what is held out gets none.
 
     Raises:
         UserError: `files` names no one or two files, or a number is out of range.
@@ -161,7 +176,9 @@ class UserFiles(DataSource):
         test_pairs: int | None = None,
         columns: Sequence[int] = (1, 2),
         seed: int = 1,
+        train_links: str | None = None,
     ) -> None:
+        self._train_links = train_links
         self._files = _one_or_two("data.files", files)
         self._given = {
             name: _one_or_two(f"data.{name}", value)
@@ -206,14 +223,15 @@ class UserFiles(DataSource):
     def _load(self) -> dict[str, Split]:
         if self._splits is not None:
             return self._splits
-        source, target = self._pairs(self._files)
-        notes = [f"{self.languages[0]} to {self.languages[1]}: {len(source):,} pairs from {_names(self._files)}."]
+        corpus = self._pairs("train", self._files, self._train_links)
+        count = len(corpus.source)
+        notes = [f"{self.languages[0]} to {self.languages[1]}: {count:,} pairs from {_names(self._files)}."]
         splits = {}
         for name, files in self._given.items():
-            splits[name] = Split(name, *self._pairs(files))
+            splits[name] = self._pairs(name, files)
             notes.append(f"{name}: {len(splits[name].source):,} pairs from {_names(files)}.")
         wanted = {name: size for name, size in self._sizes.items() if name not in self._given and size != 0}
-        divided, note = divide(source, target, wanted, self._seed)
+        divided, note = divide(corpus.source, corpus.target, wanted, self._seed, corpus.links)
         splits.update(divided)
         notes += note
         for name in self._given:
@@ -227,8 +245,8 @@ class UserFiles(DataSource):
         self._splits = splits
         return splits
 
-    def _pairs(self, files: Sequence[Path]) -> tuple[list[str], list[str]]:
-        """The pairs of one or two files that hold text on both sides."""
+    def _pairs(self, name: str, files: Sequence[Path], links: str | None = None) -> Split:
+        """The pairs of one or two files that hold text on both sides, with their links if there is a file of them."""
         if len(files) == 2:
             source, target = read_parallel(*files)
         else:
@@ -240,7 +258,32 @@ class UserFiles(DataSource):
                 f"{len(source) - len(kept):,} of {len(source):,} pairs of {_names(files)} are empty on a side and "
                 "left out."
             )
-        return [source[row] for row in kept], [target[row] for row in kept]
+        linked = with_links(Split(name, source, target), links).links
+        return Split(
+            name,
+            [source[row] for row in kept],
+            [target[row] for row in kept],
+            None if linked is None else [linked[row] for row in kept],
+        )
+
+
+def with_links(split: Split, path: str | None) -> Split:
+    """The split with the word links of a file, checked against its sentences; as it is where no file is named.
+
+    Args:
+        split: whole, in the order of the file.
+        path: word links from 0 between whitespace-separated words, Pharaoh (a line a pair) or NAACL; see `nmt.links`.
+
+    Raises:
+        UserError: the file is missing, a line is malformed, a link names a word that is not there, or the file has
+            another number of lines than the split.
+    """
+    if path is None:
+        return split
+    found = parse_file(read_lines(Path(path).expanduser()), path, pairs=len(split.source))
+    sources, targets = ([len(sentence.split()) for sentence in side] for side in (split.source, split.target))
+    check_range(found, sources, targets, path, "separated by white space")
+    return split._replace(links=[format_links(own.sure, own.possible) for own in found])
 
 
 def read_parallel(source: Path, target: Path) -> tuple[list[str], list[str]]:

@@ -15,19 +15,26 @@ from nmt.errors import UserError
 
 
 def divide(
-    source: Sequence[str], target: Sequence[str], sizes: Mapping[str, int | None], seed: int
+    source: Sequence[str],
+    target: Sequence[str],
+    sizes: Mapping[str, int | None],
+    seed: int,
+    links: Sequence[str] | None = None,
 ) -> tuple[dict[str, Split], list[str]]:
     """The splits of a corpus in one piece, "train" and those that `sizes` names, and what to tell the user.
 
-    A size of None is chosen by the amount of text.  Raises UserError as `hold_out` does.
+    A size of None is chosen by the amount of text.  Word links, a line a pair, stay with the pairs of "train".  Raises
+    UserError as `hold_out` does.
     """
     if not sizes:
-        return {"train": Split("train", source, target)}, []
+        return {"train": Split("train", source, target, links)}, []
     wanted = {name: default_size(len(source)) if size is None else size for name, size in sizes.items()}
     rows = hold_out(source, target, wanted, seed)
     splits = {
         name: Split(name, [source[row] for row in kept], [target[row] for row in kept]) for name, kept in rows.items()
     }
+    if links is not None:
+        splits["train"] = splits["train"]._replace(links=[links[row] for row in rows["train"]])
     held = " and ".join(f"{len(rows[name]):,} for {name}" for name in wanted)
     keys = " ".join(f"data.{name}_pairs={size}" for name, size in wanted.items())
     note = (

@@ -1,12 +1,10 @@
 """Attention weights -> word-level weights -> discrete links, and their agreement with gold links.
 
 Stands after the translator: it reads `Translation.weights` and reaches no further back. Links are pairs of
-positions (source, target), both counted from 0, written in Pharaoh format: "0-0 1-2", `-` for a sure link and
-`p` for a possible one.
+positions (source, target), both counted from 0; `nmt.links` reads and writes them.
 """
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Literal, NamedTuple
 
@@ -14,121 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt.errors import UserError
+from nmt.evaluation.words import Units, source_units, target_units
+from nmt.links import GoldLinks, Link
 from nmt.translation.types import Translation
 
-Link = tuple[int, int]
 Weights = npt.NDArray[np.float32]
 Head = int | Literal["mean"]
-
-WORD_START = "\u2581"
-
-# First and last code points of the scripts that put no spaces between words.
-_UNSPACED = (
-    (0x0E00, 0x0EFF),  # Thai, Lao
-    (0x0F00, 0x0FFF),  # Tibetan
-    (0x1000, 0x109F),  # Myanmar
-    (0x1780, 0x17FF),  # Khmer
-    (0x3005, 0x3007),  # ideographic iteration mark and zero
-    (0x3040, 0x30FF),  # Hiragana, Katakana
-    (0x3400, 0x9FFF),  # Han
-    (0xF900, 0xFAFF),
-    (0x20000, 0x3FFFF),
-)
-
-
-class Units(NamedTuple):
-    """What the rows or the columns of word-level weights stand for.
-
-    Attributes:
-        labels: [U] the words; subword pieces where the text puts no spaces between words.
-        of_piece: [P] for each subword piece the unit it belongs to, -1 for none.
-        are_words: whether the units are whitespace-delimited words.
-    """
-
-    labels: list[str]
-    of_piece: list[int]
-    are_words: bool
-
-
-def unspaced(text: str) -> bool:
-    """Whether `text` is written without spaces between words, so that whitespace words would be sentences.
-
-    True where most letters are of such a script and the whitespace words are long: Chinese that somebody has
-    segmented ("我 爱 你") has words like any other text.
-    """
-    letters = [char for char in text if char.isalpha()]
-    found = sum(any(low <= ord(char) <= high for low, high in _UNSPACED) for char in letters)
-    words = len(text.split())
-    return found > len(letters) / 2 and (words == 1 or found > 4 * words)
-
-
-def _byte(piece: str) -> int | None:
-    match = re.fullmatch(r"<0x([0-9A-F]{2})>", piece)
-    return int(match[1], 16) if match else None
-
-
-def _joined(pieces: Sequence[str]) -> str:
-    """The text of some pieces: word marks dropped, byte pieces decoded."""
-    data = bytearray()
-    for piece in pieces:
-        byte = _byte(piece)
-        data += piece.replace(WORD_START, "").encode() if byte is None else bytes([byte])
-    return data.decode(errors="replace")
-
-
-def _piece_units(pieces: Sequence[str], words: Sequence[int]) -> Units:
-    index: list[int] = []
-    groups: list[list[str]] = []
-    open_group = False  # a lone word mark waits for its first piece, the bytes of one character for each other
-    for piece, word in zip(pieces, words, strict=True):
-        byte = _byte(piece)
-        if word < 0 and piece != WORD_START:
-            index.append(-1)
-            open_group = False
-            continue
-        continues = byte is not None and 0x80 <= byte < 0xC0
-        if not groups or not (open_group or continues):
-            groups.append([])
-        groups[-1].append(piece)
-        index.append(len(groups) - 1)
-        open_group = piece == WORD_START
-    labels = [_joined(group) for group in groups]
-    if labels and not labels[-1]:  # a word mark after the last word
-        labels.pop()
-        index = [-1 if unit == len(labels) else unit for unit in index]
-    return Units(labels, index, are_words=False)
-
-
-def _word_units(text: str, pieces: Sequence[str], words: Sequence[int]) -> Units:
-    count = max(words, default=-1) + 1
-    for labels in (text.split(), [word for word in text.split(" ") if word]):
-        if len(labels) == count:
-            return Units(labels, list(words), are_words=True)
-    # The model saw less than the text (a truncated line), or counts words in its own way: ask the pieces.
-    grouped: list[list[str]] = [[] for _ in range(count)]
-    for piece, word in zip(pieces, words, strict=True):
-        if word >= 0:
-            grouped[word].append(piece)
-    return Units([_joined(group) for group in grouped], list(words), are_words=True)
-
-
-def source_units(translation: Translation, *, whitespace: bool = False) -> Units:
-    """The source units of a translation: words, or pieces where the source is written without spaces.
-
-    Args:
-        translation: what the translator returned.
-        whitespace: always take whitespace-delimited words, as links that come from elsewhere do.
-    """
-    if not whitespace and unspaced(translation.source):
-        return _piece_units(translation.source_pieces, translation.source_words)
-    return _word_units(translation.source, translation.source_pieces, translation.source_words)
-
-
-def target_units(translation: Translation, *, whitespace: bool = False) -> Units:
-    """The target units of a translation; see `source_units`."""
-    if not whitespace and unspaced(translation.text):
-        return _piece_units(translation.pieces, translation.words)
-    return _word_units(translation.text, translation.pieces, translation.words)
 
 
 def piece_weights(translation: Translation, head: Head = "mean", shift: int = 0) -> Weights:
@@ -167,7 +56,9 @@ def piece_weights(translation: Translation, head: Head = "mean", shift: int = 0)
     return weights[shift:]
 
 
-def word_weights(translation: Translation, head: Head = "mean", shift: int = 0, *, whitespace: bool = False) -> Weights:
+def word_weights(
+    translation: Translation, head: Head = "mean", shift: int = 0, units: tuple[Units, Units] | None = None
+) -> Weights:
     """The weights of one head over words.
 
     The sum over the source pieces of a word, the mean over its target pieces.
@@ -178,91 +69,119 @@ def word_weights(translation: Translation, head: Head = "mean", shift: int = 0, 
         translation: what the translator returned.
         head: number of a head, from 0, or "mean".
         shift: 0 or 1, in pieces; see `piece_weights`.
-        whitespace: see `source_units`.
+        units: of the source and of the target, where the words are not those that the text itself shows.
 
     Returns:
-        [Tw, Sw] with the units of `target_units` and `source_units`; the row of a word of which no piece has
+        [Tw, Sw] with the units of the target and of the source; the row of a word of which no piece has
         weights is zero.
 
     Raises:
         UserError: the model has no attention, or no such head or shift.
     """
-    source = source_units(translation, whitespace=whitespace)
-    target = target_units(translation, whitespace=whitespace)
+    source, target = units or (source_units(translation), target_units(translation))
     pieces = piece_weights(translation, head, shift)
-    # Membership matrices: pieces [T, S] -> words by two products.
-    sources = _membership(source)
-    targets = _membership(target)[: len(pieces)]
+    # Pieces [T, S] -> words by two products.
+    targets = target.members[: len(pieces)]
     counts = targets.sum(axis=0)[:, None]
-    summed = targets.T @ pieces @ sources
+    summed = targets.T @ pieces @ source.members
     averaged: Weights = np.divide(summed, counts, out=np.zeros_like(summed), where=counts > 0)
     return averaged
 
 
-def _membership(units: Units) -> Weights:
-    """[P, U] one where piece p belongs to unit u."""
-    belongs = np.array(units.of_piece, dtype=np.int64)[:, None] == np.arange(len(units.labels))[None, :]
-    members: Weights = belongs.astype(np.float32)
-    return members
+def saliency_weights(translation: Translation, units: tuple[Units, Units] | None = None) -> Weights:
+    """The saliency of source words for target words, [Tw, Sw]; a row sums to one, or to zero where nothing helps.
+
+    A source piece's saliency is the inner product of its embedding and the gradient of log p(piece of the target), a
+    signed number (Ding et al. 2019; see `nmt.translation.forcing.saliency`). It is linear, so that a word's is the sum
+    over its pieces on both sides. A negative one says that the source word speaks against the target word: it counts
+    as zero, and a row is divided by its sum.
+
+    Args:
+        translation: what `nmt.translation.translator.Translator.saliency` returned.
+        units: see `word_weights`.
+    """
+    signed = word_weights(translation, head=0, units=units)
+    helping = np.maximum(signed, 0)
+    totals = helping.sum(axis=1, keepdims=True)
+    shares: Weights = np.divide(helping, totals, out=np.zeros_like(helping), where=totals > 0)
+    return shares
 
 
-def links(translation: Translation, head: Head = "mean", shift: int = 0, *, whitespace: bool = False) -> list[Link]:
-    """Links every target word to the source word with the most weight.
+def best_links(weights: Weights, threshold: float | None = None) -> list[Link]:
+    """Reads links off word-level weights [Tw, Sw].
 
-    Args: as `word_weights`.
+    Args:
+        weights: of source words for target words.
+        threshold: links every pair whose weight is at least this; None links each target word to the source word with
+            the most weight (the first of equals).
 
     Returns:
         (source, target) positions from 0, in the order of the target; a word without weights has no link.
-
-    Raises:
-        UserError: the model has no attention, or no such head or shift.
     """
-    weights = word_weights(translation, head, shift, whitespace=whitespace)
+    if threshold is not None:
+        return [(int(source), int(target)) for target, source in np.argwhere(weights >= threshold)]
     return [(int(row.argmax()), target) for target, row in enumerate(weights) if row.any()]
 
 
-class GoldLinks(NamedTuple):
-    """The links that a person (or a corpus) gives one sentence pair.
-
-    Attributes:
-        sure: links that must be there.
-        possible: links that may be there; holds the sure ones too.
-    """
-
-    sure: frozenset[Link]
-    possible: frozenset[Link]
+def links(
+    translation: Translation, head: Head = "mean", shift: int = 0, units: tuple[Units, Units] | None = None
+) -> list[Link]:
+    """Links every target word to the source word with the most weight; see `word_weights` and `best_links`."""
+    return best_links(word_weights(translation, head, shift, units))
 
 
-def format_links(found: Iterable[Link], possible: Iterable[Link] = ()) -> str:
-    """Writes links in Pharaoh format, "0-0 1-2"; links that are only possible as "1p2"."""
-    sure = set(found)
-    marked = [(link, "-") for link in sure] + [(link, "p") for link in set(possible) - sure]
-    return " ".join(f"{source}{mark}{target}" for (source, target), mark in sorted(marked))
+SYMMETRIZATIONS = ("intersection", "union", "grow-diag", "grow-diag-final", "grow-diag-final-and")
 
 
-def parse_links(line: str, *, base: int = 0) -> GoldLinks:
-    """Reads one line in Pharaoh format.
+def symmetrize(forward: Collection[Link], backward: Collection[Link], how: str) -> set[Link]:
+    """Joins the links of two directions (Och and Ney 2003; Koehn, Och and Marcu 2003; Koehn et al. 2005, IWSLT).
+
+    `grow-diag` begins with the intersection and adds links of the union that touch a link, straight or diagonally,
+    as long as one of their words has no link yet. `-final` then adds links of either direction, the forward one
+    first, of which one word has no link yet; `-final-and` only those of which neither word has.
 
     Args:
-        line: links with blanks between them, `-` sure and `p` possible; may be empty.
-        base: the number of the first word in the file, 0 or 1 (the gold of WPT 2003 counts from 1).
+        forward: (source, target) links of the one direction.
+        backward: links of the other, as (source, target) too.
+        how: one of `SYMMETRIZATIONS`.
 
     Raises:
-        UserError: something else stands there, or a position is before the first word.
+        UserError: `how` is not known.
     """
-    sure: set[Link] = set()
-    possible: set[Link] = set()
-    for item in line.split():
-        match = re.fullmatch(r"([0-9]+)([-p])([0-9]+)", item)
-        if match is None:
-            raise UserError(f"'{item}' is no word link: write SOURCE-TARGET, such as 0-2 (possible links 0p2).")
-        link = (int(match[1]) - base, int(match[3]) - base)
-        if min(link) < 0:
-            raise UserError(f"'{item}' has a word before the first one: these links count from {base}.")
-        possible.add(link)
-        if match[2] == "-":
-            sure.add(link)
-    return GoldLinks(frozenset(sure), frozenset(possible))
+    if how not in SYMMETRIZATIONS:
+        raise UserError(f"symmetrize={how} is not known. Give symmetrize= one of {', '.join(SYMMETRIZATIONS)}.")
+    one, other = set(forward), set(backward)
+    union = one | other
+    if how == "union":
+        return union
+    joined = one & other
+    if how == "intersection":
+        return joined
+    sources, targets = {link[0] for link in joined}, {link[1] for link in joined}
+
+    def add(link: Link) -> None:
+        joined.add(link)
+        sources.add(link[0])
+        targets.add(link[1])
+
+    # Target by target, source by source, as the authors' pseudo-code goes; a link that is added is visited in its turn.
+    order = sorted(union, key=lambda link: (link[1], link[0]))
+    grown = -1
+    while grown != len(joined):
+        grown = len(joined)
+        for source, target in order:
+            if (source, target) not in joined:
+                continue
+            for down, right in ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1)):
+                link = (source + right, target + down)
+                if link in union and (link[0] not in sources or link[1] not in targets):
+                    add(link)
+    for found in (one, other) if how != "grow-diag" else ():
+        for link in sorted(found, key=lambda link: (link[1], link[0])):
+            free = (link[0] not in sources, link[1] not in targets)
+            if all(free) if how == "grow-diag-final-and" else any(free):
+                add(link)
+    return joined
 
 
 class AlignmentScore(NamedTuple):
@@ -317,3 +236,17 @@ def alignment_error_rate(
         precision=in_possible / total if total else 1.0,
         recall=in_sure / sures if sures else 1.0,
     )
+
+
+def against_gold(predicted: Sequence[Iterable[Link]], gold: Sequence[GoldLinks]) -> AlignmentScore:
+    """`alignment_error_rate` of links against gold links."""
+    return alignment_error_rate(predicted, [own.sure for own in gold], [own.possible for own in gold])
+
+
+#: What a row of the weights is given to, for each shift.
+SHIFTS = {0: "the word it predicts", 1: "the word before"}
+
+
+def as_row(score: AlignmentScore) -> tuple[str, str, str]:
+    """Error rate, precision and recall in per cent, as they are printed."""
+    return f"{100 * score.aer:.1f} %", f"{100 * score.precision:.1f} %", f"{100 * score.recall:.1f} %"

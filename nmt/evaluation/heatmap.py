@@ -23,15 +23,9 @@ from matplotlib.text import Text
 
 from nmt.errors import UserError
 from nmt.evaluation import fonts
-from nmt.evaluation.alignment import (
-    Head,
-    Weights,
-    piece_weights,
-    source_units,
-    target_units,
-    word_weights,
-)
+from nmt.evaluation.alignment import Head, Weights, piece_weights, word_weights
 from nmt.evaluation.tables import shorten, wrap
+from nmt.evaluation.words import source_units, target_units
 from nmt.files import replace_atomically
 from nmt.translation.types import Translation
 

@@ -13,10 +13,10 @@ from matplotlib.ticker import MaxNLocator
 
 from nmt.errors import UserError
 from nmt.evaluation import fonts
-from nmt.evaluation.alignment import unspaced
 from nmt.evaluation.heatmap import save
 from nmt.evaluation.metrics import bleu
 from nmt.evaluation.tables import plain_table
+from nmt.evaluation.words import unspaced
 
 # Corpus BLEU of fewer sentences than this moves by points with every one of them.
 FEW = 30

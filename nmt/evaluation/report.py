@@ -11,17 +11,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nmt.errors import UserError
 from nmt.evaluation import metrics
-from nmt.evaluation.alignment import (
-    AlignmentScore,
-    Head,
-    alignment_error_rate,
-    format_links,
-    links,
-    parse_links,
-    source_units,
-    target_units,
-)
+from nmt.evaluation.alignment import SHIFTS, AlignmentScore, Head, against_gold, as_row, links
+from nmt.evaluation.words import source_units, spelled, target_units
 from nmt.files import write_text
+from nmt.links import format_links, parse_file
 from nmt.translation.types import Translation
 
 if TYPE_CHECKING:
@@ -182,23 +175,20 @@ def _against_gold(
 ) -> dict[int, AlignmentScore]:
     if gold_links is None or forced is None or all(translation.weights is None for translation in forced):
         return {}
-    if len(gold_links) != len(forced):
-        raise UserError(
-            f"There are gold links for {len(gold_links)} lines, but {len(forced)} references were decoded: "
-            "line n of the one must belong to line n of the other."
-        )
-    gold = [parse_links(line) for line in gold_links]
+    gold = parse_file(gold_links, "The gold", pairs=len(forced))
     if not any(found.sure for found in gold):
         return {}
-    sure, possible = [found.sure for found in gold], [found.possible for found in gold]
-    return {
-        shift: alignment_error_rate(
-            # Gold links speak of whitespace words, whatever the script.
-            [links(translation, head, shift, whitespace=True) for translation in forced],
-            sure,
-            possible,
+    # Gold links speak of whitespace words, whatever the script.
+    units = [
+        (
+            spelled(translation.source_pieces, translation.source_words, translation.source.split()),
+            spelled(translation.pieces, translation.words, translation.text.split()),
         )
-        for shift in (0, 1)
+        for translation in forced
+    ]
+    return {
+        shift: against_gold([links(own, head, shift, found) for own, found in zip(forced, units, strict=True)], gold)
+        for shift in SHIFTS
     }
 
 
@@ -246,11 +236,8 @@ def summary(results: Sequence[SplitResult]) -> str:
             parts.append(f"{result.name}, BLEU by source length\n{table}")
         if result.alignment:
             lines = [
-                f"  shift {shift} (row t at {what}): {100 * found.aer:.1f} %  "
-                f"(precision {100 * found.precision:.1f} %, recall {100 * found.recall:.1f} %)"
-                for (shift, found), what in zip(
-                    result.alignment.items(), ("the word it predicts", "the word before"), strict=True
-                )
+                "  shift {} (row t at {}): {}  (precision {}, recall {})".format(shift, SHIFTS[shift], *as_row(found))
+                for shift, found in result.alignment.items()
             ]
             parts.append("\n".join([f"{result.name}, alignment error rate against the gold links", *lines]))
         where = [f"{result.name}, everything about it: {result.folder}"]

@@ -48,8 +48,13 @@ class Seq2Seq(nn.Module):
 
         `lengths` [B] on the CPU saves fetching them from the mask.
         """
-        embedded = self.dropout(self.source_embedding(source))
-        encoded = self.encoder(embedded, mask, lengths_of(mask) if lengths is None else lengths)
+        return self.encode_embedded(self.source_embedding(source), mask, lengths)
+
+    def encode_embedded(
+        self, embedded: Tensor, mask: Tensor, lengths: Tensor | None = None
+    ) -> tuple[Memory, DecoderState]:
+        """`encode` from source embeddings [B, S, E], for whoever asks for the gradient with respect to them."""
+        encoded = self.encoder(self.dropout(embedded), mask, lengths_of(mask) if lengths is None else lengths)
         start: tuple[Memory, DecoderState] = self.decoder.start(encoded)
         return start
 

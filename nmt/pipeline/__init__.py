@@ -1,1 +1,1 @@
-"""What the verbs do, from a configuration to files: training, translating, evaluating."""
+"""What the verbs do, from a configuration to files: training, translating, evaluating, aligning."""

@@ -7,12 +7,11 @@ from typing import Any, Literal
 
 from omegaconf import DictConfig, OmegaConf
 
-from nmt import build
-from nmt.data.corpus import DataSource, Split
+from nmt.data.corpus import Split
 from nmt.data.lines import read_lines
 from nmt.errors import UserError
 from nmt.evaluation.report import SplitResult, evaluate_split, summary
-from nmt.pipeline.opening import has_weights, open_translator, runs_of, where_to_look
+from nmt.pipeline.opening import has_weights, open_translator, own_data, own_split, runs_of, where_to_look
 from nmt.runs import Run
 from nmt.translation.translator import Translator
 
@@ -65,7 +64,6 @@ def _root(config: DictConfig, runs: Sequence[Run]) -> Path:
 
 def _splits(config: DictConfig, run: Run) -> tuple[tuple[str, str], list[Split]]:
     """The languages, and what is to be scored."""
-    saved = run.config()
     if (config.source is None) != (config.reference is None):
         given, lacking = ("source", "reference") if config.reference is None else ("reference", "source")
         raise UserError(f"{given}= needs {lacking}= beside it: scoring takes both.")
@@ -83,32 +81,13 @@ def _splits(config: DictConfig, run: Run) -> tuple[tuple[str, str], list[Split]]
             raise UserError(f"{paths[0]} is empty. Give sentences to translate.")
         languages = run.facts().get("languages", ["source", "target"])
         return (languages[0], languages[1]), [Split(paths[0].name, sides[0], sides[1])]
-    try:
-        return _named_splits(config, run, build.build_source(saved))
-    except UserError as error:
-        raise UserError(
-            f"{error} (This is the data set of {run.folder / 'config.yaml'}. Relative paths in it count from where the "
-            f"run was trained, {run.facts().get('folder', 'another folder')}, and this is {Path.cwd()}. "
-            f"source=FILE reference=FILE scores other text.)"
-        ) from error
-
-
-def _named_splits(config: DictConfig, run: Run, source: DataSource) -> tuple[tuple[str, str], list[Split]]:
-    """The languages, and the splits of the run's own data set; the text must be what it was."""
+    source = own_data(run)
     names = source.tests() if config.split is None else [str(config.split)]
     if not names:
         raise UserError(
             f"The data set of {run.folder} names no test split. Give split=valid, or source=FILE reference=FILE."
         )
-    splits = [source.read(name) for name in names]
-    known = run.facts().get("text", {})
-    for split in splits:
-        if known.get(split.name, split.fingerprint()) != split.fingerprint():
-            raise UserError(
-                f"The text of {split.name} has changed since the run was trained, and the model may have learnt from "
-                f"what is in it now. Put the text back."
-            )
-    return source.languages, splits
+    return source.languages, [own_split(run, source, name) for name in names]
 
 
 def _lines(config: DictConfig, splits: Sequence[Split]) -> list[int]:

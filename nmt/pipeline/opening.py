@@ -1,7 +1,8 @@
 """From run folders back to a translator: what translating and evaluating begin with."""
 
+import contextlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -10,6 +11,7 @@ from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from nmt import build
+from nmt.data.corpus import DataSource, Split
 from nmt.errors import UserError
 from nmt.model import Seq2Seq
 from nmt.model.weights import load_weights
@@ -50,6 +52,42 @@ def open_model(run: Run, checkpoint: str, device: torch.device) -> tuple[Seq2Seq
         ) from error
     load_weights(run.best if checkpoint == "best" else run.last, model)
     return model.to(device).eval(), tokenizer
+
+
+def own_data(run: Run) -> DataSource:
+    """The data set that a run was trained on (UserError, with where it was, if it is not there)."""
+    config = run.config()
+    with _placed(run):
+        return build.build_source(config)
+
+
+def own_split(run: Run, source: DataSource, name: str) -> Split:
+    """A split of a run's own data set, whose text must be what it was.
+
+    Raises:
+        UserError: it is not there, or the text has changed since the training.
+    """
+    with _placed(run):
+        split = source.read(name)
+        if run.facts().get("text", {}).get(split.name, split.fingerprint()) != split.fingerprint():
+            raise UserError(
+                f"The text of {split.name} has changed since the run was trained, and the model may have learnt from "
+                f"what is in it now. Put the text back."
+            )
+    return split
+
+
+@contextlib.contextmanager
+def _placed(run: Run) -> Iterator[None]:
+    """Adds to what is wrong with a run's data where the run expects it."""
+    try:
+        yield
+    except UserError as error:
+        raise UserError(
+            f"{error} (This is the data set of {run.folder / 'config.yaml'}. Relative paths in it count from where the "
+            f"run was trained, {run.facts().get('folder', 'another folder')}, and this is {Path.cwd()}. "
+            f"Other text is given as files: source=FILE, and its translations beside it.)"
+        ) from error
 
 
 def open_translator(config: DictConfig, overrides: Sequence[str]) -> Translator:
@@ -115,9 +153,14 @@ def where_to_look(config: DictConfig, translator: Translator) -> tuple[int | Lit
     shift = int(config.shift)
     if shift not in (0, 1):
         raise UserError(f"shift={shift} is not known. Give shift=0 or shift=1.")
+    return head_of(config, translator), shift
+
+
+def head_of(config: DictConfig, translator: Translator) -> int | Literal["mean"]:
+    """The head that links and pictures are to show: its number, or "mean" (UserError if there is no such head)."""
     text = str(config.head)
     if text == "mean":
-        return "mean", shift
+        return "mean"
     attentions = [model.decoder.attention for model in translator.models]
     heads = {attention.heads for attention in attentions if attention is not None}
     # Members of an ensemble with different numbers of heads are averaged over theirs.
@@ -125,4 +168,4 @@ def where_to_look(config: DictConfig, translator: Translator) -> tuple[int | Lit
     if not text.isdecimal() or int(text) > last:
         known = "head=mean or head=0" if last == 0 else f"head=mean or a number from 0 to {last}"
         raise UserError(f"head={text} is not there. Give {known}.")
-    return int(text), shift
+    return int(text)

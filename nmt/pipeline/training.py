@@ -16,6 +16,7 @@ from nmt.data.batches import EncodedPairs, SampledPairs, TokenBatches
 from nmt.data.cache import prepare
 from nmt.data.corpus import DataSource, Split
 from nmt.data.files import UserFiles
+from nmt.data.guide import Guide
 from nmt.errors import UserError
 from nmt.model import Seq2Seq
 from nmt.runs import Run, TakenError, check_name, command, free_name, shown
@@ -160,6 +161,7 @@ class _Session:
         state, history = self._saved()
         self.source.check()
         train_split, valid_split = self.source.read("train"), self.source.read("valid")
+        _check_guided(trainer, config, train_split, self.source.name)
         for note in self.source.notes():
             self.say(note)
         tokenizer = self._tokenizer(train_split)
@@ -264,6 +266,7 @@ class _Session:
             tokens_per_batch=trainer.tokens_per_batch,
             sentences_per_batch=trainer.sentences_per_batch,
             seed=seed,
+            guide=Guide(split, tokenizer) if trainer.guided_alignment else None,
         )
 
     def _describe(
@@ -378,6 +381,22 @@ class _Session:
             self.say(f"  {python} -m nmt.evaluate {shown('run', run.folder)}")
             self.say(f"  {python} -m nmt.translate {shown('run', run.folder)} input=FILE output=FILE")
         return 0
+
+
+def _check_guided(trainer: Trainer, config: DictConfig, split: Split, name: str) -> None:
+    """UserError for a guided-alignment loss that has no links to go by, or no attention to guide."""
+    if not trainer.guided_alignment:
+        return
+    if str(config.decoder._target_).endswith(".NoAttention"):
+        raise UserError(
+            "trainer.guided_alignment draws attention weights to word links, and decoder=none has none. Leave it out, "
+            "or take a decoder with attention."
+        )
+    if split.links is None:
+        raise UserError(
+            f"trainer.guided_alignment needs word links of the training text, and the data set {name} has none. "
+            f"Give data.train_links=FILE, a line a pair (0-0 1-2 ...), where the data set is in files."
+        )
 
 
 @contextlib.contextmanager

@@ -4,16 +4,17 @@ import contextlib
 import queue
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO, Literal, TextIO
+from typing import BinaryIO, Literal
 
 from omegaconf import DictConfig, OmegaConf
 
-from nmt.data.lines import iterate_lines, missing_file, open_lines
+from nmt.data.lines import iterate_lines, open_lines
 from nmt.errors import UserError
-from nmt.files import replace_atomically
+from nmt.links import format_links
 from nmt.pipeline.opening import has_weights, open_translator, where_to_look
+from nmt.pipeline.paths import check_paths, writer
 from nmt.translation.translator import Translator
 from nmt.translation.types import Translation
 
@@ -23,7 +24,7 @@ CHUNK, CHARACTERS = 2000, 500_000  # the most lines, and about the most text, he
 def translate(config: DictConfig, overrides: Sequence[str]) -> int:
     """Translates `input` to `output`; nothing but translations goes to standard output."""
     outputs = {key: Path(str(config[key])) for key in ("output", "alignments", "heatmaps") if config[key]}
-    _check_paths(config, outputs)
+    check_paths({"input": Path(str(config.input))} if config.input else {}, outputs, folders=("heatmaps",))
     translator = open_translator(config, overrides)
     if config.slots is not None:
         _pin(translator, config)
@@ -37,8 +38,8 @@ def translate(config: DictConfig, overrides: Sequence[str]) -> int:
     told = set[str]()
     nbest = getattr(translator.search, "nbest", 1)
     with contextlib.ExitStack() as stack:
-        write = _writer(stack, outputs.get("output"))
-        write_links = _writer(stack, outputs["alignments"]) if "alignments" in outputs else None
+        write = writer(stack, outputs.get("output"))
+        write_links = writer(stack, outputs["alignments"]) if "alignments" in outputs else None
         number = 0
         for lines in _chunks(config, stack):
             for translations in translator.translate_chunk(lines, number + 1):
@@ -72,46 +73,6 @@ def _pin(translator: Translator, config: DictConfig) -> None:
                 "attention."
             )
         model.decoder.attention.pin(settings["slots"])
-
-
-def _check_paths(config: DictConfig, outputs: dict[str, Path]) -> None:
-    """Finds out before any work whether the outputs can be written."""
-    read = Path(str(config.input)) if config.input else None
-    if read is not None and not read.exists():
-        raise missing_file(read)
-    if read is not None and read.is_dir():
-        raise UserError(f"input={read} is a folder. Name a file.")
-    seen: dict[Path, str] = {}
-    for key, path in outputs.items():
-        place = path.resolve()
-        if read is not None and path.exists() and path.samefile(read) and not path.is_char_device():
-            raise UserError(f"{key}={path} is the input. Write somewhere else.")
-        if place in seen:
-            raise UserError(f"{key} and {seen[place]} both name {path}. Write to two places.")
-        seen[place] = key
-        if key == "heatmaps":
-            if path.exists() and not path.is_dir():
-                raise UserError(f"heatmaps={path} is a file. Name a folder.")
-        elif path.is_dir():
-            raise UserError(f"{key}={path} is a folder. Name a file.")
-        elif not path.parent.is_dir():
-            raise UserError(f"{key}={path}: there is no folder {path.parent}. Make it, or write elsewhere.")
-
-
-def _writer(stack: contextlib.ExitStack, path: Path | None) -> Callable[[str], None]:
-    """A function that writes lines to a file, whole or not at all, or to standard output."""
-    file: TextIO
-    if path is None:
-        if isinstance(sys.stdout, TextIO) or hasattr(sys.stdout, "reconfigure"):
-            sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
-        file = sys.stdout
-    elif (path.exists() and not path.is_file()) or str(path).startswith(("/dev/fd/", "/dev/std", "/proc/")):
-        # A device or a named pipe cannot be replaced; whoever reads it wants each line at once.
-        file = stack.enter_context(path.open("w", encoding="utf-8", newline="\n", buffering=1))
-    else:
-        temporary = stack.enter_context(replace_atomically(path.resolve()))
-        file = stack.enter_context(temporary.open("w", encoding="utf-8", newline="\n"))
-    return lambda line: print(line, file=file)
 
 
 def _chunks(config: DictConfig, stack: contextlib.ExitStack) -> Iterator[list[str]]:
@@ -187,7 +148,7 @@ def arriving(lines: Iterator[str], most: int) -> Iterator[list[str]]:
 
 
 def _links(translation: Translation, head: int | Literal["mean"], shift: int) -> str:
-    from nmt.evaluation.alignment import format_links, links
+    from nmt.evaluation.alignment import links
 
     if translation.weights is None:  # an empty line
         return ""

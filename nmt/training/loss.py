@@ -9,6 +9,7 @@ from torch.utils.checkpoint import checkpoint
 from nmt.attention import LOG_PROB
 from nmt.data.batches import Batch
 from nmt.model import Mixture, Seq2Seq
+from nmt.training.guiding import guided_alignment
 
 #: The most logits of a mixture that are held at a time: 64 MiB in float32.
 MIXED_LOGITS = 2**24
@@ -99,11 +100,13 @@ def batch_loss(
     label_smoothing: float = 0.0,
     scheduled_sampling: float = 0.0,
     baseline: float = 0.0,
+    guided: float = 0.0,
 ) -> Loss:
     """Runs the model on a batch, teacher-forced unless `scheduled_sampling` > 0; padding never reaches the softmax.
 
     `baseline` is what log p(y_t) is expected to be, for mechanisms that draw; they are judged by the plain
-    log-likelihood whatever the label smoothing.
+    log-likelihood whatever the label smoothing. `guided` is the weight of the guided-alignment loss, where the batch
+    has links.
     """
     mask = batch.target_mask
     decoded = model(batch.source, batch.source_mask, batch.source_lengths, batch.target_in, scheduled_sampling)
@@ -119,4 +122,6 @@ def batch_loss(
             total = total + score_function(term, gains, mask, baseline, model.decoder.carries_contexts)
         else:
             total = total + (term * mask).sum()
+    if guided and batch.links.numel() and decoded.weights is not None:
+        total = total + guided * guided_alignment(decoded.weights, batch.links).sum()
     return Loss(total, plain.sum(), targets.shape[0])

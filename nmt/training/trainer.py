@@ -78,6 +78,7 @@ class Trainer:
         max_target_length: int,
         workers: int,
         tensorboard: bool,
+        guided_alignment: float = 0.0,
     ) -> None:
         """Settings as `configs/trainer/default.yaml` explains them.
 
@@ -108,6 +109,7 @@ class Trainer:
             ("save_minutes", save_minutes),
             ("log_seconds", log_seconds),
             ("samples", samples),
+            ("guided_alignment", guided_alignment),
         ):
             if least < 0:
                 raise UserError(f"trainer.{name} must not be negative, but is {least}.")
@@ -131,6 +133,7 @@ class Trainer:
         self.save_minutes, self.log_seconds, self.samples = save_minutes, log_seconds, samples
         self.max_source_length, self.max_target_length = max_source_length, max_target_length
         self.workers, self.tensorboard = workers, tensorboard
+        self.guided_alignment = guided_alignment
 
     def run(
         self,
@@ -321,6 +324,7 @@ class _Loop:
                     self.settings.label_smoothing,
                     self.settings.scheduled_sampling,
                     self.baseline,
+                    self.settings.guided_alignment,
                 )
             (loss.total / tokens).backward()
             total += loss.total.item()

@@ -7,15 +7,17 @@ from itertools import islice
 import numpy as np
 import torch
 
-from nmt.data.batches import make_batch
+from nmt.data.batches import Batch, make_batch
 from nmt.errors import UserError
 from nmt.model import Seq2Seq
 from nmt.search import Hypothesis, Limits, Search
 from nmt.text.tokenizer import BOS, EOS, Tokenizer
+from nmt.translation import forcing
 from nmt.translation.stepping import Stepper
 from nmt.translation.types import Translation
 
 END = "</s>"
+FORCED_PLACES = 100_000  # the most pairs of positions, sentences times longest length squared, that are forced at once
 
 
 class Translator:
@@ -112,25 +114,35 @@ class Translator:
 
     def force(self, sources: Sequence[str], targets: Sequence[str]) -> list[Translation]:
         """What the first model would look at if it had to produce `targets`: forced decoding, one a sentence."""
-        model = self.models[0]
+        with self._precision():
+            return self._force(sources, targets, forcing.attention)
+
+    def saliency(self, sources: Sequence[str], targets: Sequence[str]) -> list[Translation]:
+        """As `force`, with the saliency of source pieces in the place of the weights, one head; see `forcing`."""
+        return self._force(sources, targets, forcing.saliency)  # in float32: small differences are what it is about
+
+    def _force(
+        self, sources: Sequence[str], targets: Sequence[str], look: Callable[[Seq2Seq, Batch], forcing.Forced]
+    ) -> list[Translation]:
         source_tokens = self.tokenizer.source.encode(sources)
         target_tokens = self.tokenizer.target.encode(targets)
-        order = sorted(range(len(sources)), key=lambda row: -len(source_tokens[row]))
+        lengths = [1 + max(map(len, pair)) for pair in zip(source_tokens, target_tokens, strict=True)]
+        order = sorted(range(len(sources)), key=lambda row: -lengths[row])
         results: list[Translation | None] = [None] * len(sources)
-        with _evaluating(self.models), torch.inference_mode(), self._precision():
-            for start in range(0, len(order), self.batch_sentences):
-                rows = order[start : start + self.batch_sentences]
-                batch = make_batch([source_tokens[row] for row in rows], [target_tokens[row] for row in rows], rows).to(
-                    self.device
-                )
-                decoded = model(batch.source, batch.source_mask, batch.source_lengths, batch.target_in)
-                log_probs = torch.log_softmax(model.logits(decoded.features).float(), -1)
-                own = log_probs.gather(2, batch.target_out.unsqueeze(2)).squeeze(2) * batch.target_mask
-                totals = own.sum(1).tolist()
-                weights = None if decoded.weights is None else decoded.weights.float().cpu().numpy()
+        with _evaluating(self.models):
+            start = 0
+            while start < len(order):
+                size = max(1, min(self.batch_sentences, FORCED_PLACES // lengths[order[start]] ** 2))
+                rows = order[start : start + size]
+                start += size
+                batch = make_batch([source_tokens[row] for row in rows], [target_tokens[row] for row in rows], rows)
+                forced = look(self.models[0], batch.to(self.device))
+                totals = forced.log_probs.sum(1).tolist()
+                weights = None if forced.weights is None else forced.weights.float().cpu().numpy()
                 for at, row in enumerate(rows):
                     tokens = [*target_tokens[row], EOS]
-                    seen = None if weights is None else weights[at, :, : len(tokens)]
+                    # A copy, lest a short line keeps the whole batch.
+                    seen = None if weights is None else weights[at, :, : len(tokens)].copy()
                     hypothesis = Hypothesis(tokens, totals[at], totals[at], seen)
                     results[row] = self._translation(sources[row], source_tokens[row], hypothesis)._replace(
                         text=targets[row]

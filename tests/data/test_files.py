@@ -271,3 +271,42 @@ class TestUserFiles:
     def test_languages_and_names_from_file_names(self, files: list[str], codes: tuple[str, str], name: str) -> None:
         assert guess_languages([Path(file) for file in files]) == codes
         assert UserFiles(files).name == name
+
+
+class TestLinks:
+    """Word links of the training pairs, beside any data set in files."""
+
+    def test_prepared_splits_take_them_for_training_alone(self, tmp_path: Path) -> None:
+        corpus(tmp_path, ["train", "valid", "val", "test", "test_2016_flickr"])
+        links = str(write(tmp_path / "links.gz", ["0-0 1-1", "0p1", ""]))
+        prefixes = (f"{tmp_path}/train", f"{tmp_path}/valid", f"{tmp_path}/test")
+        text = TextFiles("de", "en", *prefixes, links)
+        for data in (text, Tatoeba(str(tmp_path), train_links=links), Multi30k(str(tmp_path), train_links=links)):
+            assert data.read("train").links == ["0-0 1-1", "0p1", ""]
+            assert data.read("valid").links is None
+            assert data.read(data.tests()[0]).links is None
+
+    def test_they_go_where_their_pairs_go(self, tmp_path: Path) -> None:
+        """Pair n is linked by the number n in its text; empty pairs fall away, others are held out."""
+        source = [" ".join(["w"] * (row % 7)) + f" s{row}" if row % 10 else "" for row in range(60)]
+        target = [f"t{row}" for row in range(60)]
+        files = [str(write(tmp_path / name, side)) for name, side in (("a.de", source), ("a.en", target))]
+        naacl = [f"{row + 1} {row % 7 + 1} 1" for row in range(60) if row % 10]
+        links = write(tmp_path / "links", [f"{row % 7}-0" if row % 10 else "" for row in range(60)])
+        data = UserFiles(files, valid_pairs=9, test_pairs=8, train_links=str(links))
+        train = data.read("train")
+        assert train.links is not None
+        assert len(train.links) == len(train.source) < 54
+        assert train.links == [f"{int(text[1:]) % 7}-0" for text in train.target]
+        assert data.read("valid").links is data.read("test").links is None
+        whole = UserFiles(files, valid=files, test_pairs=0, train_links=str(links)).read("train")
+        assert len(whole.links or []) == 54
+        with pytest.raises(UserError, match="names word 2 of the source, which has 2 words "):  # these count from 1
+            UserFiles(files, train_links=str(write(tmp_path / "one", naacl))).read("train")
+
+    def test_a_pair_without_a_line_of_links_is_missed(self, tmp_path: Path) -> None:
+        corpus(tmp_path, ["train", "valid"])
+        links = str(write(tmp_path / "links", ["0-0"]))
+        data = TextFiles("de", "en", f"{tmp_path}/train", f"{tmp_path}/valid", train_links=links)
+        with pytest.raises(UserError, match="links has links for 1 sentence pairs, but there are 3"):
+            data.read("train")

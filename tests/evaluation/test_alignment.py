@@ -7,16 +7,17 @@ from hypothesis import strategies as st
 
 from nmt.errors import UserError
 from nmt.evaluation.alignment import (
+    SYMMETRIZATIONS,
     alignment_error_rate,
-    format_links,
+    best_links,
     links,
-    parse_links,
     piece_weights,
-    source_units,
-    target_units,
-    unspaced,
+    saliency_weights,
+    symmetrize,
     word_weights,
 )
+from nmt.evaluation.words import spelled
+from nmt.links import parse_links
 from tests.evaluation.by_hand import EMPTY, WORKED, even, read_corpus
 
 
@@ -71,50 +72,102 @@ def test_rows_of_words_sum_to_what_did_not_fall_on_the_end(t: int, s: int, heads
     np.testing.assert_allclose(rows.sum(axis=1), 1 - weights.mean(axis=0)[:t, -1], atol=1e-5)
 
 
-def test_text_without_spaces_is_counted_in_pieces() -> None:
-    found = even("A dog barks", "狗在叫。")
-    assert target_units(found).labels == ["狗", "在", "叫", "。"]
-    assert not target_units(found).are_words
-    assert source_units(found).labels == ["A", "dog", "barks"]
-    assert word_weights(found).shape == (4, 3)
-    assert word_weights(found, whitespace=True).shape == (1, 3)
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("我爱你", True),
-        ("我 爱 你", False),  # somebody has segmented it
-        ("今日は東京タワーに行きました。", True),
-        ("ฉันรักคุณ", True),
-        ("I like 东京", False),
-        ("나는 너를 사랑해", False),
-        ("ولد صغير", False),
-        ("", False),
-    ],
-)
-def test_which_text_has_no_spaces(text: str, expected: bool) -> None:
-    assert unspaced(text) == expected
-
-
-def test_a_lone_word_mark_and_the_bytes_of_a_character_make_one_unit() -> None:
-    pieces = ["\u2581", "我", "<0xE9>", "<0xBE>", "<0x98>", "叫", "</s>"]
-    found = even("a b", "我龘叫")._replace(pieces=pieces, words=[0] * 6 + [-1])
-    units = target_units(found)
-    assert units.labels == ["我", "龘", "叫"]
-    assert units.of_piece == [0, 0, 1, 1, 1, 2, -1]
-
-
-def test_a_truncated_source_takes_its_words_from_the_pieces() -> None:
-    found = even("ein Hund bellt", "a dog")._replace(
-        source="ein Hund bellt und rennt", source_pieces=["\u2581ein", "\u2581Hund", "\u2581bellt", "</s>"]
-    )
-    assert source_units(found).labels == ["ein", "Hund", "bellt"]
-
-
 def test_an_empty_line_has_no_words_and_no_links() -> None:
     assert links(EMPTY) == []
     assert word_weights(EMPTY).shape == (0, 0)
+
+
+def test_words_that_are_given_take_the_place_of_those_of_the_text() -> None:
+    """Two characters a piece: `us` and `ses` share the weight of their pieces among their letters."""
+    source = spelled(WORKED.source_pieces, WORKED.source_words, list("dasHausbrennt"))
+    target = spelled(WORKED.pieces, WORKED.words, ["houses", "burn"])
+    found = word_weights(WORKED, head=0, units=(source, target))
+    # Row hou and ses: das (.1, .0), Ha (.3, .5), us (.4, .3), brennt (.1, .2), each over its letters.
+    expected = [0.05 / 3] * 3 + [0.4 / 2] * 2 + [0.35 / 2] * 2 + [0.15 / 6] * 6
+    np.testing.assert_allclose(found[0], expected, atol=1e-6)
+
+
+def test_saliency_by_hand() -> None:
+    """Signed sums over pieces; what speaks against a word counts as zero; the rest are shares."""
+    signed = np.array([[[3, -1, 2, -4, 9], [1, 0, 3, -1, 9], [-2, -1, 0, -1, 9], [0, 0, 0, 0, 9]]], dtype=np.float32)
+    found = saliency_weights(WORKED._replace(weights=signed))
+    # Word 0: das (3 + 1), Haus (-1 + 2 + 0 + 3), brennt (-4 - 1); word 1: nothing speaks for it.
+    np.testing.assert_allclose(found, [[0.5, 0.5, 0.0], [0.0, 0.0, 0.0]])
+    assert best_links(found) == [(0, 0)]
+
+
+def test_links_above_a_threshold() -> None:
+    weights = np.array([[0.3, 0.5, 0.2], [0.1, 0.1, 0.1], [0.0, 0.0, 0.0]], dtype=np.float32)
+    assert best_links(weights) == [(1, 0), (0, 1)]
+    assert best_links(weights, threshold=0.25) == [(0, 0), (1, 0)]
+    assert best_links(weights, threshold=0.9) == []
+
+
+FORWARD = {(0, 0), (1, 1), (2, 2), (4, 6)}
+BACKWARD = {(0, 0), (1, 1), (1, 0), (4, 4)}
+
+
+@pytest.mark.parametrize(
+    ("how", "expected"),
+    [
+        ("intersection", {(0, 0), (1, 1)}),
+        ("union", FORWARD | BACKWARD),
+        # (2, 2) touches (1, 1) and both its words are free; both words of (1, 0) have links already.
+        ("grow-diag", {(0, 0), (1, 1), (2, 2)}),
+        # (4, 6) touches nothing and is added in the end, first of the forward links; then (4, 4), for target 4 is free.
+        ("grow-diag-final", {(0, 0), (1, 1), (2, 2), (4, 6), (4, 4)}),
+        # Here (4, 4) comes too late: source 4 has (4, 6).
+        ("grow-diag-final-and", {(0, 0), (1, 1), (2, 2), (4, 6)}),
+    ],
+)
+def test_symmetrisation_by_hand(how: str, expected: set[tuple[int, int]]) -> None:
+    assert symmetrize(FORWARD, BACKWARD, how) == expected
+
+
+def test_the_forward_links_come_first() -> None:
+    assert symmetrize({(0, 1)}, {(0, 5)}, "grow-diag-final-and") == {(0, 1)}
+    assert symmetrize({(0, 5)}, {(0, 1)}, "grow-diag-final-and") == {(0, 5)}
+
+
+@pytest.mark.parametrize("seed", [(0, 0), (4, 4)])
+def test_growing_goes_on_until_nothing_is_added(seed: tuple[int, int]) -> None:
+    """A diagonal of links, with the one that both directions have at either end; a link beyond a gap stays out."""
+    diagonal = {(at, at) for at in range(5)}
+    assert symmetrize(diagonal | {(6, 6)}, {seed}, "grow-diag") == diagonal
+
+
+def test_a_symmetrisation_that_does_not_exist_is_named() -> None:
+    with pytest.raises(UserError, match=r"symmetrize=grow is not known\. Give symmetrize= one of intersection, union"):
+        symmetrize([], [], "grow")
+
+
+_LINKS = st.frozensets(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=12)
+
+
+@given(_LINKS, _LINKS)
+def test_symmetrisations_contain_each_other(
+    forward: frozenset[tuple[int, int]], backward: frozenset[tuple[int, int]]
+) -> None:
+    found = {how: symmetrize(forward, backward, how) for how in SYMMETRIZATIONS}
+    assert found["intersection"] <= found["grow-diag"] <= found["grow-diag-final"] <= found["union"]
+    assert found["grow-diag"] <= found["grow-diag-final-and"] <= found["union"]
+    # In the end no link of the union is left of which a word is free.
+    sources, targets = ({link[side] for link in found["grow-diag-final"]} for side in (0, 1))
+    assert all(link[0] in sources and link[1] in targets for link in found["union"])
+    turned = symmetrize({(t, s) for s, t in backward}, {(t, s) for s, t in forward}, "intersection")
+    assert {(s, t) for t, s in turned} == found["intersection"]
+
+
+@given(_LINKS, _LINKS, _LINKS)
+def test_error_rates_lie_between_zero_and_one(
+    predicted: frozenset[tuple[int, int]], sure: frozenset[tuple[int, int]], possible: frozenset[tuple[int, int]]
+) -> None:
+    if predicted or sure:
+        found = alignment_error_rate([predicted], [sure], [possible])
+        assert all(0 <= figure <= 1 for figure in found)
+        more = alignment_error_rate([predicted], [sure], [possible | predicted])
+        assert more.aer <= found.aer
+        assert more.precision == 1
 
 
 def test_no_attention_is_said() -> None:
@@ -131,35 +184,6 @@ def test_a_head_that_does_not_exist_is_named(head: int) -> None:
 def test_a_shift_that_does_not_exist_is_named() -> None:
     with pytest.raises(UserError, match="shift=2"):
         word_weights(WORKED, shift=2)
-
-
-def test_pharaoh_is_written_in_order_and_read_back() -> None:
-    line = format_links([(2, 1), (0, 0)], possible=[(2, 1), (10, 2)])
-    assert line == "0-0 2-1 10p2"
-    gold = parse_links(line)
-    assert gold.sure == {(0, 0), (2, 1)}
-    assert gold.possible == {(0, 0), (2, 1), (10, 2)}
-
-
-_LINKS = st.frozensets(st.tuples(st.integers(0, 99), st.integers(0, 99)))
-
-
-@given(_LINKS, _LINKS)
-def test_pharaoh_round_trip(sure: frozenset[tuple[int, int]], possible: frozenset[tuple[int, int]]) -> None:
-    assert parse_links(format_links(sure, possible)) == (sure, sure | possible)
-
-
-def test_pharaoh_from_one() -> None:
-    gold = parse_links("1-1 3p2", base=1)
-    assert gold.sure == {(0, 0)}
-    assert gold.possible == {(0, 0), (2, 1)}
-    with pytest.raises(UserError, match="0-1"):
-        parse_links("0-1", base=1)
-
-
-def test_pharaoh_names_what_is_no_link() -> None:
-    with pytest.raises(UserError, match="'1:2' is no word link"):
-        parse_links("0-0 1:2")
 
 
 def test_error_rate_by_hand() -> None:

@@ -136,7 +136,7 @@ def test_without_attention_there_are_scores_and_a_note(tmp_path: Path) -> None:
         ({"chosen": [4]}, "Heatmap of line 4 of test: it has lines 1 to 3"),
         ({"chosen": [0]}, "Heatmap of line 0"),
         ({"references": ["a"]}, "3 translations but 1 references"),
-        ({"gold_links": ["0-0"]}, "gold links for 1 lines, but 3 references"),
+        ({"gold_links": ["0-0"]}, "links for 1 sentence pairs, but there are 3"),
         ({"gold_links": ["0-0", "", "x"]}, "'x' is no word link"),
         ({"head": 5}, "head=5"),
         ({"shift": 3}, "shift=3"),

@@ -143,8 +143,17 @@ def test_gold_links_are_compared_with_the_attention(here: Path, capfd: Capture) 
     assert "alignment error rate against the gold links" in capfd.readouterr().out
     alignment = scores(here / "a" / "evaluation" / "test")["alignment"]
     assert isinstance(alignment, dict)
-    for shift in ("shift_0", "shift_1"):
-        assert 0 <= alignment[shift]["aer"] <= 1
+    # `nmt.align` says the same of the same references, and chooses on the validation set's gold.
+    capfd.readouterr()
+    assert call("align", f"run={here / 'a'}") == 0
+    out, err = capfd.readouterr()
+    assert "shift=auto: on the 5 validation pairs" in err
+    for shift in (0, 1):
+        rate = alignment[f"shift_{shift}"]["aer"]
+        assert 0 <= rate <= 1
+        assert re.search(rf"^attention, shift {shift}(?: \*)? +{100 * rate:.1f} %", out, re.MULTILINE)
+    assert call("align", f"run={here / 'a'}", "words=char") == 1
+    assert "count words between white space" in capfd.readouterr().err
 
 
 def test_a_data_set_without_tests_says_what_to_give(text: Path, trained: Path, here: Path, capfd: Capture) -> None:

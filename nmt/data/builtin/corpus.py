@@ -34,6 +34,8 @@ class BuiltIn(DataSource):
     little in common for so many different phrases.
     """
 
+    has_links = True
+
     def __init__(
         self,
         source: str = "en",

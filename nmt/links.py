@@ -1,0 +1,168 @@
+"""Word links as text: Pharaoh lines and the form of the NAACL 2003 task, read, checked and written.
+
+A link is a pair of positions (source, target), both counted from 0. In Pharaoh form a line is a sentence pair, "0-0 1-2
+3p2": `-` for a sure link, `p` for a possible one. In the NAACL form (Mihalcea and Pedersen 2003) a line is a
+link, "18 1 2 S": the number of the sentence, counted from 1, the two positions, S or P, and perhaps a confidence.
+
+Gold links, links that guide a training and links that are scored come through here; every room may use it.
+"""
+
+import contextlib
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from nmt.errors import UserError
+
+Link = tuple[int, int]
+
+_NAACL = re.compile(r"([0-9]+)\s+([0-9]+)\s+([0-9]+)(?:\s+([SP]))?(?:\s+[-+.0-9eE]+)?")
+#: Fewer links than this may well miss the first word of every sentence by chance.
+_ENOUGH = 20
+
+
+class GoldLinks(NamedTuple):
+    """The links that a person (or a corpus) gives one sentence pair.
+
+    Attributes:
+        sure: links that must be there.
+        possible: links that may be there; holds the sure ones too.
+    """
+
+    sure: frozenset[Link]
+    possible: frozenset[Link]
+
+
+def format_links(found: Iterable[Link], possible: Iterable[Link] = ()) -> str:
+    """Writes links in Pharaoh form, "0-0 1-2"; links that are only possible as "1p2"."""
+    sure = set(found)
+    marked = [(link, "-") for link in sure] + [(link, "p") for link in set(possible) - sure]
+    return " ".join(f"{source}{mark}{target}" for (source, target), mark in sorted(marked))
+
+
+def parse_links(line: str, *, base: int = 0) -> GoldLinks:
+    """Reads one line in Pharaoh form.
+
+    Args:
+        line: links with blanks between them, `-` sure and `p` possible; may be empty.
+        base: the number of the first word in the file, 0 or 1 (the gold of WPT 2003 counts from 1).
+
+    Raises:
+        UserError: something else stands there, or a position is before the first word.
+    """
+    sure: set[Link] = set()
+    possible: set[Link] = set()
+    for item in line.split():
+        match = re.fullmatch(r"([0-9]+)([-p])([0-9]+)", item)
+        if match is None:
+            raise UserError(f"'{item}' is no word link: write SOURCE-TARGET, such as 0-2 (possible links 0p2).")
+        link = (int(match[1]) - base, int(match[3]) - base)
+        if min(link) < 0:
+            raise UserError(f"'{item}' has a word before the first one: these links count from {base}.")
+        possible.add(link)
+        if match[2] == "-":
+            sure.add(link)
+    return GoldLinks(frozenset(sure), frozenset(possible))
+
+
+def is_naacl(lines: Sequence[str]) -> bool:
+    """Whether a file is in the NAACL form, which its first line with text tells."""
+    return _NAACL.fullmatch(next((line for line in lines if line.strip()), "").strip()) is not None
+
+
+def parse_file(lines: Sequence[str], name: str, *, base: int = 0, pairs: int | None = None) -> list[GoldLinks]:
+    """Reads a file of links in either form.
+
+    Args:
+        lines: of the file.
+        name: of the file, for messages.
+        base: the number of the first word, 0 or 1. In the NAACL form counted from 1, a link to word 0 says that the
+            other word has no partner; such lines are no links.
+        pairs: how many sentence pairs there are, where that is known. A file in the NAACL form ends with the last
+            sentence that has a link.
+
+    Returns:
+        The links of each sentence pair, in order.
+
+    Raises:
+        UserError: a line is malformed, or there are links for another number of sentence pairs.
+    """
+    if not is_naacl(lines):
+        if pairs is not None and len(lines) != pairs:
+            raise UserError(
+                f"{name} has links for {len(lines):,} sentence pairs, but there are {pairs:,}: line n of the one must "
+                f"belong to pair n of the other."
+            )
+        found = []
+        for number, line in enumerate(lines, start=1):
+            with _line(name, number):
+                found.append(parse_links(line, base=base))
+        return found
+    sure: dict[int, set[Link]] = {}
+    possible: dict[int, set[Link]] = {}
+    last = 0
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        with _line(name, number):
+            sentence, link, certain = _parse_naacl(line, base)
+            if pairs is not None and sentence > pairs:
+                raise UserError(f"sentence {sentence:,} has a link, but there are {pairs:,} sentence pairs.")
+        last = max(last, sentence)
+        if min(link) >= 0:
+            possible.setdefault(sentence, set()).add(link)
+            if certain:
+                sure.setdefault(sentence, set()).add(link)
+    return [
+        GoldLinks(frozenset(sure.get(sentence, ())), frozenset(possible.get(sentence, ())))
+        for sentence in range(1, (last if pairs is None else pairs) + 1)
+    ]
+
+
+@contextlib.contextmanager
+def _line(name: str, number: int) -> Iterator[None]:
+    """Says where a message comes from."""
+    try:
+        yield
+    except UserError as error:
+        raise UserError(f"{name}, line {number}: {error}") from error
+
+
+def _parse_naacl(line: str, base: int) -> tuple[int, Link, bool]:
+    """The number of the sentence, the link, and whether it is sure."""
+    match = _NAACL.fullmatch(line.strip())
+    if match is None or int(match[1]) == 0:
+        raise UserError(
+            f"'{line.strip()}' is no word link: write SENTENCE SOURCE TARGET, such as 1 3 4 (with S or P after it for "
+            f"sure or possible), sentences counted from 1."
+        )
+    return int(match[1]), (int(match[2]) - base, int(match[3]) - base), match[4] != "P"
+
+
+def check_range(
+    links: Sequence[GoldLinks], source_words: Sequence[int], target_words: Sequence[int], name: str, words: str
+) -> None:
+    """UserError for the first link that names a word which its sentence does not have.
+
+    Args:
+        links: of each sentence pair.
+        source_words: how many words each source sentence has.
+        target_words: the same for the targets.
+        name: of the file that the links come from.
+        words: what counts as a word, for the message.
+    """
+    for number, (found, *counts) in enumerate(zip(links, source_words, target_words, strict=True), start=1):
+        for link in sorted(found.possible):
+            for side, position, count in zip(("source", "target"), link, counts, strict=True):
+                if position >= count:
+                    raise UserError(
+                        f"{name}, sentence pair {number}: the link {link[0]}-{link[1]} (counted from 0) names word "
+                        f"{position} of the {side}, which has {count} word{'s' * (count != 1)} ({words}). Is the base "
+                        f"right (0 or 1), the direction, and what counts as a word?"
+                    )
+
+
+def looks_based_on_one(links: Sequence[GoldLinks]) -> bool:
+    """Whether links that were read as counted from 0 never name a first word on either side."""
+    found = [link for own in links for link in own.possible]
+    return len(found) >= _ENOUGH and all(min(link) > 0 for link in found)

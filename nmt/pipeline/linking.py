@@ -1,0 +1,145 @@
+"""Links from anywhere against gold links, and what aligning shares with that: reading, checking, the table.
+
+Loads no torch: scoring a file of links takes no model.
+"""
+
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from omegaconf import DictConfig
+
+from nmt.data.lines import read_lines
+from nmt.errors import UserError
+from nmt.evaluation.alignment import against_gold, as_row
+from nmt.evaluation.tables import plain_table
+from nmt.evaluation.words import Splitter, splitter
+from nmt.links import GoldLinks, Link, check_range, is_naacl, looks_based_on_one, parse_file
+from nmt.pipeline.paths import check_paths
+
+#: What a file of links has no use for.
+_OF_RUNS = ("run", "reverse", "split", "output", "matrix", "threshold", "symmetrize", "valid_source", "valid_gold")
+
+
+def score_links(config: DictConfig) -> int:
+    """Prints precision, recall and alignment error rate of `links` against `gold`."""
+    for key in _OF_RUNS:
+        if config[key] is not None:
+            raise UserError(f"links= is scored as it is, and {key}= is for links that a run makes. Give one of them.")
+    if config.gold is None:
+        raise UserError("links= is scored against gold links: give gold=FILE as well.")
+    paths = {key: Path(str(config[key])) for key in ("links", "gold", "source", "target") if config[key] is not None}
+    check_paths(paths, {})
+    lines = {key: read_lines(paths[key]) for key in ("links", "gold")}
+    sized = [key for key, own in lines.items() if not is_naacl(own)]
+    if len(sized) == 2 and len(lines["links"]) != len(lines["gold"]):
+        raise unequal(paths["links"], lines["links"], paths["gold"], lines["gold"])
+    text = read_text(config, "source", "target")
+    pairs = len(text[0]) if text else len(lines[sized[0]]) if sized else None
+    links = _parsed(lines["links"], paths["links"], base(config, "links_base"), "links_base", pairs)
+    gold = _parsed(lines["gold"], paths["gold"], base(config, "gold_base"), "gold_base", pairs)
+    most = max(len(links), len(gold))  # files in the NAACL form end with the last sentence that has a link
+    for found in (links, gold):
+        found.extend([GoldLinks(frozenset(), frozenset())] * (most - len(found)))
+    if text:
+        split = splitters(str(config.words), languages(config, ("", "")))
+        for found, key in ((links, "links"), (gold, "gold")):
+            check_links(found, text, split, str(paths[key]), str(config.words))
+    # Whoever guesses a link says that it is there: a mark p in such a file makes no difference.
+    print(table({str(paths["links"]): [own.possible for own in links]}, gold))
+    return 0
+
+
+def base(config: DictConfig, key: str) -> int:
+    """The number of the first word, 0 or 1 (UserError for any other)."""
+    if config[key] not in (0, 1):
+        raise UserError(f"{key}={config[key]}: words are counted from 0 or from 1.")
+    return int(config[key])
+
+
+def languages(config: DictConfig, known: tuple[str, str]) -> tuple[str, str]:
+    """The codes that `languages=` names, else those that are known (UserError if it names not two)."""
+    if config.languages is None:
+        return known
+    named = config.languages
+    if isinstance(named, str) or len(named) != 2:
+        raise UserError(f"languages={named}: give two codes, languages=[de,en].")
+    return str(named[0]), str(named[1])
+
+
+def splitters(words: str, codes: tuple[str, str]) -> tuple[Splitter, Splitter]:
+    """What cuts source and target into words; see `nmt.evaluation.words.splitter`."""
+    return splitter(words, codes[0]), splitter(words, codes[1])
+
+
+def unequal(one: Path, lines: Sequence[str], other: Path, others: Sequence[str]) -> UserError:
+    """The error for two files of which line i does not belong to line i."""
+    return UserError(
+        f"{one} has {len(lines):,} lines and {other} has {len(others):,}: line i of one must belong to line i of the "
+        f"other."
+    )
+
+
+def read_text(config: DictConfig, source_key: str, target_key: str) -> tuple[list[str], list[str]] | None:
+    """The lines of the files that two keys name; None where neither names one.
+
+    Raises:
+        UserError: one is named without the other, or they have different numbers of lines.
+    """
+    if config[source_key] is None and config[target_key] is None:
+        return None
+    if config[source_key] is None or config[target_key] is None:
+        given, lacking = (source_key, target_key) if config[target_key] is None else (target_key, source_key)
+        raise UserError(f"{given}= needs {lacking}= beside it: links are between both.")
+    paths = [Path(str(config[key])) for key in (source_key, target_key)]
+    sides = [read_lines(path) for path in paths]
+    if len(sides[0]) != len(sides[1]):
+        raise unequal(paths[0], sides[0], paths[1], sides[1])
+    return sides[0], sides[1]
+
+
+def read_gold(
+    path: Path,
+    config: DictConfig,
+    text: tuple[Sequence[str], Sequence[str]],
+    split: tuple[Splitter, Splitter],
+    words: str,
+) -> list[GoldLinks]:
+    """The gold links of a text, checked against its words.
+
+    Raises:
+        UserError: a line is malformed, a link names a word that is not there, or there are links for another number of
+            sentence pairs.
+    """
+    gold = _parsed(read_lines(path), path, base(config, "gold_base"), "gold_base", len(text[0]))
+    check_links(gold, text, split, str(path), words)
+    return gold
+
+
+def _parsed(lines: Sequence[str], path: Path, number: int, key: str, pairs: int | None) -> list[GoldLinks]:
+    found = parse_file(lines, str(path), base=number, pairs=pairs)
+    if number == 0 and looks_based_on_one(found):
+        print(f"warning: {path} never names a word 0: if it counts from 1, give {key}=1.", file=sys.stderr)
+    return found
+
+
+def check_links(
+    links: Sequence[GoldLinks],
+    text: tuple[Sequence[str], Sequence[str]],
+    split: tuple[Splitter, Splitter],
+    name: str,
+    words: str,
+) -> None:
+    """UserError for the first link that names a word which its sentence does not have."""
+    sources, targets = ([len(cut(sentence)) for sentence in side] for cut, side in zip(split, text, strict=True))
+    check_range(links, sources, targets, name, f"words={words}")
+
+
+def table(predicted: dict[str, Sequence[Iterable[Link]]], gold: Sequence[GoldLinks]) -> str:
+    """Error rate, precision and recall of sets of links, a row each."""
+    rows = [(name, *as_row(against_gold(links, gold))) for name, links in predicted.items()]
+    sure, possible = (sum(len(own[place]) for own in gold) for place in (0, 1))
+    return (
+        plain_table(("links from", "AER", "precision", "recall"), rows)
+        + f"\n({len(gold):,} sentence pairs; gold: {sure:,} sure links, {possible:,} with the possible ones)"
+    )

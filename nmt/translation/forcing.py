@@ -1,0 +1,56 @@
+"""Forced decoding: a model is made to produce given translations, and asked what each word of them came from.
+
+Two answers, both [B, H, T, S] with a row for each target piece: the attention weights of the step that predicts it, and
+the saliency of the source pieces for it. The translator batches sentences and hands them here.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from nmt.data.batches import Batch
+from nmt.model import Decoded, Seq2Seq
+
+
+class Forced(NamedTuple):
+    """Log-probabilities [B, T] of the given target tokens, zero at padding, and what they came from [B, H, T, S]."""
+
+    log_probs: Tensor
+    weights: Tensor | None
+
+
+def attention(model: Seq2Seq, batch: Batch) -> Forced:
+    """The attention weights; None of a model without attention."""
+    with torch.no_grad():
+        decoded = model(batch.source, batch.source_mask, batch.source_lengths, batch.target_in)
+        return Forced(_log_probs(model, decoded, batch), decoded.weights)
+
+
+def saliency(model: Seq2Seq, batch: Batch) -> Forced:
+    """Gradient times input: how much each source piece speaks for each target piece, for any model.
+
+    psi(x_j, y_t) = sum_d x_jd * d log p(y_t | y_<t, x) / d x_jd with x_j the embedding of source piece j: the word
+    saliency of Ding, Xu and Koehn 2019, "Saliency-driven word alignment interpretation for neural machine translation",
+    which is the gradient with respect to a switch that scales the embedding (here of log p, not of p, which only scales
+    a row). It has a sign, unlike the mean absolute gradient of Li et al. 2016, and is one head. It takes a backward
+    pass for each target position.
+    """
+    # cuDNN has backward passes of recurrent layers for models in training mode only.
+    with torch.enable_grad(), torch.backends.cudnn.flags(enabled=False):
+        embedded = model.source_embedding(batch.source).detach().requires_grad_()
+        memory, state = model.encode_embedded(embedded, batch.source_mask, batch.source_lengths)
+        decoded = model.decoder(model.target_embedding(batch.target_in), state, memory)
+        log_probs = _log_probs(model, decoded, batch)
+        rows = []
+        for position in range(log_probs.shape[1]):
+            # Sentences do not touch each other, so that one pass serves the position in all of them.
+            last = position == log_probs.shape[1] - 1
+            (gradient,) = torch.autograd.grad(log_probs[:, position].sum(), embedded, retain_graph=not last)
+            rows.append((embedded.detach() * gradient).sum(2))
+    return Forced(log_probs.detach(), torch.stack(rows, 1).unsqueeze(1))
+
+
+def _log_probs(model: Seq2Seq, decoded: Decoded, batch: Batch) -> Tensor:
+    log_probs = torch.log_softmax(model.logits(decoded.features).float(), -1)
+    return log_probs.gather(2, batch.target_out.unsqueeze(2)).squeeze(2) * batch.target_mask

@@ -1,0 +1,386 @@
+"""`nmt.align` end to end: links, soft matrices and error rates of given translations, and of links from anywhere."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from nmt.evaluation.alignment import SYMMETRIZATIONS, symmetrize
+from nmt.links import parse_links
+from nmt.pipeline.opening import open_model
+from nmt.runs import Run
+from nmt.search import GreedySearch
+from nmt.translation.translator import Translator
+from tests.pipeline.small import call, copied, pairs, words, write_lines
+from tests.pipeline.test_mistakes import refusal
+
+Capture = pytest.CaptureFixture[str]
+Links = list[set[tuple[int, int]]]
+
+ROWS = [*pairs(360)[340:], ("", ""), ("eins", ""), *pairs(10)]
+
+
+@pytest.fixture(scope="session")
+def back(text: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of the other direction that has learnt nothing."""
+    folder = tmp_path_factory.mktemp("runs")
+    turned = ["data.source=en", "data.target=de"]
+    assert call("train", *words(text, folder, "name=back", "trainer.steps=2", *turned)) == 0
+    return folder / "back"
+
+
+@pytest.fixture
+def files(here: Path) -> list[str]:
+    """Sentences and translations, two pairs of them empty on a side, in files."""
+    source = write_lines(here / "in.de", [row[0] for row in ROWS])
+    target = write_lines(here / "in.en", [row[1] for row in ROWS])
+    return [f"source={source}", f"target={target}"]
+
+
+def read(path: Path) -> Links:
+    lines = path.read_text(encoding="utf-8").split("\n")
+    assert lines.pop() == ""
+    return [set(parse_links(line).sure) for line in lines]
+
+
+def gold(path: Path, links: str = "{0}-{0}") -> Path:
+    """A file of links between words of the same place, or as `links` says of the place and the last place."""
+    counts = [min(len(side.split()) for side in row) for row in ROWS]
+    return write_lines(path, [" ".join(links.format(at, count - 1 - at) for at in range(count)) for count in counts])
+
+
+def rates(printed: str) -> dict[str, str]:
+    """The error rates of a table, by what the links are from."""
+    rows = re.findall(r"^(\S.*?)(?: \*)? {2,}(\S+) %  +\S+ %  +\S+ %$", printed, re.MULTILINE)
+    return dict(rows)
+
+
+def test_links_are_those_that_the_translator_writes(trained: Path, here: Path, capfd: Capture) -> None:
+    """Forcing the model's own greedy translations, in another order of lengths and another batch, shows the same."""
+    source = write_lines(here / "in", [row[0] for row in ROWS])
+    own = [f"output={here / 'out'}", f"alignments={here / 'own'}", "search=greedy", "shift=1"]
+    assert call("translate", f"run={trained}", f"input={source}", *own) == 0
+    line = [f"run={trained}", f"source={source}", f"target={here / 'out'}", "shift=1"]
+    assert call("align", *line, f"output={here / 'links'}", "batch_sentences=3") == 0
+    assert read(here / "links") == read(here / "own")
+    capfd.readouterr()
+    assert call("align", *line) == 0
+    out, err = capfd.readouterr()
+    assert out == (here / "links").read_text(encoding="utf-8")
+    assert err == ""
+
+
+def test_forcing_a_translation_gives_the_weights_that_made_it(trained: Path) -> None:
+    model, tokenizer = open_model(Run(trained), "best", torch.device("cpu"))
+    translator = Translator([model], tokenizer, GreedySearch(), device=torch.device("cpu"), batch_sentences=4)
+    sources = [row[0] for row in ROWS if row[0]]
+    made = [best[0] for best in translator.translate(sources)]
+    forced = translator.force(sources, [own.text for own in made])
+    alike = [(one, other) for one, other in zip(made, forced, strict=True) if one.pieces == other.pieces]
+    assert len(alike) > len(made) / 2  # a search may spell a word in its own way
+    for one, other in alike:
+        assert one.weights is not None
+        assert other.weights is not None
+        np.testing.assert_allclose(one.weights, other.weights, atol=1e-4)
+        assert one.log_prob == pytest.approx(other.log_prob, abs=1e-3)
+
+
+def test_error_rates_of_attention_and_saliency(trained: Path, here: Path, files: list[str], capfd: Capture) -> None:
+    """The table says of each what scoring its links says."""
+    path = gold(here / "gold")
+    assert call("align", f"run={trained}", *files, f"gold={path}", f"output={here / 'links'}") == 0
+    out, err = capfd.readouterr()
+    assert "no validation links to choose on" in err
+    found = rates(out)
+    assert set(found) == {"attention, shift 0", "attention, shift 1", "saliency"}
+    assert re.search(r"^attention, shift 0 \*", out, re.MULTILINE)
+    for name, line in (
+        ("attention, shift 0", ["shift=0"]),
+        ("attention, shift 1", ["shift=1"]),
+        ("saliency", ["method=saliency"]),
+    ):
+        assert call("align", f"run={trained}", *files, *line, f"output={here / name}") == 0
+        assert call("align", f"links={here / name}", f"gold={path}", *files) == 0
+        assert list(rates(capfd.readouterr().out).values()) == [found[name]]
+    assert read(here / "links") == read(here / "attention, shift 0")
+    # The model has learnt a language of which word n is the translation of word n.
+    assert float(found["saliency"]) < 50
+
+
+@pytest.mark.parametrize("shift", [0, 1])
+def test_the_shift_is_chosen_on_validation_links(
+    shift: int, trained: Path, here: Path, files: list[str], capfd: Capture
+) -> None:
+    """Links of one shift as validation gold make `auto` choose that shift, whatever the gold of the test says."""
+    for number in (0, 1):
+        assert call("align", f"run={trained}", *files, f"shift={number}", f"output={here / str(number)}") == 0
+    valid = [word.replace("source=", "valid_source=").replace("target=", "valid_target=") for word in files]
+    valid += [f"valid_gold={here / str(shift)}", f"gold={here / str(1 - shift)}"]
+    capfd.readouterr()
+    assert call("align", f"run={trained}", *files, *valid, f"output={here / 'chosen'}") == 0
+    out, err = capfd.readouterr()
+    assert re.search(rf"is .*0\.0 % with shift {shift}.* \(shift {shift}\)", err)
+    assert rates(out)[f"attention, shift {1 - shift}"] == "0.0"
+    assert read(here / "chosen") == read(here / str(shift))
+
+
+def test_the_runs_own_sets_are_taken(trained: Path, text: Path, here: Path, capfd: Capture) -> None:
+    """Without files it is the test set; the links of the own validation set may come from a file."""
+    assert call("align", f"run={trained}", f"output={here / 'own'}") == 0
+    line = [f"source={text / 'test.de'}", f"target={text / 'test.en'}", f"output={here / 'named'}"]
+    assert call("align", f"run={trained}", *line) == 0
+    assert read(here / "own") == read(here / "named")
+    assert call("align", f"run={trained}", "split=valid", f"output={here / 'valid'}", "shift=1") == 0
+    capfd.readouterr()
+    assert call("align", f"run={trained}", f"valid_gold={here / 'valid'}", f"output={here / 'chosen'}") == 0
+    assert "on the 20 validation pairs" in capfd.readouterr().err
+    assert len(read(here / "chosen")) == 20
+
+
+@pytest.mark.parametrize("how", [None, *SYMMETRIZATIONS])
+def test_two_directions_are_joined(
+    how: str | None, trained: Path, back: Path, here: Path, files: list[str], capfd: Capture
+) -> None:
+    named = [] if how is None else [f"symmetrize={how}"]
+    both = [f"run={trained}", f"reverse={back}", *files, *named]
+    assert call("align", *both, f"output={here / 'both'}") == 0
+    assert call("align", f"run={trained}", *files, f"output={here / 'one'}") == 0
+    turned = [files[0].replace("source=", "target="), files[1].replace("target=", "source=")]
+    assert call("align", f"run={back}", *turned, f"output={here / 'other'}") == 0
+    other = [{(s, t) for t, s in line} for line in read(here / "other")]
+    expected = [symmetrize(*line, how or "grow-diag-final") for line in zip(read(here / "one"), other, strict=True)]
+    assert read(here / "both") == expected
+    if how == "union":
+        capfd.readouterr()
+        assert call("align", *both, f"gold={gold(here / 'gold')}") == 0
+        found = rates(capfd.readouterr().out)
+        names = {f"{run}, {look}" for run in ("run", "reverse") for look in ("attention, shift 0", "saliency")}
+        joined = {"union of attention, shift 0", "union of saliency"}
+        assert names | joined <= set(found)
+        assert call("align", f"links={here / 'both'}", f"gold={here / 'gold'}") == 0
+        assert list(rates(capfd.readouterr().out).values()) == [found["union of attention, shift 0"]]
+
+
+@pytest.mark.parametrize("method", ["attention", "saliency"])
+def test_the_soft_matrix(method: str, trained: Path, back: Path, here: Path, files: list[str], capfd: Capture) -> None:
+    line = [f"run={trained}", *files, f"method={method}", f"matrix={here / 'matrix'}"]
+    assert call("align", *line, f"output={here / 'links'}") == 0
+    records = [json.loads(row) for row in (here / "matrix").read_text(encoding="utf-8").splitlines()]
+    assert [" ".join(record["source"]) for record in records] == [row[0] for row in ROWS]
+    assert [" ".join(record["target"]) for record in records] == [row[1] for row in ROWS]
+    for record, links in zip(records, read(here / "links"), strict=True):
+        weights = np.array(record["weights"]).reshape(len(record["target"]), len(record["source"]))
+        assert (weights >= 0).all()
+        assert (weights.sum(1) <= 1.001).all()
+        # Five digits may hide who has the most.
+        assert all(weights[target, source] == weights[target].max() for source, target in links)
+    capfd.readouterr()
+    assert call("align", *line, f"reverse={back}", "words=char") == 0
+    assert capfd.readouterr().out == ""  # the matrix is what was asked for
+    for row in (here / "matrix").read_text(encoding="utf-8").splitlines():
+        record = json.loads(row)
+        assert all(len(char) == 1 for side in ("source", "target") for char in record[side])
+        shape = (len(record["target"]), len(record["source"]))
+        if all(shape):
+            assert np.array(record["weights"]).shape == np.array(record["reverse"]).T.shape == shape
+
+
+def test_a_threshold_links_every_strong_pair(trained: Path, here: Path, files: list[str]) -> None:
+    line = [f"run={trained}", *files, "shift=0"]
+    assert call("align", *line, "threshold=0.3", f"output={here / 'links'}", f"matrix={here / 'matrix'}") == 0
+    for row, links in zip(
+        (here / "matrix").read_text(encoding="utf-8").splitlines(), read(here / "links"), strict=True
+    ):
+        weights = np.array(json.loads(row)["weights"])
+        assert all(weights[target, source] >= 0.29999 for source, target in links)
+        assert (weights > 0.30001).sum() <= len(links)
+
+
+def test_a_model_without_attention_has_its_saliency(
+    unattentive: Path, here: Path, files: list[str], capfd: Capture
+) -> None:
+    line = [f"run={unattentive}", *files, "method=saliency", f"gold={gold(here / 'gold')}"]
+    assert call("align", *line, f"output={here / 'links'}") == 0
+    assert set(rates(capfd.readouterr().out)) == {"saliency"}
+    assert len(read(here / "links")) == len(ROWS)
+
+
+def test_a_pair_that_is_too_long_gets_no_links(trained: Path, here: Path, capfd: Capture) -> None:
+    sides = [write_lines(here / name, ["eins zwei", word * 30]) for name, word in (("a", "eins "), ("b", "one "))]
+    line = [f"source={sides[0]}", f"target={sides[1]}", "max_length=25", "shift=0"]
+    assert call("align", f"run={trained}", *line) == 0
+    out, err = capfd.readouterr()
+    assert re.fullmatch(r"\d-0 \d-1\n\n", out)
+    assert re.fullmatch(
+        r"warning: a, pair 2 has \d+ pieces on a side, more than max_length=25; it gets no links.\n", err
+    )
+
+
+def test_guided_training_teaches_its_links(text: Path, trained: Path, here: Path, capfd: Capture) -> None:
+    """Attention of its own accord goes from word n to word n; here it is told to go the other way, however cut."""
+    rows = [len(line.split()) for line in (text / "train.de").read_text(encoding="utf-8").splitlines()]
+    links = [" ".join(f"{at}-{count - 1 - at}" for at in range(count)) for count in rows]
+    named = f"data.train_links={write_lines(here / 'links', links)}"
+    budget = ["trainer.steps=100", "trainer.validate_every=100", "tokenizer.sampling=0.3"]
+    assert call("train", *words(text, here, "name=told", named, "trainer.guided_alignment=1", *budget)) == 0
+    counts = [len(line.split()) for line in (text / "test.de").read_text(encoding="utf-8").splitlines()]
+    turned = write_lines(here / "gold", [" ".join(f"{at}-{count - 1 - at}" for at in range(count)) for count in counts])
+    found = {}
+    for run in (trained, here / "told"):
+        capfd.readouterr()
+        assert call("align", f"run={run}", f"gold={turned}", "shift=0") == 0
+        found[run.name] = float(rates(capfd.readouterr().out)["attention, shift 0"])
+    assert found["told"] < 15 < found["numbers"]
+
+
+@pytest.mark.parametrize(
+    ("more", "parts"),
+    [
+        (["trainer.guided_alignment=1"], ["needs word links", "data.train_links=FILE", "text-de-en"]),
+        (["trainer.guided_alignment=-1"], ["trainer.guided_alignment must not be negative"]),
+        (["data.train_links={here}/links"], ["links has links for 2 sentence pairs, but there are 300"]),
+        (["data.train_links={here}/nowhere"], ["There is no file", "nowhere"]),
+        (["data.train_links={here}/far"], ["far, sentence pair 300: the link 9-9", "word 9 of the source"]),
+        (["data.train_links={here}/bad"], ["bad, line 7: '0:0' is no word link"]),
+        (
+            ["data.train_links={here}/good", "trainer.guided_alignment=1", "decoder=none"],
+            ["trainer.guided_alignment draws attention weights", "decoder=none has none"],
+        ),
+    ],
+    ids=lambda value: value[-1] if "=" in value[-1] else "",
+)
+def test_a_guided_training_that_cannot_be(
+    more: list[str], parts: list[str], here: Path, text: Path, capfd: Capture
+) -> None:
+    for name, lines in (
+        ("links", ["0-0", "0-0"]),
+        ("far", [*["0-0"] * 299, "0-0 9-9"]),
+        ("bad", [*["0-0"] * 6, "0-0 0:0", *["0-0"] * 293]),
+        ("good", ["0-0"] * 300),
+    ):
+        write_lines(here / name, lines)
+    filled = [word.format(here=here) for word in more]
+    message = refusal(capfd, here, "train", *words(text, here, "name=a", "trainer.steps=2", *filled))
+    for part in parts:
+        assert part in message
+
+
+RUN = ["run={run}", "source={here}/a", "target={here}/b"]
+
+
+@pytest.mark.parametrize(
+    ("line", "parts"),
+    [
+        ([], ["Say what is to be aligned", "run=checkpoints/NAME", "links=FILE gold=FILE"]),
+        (["run={here}/nubmers"], ["There is no run", "'numbers'"]),
+        (["run=[{run},{run}]"], ["one model at a time"]),
+        (["run={none}", *RUN[1:]], ["method=attention reads attention weights", "decoder=none", "method=saliency"]),
+        ([*RUN, "reverse={run}"], ["translates de to en", "must translate en to de"]),
+        ([*RUN, "reverse={here}/nowhere"], ["There is no run"]),
+        (RUN[:2], ["source= needs target= beside it"]),
+        ([RUN[0], RUN[1], "target={here}/e"], ["a has 2 lines", "e has 3"]),
+        ([RUN[0], RUN[1], "target={here}/c"], ["There is no file", "c"]),
+        ([*RUN, "split=test"], ["split= and source= are two things"]),
+        ([RUN[0], "split=tset"], ["has no split 'tset'"]),
+        ([*RUN, "gold={here}/three"], ["three has links for 3 sentence pairs, but there are 2"]),
+        ([*RUN, "gold={here}/far"], ["far, sentence pair 2: the link 0-1", "word 1 of the target, which has 1 word "]),
+        ([*RUN, "gold={here}/bad"], ["bad, line 2: '0_0' is no word link"]),
+        ([*RUN, "gold={here}/good", "gold_base=1"], ["good, line 1: '0-0' has a word before the first one"]),
+        ([*RUN, "gold={here}/good", "gold_base=2"], ["gold_base=2: words are counted from 0 or from 1"]),
+        ([*RUN, "valid_source={here}/a"], ["valid_source= needs valid_target= beside it"]),
+        ([*RUN, "valid_source={here}/a", "valid_target={here}/b"], ["need valid_gold= beside them"]),
+        ([*RUN, "method=lime"], ["method=lime is not known", "attention or method=saliency"]),
+        ([*RUN, "shift=2"], ["shift=2 is not known", "shift=auto"]),
+        ([*RUN, "shift=1", "method=saliency"], ["shift=1 is for attention weights"]),
+        ([*RUN, "threshold=0"], ["threshold=0", "between 0 and 1"]),
+        ([*RUN, "threshold=much"], ["threshold=much must be a number between 0 and 1"]),
+        ([*RUN, "symmetrize=union"], ["symmetrize= joins the links of two directions", "reverse=RUN"]),
+        ([*RUN, "reverse={back}", "symmetrize=grow"], ["symmetrize=grow is not known", "grow-diag-final"]),
+        ([*RUN, "words=tokens"], ["words=tokens is not known", "whitespace, moses, char"]),
+        ([*RUN, "languages=de"], ["languages=de: give two codes"]),
+        ([*RUN, "head=1"], ["head=1 is not there"]),
+        ([*RUN, "max_length=0"], ["max_length must be at least 1"]),
+        ([*RUN, "output={here}/a"], ["output=", "is the input source="]),
+        ([*RUN, "output={here}/numbers"], ["numbers is a folder. Name a file"]),
+        ([*RUN, "output={here}/no/links"], ["there is no folder", "no"]),
+        ([*RUN, "output={here}/x", "matrix={here}/x"], ["both name"]),
+        (["links={here}/good"], ["give gold=FILE as well"]),
+        (["links={here}/good", "gold={here}/three"], ["good has 2 lines", "three has 3"]),
+        (["links={here}/good", "gold={here}/godo"], ["There is no file", "'good'"]),
+        (["links={here}/good", "gold={here}/good", "run={run}"], ["run= is for links that a run makes"]),
+        (["links={here}/good", "gold={here}/good", "output={here}/x"], ["output= is for links that a run makes"]),
+        (["links={here}/far", "gold={here}/good", *RUN[1:]], ["far, sentence pair 2", "word 1 of the target"]),
+        (["links={here}/none", "gold={here}/none"], ["there is no error rate"]),
+        (["{here}/numbers"], ["says not what it is: write run="]),
+    ],
+    ids=lambda value: value[-1] if value and "=" in value[-1] else "",
+)
+def test_an_alignment_that_cannot_be(
+    line: list[str], parts: list[str], here: Path, trained: Path, unattentive: Path, back: Path, capfd: Capture
+) -> None:
+    run = copied(trained, here)
+    for name, lines in (
+        ("a", ["eins zwei", "drei"]),
+        ("b", ["one two", "three"]),
+        ("e", ["one", "two", "three"]),
+        ("good", ["0-0 1p1", "0-0"]),
+        ("three", ["0-0"] * 3),
+        ("far", ["0-0", "0-0 0-1"]),
+        ("bad", ["0-0", "0_0"]),
+        ("none", ["", ""]),
+    ):
+        write_lines(here / name, lines)
+    filled = [word.format(run=run, here=here, none=unattentive, back=back) for word in line]
+    message = refusal(capfd, here, "align", *filled)
+    for part in parts:
+        assert part in message
+
+
+def test_links_from_anywhere_by_hand(here: Path, capfd: Capture) -> None:
+    """Three links, of which two are sure and one is possible, of three sure ones: AER 1 - (2 + 3) / (3 + 3)."""
+    links = write_lines(here / "links", ["1-1 2-2", "", "1-2"])
+    path = write_lines(here / "gold", ["0001 1 1 S", "0001 2 2 P", "0003 1 2 S", "0003 2 1 S", "3 3 0"])
+    assert call("align", f"links={links}", f"gold={path}", "links_base=1", "gold_base=1") == 0
+    out = capfd.readouterr().out
+    assert re.search(r"16\.7 % +100\.0 % +66\.7 %", out)
+    assert "(3 sentence pairs; gold: 3 sure links, 4 with the possible ones)" in out
+
+
+@pytest.mark.parametrize(("pair", "printed"), [("enfr", "4.1"), ("roen", "20.7")])
+def test_published_error_rates_through_the_command(pair: str, printed: str, corpora: Path, capfd: Capture) -> None:
+    folder = corpora / "alignments" / pair
+    line = [f"links={folder / 'awesome-align.pharaoh'}", f"gold={folder / 'gold.sp'}"]
+    assert call("align", *line, "gold_base=1") == 0
+    out, err = capfd.readouterr()
+    assert list(rates(out).values()) == [printed]
+    assert err == ""
+    assert call("align", *line) == 0
+    assert "if it counts from 1, give gold_base=1" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "more"),
+    [
+        ("deen/gold.sp", ("deen/text.de", "deen/text.en"), []),
+        *(
+            (
+                f"multi30k_silver/{split}.{source}-en.sp",
+                (f"../multi30k/{split}.{source}.gz", f"../multi30k/{split}.en.gz"),
+                ["words=moses", f"languages=[{source},en]"],
+            )
+            for split, source in (("val", "fr"), ("test_2016_flickr", "de"))
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_links_of_real_text_fit_its_words(
+    name: str, text: tuple[str, str], more: list[str], corpora: Path, capfd: Capture
+) -> None:
+    """Gold is perfect against itself, and every link names words that the raw text has when they are cut so."""
+    folder = corpora / "alignments"
+    sides = [f"source={folder / text[0]}", f"target={folder / text[1]}"]
+    assert call("align", f"links={folder / name}", f"gold={folder / name}", *sides, *more) == 0
+    assert list(rates(capfd.readouterr().out).values()) == ["0.0"]

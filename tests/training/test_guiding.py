@@ -1,0 +1,72 @@
+"""The guided-alignment loss: by hand, against finite differences, and what it does to a model."""
+
+import math
+
+import pytest
+import torch
+
+from nmt.data.batches import make_batch
+from nmt.training.guiding import LEAST, guided_alignment
+from nmt.training.loss import batch_loss
+from tests.catalogue import WITH_ATTENTION, model
+
+
+def test_it_is_the_cross_entropy_by_hand() -> None:
+    """One row linked to two pieces alike, one to a single piece, one to none; the mean of two heads."""
+    links = torch.tensor([[[0.5, 0.5, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.0]]])
+    heads = [
+        [[0.2, 0.7, 0.1], [0.5, 0.5, 0.0], [1.0, 0.0, 0.0]],
+        [[0.6, 0.3, 0.1], [0.0, 0.5, 0.5], [0.0, 1.0, 0.0]],
+    ]
+    found = guided_alignment(torch.tensor([heads]), links)
+    assert found.shape == (1, 3)
+    expected = [-0.5 * math.log(0.4) - 0.5 * math.log(0.5), -math.log(0.25), 0.0]
+    assert found[0].tolist() == pytest.approx(expected)
+
+
+def test_its_gradient_by_hand() -> None:
+    """With a = softmax(e) the gradient with respect to e is a - G; a row without links has none."""
+    energies = torch.randn(1, 1, 3, 4, dtype=torch.float64, requires_grad=True)
+    links = torch.tensor([[[0.5, 0.0, 0.5, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]]], dtype=torch.float64)
+    weights = torch.softmax(energies, -1)
+    guided_alignment(weights, links).sum().backward()
+    assert energies.grad is not None
+    expected = (weights[:, 0] - links).detach()
+    expected[:, 2] = 0
+    torch.testing.assert_close(energies.grad[:, 0], expected, atol=1e-6, rtol=1e-5)
+
+
+def test_a_hidden_position_leaves_it_finite() -> None:
+    weights = torch.tensor([[[[1.0, 0.0]]]], requires_grad=True)
+    loss = guided_alignment(weights, torch.tensor([[[0.0, 1.0]]]))
+    assert loss.item() == pytest.approx(-math.log(LEAST))
+    loss.sum().backward()
+    assert weights.grad is not None
+    assert weights.grad.tolist() == [[[[0.0, 0.0]]]]
+
+
+@pytest.mark.parametrize("wiring", WITH_ATTENTION)
+def test_it_adds_its_share_to_the_loss_and_draws_the_weights(wiring: str) -> None:
+    """Thirty steps draw the weights to links that go from the end of the source to its beginning."""
+    torch.manual_seed(2)
+    made = model(f"decoder={wiring}", train=True)
+    plain = make_batch([[5, 6, 7], [8, 9, 10]], [[11, 12, 13], [14, 15, 16]])
+    links = torch.zeros(2, 4, 4)
+    links[:, [0, 1, 2], [2, 1, 0]] = 1
+    batch = plain._replace(links=links)
+    weights = made(batch.source, batch.source_mask, batch.source_lengths, batch.target_in).weights
+    without, found = batch_loss(made, batch), batch_loss(made, batch, guided=0.5)
+    assert found.tokens == without.tokens
+    assert found.negative_log_likelihood.item() == pytest.approx(without.negative_log_likelihood.item())
+    share = 0.5 * guided_alignment(weights, links).sum().item()
+    assert found.total.item() == pytest.approx(without.total.item() + share, rel=1e-5)
+    assert batch_loss(made, plain, guided=0.5).total.item() == pytest.approx(without.total.item())
+    optimizer = torch.optim.Adam(made.parameters(), lr=0.05)
+    for _ in range(30):
+        optimizer.zero_grad()
+        guided_alignment(
+            made(batch.source, batch.source_mask, batch.source_lengths, batch.target_in).weights, links
+        ).sum().backward()
+        optimizer.step()
+    drawn = made(batch.source, batch.source_mask, batch.source_lengths, batch.target_in).weights.mean(1)
+    assert drawn[:, :3].argmax(2).tolist() == [[2, 1, 0]] * 2
