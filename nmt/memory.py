@@ -1,7 +1,10 @@
-"""How the process asks the system for memory: set once, before training or translating."""
+"""The process and its memory: how it asks the system for it, set once before training or translating; its peak."""
 
 import ctypes
+import re
+import resource
 import sys
+from pathlib import Path
 
 # Parameters of glibc's mallopt, from its malloc.h.
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD = -1, -2, -3
@@ -21,3 +24,16 @@ def keep_memory() -> bool:
         return False
     most = 2**31 - 1
     return all([mallopt(_MMAP_THRESHOLD, 1 << 30), mallopt(_TRIM_THRESHOLD, most), mallopt(_TOP_PAD, 1 << 26)])
+
+
+def peak_memory() -> int:
+    """The most main memory that this process has held, in bytes."""
+    try:
+        # getrusage's figure would count what the parent held when it started this program.
+        found = re.search(r"VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text(encoding="ascii"))
+    except OSError:
+        found = None
+    if found:
+        return 1024 * int(found[1])
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most if sys.platform == "darwin" else 1024 * most
