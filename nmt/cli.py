@@ -289,10 +289,12 @@ class Combination(NamedTuple):
     Attributes:
         overrides: its command line, quoted, with one value each.
         swept: the key and the value of each word that had several, in the order of the line.
+        fixed: those of the others.
     """
 
     overrides: list[str]
     swept: dict[str, str]
+    fixed: dict[str, str]
 
 
 def expand(config_name: str, words: Sequence[str]) -> list[Combination]:
@@ -316,11 +318,15 @@ def expand(config_name: str, words: Sequence[str]) -> list[Combination]:
         if not found:
             raise UserError(f"'{word}' names no value: there is none of that kind.")
         values[key] = (override.key_or_group, [f"{key}={value}" for value in found], True)
-    lists = [[(key, line, several) for line in lines] for key, lines, several in values.values()]
+    lists = [
+        [(key, line, _value_of(config_name, line), several) for line in lines]
+        for key, lines, several in values.values()
+    ]
     return [
         Combination(
-            [line for _, line, _ in chosen],
-            {key: _value_of(config_name, line) for key, line, several in chosen if several},
+            [line for _, line, _, _ in chosen],
+            {key: value for key, _, value, several in chosen if several},
+            {key: value for key, _, value, several in chosen if not several},
         )
         for chosen in itertools.product(*lists)
     ]

@@ -297,6 +297,7 @@ def labels(settings: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[str]]
             )
             for own in settings
         ]
+        found = [name or f"without {' or '.join(_name(key, keys) for key in chosen)}" for name in found]
         if len(set(found)) == len(found):
             break
     return differing, [name if found.count(name) == 1 else f"{name} ({at + 1})" for at, name in enumerate(found)]
@@ -322,11 +323,17 @@ def _words(key: str, value: Any, keys: Sequence[str]) -> str:
             return "no attention"
         snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", kind).lower()
         return snake if ".".join(parts[:-1]) in _BARE else f"{snake} {parts[-2]}"
-    common = sum(other.split(".")[-1] == parts[-1] for other in keys) > 1
-    name = " ".join(parts[-2:] if common else parts[-1:]).replace("_", " ")
+    name = _name(key, keys)
     if isinstance(value, bool):
         return name if value else f"no {name}"
     return f"{name} {'none' if value is None else f'{value:g}' if isinstance(value, float) else value}"
+
+
+def _name(key: str, keys: Sequence[str]) -> str:
+    """A setting in a word, or in two where several settings share the last."""
+    parts = key.split(".")
+    shared = sum(other.split(".")[-1] == parts[-1] for other in keys) > 1
+    return " ".join(parts[-2:] if shared else parts[-1:]).replace("_", " ")
 
 
 # Figures
@@ -446,8 +453,8 @@ def verdict(found: Comparison) -> list[str]:
         )
     elif contrast.real:
         lines.append(
-            f"Use {variants[best].label}: {said(best)} on {split.name}, {contrast.difference:+.2f} against the baseline "
-            f"{variants[base].label}, which is more than noise (p {p_text(contrast.p)})."
+            f"Use {variants[best].label}: {said(best)} on {split.name}, {contrast.difference:+.2f} against the "
+            f"baseline {variants[base].label}, which is more than noise (p {p_text(contrast.p)})."
         )
     else:
         lines.append(
@@ -477,11 +484,11 @@ def verdict(found: Comparison) -> list[str]:
     if worse:
         lines.append(f"Worse than the baseline by more than noise: {'; '.join(worse)}.")
     reach = [other.detectable for other in split.contrasts["bleu"] if other is not None]
+    count = len(variants[0].runs[0].splits[split.name].sources)
+    reached = " to ".join(dict.fromkeys(f"{amount:.1f}" for amount in (min(reach), max(reach))))
     lines.append(
-        f"These runs and {len(variants[0].runs[0].splits[split.name].sources):,} sentences could have shown differences "
-        f"of about {min(reach):.1f} BLEU"
-        + (f" to {max(reach):.1f}" if f"{min(reach):.1f}" != f"{max(reach):.1f}" else "")
-        + "; smaller ones stay open."
+        f"These runs and {count:,} sentences could have shown differences of about {reached} BLEU; "
+        f"smaller ones stay open."
     )
     if all(len(variant.runs) == 1 for variant in variants):
         lines.append(

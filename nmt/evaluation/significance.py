@@ -36,11 +36,11 @@ def bleu_of(statistics: Statistics) -> npt.NDArray[np.float64]:
     matches, totals = statistics[..., 2 : 2 + orders], statistics[..., 2 + orders :]
     # The k-th order without a match counts as 1 / 2^k matches; an order that is too long for the text ends it with 0.
     matched = np.where(matches > 0, matches, 0.5 ** np.cumsum(matches == 0, axis=-1))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        precision = np.exp(np.log(matched / totals).mean(-1))
-        brevity = np.where(length < reference, np.exp(1 - reference / length), 1.0)
     possible = (totals > 0).all(-1) & (matches > 0).any(-1)
-    return np.where(possible, 100 * np.nan_to_num(brevity) * np.nan_to_num(precision), 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):  # where it is not possible
+        precision = np.exp(np.log(matched / totals).mean(-1))
+        brevity = np.exp(np.minimum(0, 1 - reference / length))
+        return np.where(possible, 100 * brevity * precision, 0.0)
 
 
 def chrf_of(statistics: Statistics) -> npt.NDArray[np.float64]:

@@ -111,29 +111,24 @@ def _read(combinations: list[cli.Combination]) -> tuple[Path, str, list[cli.Comb
     Raises:
         UserError: there is no name, or what all runs share has several values.
     """
-    shared = {"name": "", "checkpoints": "checkpoints"}
-    for key in combinations[0].swept:
+    _, swept, fixed = combinations[0]
+    for key in swept:
         if key.lstrip("+") in cli.SHARED_KEYS | {"resume"}:
             raise UserError(f"{key}= has one value for the whole sweep; its runs are named by what they differ in.")
-    for word in combinations[0].overrides:
-        key, _, value = word.partition("=")
-        if key in shared:
-            shared[key] = str(cli.compose("train", [word])[key]) if value != "null" else ""
-    name, _, prefix = shared["name"].partition("/")
-    if not name:
+    name, _, prefix = fixed.get("name", "null").partition("/")
+    if name == "null":
         raise UserError("-m needs a name for the sweep: name=SWEEP, the folder of its runs.")
     check_name(name)
     if prefix:
         check_name(prefix)
-    if not combinations[0].swept:
+    if not swept:
         raise UserError("-m trains a run for each combination of values, and this line has one of each. Leave out -m.")
+    place = ("name", "checkpoints", "resume")
     kept = [
-        combination._replace(
-            overrides=[word for word in combination.overrides if word.partition("=")[0] not in {*shared, "resume"}]
-        )
-        for combination in combinations
+        own._replace(overrides=[word for word in own.overrides if word.partition("=")[0] not in place])
+        for own in combinations
     ]
-    return Path(shared["checkpoints"]) / name, prefix, kept
+    return Path(fixed.get("checkpoints", "checkpoints")) / name, prefix, kept
 
 
 def _names(swept: Sequence[Mapping[str, str]], prefix: str = "") -> list[str]:
