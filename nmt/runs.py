@@ -218,8 +218,10 @@ class Run:
         Absolute paths, which mean nothing elsewhere, are cut to their last part.
 
         Raises:
-            UserError: a file of the run is damaged, or one cannot be written.
+            UserError: a file of the run is damaged, one cannot be written, or a run stands where the record would.
         """
+        if folder.resolve() == self.folder.resolve() or Run(folder).best.exists():
+            raise UserError(f"{folder} is a run, which its record would spoil. Give another folder as records=.")
         files = [self.folder / name for name in RECORDED]
         files += [self.evaluation / split / name for split in self.splits() for name in RECORDED_OF_SPLIT]
         for path in files:

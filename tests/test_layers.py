@@ -120,6 +120,7 @@ LOADS = {
     "nmt.text": ("torch", "hydra", *HEAVY),
     "nmt.train": ("torch", *HEAVY),
     "nmt.evaluate": ("torch", *HEAVY),
+    "nmt.compare": ("torch", *HEAVY),
     "nmt.translate": HEAVY,
     "nmt.translation": HEAVY,
 }

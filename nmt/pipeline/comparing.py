@@ -3,19 +3,22 @@
 import json
 import statistics
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig, ListConfig
 
 from nmt import cli
-from nmt.data.corpus import Split
+from nmt.data.corpus import Split, safe_name
 from nmt.data.lines import read_lines
 from nmt.errors import UserError
+from nmt.evaluation import comparison, pages
+from nmt.evaluation.comparison import Result, Scored, counted
+from nmt.evaluation.metrics import Score
 from nmt.files import write_bytes, write_text
 from nmt.runs import Run, command, damaged, missing_run, settings, shown
 
+METRICS = ("bleu", "chrf", "ter")
 TRAINING = ("minutes", "epochs", "step", "peak_memory", "peak_gpu_memory")
 
 
@@ -25,6 +28,7 @@ def compare(config: DictConfig) -> int:
     Raises:
         UserError: there are no runs, none can be compared, or the report cannot be written.
     """
+    _check(config)
     folders, problems = _find(config)
     output = _output(config)
     results = []
@@ -43,10 +47,8 @@ def compare(config: DictConfig) -> int:
         raise UserError("None of the runs can be compared; the reasons stand above.")
     if config.records:
         for result in results:
-            folders[result.name].record(Path(str(config.records)) / result.name)
+            folders[result.name].record(Path(str(config.records)) / safe_name(result.name))
         print(f"Records: {config.records}", file=sys.stderr)
-
-    from nmt.evaluation import comparison, pages
 
     found = comparison.compare(
         results,
@@ -57,7 +59,7 @@ def compare(config: DictConfig) -> int:
     )
     found = found._replace(apart=[*found.apart, *problems.items()])
     title = f"{len(found.variants)} variants, {sum(len(variant.runs) for variant in found.variants)} runs"
-    blocks = pages.report(found, int(config.heatmaps))
+    blocks = pages.report(found, int(config.pictures))
     for block in blocks:
         if isinstance(block, pages.Picture):
             write_bytes(output / "pictures" / pages.file_name(block.name), block.data)
@@ -70,6 +72,15 @@ def compare(config: DictConfig) -> int:
     print(pages.as_text(found))
     print(f"\nThe whole report: {output / 'report.html'} (also report.md, report.json)")
     return 0
+
+
+def _check(config: DictConfig) -> None:
+    """UserError for a number that is out of its range."""
+    if not 0 < float(config.alpha) < 1:
+        raise UserError(f"alpha={config.alpha} is no level of a test. Give one between 0 and 1, such as alpha=0.05.")
+    for name, least in (("trials", 1), ("sentences", 0), ("pictures", 0), ("batch_sentences", 1)):
+        if int(config[name]) < least:
+            raise UserError(f"{name} must be at least {least}, not {config[name]}.")
 
 
 # Which runs
@@ -194,7 +205,7 @@ def _evaluate(config: DictConfig, run: Run, chosen: Split | str | None) -> None:
             words += [f"source={config.source}", f"reference={config.reference}"]
         else:
             words.append(f"split={split}")
-        from nmt.pipeline.evaluating import evaluated
+        from nmt.pipeline.evaluating import evaluated  # loads torch, which comparing records does without
 
         overrides = cli.quote(words)
         evaluated(cli.compose("evaluate", overrides), overrides)
@@ -203,14 +214,12 @@ def _evaluate(config: DictConfig, run: Run, chosen: Split | str | None) -> None:
 # What is compared
 
 
-def _result(name: str, run: Run, chosen: Split | str | None) -> Any:
-    """All of a run that a comparison takes (a `Result`).
+def _result(name: str, run: Run, chosen: Split | str | None) -> Result:
+    """All of a run that a comparison takes.
 
     Raises:
         UserError: a file is missing or damaged, or files do not belong together.
     """
-    from nmt.evaluation.comparison import Result
-
     config, facts, history = run.config(), run.facts(), run.history()
     wanted = _wanted(run, chosen)
     names = wanted if chosen is not None else [*wanted, *(split for split in run.splits() if split not in wanted)]
@@ -228,7 +237,7 @@ def _result(name: str, run: Run, chosen: Split | str | None) -> Any:
         origin["tokenizer"] = str(made.get("tokenizer"))
         origin[f"text of {split}"] = str(made["text"])
         origin[f"search on {split}"] = _search(config, made)
-        for metric in ("bleu", "chrf", "ter"):
+        for metric in METRICS:
             origin[f"{metric} signature on {split}"] = splits[split].scores[metric].signature
     own = settings(config)
     training: dict[str, float] = {key: float(facts[key]) for key in TRAINING if isinstance(facts.get(key), int | float)}
@@ -256,11 +265,8 @@ def _search(config: DictConfig, made: dict[str, Any]) -> str:
     return f"{made.get('checkpoint')} weights, {'own search' if as_own else json.dumps(used, sort_keys=True)}"
 
 
-def _scored(run: Run, split: str, scores: dict[str, Any]) -> Any:
-    """One split of a run (a `Scored`), read from its folder."""
-    from nmt.evaluation.comparison import Scored, counted
-    from nmt.evaluation.metrics import Score
-
+def _scored(run: Run, split: str, scores: dict[str, Any]) -> Scored:
+    """One split of a run, read from its folder."""
     folder = run.evaluation / split
     names = ("source.txt", "reference.txt", "hypotheses.txt")
     sources, references, hypotheses = (read_lines(folder / name) for name in names)
@@ -272,7 +278,7 @@ def _scored(run: Run, split: str, scores: dict[str, Any]) -> Any:
         )
     looks = folder / "attention.json"
     try:
-        found = {key: Score(float(scores[key]["value"]), str(scores[key]["signature"])) for key in _METRICS}
+        found = {key: Score(float(scores[key]["value"]), str(scores[key]["signature"])) for key in METRICS}
         return Scored(
             sources,
             references,
@@ -285,6 +291,3 @@ def _scored(run: Run, split: str, scores: dict[str, Any]) -> Any:
         )
     except (KeyError, TypeError, ValueError) as error:
         raise damaged(folder / "scores.json") from error
-
-
-_METRICS: Sequence[str] = ("bleu", "chrf", "ter")
