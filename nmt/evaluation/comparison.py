@@ -419,11 +419,14 @@ def _contrasts(
 
 
 def _differences(counts: Sequence[Statistics], most: int) -> list[Difference]:
-    """The sentences with the largest range of mean chrF; equal ones in their order."""
+    """The sentences whose mean chrF deviates most among the variants; equal ones in their order.
+
+    The deviation rather than the range, which one poor variant among good ones would decide alone.
+    """
     means = np.stack([significance.chrf_of(own).mean(0) for own in counts])
-    ranges = means.max(0) - means.min(0)
-    order = np.argsort(-ranges, kind="stable")[:most]
-    return [Difference(int(row) + 1, means[:, row].tolist()) for row in order if ranges[row] > 0]
+    deviations = means.std(0)
+    order = np.argsort(-deviations, kind="stable")[:most]
+    return [Difference(int(row) + 1, means[:, row].tolist()) for row in order if deviations[row] > 0]
 
 
 # The verdict
@@ -454,12 +457,12 @@ def verdict(found: Comparison) -> list[str]:
     elif contrast.real:
         lines.append(
             f"Use {variants[best].label}: {said(best)} on {split.name}, {contrast.difference:+.2f} against the "
-            f"baseline {variants[base].label}, which is more than noise (p {p_text(contrast.p)})."
+            f"baseline {variants[base].label}, which is more than noise ({_p(contrast.p)})."
         )
     else:
         lines.append(
             f"Stay with the baseline {variants[base].label} ({said(base)} on {split.name}): the highest score, "
-            f"{bleu[best].mean:.2f} of {variants[best].label}, is within noise of it (p {p_text(contrast.p)})."
+            f"{bleu[best].mean:.2f} of {variants[best].label}, is within noise of it ({_p(contrast.p)})."
         )
     near = [index for index in split.near if index != base or contrast is None or contrast.real]
     if near:
@@ -487,8 +490,8 @@ def verdict(found: Comparison) -> list[str]:
     count = len(variants[0].runs[0].splits[split.name].sources)
     reached = " to ".join(dict.fromkeys(f"{amount:.1f}" for amount in (min(reach), max(reach))))
     lines.append(
-        f"These runs and {count:,} sentences could have shown differences of about {reached} BLEU; "
-        f"smaller ones stay open."
+        f"With these runs and {count:,} sentences, a true difference of {reached} BLEU would be found four times in "
+        f"five; smaller ones stay open."
     )
     if all(len(variant.runs) == 1 for variant in variants):
         lines.append(
@@ -500,9 +503,13 @@ def verdict(found: Comparison) -> list[str]:
     return lines
 
 
+def _p(p: float) -> str:
+    return f"p = {p_text(p)}".replace("= <", "<")
+
+
 def p_text(p: float) -> str:
     """A p-value as it is printed."""
-    return "< 0.001" if p < 0.001 else f"= {p:.3f}"
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def judgement(contrast: Contrast | None) -> str:

@@ -120,7 +120,7 @@ def _difference(split: OnSplit, at: int) -> str:
 
 def _p(split: OnSplit, at: int) -> str:
     contrast = split.contrasts["bleu"][at]
-    return "" if contrast is None else p_text(contrast.p).removeprefix("= ")
+    return "" if contrast is None else p_text(contrast.p)
 
 
 def _scores(found: Comparison, split: OnSplit) -> list[Block]:
@@ -225,7 +225,9 @@ def _differences(found: Comparison, split: OnSplit) -> list[Block]:
         return []
     blocks: list[Block] = [
         Heading("The sentences on which they differ most"),
-        Lines(["By the range of the mean chrF over seeds; the translation is that of the first seed."]),
+        Lines(
+            ["By the deviation of chrF among the variants, each the mean of its seeds; the first seed's translation."]
+        ),
     ]
     for difference in split.differences:
         row = difference.line - 1
@@ -240,7 +242,7 @@ def _differences(found: Comparison, split: OnSplit) -> list[Block]:
             ]
             for at in order
         ]
-        blocks.append(Table([f"line {difference.line}", "", "chrF"], rows, text=True))
+        blocks.append(Table([f"line {difference.line}", "", "mean chrF"], rows, text=True))
     return blocks
 
 
@@ -266,10 +268,10 @@ def _method(found: Comparison) -> list[Block]:
         for metric, title in (("bleu", "BLEU"), ("chrf", "chrF")):
             for variant, contrast in zip(found.variants, split.contrasts[metric], strict=True):  # type: ignore[index]
                 if contrast is not None:
-                    seeds = "-" if contrast.p_seeds is None else f"{contrast.p_seeds:.4f}"
+                    seeds = "-" if contrast.p_seeds is None else p_text(contrast.p_seeds)
                     rows.append(
-                        [variant.label, title, f"{contrast.difference:+.2f}", f"{contrast.p_sentences:.4f}", seeds,
-                         f"{contrast.p:.4f}", f"{contrast.detectable:.2f}", judgement(contrast)]
+                        [variant.label, title, f"{contrast.difference:+.2f}", p_text(contrast.p_sentences), seeds,
+                         p_text(contrast.p), f"{contrast.detectable:.2f}", judgement(contrast)]
                     )  # fmt: skip
         if rows:
             header = [split.name, "metric", "difference", "p, sentences", "p, seeds", "p, Holm", "could have seen", ""]
@@ -367,7 +369,9 @@ def as_html(blocks: Sequence[Block], title: str) -> str:
                 kinds = [mark.removeprefix("within ") for mark in marks] or [""] * len(rows)
                 head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in header)
                 body = "\n".join(
-                    f'<tr class="{kind}">' + "".join(f'<td dir="auto">{escape(cell)}</td>' for cell in row) + "</tr>"
+                    (f'<tr class="{kind}">' if kind else "<tr>")
+                    + "".join(f'<td dir="auto">{escape(cell)}</td>' for cell in row)
+                    + "</tr>"
                     for kind, row in zip(kinds, rows, strict=True)
                 )
                 kind = "text" if text else "figures"
