@@ -489,10 +489,11 @@ def verdict(found: Comparison) -> list[str]:
     reach = [other.detectable for other in split.contrasts["bleu"] if other is not None]
     count = len(variants[0].runs[0].splits[split.name].sources)
     reached = " to ".join(dict.fromkeys(f"{amount:.1f}" for amount in (min(reach), max(reach))))
-    lines.append(
-        f"With these runs and {count:,} sentences, a true difference of {reached} BLEU would be found four times in "
-        f"five; smaller ones stay open."
-    )
+    if max(reach) > 0:  # else all translations are alike
+        lines.append(
+            f"With these runs and {count:,} sentences, a true difference of {reached} BLEU would be found four times in "
+            f"five; smaller ones stay open."
+        )
     if all(len(variant.runs) == 1 for variant in variants):
         lines.append(
             "Every variant has one seed: what another seed would change is not known, and a difference can be luck. "
