@@ -491,8 +491,8 @@ def verdict(found: Comparison) -> list[str]:
     reached = " to ".join(dict.fromkeys(f"{amount:.1f}" for amount in (min(reach), max(reach))))
     if max(reach) > 0:  # else all translations are alike
         lines.append(
-            f"With these runs and {count:,} sentences, a true difference of {reached} BLEU would be found four times in "
-            f"five; smaller ones stay open."
+            f"With these runs and {count:,} sentences, a true difference of {reached} BLEU would be found four times "
+            f"in five; smaller ones stay open."
         )
     if all(len(variant.runs) == 1 for variant in variants):
         lines.append(
