@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import math
 import os
 import re
@@ -19,7 +20,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 from nmt.errors import UserError, nearest
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 # Keys whose values are paths: any character may stand in them, and `~/` is the home folder.
 PATH_KEYS: Final = frozenset(
     {
-        *("run", "input", "output", "source", "reference", "alignments", "heatmaps"),
+        *("run", "input", "output", "source", "reference", "alignments", "heatmaps", "runs", "records"),
         *("checkpoints", "cache", "tokenizer.model"),
         *("data.train", "data.valid", "data.test", "data.root", "data.files", "data.train_links"),
         *("target", "gold", "links", "matrix", "reverse", "valid_source", "valid_target", "valid_gold"),
@@ -38,11 +39,13 @@ PATH_KEYS: Final = frozenset(
 )
 # Keys whose values are text whatever they look like: `name=1e3` is no number, the language `no` is not False.
 TEXT_KEYS: Final = PATH_KEYS | {
-    *("name", "split"),
+    *("name", "split", "baseline"),
     *("data.source", "data.target", "data.path", "data.name", "data.revision"),
     *("data.source_column", "data.target_column"),
 }
-LIST_KEYS: Final = frozenset({"run", "data.files", "data.valid", "data.test", "tokenizer.model"})
+LIST_KEYS: Final = frozenset({"run", "runs", "data.files", "data.valid", "data.test", "tokenizer.model"})
+# Of these there is one for all runs of a sweep.
+SHARED_KEYS: Final = frozenset({"name", "checkpoints", "cache"})
 
 # Other names of choices, as papers and other toolkits have them.
 ALIASES: Final[dict[str, dict[str, str]]] = {
@@ -89,6 +92,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
         "python -m nmt.train data=multi30k data.root=DIR data.source=de data.target=en name=m30k",
         "python -m nmt.train name=m30k resume=true        # goes on where it stopped",
         "python -m nmt.train attention/score=dot decoder=luong       # a variant by override",
+        "python -m nmt.train -m name=SWEEP attention/score=additive,general seed=1,2,3    # all combinations",
     ),
     "translate": (
         "python -m nmt.translate run=checkpoints/NAME input=FILE output=FILE search.beam_size=5",
@@ -105,7 +109,15 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
         "python -m nmt.align run=checkpoints/NAME reverse=checkpoints/BACK source=FILE target=FILE gold=FILE",
         "python -m nmt.align links=FILE gold=FILE gold_base=1      # scores links from anywhere",
     ),
+    "compare": (
+        "python -m nmt.compare runs=checkpoints/SWEEP     # every run of a sweep, seeds taken together",
+        "python -m nmt.compare runs=[checkpoints/A,checkpoints/B,checkpoints/C] baseline=A output=DIR",
+        "python -m nmt.compare runs=checkpoints/SWEEP records=DIR    # keeps what a comparison needs, no weights",
+        "python -m nmt.compare runs=DIR                   # the same from these records",
+    ),
 }
+
+MULTIRUN: Final = ("-m", "--multirun")
 
 _QUOTED: Final = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
 _LIST_ITEM: Final = re.compile(rf"(?:\s*(?:{_QUOTED})\s*(?=,|\Z))|[^,]*", re.DOTALL)
@@ -137,19 +149,23 @@ def config_folder() -> Path:
 # ------------------------------------------------------------------------------------------------------------
 
 
-def quote(arguments: Sequence[str]) -> list[str]:
+def quote(arguments: Sequence[str], sweep: bool = False) -> list[str]:
     """Quotes the values of paths and text, so that Hydra's grammar takes every character in them literally.
 
     A value in quotes of the user's own stays as it is. Lists (`run=[a,b]`, or `run=a,b`) are split at the
     commas outside quotes, unless a file of exactly that name exists. Quoting twice changes nothing.
 
+    Args:
+        arguments: the words of a command line.
+        sweep: whether a comma between texts (`data.target=de,fr`) parts the values of several runs.
+
     Raises:
         UserError: a list that is not closed or has an empty place; the one text that cannot be quoted, `???`.
     """
-    return [_quote_argument(argument) for argument in arguments]
+    return [_quote_argument(argument, sweep) for argument in arguments]
 
 
-def _quote_argument(argument: str) -> str:
+def _quote_argument(argument: str, sweep: bool) -> str:
     key, equals, value = argument.partition("=")
     plain = key.lstrip("+")
     if not equals or plain not in TEXT_KEYS or value == "null":
@@ -164,6 +180,8 @@ def _quote_argument(argument: str) -> str:
                 f"shell: '{key}=[a, b]'"
             )
         return f"{key}=[{','.join(_quote_value(item, as_path) for item in _items(argument, value))}]"
+    if sweep and plain not in LIST_KEYS | SHARED_KEYS and not _exists(value) and _is_list(value):
+        return f"{key}={','.join(_quote_value(item, as_path) for item in _items(argument, value))}"
     return f"{key}={_quote_value(value, as_path)}"
 
 
@@ -289,12 +307,79 @@ def _by_its_name(argument: str) -> str:
     return group + equals + ALIASES.get(group, {}).get(choice, choice)
 
 
+class Combination(NamedTuple):
+    """One run of a sweep.
+
+    Attributes:
+        overrides: its command line, quoted, with one value each.
+        swept: the key and the value of each word that had several, in the order of the line.
+        fixed: those of the others.
+    """
+
+    overrides: list[str]
+    swept: dict[str, str]
+    fixed: dict[str, str]
+
+
+def expand(config_name: str, words: Sequence[str]) -> list[Combination]:
+    """Every combination of the values of a sweep's command line, the last word changing fastest.
+
+    The grammar is Hydra's: `seed=1,2,3`, `seed=range(1,4)`, `attention/score=glob(*)`, `key=choice(a,b)`; a comma
+    inside quotes or brackets belongs to one value. As in Hydra, the last of two words with one key counts.
+
+    Raises:
+        UserError: a word cannot be read, or names no values that could be counted.
+    """
+    groups = _groups(config_folder())
+    values: dict[str, tuple[str, list[str], bool]] = {}
+    for word in quote(words, sweep=True):
+        override = _parse(config_name, word, sweep=True)
+        key = override.get_key_element()
+        if not override.is_sweep_override():
+            values[key] = (override.key_or_group, [_line(override)], False)
+            continue
+        found = _sweep_values(override, groups)
+        if not found:
+            raise UserError(f"'{word}' names no value: there is none of that kind.")
+        values[key] = (override.key_or_group, [f"{key}={value}" for value in found], True)
+    lists = [
+        [(key, line, _value_of(config_name, line), several) for line in lines]
+        for key, lines, several in values.values()
+    ]
+    return [
+        Combination(
+            [line for _, line, _, _ in chosen],
+            {key: value for key, _, value, several in chosen if several},
+            {key: value for key, _, value, several in chosen if not several},
+        )
+        for chosen in itertools.product(*lists)
+    ]
+
+
+def _sweep_values(override: Override, groups: dict[str, list[str]]) -> list[str]:
+    from hydra.core.override_parser.types import Glob
+
+    value = override.value()
+    if isinstance(value, Glob):
+        return list(value.filter(groups.get(override.key_or_group, [])))
+    if not override.is_discrete_sweep():
+        raise UserError(f"'{_line(override)}' is a range without end; write the values: {override.key_or_group}=A,B,C.")
+    return list(dict.fromkeys(override.sweep_string_iterator()))
+
+
+def _value_of(config_name: str, line: str) -> str:
+    value = _parse(config_name, line).value()
+    if isinstance(value, bool) or value is None:
+        return "null" if value is None else str(value).lower()
+    return line.partition("=")[2] if isinstance(value, list | dict) else str(value)
+
+
 def _line(override: Override) -> str:
     assert override.input_line is not None  # _parse gave it one
     return override.input_line
 
 
-def _parse(verb: str, argument: str) -> Override:
+def _parse(verb: str, argument: str, sweep: bool = False) -> Override:
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.errors import HydraException
 
@@ -315,9 +400,10 @@ def _parse(verb: str, argument: str) -> Override:
             f"'{argument}' cannot be read: it holds a character with a meaning of its own, or a quote or "
             f"bracket that is not closed. Write the value in quotes within quotes: \"{key}='{shown}'\""
         ) from error
-    if override.is_sweep_override():
+    if override.is_sweep_override() and not sweep:
+        several = " -m trains a run for each." if verb == "train" else ""
         raise UserError(
-            f"'{argument}' names several values where one run takes one. "
+            f"'{argument}' names several values where one run takes one.{several} "
             f"If the comma belongs to the value, write \"{key}='{value}'\"; a list is {key}=[{value}]."
         )
     return override
@@ -468,12 +554,12 @@ def _expected(key: str, default: Any) -> str:
     return f"{key} takes {kind} (it is {shown} unless you set it)."
 
 
-def _leaves(tree: object, prefix: str = "") -> dict[str, Any]:
+def leaves(tree: object, prefix: str = "") -> dict[str, Any]:
     """Returns {dotted key: value} for everything that is not a mapping with something in it."""
     if isinstance(tree, dict) and (tree or not prefix):
         found: dict[str, Any] = {}
         for name, value in tree.items():
-            found |= _leaves(value, f"{prefix}.{name}" if prefix else str(name))
+            found |= leaves(value, f"{prefix}.{name}" if prefix else str(name))
         return found
     return {prefix: tree}
 
@@ -501,7 +587,7 @@ def _unknown_key(verb: str, folder: Path, groups: dict[str, list[str]], tree: ob
                     owners.append(f"{group}={choice}")
     if owners:
         return f"{key} is a setting of {' or '.join(owners)}, which this command does not choose: add it."
-    names = list(_leaves(tree))
+    names = list(leaves(tree))
     same_end = [name for name in names if name.split(".")[-1] == key.split(".")[-1]]
     if same_end:
         near = f" Did you mean {' or '.join(repr(name) for name in same_end[:3])}?"
@@ -561,18 +647,18 @@ def merge_for_resume(
     """
     from omegaconf import OmegaConf
 
-    def leaves(config: DictConfig) -> dict[str, Any]:
-        # Unresolved: a value that follows from another one (`${trainer.steps}`) is no difference of its own.
-        return _leaves(OmegaConf.to_container(config, resolve=False))
+    def unresolved(config: DictConfig) -> dict[str, Any]:
+        # A value that follows from another one (`${trainer.steps}`) is no difference of its own.
+        return leaves(OmegaConf.to_container(config, resolve=False))
 
     named = {_parse(config_name, override).key_or_group for override in overrides}
     kept = [line for line in saved_overrides if _parse(config_name, line).key_or_group not in named]
-    before = leaves(compose(config_name, saved_overrides))
+    before = unresolved(compose(config_name, saved_overrides))
     try:
-        asked = leaves(compose(config_name, [*kept, *overrides]))
+        asked = unresolved(compose(config_name, [*kept, *overrides]))
     except UserError as error:
         raise UserError(f"A resumed run keeps what it is, and this command does not fit it. {error}") from error
-    was = leaves(saved)
+    was = unresolved(saved)
     # What the line names counts even where the compositions agree: advice may have told the run otherwise.
     touched = [
         key
@@ -610,8 +696,11 @@ def main(
     verb: str,
     action: Callable[[DictConfig, list[str]], int | None],
     arguments: Sequence[str] | None = None,
+    sweep: Callable[[list[str]], int] | None = None,
 ) -> int:
     """Runs `action(configuration, quoted overrides)` for a command line, and returns the exit status.
+
+    With `-m` (Hydra's `--multirun`) among the words, `sweep(the other words)` runs instead, in a verb that has one.
 
     Mistakes of the user and failures of the machine are one message on standard error and status 1; a reader
     that has had enough (`| head`) ends quietly with 0; Ctrl-C is 130, SIGTERM 143. Nothing is written to
@@ -620,7 +709,7 @@ def main(
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         with _cleaning_up():
-            status = _run(verb, action, words)
+            status = _run(verb, action, words, sweep)
         sys.stdout.flush()
     except _Terminated:
         _drop_output()
@@ -669,7 +758,12 @@ def _cleaning_up() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _run(verb: str, action: Callable[[DictConfig, list[str]], int | None], words: list[str]) -> int:
+def _run(
+    verb: str,
+    action: Callable[[DictConfig, list[str]], int | None],
+    words: list[str],
+    sweep: Callable[[list[str]], int] | None,
+) -> int:
     from nmt import __version__
 
     if "--help" in words or "-h" in words:
@@ -678,6 +772,10 @@ def _run(verb: str, action: Callable[[DictConfig, list[str]], int | None], words
     if "--version" in words:
         print(f"nmt {__version__}")
         return 0
+    if any(word in MULTIRUN for word in words):
+        if sweep is None:
+            raise UserError(f"nmt.{verb} does one thing at a time: -m is for nmt.train.")
+        return sweep([word for word in words if word not in MULTIRUN])
     show = next((word for word in words if word in ("--cfg", "-c", "--cfg=job")), None)
     if show is not None:
         at = words.index(show)
@@ -720,7 +818,10 @@ def help_text(verb: str) -> str:
     heads = {name.split("/")[0] for name in defaults}
     groups = {group: choices for group, choices in _groups(folder).items() if group.split("/")[0] in heads}
     width = max((len(group) for group in groups), default=0)
-    lines = [f"usage: python -m nmt.{verb} [key=value ...] [--cfg] [--version] [--help]", "", summary, ""]
+    sweep = folder / "sweep.yaml"
+    several = verb == "train" and sweep.is_file()
+    options = f"[key=value ...]{' [-m]' if several else ''} [--cfg] [--version] [--help]"
+    lines = [f"usage: python -m nmt.{verb} {options}", "", summary, ""]
     lines += ["examples:", *(f"  {example}" for example in EXAMPLES.get(verb, ())), ""]
     if groups:
         lines.append("choices, one of each (GROUP=CHOICE; * what it is unless you choose):")
@@ -738,6 +839,10 @@ def help_text(verb: str) -> str:
             "settings (KEY=VALUE, nested ones with a dot: model.dropout=0.2):",
             *(f"  {line}" for line in settings),
         ]
+        lines.append("")
+    if several:
+        text = sweep.read_text(encoding="utf-8")
+        lines += [*(line[1:].strip() for line in _head(text)), *(f"  {line}" for line in _settings(text) if line)]
         lines.append("")
     lines.append(f"Each choice has settings of its own: python -m nmt.{verb} --cfg prints them all, with this line's")
     lines.append("choices and values; null means none. Settings may stand in any order.")

@@ -1,7 +1,10 @@
-"""How the process asks the system for memory and gives it back."""
+"""The process and its memory: how it asks the system for it and gives it back; its peak."""
 
 import ctypes
+import re
+import resource
 import sys
+from pathlib import Path
 
 # Parameters of glibc's mallopt, from its malloc.h.
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD = -1, -2, -3
@@ -41,3 +44,16 @@ def give_memory_back() -> bool:
     """
     library = _libc()
     return library is not None and bool(library.malloc_trim(0))
+
+
+def peak_memory() -> int:
+    """The most main memory that this process has held, in bytes."""
+    try:
+        # getrusage's figure would count what the parent held when it started this program.
+        found = re.search(r"VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text(encoding="ascii"))
+    except OSError:
+        found = None
+    if found:
+        return 1024 * int(found[1])
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most if sys.platform == "darwin" else 1024 * most

@@ -24,15 +24,26 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import metadata
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from nmt.cli import resolved
+from nmt.cli import leaves, resolved
 from nmt.errors import UserError, nearest
-from nmt.files import write_text
+from nmt.files import write_bytes, write_text
 from nmt.text.tokenizer import Tokenizer
+
+# Settings that say where and how a run is made and not what it is.
+INCIDENTAL = frozenset(
+    {
+        *("name", "resume", "checkpoints", "cache", "device", "threads", "trainer.workers", "trainer.save_minutes"),
+        *("trainer.log_seconds", "trainer.samples", "trainer.tensorboard"),
+    }
+)
+# What a record keeps of a run folder: all that a comparison reads.
+RECORDED = ("config.yaml", "run.json", "history.jsonl")
+RECORDED_OF_SPLIT = ("scores.json", "hypotheses.txt", "source.txt", "reference.txt", "attention.json")
 
 LIBRARIES = ("torch", "sentencepiece", "sacrebleu", "datasets", "hydra-core", "babel", "numpy", "safetensors")
 
@@ -190,6 +201,42 @@ class Run:
         with (self.folder / "train.log").open("a", encoding="utf-8", errors="backslashreplace") as file:
             file.write(line + "\n")
 
+    def splits(self) -> list[str]:
+        """The splits that were scored, sorted."""
+        return sorted(path.parent.name for path in self.evaluation.glob("*/scores.json"))
+
+    def scores(self, split: str) -> dict[str, Any]:
+        """What `evaluate` found on a split (UserError if it is not there or damaged)."""
+        data = self._json(f"evaluation/{split}/scores.json")
+        if not isinstance(data, dict):
+            raise damaged(self.evaluation / split / "scores.json")
+        return data
+
+    def record(self, folder: Path) -> None:
+        """Copies what a comparison needs, without the weights, into `folder`: itself a run folder, only a smaller one.
+
+        Absolute paths, which mean nothing elsewhere, are cut to their last part.
+
+        Raises:
+            UserError: a file of the run is damaged, one cannot be written, or a run stands where the record would.
+        """
+        if folder.resolve() == self.folder.resolve() or Run(folder).best.exists():
+            raise UserError(f"{folder} is a run, which its record would spoil. Give another folder as records=.")
+        files = [self.folder / name for name in RECORDED]
+        files += [self.evaluation / split / name for split in self.splits() for name in RECORDED_OF_SPLIT]
+        for path in files:
+            if not path.exists():
+                continue
+            copy = folder / path.relative_to(self.folder)
+            if path.name == "config.yaml":
+                portable = _portable(OmegaConf.to_container(self.config(), resolve=False))
+                write_text(copy, OmegaConf.to_yaml(OmegaConf.create(portable)))
+            elif path.name in ("run.json", "scores.json"):
+                data = _portable(self._json(str(path.relative_to(self.folder))))
+                write_text(copy, json.dumps(data, indent=2, ensure_ascii=False) + "\n")
+            else:
+                write_bytes(copy, path.read_bytes())
+
     def _json(self, name: str) -> Any:
         path = self.folder / name
         try:
@@ -215,6 +262,28 @@ def _texts(tree: object) -> Iterator[str]:
             yield from _texts(value)
     elif isinstance(tree, str):
         yield tree
+
+
+def _portable(tree: Any) -> Any:
+    """A configuration or facts without the places of one machine."""
+    if isinstance(tree, dict):
+        return {key: _portable(value) for key, value in tree.items() if key != "folder"}
+    if isinstance(tree, list):
+        return [_portable(value) for value in tree]
+    outside = isinstance(tree, str) and tree.startswith(("/", "~/", "../"))
+    return PurePath(tree).name if outside else tree
+
+
+def settings(config: DictConfig) -> dict[str, Any]:
+    """What a run is: {dotted key: value} without the settings that only say where and how it is made.
+
+    Two runs with equal settings are the same run; what does not take part (the attention of decoder=none) is left out.
+    """
+    tree = OmegaConf.to_container(config, resolve=True)
+    assert isinstance(tree, dict)
+    if str(tree["decoder"].get("_target_", "")).endswith(".NoAttention"):
+        tree.pop("attention", None)
+    return {key: value for key, value in leaves(tree).items() if key not in INCIDENTAL}
 
 
 def missing_run(folder: Path) -> str:

@@ -1,4 +1,4 @@
-"""The verb `python -m nmt.train`: trains a translator, or goes on with one."""
+"""The verb `python -m nmt.train`: trains a translator, or goes on with one; with -m several, a process each."""
 
 import sys
 from typing import TYPE_CHECKING
@@ -16,9 +16,16 @@ def action(config: "DictConfig", overrides: list[str]) -> int:
     return train(config, overrides)
 
 
+def sweep(words: list[str]) -> int:
+    """Runs a training for each combination of values on the command line."""
+    from nmt.pipeline.sweeping import sweep
+
+    return sweep(words)
+
+
 def main() -> int:
     """The command line."""
-    return cli.main("train", action)
+    return cli.main("train", action, sweep=sweep)
 
 
 if __name__ == "__main__":

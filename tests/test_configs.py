@@ -249,6 +249,12 @@ def test_every_verb(verb: str) -> None:
         build.build_search(config.search)
 
 
+def test_comparing_and_sweeping_have_their_settings() -> None:
+    assert OmegaConf.missing_keys(cli.compose("compare", [])) == {"runs"}
+    sweep, train = cli.compose("sweep", []), cli.compose("train", [])
+    assert not set(sweep) & set(train), "a word of the line belongs to one of the two"
+
+
 def test_the_model_as_it_comes() -> None:
     config = cli.compose("train", [])
     model = build.assemble(config, 4000, 4000, joint=True)

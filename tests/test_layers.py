@@ -122,6 +122,7 @@ LOADS = {
     "nmt.train": ("torch", *HEAVY),
     "nmt.evaluate": ("torch", *HEAVY),
     "nmt.align": ("torch", *HEAVY),
+    "nmt.compare": ("torch", *HEAVY),
     "nmt.translate": HEAVY,
     "nmt.translation": HEAVY,
 }

@@ -43,7 +43,7 @@ _BAR_GAP = 0.22  # inches between the matrix and the key of its colours
 _GREY = "#5a5a5a"
 _LINE = "#b4b8be"
 # matplotlib's Blues, whose lightness falls evenly, made to start at white.
-_WHITE_TO_BLUE = LinearSegmentedColormap.from_list(
+WHITE_TO_BLUE = LinearSegmentedColormap.from_list(
     "white_to_blue", ["white", *(to_hex(colormaps["Blues"](part)) for part in (0.2, 0.4, 0.6, 0.8, 1.0))]
 )
 
@@ -185,7 +185,7 @@ def _figure(
     picture = Figure(dpi=_DPI, facecolor="white")
     axes = picture.add_axes((0, 0, 1, 1))
     cell, points = _scale(max(weights.shape))
-    image = axes.imshow(weights, cmap=_WHITE_TO_BLUE, vmin=0, vmax=1, aspect="auto", interpolation="nearest")
+    image = axes.imshow(weights, cmap=WHITE_TO_BLUE, vmin=0, vmax=1, aspect="auto", interpolation="nearest")
     _draw_cells(axes, weights)
     font = fonts.properties(families, points)
     margins = _draw_labels(picture, axes, labels[: len(rows)], labels[len(rows) :], font, cell)

@@ -88,19 +88,24 @@ def bleu_by_length(
             "references: line n must be the same sentence in all three."
         )
     lengths, unit = source_lengths(sources)
+    bins = []
+    for shortest, longest, rows in binned(lengths, width):
+        found = bleu([hypotheses[row] for row in rows], [references[row] for row in rows], target_language)
+        bins.append(Bin(shortest, longest, len(rows), found.value))
+    if not bins:
+        raise UserError("BLEU by length: no source line holds a word.")
+    return ByLength(bins, unit, found.signature)
+
+
+def binned(lengths: Sequence[int], width: int | None = None) -> list[tuple[int, int, list[int]]]:
+    """The shortest and longest length of each bin with its rows, from short to long; as in `bleu_by_length`."""
     if width is None:
         width = 10 if max(lengths, default=0) > 60 else 5
     rows: dict[int, list[int]] = {}
     for row, length in enumerate(lengths):
         if length:
             rows.setdefault((length - 1) // width, []).append(row)
-    if not rows:
-        raise UserError("BLEU by length: no source line holds a word.")
-    bins = []
-    for number, members in sorted(rows.items()):
-        found = bleu([hypotheses[row] for row in members], [references[row] for row in members], target_language)
-        bins.append(Bin(number * width + 1, (number + 1) * width, len(members), found.value))
-    return ByLength(bins, unit, found.signature)
+    return [(number * width + 1, (number + 1) * width, members) for number, members in sorted(rows.items())]
 
 
 def as_table(found: ByLength) -> str:

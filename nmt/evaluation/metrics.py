@@ -7,8 +7,10 @@ stands beside them because the published Multi30k figures are of that kind.
 
 import importlib.util
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import sacrebleu
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
@@ -105,7 +107,35 @@ def bleu(hypotheses: Sequence[str], references: Sequence[str], target_language: 
         UserError: the two have different lengths, or there is nothing to score.
     """
     _check(hypotheses, references)
-    return _score(BLEU(tokenize=bleu_tokenizer(target_language)), hypotheses, references)
+    return _score(_bleu(target_language), hypotheses, references)
+
+
+def _bleu(target_language: str) -> BLEU:
+    return BLEU(tokenize=bleu_tokenizer(target_language))
+
+
+def statistics(
+    metric: Literal["bleu", "chrf"], hypotheses: Sequence[str], references: Sequence[str], target_language: str
+) -> npt.NDArray[np.float64]:
+    """Sufficient statistics of each sentence, as sacreBLEU counts them: their sum gives the corpus score.
+
+    Args:
+        metric: "bleu" or "chrf", with the settings of `score`.
+        hypotheses: one translation a line.
+        references: the reference of each.
+        target_language: code of the target language.
+
+    Returns:
+        [N, S]: for BLEU two lengths, four counts of matching n-grams, four of all (S = 10); for chrF, for each
+        of six orders, the n-grams of hypothesis, reference and both (S = 18).
+
+    Raises:
+        UserError: the two have different lengths, or there is nothing to score.
+    """
+    _check(hypotheses, references)
+    made = _bleu(target_language) if metric == "bleu" else CHRF()
+    # What sacreBLEU's own significance tests call; there is no public name for it.
+    return np.array(made._extract_corpus_statistics(hypotheses, [references]), dtype=np.float64)
 
 
 def sentence_chrf(hypothesis: str, reference: str) -> float:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from nmt.errors import UserError
 from nmt.evaluation import metrics
 from nmt.evaluation.alignment import SHIFTS, AlignmentScore, Head, against_gold, as_row, links
+from nmt.evaluation.forced import Look
 from nmt.evaluation.words import source_units, spelled, target_units
 from nmt.files import write_text
 from nmt.links import format_links, parse_file
@@ -58,12 +59,15 @@ def evaluate_split(
     head: Head = "mean",
     shift: int = 0,
     provenance: Mapping[str, object] | None = None,
+    measured: Mapping[str, object] | None = None,
+    looks: Sequence[Look] = (),
 ) -> SplitResult:
     """Scores one split and writes everything about it into a folder.
 
-    `hypotheses.txt` (a line a sentence), `translations.txt` (translations beside source and reference),
-    `scores.json`, `bleu_by_length.{json,png}`, `alignments.pharaoh` (links of the translations), and
-    `heatmaps/LINE-{word,subword}.png`. A model without attention has the first four.
+    `hypotheses.txt`, `source.txt` and `reference.txt` (a line a sentence), `translations.txt` (all three below one
+    another), `scores.json`, `bleu_by_length.{json,png}`, `alignments.pharaoh` (links of the translations),
+    `attention.json` (weights of a few references) and `heatmaps/LINE-{word,subword}.png`. A model without attention
+    has no links, weights and heatmaps.
 
     Args:
         translations: one for each line of the split.
@@ -80,6 +84,8 @@ def evaluate_split(
         head: head of pictures and links, a number or "mean".
         shift: 0 or 1, of pictures and links; the alignment error rate is given for both.
         provenance: what made the translations (run, checkpoint, configuration, search), for `scores.json`.
+        measured: perplexity, speed and the like, for `scores.json`.
+        looks: weights of a few references, for `attention.json`.
 
     Raises:
         UserError: numbers of lines differ, a chosen line does not exist, attention is asked of a model
@@ -101,7 +107,8 @@ def evaluate_split(
     found = [format_links(links(translation, head, shift)) for translation in translations] if attentive else []
     notes: list[str] = []
 
-    write_text(folder / "hypotheses.txt", "".join(f"{line}\n" for line in hypotheses))
+    for file, texts in (("hypotheses.txt", hypotheses), ("source.txt", sources), ("reference.txt", references)):
+        write_text(folder / file, "".join(f"{line}\n" for line in texts))
     write_text(folder / "translations.txt", _beside(translations, references))
     by_length = _by_length(sources, hypotheses, references, target_language, folder, name)
     pictures: list[Path] = []
@@ -129,8 +136,11 @@ def evaluate_split(
         }
         if alignment
         else None,
+        "measured": dict(measured or {}),
         "provenance": dict(provenance or {}),
     }
+    if looks:
+        write_text(folder / "attention.json", json.dumps(list(looks), ensure_ascii=False) + "\n")
     write_text(folder / "scores.json", _json(record))
     return SplitResult(name, scores, by_length, alignment, pictures, list(dict.fromkeys(notes)), folder)
 

@@ -1,23 +1,41 @@
 """From a run to its scores: translates test splits, scores them, and draws what the model looked at."""
 
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+import torch
 from omegaconf import DictConfig, OmegaConf
 
 from nmt.data.corpus import Split
 from nmt.data.lines import read_lines
 from nmt.errors import UserError
+from nmt.evaluation.forced import entropy, perplexity, shown
 from nmt.evaluation.report import SplitResult, evaluate_split, summary
 from nmt.pipeline.opening import has_weights, open_translator, own_data, own_split, runs_of, where_to_look
 from nmt.runs import Run
 from nmt.translation.translator import Translator
+from nmt.translation.types import Translation
+
+LOOKS = 6  # references whose weights are kept for comparing
 
 
 def evaluate(config: DictConfig, overrides: Sequence[str]) -> int:
     """Scores every test split of the run's data set, one of them, or a pair of files; prints a table."""
+    results = evaluated(config, overrides)
+    print(summary(results))
+    print(f"\nTranslations, scores and pictures: {results[0].folder.parent}")
+    return 0
+
+
+def evaluated(config: DictConfig, overrides: Sequence[str]) -> list[SplitResult]:
+    """Scores what `evaluate` is asked to score, into a folder a split.
+
+    Raises:
+        UserError: a run or its data is missing, damaged or changed, or a setting does not fit.
+    """
     runs = runs_of(config)
     root = _root(config, runs)
     languages, splits = _splits(config, runs[0])
@@ -30,7 +48,7 @@ def evaluate(config: DictConfig, overrides: Sequence[str]) -> int:
             "lines= asks for attention pictures, and a run with decoder=none has no weights to draw. "
             "Leave it out, or take a run with attention."
         )
-    results = [
+    return [
         _evaluate(
             translator,
             split,
@@ -44,9 +62,6 @@ def evaluate(config: DictConfig, overrides: Sequence[str]) -> int:
         )
         for split in splits
     ]
-    print(summary(results))
-    print(f"\nTranslations, scores and pictures: {root}")
-    return 0
 
 
 def _root(config: DictConfig, runs: Sequence[Run]) -> Path:
@@ -116,11 +131,16 @@ def _evaluate(
     provenance: dict[str, Any],
 ) -> SplitResult:
     print(f"Translating {split.name}: {len(split.source):,} sentences ...", file=sys.stderr, flush=True)
+    started = time.monotonic()
     translations = [best[0] for best in translator.translate(split.source)]
+    seconds = time.monotonic() - started
     attentive = has_weights(translator)
+    rows = _rows_to_force(translator, split)
+    references = translator.force([split.source[row] for row in rows], [split.target[row] for row in rows])
     forced = None
     if split.links is not None and attentive:
-        forced = translator.force(list(split.source), list(split.target))
+        whole = len(rows) == len(split.source)
+        forced = references if whole else translator.force(list(split.source), list(split.target))
     return evaluate_split(
         translations,
         list(split.target),
@@ -134,8 +154,43 @@ def _evaluate(
         chosen=lines,
         head=head,
         shift=shift,
-        provenance=provenance,
+        provenance={**provenance, "text": split.fingerprint()},
+        measured=_measured(translator, translations, seconds, references),
+        looks=shown(references, [row + 1 for row in rows], LOOKS, head),
     )
+
+
+def _rows_to_force(translator: Translator, split: Split) -> list[int]:
+    """The pairs that have text on both sides and are not too long to be decoded whole."""
+    most = translator.max_source_length
+    sides = [
+        vocabulary.encode(lines)
+        for vocabulary, lines in (
+            (translator.tokenizer.source, split.source),
+            (translator.tokenizer.target, split.target),
+        )
+    ]
+    return [row for row, (source, target) in enumerate(zip(*sides, strict=True)) if source and target
+            and max(len(source), len(target)) <= most]  # fmt: skip
+
+
+def _measured(
+    translator: Translator, translations: Sequence[Translation], seconds: float, references: Sequence[Translation]
+) -> dict[str, Any]:
+    """What a comparison wants to know besides scores. Perplexity and entropy are those of a single model."""
+    pieces = sum(len(translation.pieces) for translation in translations)
+    single = len(translator.models) == 1 and bool(references)
+    return {
+        "perplexity": perplexity(references) if single else None,
+        "attention_entropy": entropy(references) if single else None,
+        "forced_sentences": len(references),
+        "parameters": sum(weight.numel() for model in translator.models for weight in model.parameters()),
+        "seconds": seconds,
+        "sentences_per_second": len(translations) / seconds,
+        "target_pieces_per_second": pieces / seconds,
+        "device": str(translator.device),
+        "threads": torch.get_num_threads(),
+    }
 
 
 def _provenance(config: DictConfig, runs: Sequence[Run], translator: Translator) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from nmt.data.corpus import DataSource, Split
 from nmt.data.files import UserFiles
 from nmt.data.guide import Guide
 from nmt.errors import UserError
+from nmt.memory import peak_memory
 from nmt.model import Seq2Seq
 from nmt.runs import Run, TakenError, check_name, command, free_name, shown
 from nmt.search import GreedySearch
@@ -43,9 +44,8 @@ def train(config: DictConfig, overrides: Sequence[str]) -> int:
         if run.exists():
             if not config.resume:
                 raise UserError(f"{run.folder} exists already. Go on with it by resume=true, or give another name=.")
-            config = cli.merge_for_resume(run.config(), run.overrides(), overrides)
-            _take_named_budget(config, overrides)
-            said = _already_finished(config, run)
+            config = resumed(run, overrides)
+            said = already_finished(config, run)
             if said:
                 print(said, file=sys.stderr)
                 return 0
@@ -60,6 +60,25 @@ def train(config: DictConfig, overrides: Sequence[str]) -> int:
         chosen = overrides
     _take_named_budget(config, overrides)
     return _Session(config, run, source=source, overrides=chosen).train()
+
+
+def resumed(run: Run, overrides: Sequence[str]) -> DictConfig:
+    """The configuration of a run that goes on, with what the command line may change.
+
+    Raises:
+        UserError: the run is damaged, or the line would make another run of it.
+    """
+    config = cli.merge_for_resume(run.config(), run.overrides(), overrides)
+    _take_named_budget(config, overrides)
+    return config
+
+
+def check_model(config: DictConfig) -> None:
+    """UserError for sizes that do not fit together, before any text is read."""
+    trainer = build.build_tokenizer_trainer(config)
+    joint = len(trainer.models) == 1 if trainer.models else trainer.joint
+    with _possible():
+        build.build_optimizer(config, build.assemble(config, 8, 8, joint))
 
 
 def _fit_to_text(
@@ -96,7 +115,7 @@ def _take_named_budget(config: DictConfig, overrides: Sequence[str]) -> None:
                 config.trainer[budget] = None
 
 
-def _already_finished(config: DictConfig, run: Run) -> str:
+def already_finished(config: DictConfig, run: Run) -> str:
     """What to say of a run that has used its budget; "" where there is something left to do."""
     facts = run.facts()
     if facts.get("status") != "finished":
@@ -157,7 +176,7 @@ class _Session:
         autocast = build.build_precision(str(config.precision), device)
         trainer, schedule = build.build_trainer(config), build.build_schedule(config)
         build.build_search(config.search)
-        self._check_model()
+        check_model(config)
         state, history = self._saved()
         self.source.check()
         train_split, valid_split = self.source.read("train"), self.source.read("valid")
@@ -191,14 +210,8 @@ class _Session:
                 keep_history=run.keep_history,
                 state=state,
             )
+        run.note(device=str(device), threads=torch.get_num_threads(), **_peaks(run, device))
         return self._finish(run, outcome, len(pairs))
-
-    def _check_model(self) -> None:
-        """UserError for sizes that do not fit together, before any text is read."""
-        trainer = build.build_tokenizer_trainer(self.config)
-        joint = len(trainer.models) == 1 if trainer.models else trainer.joint
-        with _possible():
-            build.build_optimizer(self.config, build.assemble(self.config, 8, 8, joint))
 
     def _saved(self) -> tuple[dict[str, Any] | None, list[dict[str, float]]]:
         """What the sittings before have left: the trainer's state and the validations."""
@@ -397,6 +410,15 @@ def _check_guided(trainer: Trainer, config: DictConfig, split: Split, name: str)
             f"trainer.guided_alignment needs word links of the training text, and the data set {name} has none. "
             f"Give data.train_links=FILE, a line a pair (0-0 1-2 ...), where the data set is in files."
         )
+
+
+def _peaks(run: Run, device: torch.device) -> dict[str, int]:
+    """The most memory in bytes that any sitting of the run has taken, of the process and of the GPU."""
+    known = run.facts()
+    peaks = {"peak_memory": peak_memory()}
+    if device.type == "cuda":
+        peaks["peak_gpu_memory"] = torch.cuda.max_memory_allocated(device)
+    return {name: max(amount, int(known.get(name, 0))) for name, amount in peaks.items()}
 
 
 @contextlib.contextmanager

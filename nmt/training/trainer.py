@@ -416,7 +416,7 @@ class _Loop:
         # The other figure decides between equals: a young model's BLEU stays at 0 while its perplexity falls.
         figures = (bleu, -mean) if self.settings.select == "bleu" else (-mean, bleu)
         better = figures > self.best
-        train_loss, _, _ = self.window.read()
+        train_loss, _, speed = self.window.read()
         self.history.append(
             {
                 "step": self.step,
@@ -424,6 +424,7 @@ class _Loop:
                 "minutes": round(self.seconds() / 60, 3),
                 "train_loss": train_loss,
                 "train_negative_log_likelihood": self.window.plain(),
+                "train_tokens_per_second": round(speed, 1),
                 "valid_loss": mean,
                 "valid_perplexity": perplexity,
                 "valid_bleu": bleu,

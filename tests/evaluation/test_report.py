@@ -80,6 +80,7 @@ def test_a_split_lands_whole_in_its_folder(tmp_path: Path) -> None:
         fixed=1,
         chosen=[3],
         provenance={"run": "checkpoints/x"},
+        measured={"perplexity": 3.0},
     )
     assert sorted(path.name for path in folder.iterdir()) == [
         "alignments.pharaoh",
@@ -87,7 +88,9 @@ def test_a_split_lands_whole_in_its_folder(tmp_path: Path) -> None:
         "bleu_by_length.png",
         "heatmaps",
         "hypotheses.txt",
+        "reference.txt",
         "scores.json",
+        "source.txt",
         "translations.txt",
     ]
     names = ["0001-subword.png", "0001-word.png", "0003-subword.png", "0003-word.png"]
@@ -103,6 +106,9 @@ def test_a_split_lands_whole_in_its_folder(tmp_path: Path) -> None:
     assert record["sentences"] == 3
     assert record["bleu"]["value"] == result.scores.bleu.value
     assert record["provenance"] == {"run": "checkpoints/x"}
+    assert record["measured"] == {"perplexity": 3.0}
+    assert (folder / "reference.txt").read_text(encoding="utf-8") == "houses are burning\n\ntwo dogs\n"
+    assert (folder / "source.txt").read_text(encoding="utf-8") == "das Haus brennt\n\nZwei Hunde\n"
     # Four links, of which 1-0, 2-1 and 0-0 are in the gold's four.
     assert record["alignment"]["shift_0"]["aer"] == pytest.approx(1 - (3 + 3) / (4 + 4))
     assert set(result.alignment) == {0, 1}

@@ -95,7 +95,8 @@ def words(text: Path, checkpoints: Path, *more: str) -> list[str]:
 
 def call(verb: str, *line: str) -> int:
     """Runs a verb in this process, as its `main` does, and returns the exit status."""
-    return cli.main(verb, import_module(f"nmt.{verb}").action, list(line))
+    module = import_module(f"nmt.{verb}")
+    return cli.main(verb, module.action, list(line), sweep=getattr(module, "sweep", None))
 
 
 def environment() -> dict[str, str]:

@@ -1,13 +1,15 @@
 """Scores of test splits and of files, and what lies beside them."""
 
 import json
+import math
 import re
 from pathlib import Path
 
 import pytest
 
+from nmt.data.corpus import Split
 from nmt.runs import Run
-from tests.pipeline.small import call, copied, pairs, snapshot, words, write_lines
+from tests.pipeline.small import call, copied, pairs, snapshot, weights, words, write_lines
 
 Capture = pytest.CaptureFixture[str]
 
@@ -44,11 +46,14 @@ def test_every_test_split_is_scored(several: Path, here: Path, capfd: Capture) -
         folder = several / "evaluation" / split
         assert sorted(path.name for path in folder.iterdir()) == [
             "alignments.pharaoh",
+            "attention.json",
             "bleu_by_length.json",
             "bleu_by_length.png",
             "heatmaps",
             "hypotheses.txt",
+            "reference.txt",
             "scores.json",
+            "source.txt",
             "translations.txt",
         ]
         for name in ("hypotheses.txt", "alignments.pharaoh"):
@@ -65,6 +70,12 @@ def test_every_test_split_is_scored(several: Path, here: Path, capfd: Capture) -
     assert list(here.iterdir()) == []
     after = {path: data for path, data in snapshot(several).items() if not path.startswith("evaluation")}
     assert after == before
+
+
+def sides(folder: Path) -> list[list[str]]:
+    """Source and reference as they lie beside the scores."""
+    names = (folder / name for name in ("source.txt", "reference.txt"))
+    return [path.read_text(encoding="utf-8").split("\n")[:-1] for path in names]
 
 
 def test_the_scores_name_where_they_come_from(several: Path, here: Path) -> None:
@@ -85,6 +96,15 @@ def test_the_scores_name_where_they_come_from(several: Path, here: Path) -> None
     assert provenance["versions"]["sacrebleu"]
     assert provenance["model"]["encoder"]["size"] == 16
     assert len(provenance["tokenizer"]) > 64
+    assert provenance["text"] == Split("easy", *sides(here / "easy")).fingerprint()
+    measured = known["measured"]
+    assert isinstance(measured, dict)
+    assert 1 < measured["perplexity"] < 2, "it has learnt the language"
+    assert 0 < measured["attention_entropy"] < math.log(12)
+    assert measured["forced_sentences"] == 6, "the empty line is not decoded by force"
+    assert measured["parameters"] == sum(tensor.numel() for tensor in weights(several / "best.safetensors").values())
+    assert measured["sentences_per_second"] == pytest.approx(7 / measured["seconds"])
+    assert (measured["device"], measured["threads"] > 0) == ("cpu", True)
     text = json.dumps(known)
     assert re.search(r"nrefs:1\|case:mixed\|eff:no\|tok:13a\|smooth:exp\|version:", text)
     assert sorted(path.name for path in here.iterdir()) == ["easy"]

@@ -1,0 +1,581 @@
+"""Results of several runs -> variants, their figures over seeds, and which differences are more than noise.
+
+Stands on the metrics and the significance tests; knows no files. `pages` makes a report of what it returns.
+"""
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from nmt.errors import UserError, nearest
+from nmt.evaluation import lengths, metrics, significance
+from nmt.evaluation.forced import Look
+from nmt.evaluation.significance import Contrast, Statistics
+
+Metric = Literal["bleu", "chrf"]
+
+#: TER is not tested: counting its edits anew would take minutes for the runs of a sweep.
+TESTED: tuple[Metric, ...] = ("bleu", "chrf")
+_SCORERS = {"bleu": significance.bleu_of, "chrf": significance.chrf_of}
+
+
+class Scored(NamedTuple):
+    """One run on one split.
+
+    Attributes:
+        sources: the lines that were translated.
+        references: the reference of each.
+        hypotheses: the translation of each.
+        scores: "bleu", "chrf" and "ter" with their signatures.
+        counts: for each tested metric the sufficient statistics of each sentence, [N, S].
+        alignment: alignment error rate from 0 to 1, for shift 0 and 1; empty without gold links.
+        measured: perplexity, entropy, speed (`scores.json`).
+        looks: weights of some references.
+    """
+
+    sources: list[str]
+    references: list[str]
+    hypotheses: list[str]
+    scores: Mapping[str, metrics.Score]
+    counts: Mapping[Metric, Statistics]
+    alignment: Mapping[int, float]
+    measured: Mapping[str, Any]
+    looks: Sequence[Look]
+
+
+def counted(
+    hypotheses: Sequence[str], references: Sequence[str], language: str, scores: Mapping[str, metrics.Score]
+) -> dict[Metric, Statistics]:
+    """The `counts` of a run's translations.
+
+    Raises:
+        UserError: they do not give the scores.
+    """
+    found = {metric: metrics.statistics(metric, hypotheses, references, language) for metric in TESTED}
+    for metric, counts in found.items():
+        value = float(_SCORERS[metric](counts.sum(0)))
+        if abs(value - scores[metric].value) > 0.01:
+            raise UserError(
+                f"the translations have {metric.upper()} {value:.2f}, and {scores[metric].value:.2f} is written beside "
+                f"them ({scores[metric].signature}). Score the run again."
+            )
+    return found
+
+
+class Result(NamedTuple):
+    """All of one run.
+
+    Attributes:
+        name: of the run.
+        seed: of the run.
+        settings: {dotted key: value} of all that makes the run but its seed and its data.
+        origin: what must be equal in comparable runs, in words -> a fingerprint of it.
+        training: "minutes", "train_tokens_per_second", "peak_memory" and so on, where known.
+        history: its validations.
+        splits: the results.
+    """
+
+    name: str
+    seed: int
+    settings: Mapping[str, Any]
+    origin: Mapping[str, str]
+    training: Mapping[str, float]
+    history: Sequence[Mapping[str, float]]
+    splits: Mapping[str, Scored]
+
+
+class Spread(NamedTuple):
+    """A figure over seeds: mean, standard deviation (None for one seed), and the values in the order of the seeds."""
+
+    mean: float
+    deviation: float | None
+    values: list[float]
+
+
+class Variant(NamedTuple):
+    """Runs that differ only in their seed.
+
+    Attributes:
+        label: what sets it off from the other variants, in words.
+        runs: in the order of their seeds.
+        training: what training took.
+    """
+
+    label: str
+    runs: list[Result]
+    training: dict[str, Spread]
+
+
+class Difference(NamedTuple):
+    """A sentence on which the variants differ: line number from 1, and each variant's mean chrF over seeds."""
+
+    line: int
+    chrf: list[float]
+
+
+class OnSplit(NamedTuple):
+    """All variants on one split; lists are in the order of the variants.
+
+    Attributes:
+        name: of the split.
+        figures: "bleu", "chrf", "ter", "perplexity" and so on, where a run of the variant has them.
+        signatures: of the metrics.
+        contrasts: for each tested metric the test against the baseline; None for the baseline itself.
+        best: index of the variant with the highest mean BLEU.
+        near: indices of the variants that the tests cannot tell from the best.
+        bins: shortest and longest source length, and how many sentences.
+        by_length: for each variant the mean BLEU of each bin.
+        unit: of the lengths.
+        differences: where the variants differ most.
+    """
+
+    name: str
+    figures: list[dict[str, Spread]]
+    signatures: dict[str, str]
+    contrasts: dict[Metric, list[Contrast | None]]
+    best: int
+    near: list[int]
+    bins: list[tuple[int, int, int]]
+    by_length: list[list[float]]
+    unit: str
+    differences: list[Difference]
+
+
+class Comparison(NamedTuple):
+    """What was found.
+
+    Attributes:
+        variants: in the order of the runs.
+        baseline: index of the variant that the others are tested against.
+        splits: the first is the one the verdict speaks of.
+        differing: the settings in which the variants differ.
+        apart: runs that were left out, each with the reason.
+        notes: what else a reader should know.
+        alpha: level of the tests.
+        trials: random swaps a test.
+    """
+
+    variants: list[Variant]
+    baseline: int
+    splits: list[OnSplit]
+    differing: list[str]
+    apart: list[tuple[str, str]]
+    notes: list[str]
+    alpha: float
+    trials: int
+
+
+def compare(
+    results: Sequence[Result],
+    *,
+    baseline: str | None = None,
+    alpha: float = 0.05,
+    trials: int = 10_000,
+    sentences: int = 5,
+) -> Comparison:
+    """Compares runs.
+
+    Args:
+        results: of the runs; a variant's place is that of its first run.
+        baseline: label of a variant, or name of a run with or without its seed; None takes the first variant.
+        alpha: level of the tests.
+        trials: random swaps a test.
+        sentences: how many of those on which the variants differ most.
+
+    Raises:
+        UserError: there is nothing to compare, or no such baseline.
+    """
+    if not results:
+        raise UserError("There is no run to compare.")
+    kept, apart = _comparable(results, baseline)
+    groups: dict[str, dict[int, Result]] = {}
+    for result in kept:
+        group = groups.setdefault(json.dumps(dict(result.settings), sort_keys=True, default=str), {})
+        if result.seed in group:
+            apart.append((result.name, f"the same settings and seed as {group[result.seed].name}"))
+        else:
+            group[result.seed] = result
+    runs = [[group[seed] for seed in sorted(group)] for group in groups.values()]
+    differing, names = labels([group[0].settings for group in runs])
+    variants = [Variant(name, group, _training(group)) for name, group in zip(names, runs, strict=True)]
+    first = _baseline(variants, baseline)
+    every = [result for group in runs for result in group]
+    shared = [name for name in every[0].splits if all(name in result.splits for result in every)]
+    partly = sorted({name for result in every for name in result.splits} - set(shared))
+    notes = [f"{name} is left out: not every run was scored on it." for name in partly]
+    counts = {len(group) for group in runs}
+    if len(counts) > 1:
+        notes.append("The variants have different numbers of seeds: a test takes as many of both as the smaller has.")
+    splits = [_on_split(name, variants, first, alpha, trials, sentences) for name in shared]
+    if not splits:
+        raise UserError("The runs share no split that all were scored on.")
+    return Comparison(variants, first, splits, differing, apart, notes, alpha, trials)
+
+
+# Which runs belong together
+
+
+def _comparable(results: Sequence[Result], baseline: str | None) -> tuple[list[Result], list[tuple[str, str]]]:
+    """The runs that go with the baseline's (else the most that go together), and the others with the reason."""
+
+    def odds(result: Result, other: Result) -> list[str]:
+        keys = [key for key in result.origin if key in other.origin]
+        found = [key for key in keys if result.origin[key] != other.origin[key]]
+        shared = result.splits.keys() & other.splits.keys()
+        return found if found or shared else ["set of scored texts"]
+
+    named = [result for result in results if baseline is not None and _named(result, baseline)]
+    pool = named or list(results)
+    centre = max(pool, key=lambda own: sum(not odds(own, other) for other in results))
+    kept, apart = [], []
+    for result in results:
+        found = odds(centre, result)
+        if found:
+            apart.append((result.name, f"not comparable with {centre.name}: another {', another '.join(found)}"))
+        else:
+            kept.append(result)
+    return kept, apart
+
+
+def _named(result: Result, name: str) -> bool:
+    return name in (result.name, re.sub(r"-(seed-)?[0-9]+$", "", result.name))
+
+
+def _baseline(variants: Sequence[Variant], name: str | None) -> int:
+    if name is None:
+        return 0
+    for index, variant in enumerate(variants):
+        if variant.label == name or any(_named(run, name) for run in variant.runs):
+            return index
+    known = [variant.label for variant in variants] + [run.name for variant in variants for run in variant.runs]
+    raise UserError(
+        f"baseline={name} is none of the variants.{nearest(name, known)} "
+        f"They are: {'; '.join(variant.label for variant in variants)}."
+    )
+
+
+_BARE = ("decoder", "attention.score", "attention.window", "attention.read")
+
+
+def labels(settings: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[str]]:
+    """Names the variants by the fewest settings that tell them apart: choices before numbers.
+
+    Returns:
+        All keys that differ, and a label for each variant, such as "luong, general, heads 2".
+    """
+    keys = list(dict.fromkeys(key for own in settings for key in own))
+
+    def values(key: str) -> list[str]:
+        return [json.dumps(own[key], default=str) if key in own else "" for own in settings]
+
+    differing = [key for key in keys if len(set(values(key))) > 1]
+
+    def rank(key: str) -> tuple[int, int, str]:
+        part = key.removesuffix("._target_")
+        if part == key:
+            return (2, key.count("."), key)
+        return (0, _BARE.index(part), "") if part in _BARE else (1, key.count("."), key)
+
+    chosen: list[str] = []
+    classes = 1
+    for key in sorted(differing or [f"{part}._target_" for part in _BARE[:2]], key=rank):
+        finer = len(set(zip(*(values(one) for one in [*chosen, key]), strict=True)))
+        if finer > classes or not differing:
+            chosen.append(key)
+            classes = finer
+    usual = {key: _usual([own[key] for own in settings if key in own]) for key in chosen}
+    found = []
+    for hidden in (usual, {}):  # what most have goes without saying, unless that makes two of one name
+        found = [
+            ", ".join(
+                _words(key, own[key], keys) for key in chosen if key in own and own[key] != hidden.get(key, _NOTHING)
+            )
+            for own in settings
+        ]
+        found = [name or f"without {' or '.join(_name(key, keys) for key in chosen)}" for name in found]
+        if len(set(found)) == len(found):
+            break
+    return differing, [name if found.count(name) == 1 else f"{name} ({at + 1})" for at, name in enumerate(found)]
+
+
+_NOTHING = object()
+
+
+def _usual(values: Sequence[Any]) -> Any:
+    """The value of a setting that more variants have than any other; none for choices, and where two are as common."""
+    counted = Counter(json.dumps(value, default=str) for value in values).most_common(2)
+    if len(counted) == 2 and counted[0][1] > counted[1][1]:
+        common = next(value for value in values if json.dumps(value, default=str) == counted[0][0])
+        return _NOTHING if isinstance(common, str) and common.startswith("nmt.") else common
+    return _NOTHING
+
+
+def _words(key: str, value: Any, keys: Sequence[str]) -> str:
+    parts = key.split(".")
+    if parts[-1] == "_target_":
+        kind = str(value).rpartition(".")[2]
+        if kind == "NoAttention":
+            return "no attention"
+        snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", kind).lower()
+        return snake if ".".join(parts[:-1]) in _BARE else f"{snake} {parts[-2]}"
+    name = _name(key, keys)
+    if isinstance(value, bool):
+        return name if value else f"no {name}"
+    return f"{name} {'none' if value is None else f'{value:g}' if isinstance(value, float) else value}"
+
+
+def _name(key: str, keys: Sequence[str]) -> str:
+    """A setting in a word, or in two where several settings share the last."""
+    parts = key.split(".")
+    shared = sum(other.split(".")[-1] == parts[-1] for other in keys) > 1
+    return " ".join(parts[-2:] if shared else parts[-1:]).replace("_", " ")
+
+
+# Figures
+
+
+def spread(values: Sequence[float]) -> Spread:
+    """Mean and sample standard deviation."""
+    deviation = float(np.std(values, ddof=1)) if len(values) > 1 else None
+    return Spread(float(np.mean(values)), deviation, list(values))
+
+
+def _spreads(rows: Sequence[Mapping[str, Any]]) -> dict[str, Spread]:
+    """The figures that every run has."""
+    keys = [key for key in rows[0] if all(isinstance(row.get(key), int | float) for row in rows)]
+    return {key: spread([float(row[key]) for row in rows]) for key in keys}
+
+
+def _training(runs: Sequence[Result]) -> dict[str, Spread]:
+    return _spreads([run.training for run in runs])
+
+
+def _figures(scored: Scored) -> dict[str, Any]:
+    return {
+        **{name: score.value for name, score in scored.scores.items()},
+        **scored.measured,
+        **{f"aer_shift_{shift}": 100 * aer for shift, aer in scored.alignment.items()},
+    }
+
+
+def _on_split(
+    name: str, variants: Sequence[Variant], baseline: int, alpha: float, trials: int, sentences: int
+) -> OnSplit:
+    scored = [[run.splits[name] for run in variant.runs] for variant in variants]
+    figures = [_spreads([_figures(own) for own in runs]) for runs in scored]
+    counts = {metric: [np.stack([own.counts[metric] for own in runs]) for runs in scored] for metric in TESTED}
+    contrasts = {
+        metric: _contrasts(counts[metric], [own[metric].values for own in figures], metric, baseline, alpha, trials)
+        for metric in TESTED
+    }
+    best = max(range(len(variants)), key=lambda index: figures[index]["bleu"].mean)
+    near = (
+        contrasts["bleu"]
+        if best == baseline
+        else _contrasts(counts["bleu"], [own["bleu"].values for own in figures], "bleu", best, alpha, trials)
+    )
+    sizes, unit = lengths.source_lengths(scored[0][0].sources)
+    bins = lengths.binned(sizes)
+    return OnSplit(
+        name,
+        figures,
+        {metric: score.signature for metric, score in scored[0][0].scores.items()},
+        contrasts,
+        best,
+        [index for index, contrast in enumerate(near) if contrast is not None and not contrast.real],
+        [(shortest, longest, len(rows)) for shortest, longest, rows in bins],
+        [[float(significance.bleu_of(own[:, rows].sum(1)).mean()) for _, _, rows in bins] for own in counts["bleu"]],
+        unit,
+        _differences(counts["chrf"], sentences) if len(variants) > 1 else [],
+    )
+
+
+def _contrasts(
+    counts: Sequence[Statistics],
+    values: Sequence[Sequence[float]],
+    metric: Metric,
+    baseline: int,
+    alpha: float,
+    trials: int,
+) -> list[Contrast | None]:
+    others = [index for index in range(len(counts)) if index != baseline]
+    found = significance.contrast_with(
+        counts[baseline],
+        [counts[index] for index in others],
+        _SCORERS[metric],
+        significance.pooled_deviation(values),
+        trials=trials,
+        alpha=alpha,
+    )
+    rows: list[Contrast | None] = [None] * len(counts)
+    for index, contrast in zip(others, found, strict=True):
+        rows[index] = contrast
+    return rows
+
+
+def _differences(counts: Sequence[Statistics], most: int) -> list[Difference]:
+    """The sentences whose mean chrF deviates most among the variants; equal ones in their order.
+
+    The deviation rather than the range, which one poor variant among good ones would decide alone.
+    """
+    means = np.stack([significance.chrf_of(own).mean(0) for own in counts])
+    deviations = means.std(0)
+    order = np.argsort(-deviations, kind="stable")[:most]
+    return [Difference(int(row) + 1, means[:, row].tolist()) for row in order if deviations[row] > 0]
+
+
+# The verdict
+
+
+def verdict(found: Comparison) -> list[str]:
+    """What to use and why, the most important line first."""
+    split, variants = found.splits[0], found.variants
+    bleu = [own["bleu"] for own in split.figures]
+    best, base = split.best, found.baseline
+
+    def said(index: int) -> str:
+        seeds = len(variants[index].runs)
+        deviation = bleu[index].deviation
+        over = f" ± {deviation:.2f} over {seeds} seeds" if deviation is not None else " with one seed"
+        return f"BLEU {bleu[index].mean:.2f}{over}"
+
+    if len(variants) == 1:
+        return [
+            f"There is one variant, {variants[0].label}, with {said(0)} on {split.name}: nothing to compare it with."
+        ]
+    lines = []
+    contrast = split.contrasts["bleu"][best]
+    if contrast is None:
+        lines.append(
+            f"Use {variants[best].label}, the baseline: no variant has a higher score ({said(best)} on {split.name})."
+        )
+    elif contrast.real:
+        lines.append(
+            f"Use {variants[best].label}: {said(best)} on {split.name}, {contrast.difference:+.2f} against the "
+            f"baseline {variants[base].label}, which is more than noise ({_p(contrast.p)})."
+        )
+    else:
+        lines.append(
+            f"Stay with the baseline {variants[base].label} ({said(base)} on {split.name}): the highest score, "
+            f"{bleu[best].mean:.2f} of {variants[best].label}, is within noise of it ({_p(contrast.p)})."
+        )
+    near = [index for index in split.near if index != base or contrast is None or contrast.real]
+    if near:
+        names = "; ".join(f"{variants[index].label} ({bleu[index].mean:.2f})" for index in near)
+        line = f"Not told apart from {variants[best].label}: {names}."
+        speed = {
+            index: variants[index].training["train_tokens_per_second"].mean
+            for index in [best, *near]
+            if "train_tokens_per_second" in variants[index].training
+        }
+        if len(speed) > 1:
+            fastest = max(speed, key=speed.__getitem__)
+            line += (
+                f" Of these {variants[fastest].label} trains fastest ({speed[fastest]:,.0f} target tokens a second)."
+            )
+        lines.append(line)
+    worse = [
+        f"{variants[index].label} ({other.difference:+.2f})"
+        for index, other in enumerate(split.contrasts["bleu"])
+        if other is not None and other.real and other.difference < 0
+    ]
+    if worse:
+        lines.append(f"Worse than the baseline by more than noise: {'; '.join(worse)}.")
+    reach = [other.detectable for other in split.contrasts["bleu"] if other is not None]
+    count = len(variants[0].runs[0].splits[split.name].sources)
+    reached = " to ".join(dict.fromkeys(f"{amount:.1f}" for amount in (min(reach), max(reach))))
+    if max(reach) > 0:  # else all translations are alike
+        lines.append(
+            f"With these runs and {count:,} sentences, a true difference of {reached} BLEU would be found four times "
+            f"in five; smaller ones stay open."
+        )
+    if all(len(variant.runs) == 1 for variant in variants):
+        lines.append(
+            "Every variant has one seed: what another seed would change is not known, and a difference can be luck. "
+            "Train more seeds (seed=1,2,3)."
+        )
+    if found.apart:
+        lines.append(f"Left out: {', '.join(name for name, _ in found.apart)} (reasons below).")
+    return lines
+
+
+def _p(p: float) -> str:
+    return f"p = {p_text(p)}".replace("= <", "<")
+
+
+def p_text(p: float) -> str:
+    """A p-value as it is printed."""
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def judgement(contrast: Contrast | None) -> str:
+    """A test in a word or two."""
+    if contrast is None:
+        return "baseline"
+    return ("better" if contrast.difference > 0 else "worse") if contrast.real else "within noise"
+
+
+# JSON
+
+
+def as_json(found: Comparison) -> dict[str, Any]:
+    """Returns what `json.dumps` takes, with no figure that is not a number."""
+    return {
+        "verdict": verdict(found),
+        "baseline": found.variants[found.baseline].label,
+        "alpha": found.alpha,
+        "trials": found.trials,
+        "variants": [
+            {
+                "label": variant.label,
+                "runs": [{"name": run.name, "seed": run.seed} for run in variant.runs],
+                "settings": {key: variant.runs[0].settings.get(key) for key in found.differing},
+                "training": {key: value._asdict() for key, value in variant.training.items()},
+            }
+            for variant in found.variants
+        ],
+        "splits": [
+            {
+                "name": split.name,
+                "sentences": len(found.variants[0].runs[0].splits[split.name].sources),
+                "signatures": split.signatures,
+                "best": found.variants[split.best].label,
+                "not_told_apart_from_best": [found.variants[index].label for index in split.near],
+                "length_bins": [
+                    {"shortest": shortest, "longest": longest, "sentences": count, "unit": split.unit}
+                    for shortest, longest, count in split.bins
+                ],
+                "variants": [
+                    {
+                        "label": variant.label,
+                        "figures": {key: value._asdict() for key, value in split.figures[index].items()},
+                        "tests": {
+                            metric: None if (contrast := row[index]) is None else _finite(contrast._asdict())
+                            for metric, row in split.contrasts.items()
+                        },
+                        "bleu_by_length": split.by_length[index],
+                    }
+                    for index, variant in enumerate(found.variants)
+                ],
+                "differences": [
+                    {
+                        "line": difference.line,
+                        "chrf": dict(zip((variant.label for variant in found.variants), difference.chrf, strict=True)),
+                    }
+                    for difference in split.differences
+                ],
+            }
+            for split in found.splits
+        ],
+        "apart": [{"run": name, "reason": reason} for name, reason in found.apart],
+        "notes": found.notes,
+    }
+
+
+def _finite(row: dict[str, Any]) -> dict[str, Any]:
+    return {key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in row.items()}

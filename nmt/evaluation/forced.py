@@ -1,0 +1,79 @@
+"""References decoded by force -> perplexity, entropy of the weights, and the few weights that a comparison shows.
+
+The same sentence pairs for every model, so that the figures and the pictures of several can stand side by side.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import TypedDict
+
+import numpy as np
+
+from nmt.evaluation.alignment import Head, source_units, target_units, word_weights
+from nmt.translation.types import Translation
+
+#: Sentences of so many words show enough, and still fit beside one another.
+_FEWEST, _MOST = 5, 12
+
+
+class Look(TypedDict):
+    """Word-level weights of one sentence pair, as JSON.
+
+    `line` counts from 1; `weights` has a row for each target word, in thousandths.
+    """
+
+    line: int
+    source: list[str]
+    target: list[str]
+    weights: list[list[int]]
+
+
+def perplexity(forced: Sequence[Translation]) -> float:
+    """exp of the mean negative log-probability of a target piece, ends of sentences included."""
+    pieces = sum(len(translation.pieces) for translation in forced)
+    return math.exp(min(-sum(translation.log_prob for translation in forced) / max(pieces, 1), 50.0))
+
+
+def entropy(forced: Sequence[Translation]) -> float | None:
+    """Mean entropy in nats of the weights over source pieces, one distribution a target piece and head.
+
+    0 for one-hot weights, log S for uniform ones over S pieces; weights that do not sum to one (local-p) are
+    normalised. None where the decoder has no attention.
+    """
+    total, rows = 0.0, 0
+    for translation in forced:
+        if translation.weights is None:
+            continue
+        sums = translation.weights.sum(-1, dtype=np.float64)
+        seen = sums > 0
+        shares = translation.weights[seen] / sums[seen][:, None]
+        total -= float((shares * np.log(shares, out=np.zeros_like(shares), where=shares > 0)).sum())
+        rows += int(seen.sum())
+    return total / rows if rows else None
+
+
+def shown(forced: Sequence[Translation], lines: Sequence[int], count: int, head: Head = "mean") -> list[Look]:
+    """The weights of `count` sentence pairs of a handy length: which ones follows from the text alone.
+
+    Args:
+        forced: references decoded by force.
+        lines: the number of each in its split, from 1.
+        count: how many at most.
+        head: number of a head, from 0, or "mean".
+    """
+    attentive = [own for own in range(len(forced)) if forced[own].weights is not None]
+
+    def awkward(own: int) -> int:
+        lengths = [len(text.split()) for text in (forced[own].source, forced[own].text)]
+        return sum(max(_FEWEST - length, 0, length - _MOST) for length in lengths)
+
+    chosen = sorted(sorted(attentive, key=awkward)[:count])
+    return [
+        Look(
+            line=lines[own],
+            source=source_units(forced[own]).labels,
+            target=target_units(forced[own]).labels,
+            weights=np.rint(1000 * word_weights(forced[own], head)).astype(int).tolist(),
+        )
+        for own in chosen
+    ]

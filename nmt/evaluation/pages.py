@@ -1,0 +1,390 @@
+"""A comparison -> one report in three forms: text for a terminal, Markdown, and a page that holds all it needs.
+
+The report is a list of blocks; each form is a way to write a block. The page loads nothing, runs nothing, and follows
+the reader's choice of light or dark.
+"""
+
+import base64
+import html
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from nmt.evaluation import pictures
+from nmt.evaluation.comparison import Comparison, OnSplit, Spread, judgement, p_text, verdict
+from nmt.evaluation.tables import plain_table
+
+
+class Heading(NamedTuple):
+    """Begins a section."""
+
+    text: str
+
+
+class Lines(NamedTuple):
+    """Paragraphs; `lead` for what is to be read first."""
+
+    lines: list[str]
+    lead: bool = False
+
+
+class Table(NamedTuple):
+    """Rows of cells; `marks` colours a row by its judgement, `text` leaves all cells flush left."""
+
+    header: list[str]
+    rows: list[list[str]]
+    marks: Sequence[str] = ()
+    text: bool = False
+
+
+class Picture(NamedTuple):
+    """A PNG with a name for its file and a text for those who cannot see it."""
+
+    name: str
+    data: bytes
+    alt: str
+
+
+Block = Heading | Lines | Table | Picture
+
+
+def report(found: Comparison, heatmaps: int = 4) -> list[Block]:
+    """All of a comparison, the verdict first.
+
+    Args:
+        found: the comparison.
+        heatmaps: how many sentences' weights are shown side by side.
+    """
+    first = found.splits[0]
+    blocks: list[Block] = [Lines(verdict(found), lead=True)]
+    blocks += _scores(found, first)
+    blocks += [Heading("What it costs"), _costs(found), Lines([_COSTS])]
+    course = pictures.curves(found)
+    if course is not None:
+        blocks += [Heading("Learning curves"), Picture("learning-curves", pictures.png(course), "learning curves")]
+        blocks.append(Lines(["Means over seeds, drawn as far as all seeds of a variant have come."]))
+    blocks += _lengths(found, first)
+    blocks += _heatmaps(found, first, heatmaps)
+    blocks += _differences(found, first)
+    for split in found.splits[1:]:
+        blocks += [*_scores(found, split), *_lengths(found, split)]
+    if found.apart or found.notes:
+        blocks.append(Heading("Left out, and other notes"))
+        if found.apart:
+            blocks.append(Table(["run", "reason"], [list(row) for row in found.apart], text=True))
+        blocks.append(Lines(found.notes))
+    blocks += _method(found)
+    return blocks
+
+
+def _mean(value: Spread | None, digits: int = 2) -> str:
+    if value is None:
+        return "-"
+    deviation = "" if value.deviation is None else f" ± {value.deviation:,.{digits}f}"
+    return f"{value.mean:,.{digits}f}{deviation}"
+
+
+def scores_table(found: Comparison, split: OnSplit) -> Table:
+    """The figures of every variant on a split, the highest BLEU first."""
+    columns: list[tuple[str, Callable[[int], str]]] = [
+        ("seeds", lambda at: str(len(found.variants[at].runs))),
+        ("BLEU", lambda at: _mean(split.figures[at]["bleu"])),
+        ("to baseline", lambda at: _difference(split, at)),
+        ("p", lambda at: _p(split, at)),
+        ("", lambda at: judgement(split.contrasts["bleu"][at])),
+        ("chrF", lambda at: _mean(split.figures[at]["chrf"])),
+        ("TER", lambda at: _mean(split.figures[at]["ter"])),
+        ("perplexity", lambda at: _mean(split.figures[at].get("perplexity"))),
+    ]
+    if any("aer_shift_0" in own for own in split.figures):
+        columns += [
+            (f"AER %, shift {shift}", lambda at, key=f"aer_shift_{shift}": _mean(split.figures[at].get(key), 1))  # type: ignore[misc]
+            for shift in (0, 1)
+        ]
+    columns.append(("entropy", lambda at: _mean(split.figures[at].get("attention_entropy"))))
+    order = _order(split)
+    return Table(
+        ["variant", *(title for title, _ in columns)],
+        [[found.variants[at].label, *(show(at) for _, show in columns)] for at in order],
+        [judgement(split.contrasts["bleu"][at]) for at in order],
+    )
+
+
+def _order(split: OnSplit) -> list[int]:
+    return sorted(range(len(split.figures)), key=lambda at: -split.figures[at]["bleu"].mean)
+
+
+def _difference(split: OnSplit, at: int) -> str:
+    contrast = split.contrasts["bleu"][at]
+    return "" if contrast is None else f"{contrast.difference:+.2f}"
+
+
+def _p(split: OnSplit, at: int) -> str:
+    contrast = split.contrasts["bleu"][at]
+    return "" if contrast is None else p_text(contrast.p)
+
+
+def _scores(found: Comparison, split: OnSplit) -> list[Block]:
+    said = [
+        f"Means and deviations over seeds; p is Holm-corrected; 'within noise' is what the test cannot tell from the "
+        f"baseline, {found.variants[found.baseline].label}. TER and perplexity: less is better. Entropy of the weights "
+        f"in nats: 0 looks at one piece, log S evenly at S."
+    ]
+    return [
+        Heading(f"Scores on {split.name}"),
+        Picture(
+            f"scores-{split.name}", pictures.png(pictures.scores(found, split)), f"BLEU of each variant on {split.name}"
+        ),
+        scores_table(found, split),
+        Lines(said),
+    ]
+
+
+_COSTS = (
+    "Parameters of the whole model; target tokens a second of training, the median between validations; memory of "
+    "the whole process (of the GPU, where there is one); translating as evaluated, search included. Speeds are of "
+    "the machine and its other work at that time."
+)
+
+
+def _costs(found: Comparison) -> Table:
+    split = found.splits[0]
+    rows = []
+    for at in _order(split):
+        training, figures = found.variants[at].training, split.figures[at]
+        memory = training.get("peak_gpu_memory", training.get("peak_memory"))
+        scaled = None if memory is None else Spread(memory.mean / 2**30, None, [])
+        parameters = figures.get("parameters")
+        rows.append(
+            [
+                found.variants[at].label,
+                "-" if parameters is None else f"{parameters.mean:,.0f}",
+                _mean(training.get("train_tokens_per_second"), 0),
+                _mean(training.get("minutes"), 1),
+                _mean(figures.get("sentences_per_second"), 1),
+                _mean(figures.get("target_pieces_per_second"), 0),
+                _mean(scaled, 2),
+            ]
+        )
+    header = [
+        "variant",
+        "parameters",
+        "trains, tokens/s",
+        "minutes",
+        "translates, sentences/s",
+        "pieces/s",
+        "memory, GiB",
+    ]
+    return Table(header, rows)
+
+
+def _lengths(found: Comparison, split: OnSplit) -> list[Block]:
+    if len(split.bins) < 2:
+        return []
+    header = [f"{shortest}-{longest}" for shortest, longest, _ in split.bins]
+    rows = [[found.variants[at].label, *(f"{value:.1f}" for value in split.by_length[at])] for at in _order(split)]
+    rows.append(["sentences", *(str(count) for _, _, count in split.bins)])
+    picture = pictures.png(pictures.by_length(found, split))
+    return [
+        Heading(f"BLEU by source length on {split.name}"),
+        Picture(f"by-length-{split.name}", picture, f"BLEU by source length on {split.name}"),
+        Table([f"source {split.unit}", *header], rows),
+    ]
+
+
+def _heatmaps(found: Comparison, split: OnSplit, most: int) -> list[Block]:
+    """Of each variant the first seed; the sentences are those that every variant with attention has kept."""
+    looks = {
+        variant.label: {look["line"]: look for look in variant.runs[0].splits[split.name].looks}
+        for variant in found.variants
+    }
+    looks = {label: own for label, own in looks.items() if own}
+    if not looks or most < 1:
+        return []
+    lines = sorted(set.intersection(*(set(own) for own in looks.values())))[:most]
+    blocks: list[Block] = [
+        Heading("Where they look"),
+        Lines(
+            [
+                "Weights over the same sentence pairs (source above, reference at the left, decoded by force), the "
+                "first seed of each variant, mean of its heads. A weight is where the decoder looked, not an "
+                "explanation of why."
+            ]
+        ),
+    ]
+    for line in lines:
+        panels = [(label, own[line]) for label, own in looks.items()]
+        same = [panel for panel in panels if panel[1]["source"] == panels[0][1]["source"]]
+        name = f"weights-{split.name}-{line}"
+        alt = f"attention weights of each variant on line {line}"
+        blocks.append(Picture(name, pictures.png(pictures.side_by_side(same)), alt))
+    return blocks
+
+
+def _differences(found: Comparison, split: OnSplit) -> list[Block]:
+    if not split.differences:
+        return []
+    blocks: list[Block] = [
+        Heading("The sentences on which they differ most"),
+        Lines(
+            ["By the deviation of chrF among the variants, each the mean of its seeds; the first seed's translation."]
+        ),
+    ]
+    for difference in split.differences:
+        row = difference.line - 1
+        own = found.variants[0].runs[0].splits[split.name]
+        rows = [["source", own.sources[row], ""], ["reference", own.references[row], ""]]
+        order = sorted(range(len(found.variants)), key=lambda at, scores=difference.chrf: -scores[at])  # type: ignore[misc]
+        rows += [
+            [
+                found.variants[at].label,
+                found.variants[at].runs[0].splits[split.name].hypotheses[row],
+                f"{difference.chrf[at]:.0f}",
+            ]
+            for at in order
+        ]
+        blocks.append(Table([f"line {difference.line}", "", "mean chrF"], rows, text=True))
+    return blocks
+
+
+def _method(found: Comparison) -> list[Block]:
+    blocks: list[Block] = [
+        Heading("How the differences were tested"),
+        Lines(
+            [
+                f"Against the baseline, {found.variants[found.baseline].label}, each variant is tested twice. Would "
+                f"other sentences say the same? Paired approximate randomisation, stratified over seeds (Clark et al. "
+                f"2011): {found.trials:,} times the two translations of each sentence and seed change places with "
+                f"probability one half; p is the share of trials with as large a difference. Would other seeds say "
+                f"the same? Student's t over the runs, with the run-to-run deviation pooled over all variants. The "
+                f"larger p counts, corrected by Holm for {len(found.variants) - 1} variants; a difference is real at "
+                f"p < {found.alpha:g}. 'Could have seen' is the true difference that would have been found in 4 of 5 "
+                f"such comparisons, in the normal approximation. chrF is tested the same way, in a family of its own; "
+                f"TER is not."
+            ]
+        ),
+    ]
+    for split in found.splits:
+        rows = []
+        for metric, title in (("bleu", "BLEU"), ("chrf", "chrF")):
+            for variant, contrast in zip(found.variants, split.contrasts[metric], strict=True):  # type: ignore[index]
+                if contrast is not None:
+                    seeds = "-" if contrast.p_seeds is None else p_text(contrast.p_seeds)
+                    rows.append(
+                        [variant.label, title, f"{contrast.difference:+.2f}", p_text(contrast.p_sentences), seeds,
+                         p_text(contrast.p), f"{contrast.detectable:.2f}", judgement(contrast)]
+                    )  # fmt: skip
+        if rows:
+            header = [split.name, "metric", "difference", "p, sentences", "p, seeds", "p, Holm", "could have seen", ""]
+            blocks.append(Table(header, rows))
+        blocks.append(Lines([f"{metric.upper()}: {signature}" for metric, signature in split.signatures.items()]))
+    if found.differing:
+        rows = [
+            [key, *(str(variant.runs[0].settings.get(key, "")) for variant in found.variants)]
+            for key in found.differing
+        ]
+        blocks += [
+            Heading("Settings in which the variants differ"),
+            Table(["setting", *(variant.label for variant in found.variants)], rows, text=True),
+        ]
+    runs = [[variant.label, ", ".join(run.name for run in variant.runs)] for variant in found.variants]
+    blocks += [Heading("Runs"), Table(["variant", "runs"], runs, text=True)]
+    return blocks
+
+
+# Three ways to write it
+
+
+def as_text(found: Comparison) -> str:
+    """What the terminal shows: the verdict, and the scores of each split."""
+    parts = ["\n".join(verdict(found))]
+    for split in found.splits:
+        table = scores_table(found, split)
+        parts.append(plain_table([split.name, *table.header[1:]], table.rows))
+    parts += ["\n".join(f"left out: {name}: {reason}" for name, reason in found.apart), "\n".join(found.notes)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def as_markdown(blocks: Sequence[Block], title: str, folder: str = "pictures") -> str:
+    """Markdown; pictures are named by where `folder` has them."""
+
+    def cell(text: str) -> str:
+        return text.replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ").replace("<", "&lt;")
+
+    parts = [f"# {title}"]
+    for block in blocks:
+        match block:
+            case Heading(text):
+                parts.append(f"## {text}")
+            case Lines(lines):
+                parts += [cell(line) for line in lines]
+            case Table(header, rows, _, text):
+                rule = ["---", *(["---"] if text else ["---:"]) * (len(header) - 1)]
+                body = [f"| {' | '.join(map(cell, row))} |" for row in rows]
+                parts.append("\n".join([f"| {' | '.join(map(cell, header))} |", f"| {' | '.join(rule)} |", *body]))
+            case Picture(name, _, alt):
+                parts.append(f"![{cell(alt)}](<{folder}/{file_name(name)}>)")
+    return "\n\n".join(parts) + "\n"
+
+
+def file_name(name: str) -> str:
+    """The file of a picture: what a split may be called, without what a link cannot hold."""
+    return "".join(char if char.isalnum() or char in "._-" else "-" for char in name) + ".png"
+
+
+_CSS = """
+:root { color-scheme: light dark; --ink: #1c1e21; --paper: #ffffff; --soft: #f3f4f6; --line: #d8dbe0; --dim: #5a5f66;
+  --better: #1f5fa8; --worse: #b04f00; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e4e6ea; --paper: #16181c; --soft: #20242a; --line: #3a3f47;
+  --dim: #a2a8b0; --better: #86b7f0; --worse: #f0a35e; } }
+body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); max-width: 72rem;
+  margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2.4rem; }
+.lead { background: var(--soft); border-left: 4px solid var(--better); padding: .6rem 1rem; border-radius: 4px; }
+.lead p:first-child { font-size: 1.2rem; font-weight: 600; }
+.lead p { margin: .4rem 0; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; font-size: .88rem; font-variant-numeric: tabular-nums; margin: .8rem 0; }
+th, td { padding: .3rem .6rem; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; }
+th:first-child, td:first-child { text-align: left; }
+table.text th, table.text td { text-align: left; white-space: normal; vertical-align: top; overflow-wrap: anywhere; }
+table.text td:first-child { min-width: 9rem; }
+tr.better td:first-child { color: var(--better); font-weight: 600; } tr.worse td:first-child { color: var(--worse); }
+tr.noise td { color: var(--dim); } tr.baseline td { background: var(--soft); }
+img { max-width: 100%; height: auto; background: #ffffff; border-radius: 6px; padding: 6px; box-sizing: border-box; }
+"""
+
+
+def as_html(blocks: Sequence[Block], title: str) -> str:
+    """One page with its pictures inside it, that asks nothing of any network."""
+    escape = html.escape
+    parts = []
+    for block in blocks:
+        match block:
+            case Heading(text):
+                parts.append(f"<h2>{escape(text)}</h2>")
+            case Lines(lines, lead):
+                paragraphs = "\n".join(f'<p dir="auto">{escape(line)}</p>' for line in lines)
+                parts.append(f'<div class="lead">\n{paragraphs}\n</div>' if lead else paragraphs)
+            case Table(header, rows, marks, text):
+                kinds = [mark.removeprefix("within ") for mark in marks] or [""] * len(rows)
+                head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in header)
+                body = "\n".join(
+                    (f'<tr class="{kind}">' if kind else "<tr>")
+                    + "".join(f'<td dir="auto">{escape(cell)}</td>' for cell in row)
+                    + "</tr>"
+                    for kind, row in zip(kinds, rows, strict=True)
+                )
+                kind = "text" if text else "figures"
+                parts.append(
+                    f'<div class="wide"><table class="{kind}">\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n'
+                    f"</tbody></table></div>"
+                )
+            case Picture(_, data, alt):
+                encoded = base64.b64encode(data).decode("ascii")
+                parts.append(f'<p><img alt="{escape(alt)}" src="data:image/png;base64,{encoded}"></p>')
+    body = "\n".join(parts)
+    return (
+        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{escape(title)}</title>\n'
+        f"<style>{_CSS}</style>\n</head>\n<body>\n<h1>{escape(title)}</h1>\n{body}\n</body>\n</html>\n"
+    )

@@ -1,0 +1,188 @@
+"""A comparison -> its pictures: scores with their seeds, learning curves, BLEU by length, weights side by side.
+
+Figures without pyplot, white as paper in every surrounding; a variant has one colour in all of them.
+"""
+
+import io
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, ScalarFormatter
+
+from nmt.evaluation import fonts
+from nmt.evaluation.comparison import Comparison, OnSplit, Variant, judgement
+from nmt.evaluation.forced import Look
+from nmt.evaluation.heatmap import WHITE_TO_BLUE
+from nmt.evaluation.tables import shorten
+
+_GREY = "#5a5a5a"
+_GRID = "#dcdfe4"
+#: Of a judgement, told apart without red and green too.
+COLOURS = {"better": "#1f5fa8", "worse": "#c05a00", "within noise": "#8a8f96", "baseline": "#222222"}
+_PALETTE = [to_hex(colormaps["tab10"](index)) for index in range(10)]
+_STYLES = ("-", "--", ":", "-.")
+_COLUMNS = 4  # of panels side by side
+
+
+def png(picture: Figure) -> bytes:
+    """The picture as the bytes of a PNG file."""
+    buffer = io.BytesIO()
+    FigureCanvasAgg(picture)
+    picture.savefig(buffer, format="png", dpi=picture.dpi, metadata={"Software": None})
+    return buffer.getvalue()
+
+
+def _figure(width: float, height: float) -> Figure:
+    return Figure(figsize=(width, height), dpi=130, facecolor="white", layout="constrained")
+
+
+def _style(axes: Axes, title: str = "", x: str = "", y: str = "") -> None:
+    axes.set_title(title, fontproperties=fonts.properties([fonts.BASE], 10.5), loc="left", parse_math=False)
+    axes.set_xlabel(x, fontproperties=fonts.properties([fonts.BASE], 9))
+    axes.set_ylabel(y, fontproperties=fonts.properties([fonts.BASE], 9))
+    axes.grid(visible=True, color=_GRID, linewidth=0.6)
+    axes.set_axisbelow(True)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    for label in (*axes.get_xticklabels(), *axes.get_yticklabels()):
+        label.set_fontproperties(fonts.properties([fonts.BASE], 8.5))
+
+
+def _line(index: int) -> dict[str, Any]:
+    return {"color": _PALETTE[index % 10], "linestyle": _STYLES[index // 10 % len(_STYLES)]}
+
+
+def _legend(picture: Figure, axes: Axes) -> None:
+    handles, names = axes.get_legend_handles_labels()
+    legend = picture.legend(
+        handles, names, loc="outside right center", frameon=False, prop=fonts.properties([fonts.BASE], 8.5)
+    )
+    for text in legend.get_texts():
+        text.set_parse_math(False)
+
+
+def scores(found: Comparison, split: OnSplit) -> Figure:
+    """BLEU of every variant, the highest on top: a small dot a seed, a bar the mean, the colour the judgement."""
+    order = sorted(range(len(found.variants)), key=lambda index: split.figures[index]["bleu"].mean)
+    picture = _figure(8.2, 1.1 + 0.34 * len(order))
+    axes = picture.add_subplot()
+    for place, index in enumerate(order):
+        said = judgement(split.contrasts["bleu"][index])
+        bleu = split.figures[index]["bleu"]
+        axes.plot(bleu.values, [place] * len(bleu.values), "o", color=COLOURS[said], markersize=5, alpha=0.45)
+        axes.plot(bleu.mean, place, "|", color=COLOURS[said], markersize=17, markeredgewidth=2.6)
+        axes.annotate(
+            said,
+            (1.0, place),
+            xycoords=("axes fraction", "data"),
+            xytext=(6, 0),
+            textcoords="offset points",
+            va="center",
+            color=COLOURS[said],
+            fontproperties=fonts.properties([fonts.BASE], 8.5),
+        )
+    axes.axvline(split.figures[found.baseline]["bleu"].mean, color=COLOURS["baseline"], linewidth=0.8, linestyle=":")
+    axes.set_yticks(range(len(order)))
+    axes.set_yticklabels([found.variants[index].label for index in order], parse_math=False)
+    axes.set_ylim(-0.6, len(order) - 0.4)
+    _style(axes, f"BLEU on {fonts.clean(split.name)}: dots are seeds, bars their means", x="BLEU")
+    return picture
+
+
+def curves(found: Comparison) -> Figure | None:
+    """Validation BLEU against minutes and perplexity against epochs, means over seeds; None without validations."""
+    if not any(run.history for variant in found.variants for run in variant.runs):
+        return None
+    picture = _figure(11, 4.2)
+    left, right = picture.subplots(1, 2)
+    for index, variant in enumerate(found.variants):
+        for axes, x, y in ((left, "minutes", "valid_bleu"), (right, "epoch", "valid_perplexity")):
+            grid, mean, low, high = _mean_curve(variant, x, y)
+            axes.plot(grid, mean, label=variant.label, linewidth=1.5, **_line(index))
+            if len(found.variants) <= 6 and len(variant.runs) > 1:
+                axes.fill_between(grid, low, high, color=_line(index)["color"], alpha=0.12, linewidth=0)
+    right.set_yscale("log")
+    right.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    right.yaxis.set_major_formatter(ScalarFormatter())
+    right.yaxis.set_minor_formatter(NullFormatter())
+    _style(left, "Validation BLEU (greedy search)", "minutes of training", "BLEU")
+    _style(right, "Validation perplexity", "epochs", "perplexity, logarithmic")
+    _legend(picture, left)
+    return picture
+
+
+_Curve = npt.NDArray[np.float64]
+
+
+def _mean_curve(variant: Variant, x: str, y: str) -> tuple[_Curve, _Curve, _Curve, _Curve]:
+    """Places, and mean, least and most of the seeds there, over the stretch that all seeds have."""
+    courses = [
+        np.array([(entry[x], entry[y]) for entry in run.history if x in entry and y in entry]).reshape(-1, 2)
+        for run in variant.runs
+    ]
+    courses = [course for course in courses if len(course)]
+    if not courses:
+        nothing = np.zeros(0)
+        return nothing, nothing, nothing, nothing
+    first, last = max(course[0, 0] for course in courses), min(course[-1, 0] for course in courses)
+    grid = np.unique(np.concatenate([course[:, 0] for course in courses]))
+    grid = grid[(grid >= first) & (grid <= last)] if first < last else courses[0][:1, 0]
+    values = np.stack([np.interp(grid, course[:, 0], course[:, 1]) for course in courses])
+    return grid, values.mean(0), values.min(0), values.max(0)
+
+
+def by_length(found: Comparison, split: OnSplit) -> Figure:
+    """BLEU against source length, means over seeds."""
+    picture = _figure(9.5, 4)
+    axes = picture.add_subplot()
+    for index, variant in enumerate(found.variants):
+        axes.plot(
+            range(len(split.bins)), split.by_length[index], "o", markersize=4, label=variant.label, **_line(index)
+        )
+    axes.set_xticks(range(len(split.bins)))
+    axes.set_xticklabels([f"{shortest}-{longest}\nn={count}" for shortest, longest, count in split.bins])
+    axes.yaxis.set_major_locator(MaxNLocator(6))
+    _style(axes, f"BLEU by source length on {fonts.clean(split.name)}", f"source {split.unit}, n sentences", "BLEU")
+    _legend(picture, axes)
+    return picture
+
+
+def side_by_side(panels: Sequence[tuple[str, Look]]) -> Figure:
+    """The weights of several variants over one and the same sentence pair, target as rows, source as columns.
+
+    Args:
+        panels: what is above a panel, and its weights; all of one sentence pair.
+    """
+    source, target = panels[0][1]["source"], panels[0][1]["target"]
+    texts = [fonts.clean(text) for text in (*source, *target)]
+    families, missing = fonts.families_for("".join(fonts.shape(text) for text in texts))
+    labels = [fonts.shape(shorten(fonts.without(text, missing), 16)) for text in texts]
+    columns = min(_COLUMNS, len(panels))
+    rows = -(-len(panels) // columns)
+    cell = 0.17
+    picture = _figure(columns * (cell * len(source) + 0.25) + 1.3, rows * (cell * len(target) + 1.25))
+    grid = picture.subplots(rows, columns, squeeze=False)
+    small, tiny = fonts.properties(families, 8), fonts.properties([fonts.BASE], 8.5)
+    for axes in grid.flat[len(panels) :]:
+        axes.set_visible(False)
+    for axes, (title, look), number in zip(grid.flat, panels, range(len(panels))):
+        weights = np.array(look["weights"]).reshape(len(target), len(source)) / 1000
+        axes.imshow(weights, cmap=WHITE_TO_BLUE, vmin=0, vmax=1, interpolation="nearest")
+        axes.set_title(title, fontproperties=tiny, parse_math=False)
+        axes.xaxis.tick_top()
+        axes.set_xticks(range(len(source)), labels[: len(source)], rotation=60, ha="left", fontproperties=small)
+        named = labels[len(source) :] if number % columns == 0 else [""] * len(target)
+        axes.set_yticks(range(len(target)), named, fontproperties=small)
+        for label in (*axes.get_xticklabels(), *axes.get_yticklabels()):
+            label.set_parse_math(False)
+        axes.tick_params(length=0, pad=1)
+        for spine in axes.spines.values():
+            spine.set(color="#b4b8be", linewidth=0.6)
+    return picture

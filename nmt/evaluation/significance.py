@@ -1,0 +1,232 @@
+"""Two variants, several seeds, one test set -> is the difference more than noise? Stands on the metrics.
+
+Two kinds of noise can make a difference. Another test set would have given another one: approximate
+randomisation over sentences, stratified over seeds (Noreen 1989; Clark et al. 2011, section 4.2, as MultEval and
+sacreBLEU have it). Other seeds would have given another one: Student's t over the runs, with the deviation
+pooled over all variants. A difference is called real where both say so, so that the larger p counts (an
+intersection-union test, Berger 1982), corrected by Holm (1979) for the number of variants.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Statistics = npt.NDArray[np.float64]
+Scorer = Callable[[Statistics], npt.NDArray[np.float64]]
+
+_CELLS = 20_000_000  # of the largest matrix of swaps, 4 bytes each
+POWER = 0.8
+
+
+def bleu_of(statistics: Statistics) -> npt.NDArray[np.float64]:
+    """Corpus BLEU (exponential smoothing, sacreBLEU's default) of summed statistics.
+
+    Args:
+        statistics: [..., 2 + 2N] hypothesis length, reference length, N matches, N totals (sacreBLEU's order).
+
+    Returns:
+        [...] scores from 0 to 100.
+    """
+    orders = (statistics.shape[-1] - 2) // 2
+    length, reference = statistics[..., 0], statistics[..., 1]
+    matches, totals = statistics[..., 2 : 2 + orders], statistics[..., 2 + orders :]
+    # The k-th order without a match counts as 1 / 2^k matches; an order that is too long for the text ends it with 0.
+    matched = np.where(matches > 0, matches, 0.5 ** np.cumsum(matches == 0, axis=-1))
+    possible = (totals > 0).all(-1) & (matches > 0).any(-1)
+    with np.errstate(divide="ignore", invalid="ignore"):  # where it is not possible
+        precision = np.exp(np.log(matched / totals).mean(-1))
+        brevity = np.exp(np.minimum(0, 1 - reference / length))
+        return np.where(possible, 100 * brevity * precision, 0.0)
+
+
+def chrf_of(statistics: Statistics) -> npt.NDArray[np.float64]:
+    """chrF2 (Popovic 2015) of summed statistics, over the orders that both texts have.
+
+    Args:
+        statistics: [..., 3N] for each order the n-grams of the hypothesis, of the reference, and of both.
+
+    Returns:
+        [...] scores from 0 to 100.
+    """
+    hypothesis, reference, both = (statistics[..., part::3] for part in range(3))
+    there = (hypothesis > 0) & (reference > 0)
+    orders = np.maximum(there.sum(-1), 1)
+    precision = np.divide(both, hypothesis, out=np.zeros_like(both), where=there).sum(-1) / orders
+    recall = np.divide(both, reference, out=np.zeros_like(both), where=there).sum(-1) / orders
+    bottom = 4 * precision + recall
+    scores: Statistics = np.divide(500 * precision * recall, bottom, out=np.zeros_like(bottom), where=bottom > 0)
+    return scores
+
+
+class Randomised(NamedTuple):
+    """What the randomisation found.
+
+    Attributes:
+        difference: the second variant's mean score over seeds less the first's.
+        p: the share of random swaps that make as large a difference, two-sided, with the 1 added to both
+            counts that keeps it above zero (Davison and Hinkley 1997, section 4.3).
+        deviation: standard deviation of the difference where swaps alone make it.
+    """
+
+    difference: float
+    p: float
+    deviation: float
+
+
+def randomise(
+    first: Statistics, second: Statistics, scorer: Scorer, *, trials: int = 10_000, seed: int = 12345
+) -> Randomised:
+    """Paired approximate randomisation, stratified over seeds.
+
+    If the variants were alike, it would be chance which of the two wrote a translation: each trial swaps the
+    two translations of each sentence and seed with probability one half, and takes the difference anew.
+
+    Args:
+        first: [K, N, S] sufficient statistics of the first variant: seeds, sentences, statistics of the metric.
+        second: [K, N, S] of the second, seed by seed and sentence by sentence.
+        scorer: [..., S] summed statistics -> [...] scores (`bleu_of`, `chrf_of`).
+        trials: random swaps.
+        seed: of the swaps.
+    """
+    generator = np.random.default_rng(seed)
+    total, gain = first.sum(1), second - first
+    observed = float((scorer(second.sum(1)) - scorer(total)).mean())
+    found = []
+    size = max(1, min(trials, _CELLS // first.shape[1]))
+    for start in range(0, trials, size):
+        count = min(size, trials - start)
+        differences = np.zeros(count)
+        for stratum in range(len(first)):
+            swaps = generator.integers(2, size=(count, first.shape[1]), dtype=np.int8).astype(np.float32)
+            # Counts of n-grams are whole numbers far below 2^24: exact in float32.
+            moved = (swaps @ gain[stratum].astype(np.float32)).astype(np.float64)
+            differences += scorer(second[stratum].sum(0) - moved) - scorer(total[stratum] + moved)
+        found.append(differences / len(first))
+    differences = np.concatenate(found)
+    extreme = int((np.abs(differences) >= abs(observed) - 1e-9).sum())
+    return Randomised(observed, (extreme + 1) / (trials + 1), float(differences.std()))
+
+
+def student_t(t: float, freedom: int) -> float:
+    """P(|T| >= |t|) for Student's distribution with a whole number of degrees of freedom.
+
+    The closed form of Abramowitz and Stegun, equations 26.7.3 and 26.7.4.
+    """
+    angle = math.atan(abs(t) / math.sqrt(freedom))
+    cosine = math.cos(angle)
+    term = total = 1.0 if freedom % 2 == 0 else cosine
+    for k in range(2 if freedom % 2 == 0 else 3, freedom - 1, 2):
+        term *= cosine**2 * (k - 1) / k
+        total += term
+    if freedom % 2 == 0:
+        inside = math.sin(angle) * total
+    else:
+        inside = 2 / math.pi * (angle + (math.sin(angle) * total if freedom > 1 else 0.0))
+    return min(1.0, max(0.0, 1 - inside))
+
+
+def pooled_deviation(groups: Sequence[Sequence[float]]) -> tuple[float, int]:
+    """The run-to-run deviation that groups of scores share, and its degrees of freedom (0: no group has two)."""
+    freedom = sum(len(group) - 1 for group in groups)
+    if freedom < 1:
+        return math.nan, 0
+    squares = sum(float(np.var(group)) * len(group) for group in groups)
+    return math.sqrt(squares / freedom), freedom
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Holm's step-down adjustment: the family-wise error of calling those below alpha real is at most alpha."""
+    adjusted = [1.0] * len(p_values)
+    largest = 0.0
+    for rank, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[index]))
+        adjusted[index] = largest
+    return adjusted
+
+
+class Contrast(NamedTuple):
+    """A variant against the baseline.
+
+    Attributes:
+        difference: mean over seeds, the variant's less the baseline's.
+        p_sentences: of the randomisation over sentences.
+        p_seeds: of the t over runs; None where no variant has two seeds.
+        p: the larger of the two, Holm-corrected.
+        detectable: the smallest true difference that would have been found with probability 0.8.
+        real: whether p is below the level.
+    """
+
+    difference: float
+    p_sentences: float
+    p_seeds: float | None
+    p: float
+    detectable: float
+    real: bool
+
+
+def contrast_with(
+    baseline: Statistics,
+    others: Sequence[Statistics],
+    scorer: Scorer,
+    spread: tuple[float, int],
+    *,
+    trials: int = 10_000,
+    alpha: float = 0.05,
+) -> list[Contrast]:
+    """Tests every other variant against the baseline; the Holm family is all of them.
+
+    Args:
+        baseline: [K, N, S] sufficient statistics, seeds in order.
+        others: the same of each; the first seeds are paired where the numbers of seeds differ.
+        scorer: of the metric.
+        spread: run-to-run deviation and its degrees of freedom (`pooled_deviation`).
+        trials: random swaps a test.
+        alpha: the level.
+    """
+    deviation, freedom = spread
+    rows = []
+    for own in others:
+        pairs = min(len(own), len(baseline))
+        found = randomise(baseline[:pairs], own[:pairs], scorer, trials=trials)
+        error = deviation * math.sqrt(2 / pairs) if freedom else 0.0
+        p_seeds = None
+        if freedom:
+            p_seeds = student_t(found.difference / error, freedom) if error else float(found.difference == 0)
+        rows.append((found, error, p_seeds))
+    adjusted = holm([max(found.p, p_seeds or 0.0) for found, _, p_seeds in rows])
+    return [
+        Contrast(
+            found.difference,
+            found.p,
+            p_seeds,
+            p,
+            _detectable(found.deviation, error, freedom, alpha / len(others)),
+            p < alpha,
+        )
+        for (found, error, p_seeds), p in zip(rows, adjusted, strict=True)
+    ]
+
+
+def _detectable(by_sentences: float, by_seeds: float, freedom: int, level: float) -> float:
+    """The difference that passes both tests at `level` with a probability of 0.8, in the normal approximation."""
+    normal = NormalDist()
+    reach = normal.inv_cdf(POWER)
+    needed = (normal.inv_cdf(1 - level / 2) + reach) * by_sentences
+    if freedom:
+        needed = max(needed, (_quantile(level, freedom) + reach) * by_seeds)
+    return needed
+
+
+def _quantile(level: float, freedom: int) -> float:
+    """The t that is exceeded in absolute value with probability `level`."""
+    low, high = 0.0, 1.0
+    while student_t(high, freedom) > level:
+        high *= 2
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if student_t(middle, freedom) > level else (low, middle)
+    return high

@@ -1,0 +1,293 @@
+"""From runs, or their records, to one report: finds them, scores what has not been scored, compares, writes."""
+
+import json
+import statistics
+import sys
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig, ListConfig
+
+from nmt import cli
+from nmt.data.corpus import Split, safe_name
+from nmt.data.lines import read_lines
+from nmt.errors import UserError
+from nmt.evaluation import comparison, pages
+from nmt.evaluation.comparison import Result, Scored, counted
+from nmt.evaluation.metrics import Score
+from nmt.files import write_bytes, write_text
+from nmt.runs import Run, command, damaged, missing_run, settings, shown
+
+METRICS = ("bleu", "chrf", "ter")
+TRAINING = ("minutes", "epochs", "step", "peak_memory", "peak_gpu_memory")
+
+
+def compare(config: DictConfig) -> int:
+    """Compares the runs that `runs` names; prints the verdict and the scores, writes the report.
+
+    Raises:
+        UserError: there are no runs, none can be compared, or the report cannot be written.
+    """
+    _check(config)
+    folders, problems = _find(config)
+    output = _output(config)
+    results = []
+    chosen = _chosen(config)
+    for name, run in folders.items():
+        try:
+            _check_finished(run)
+            if bool(config.evaluate):
+                _evaluate(config, run, chosen)
+            results.append(_result(name, run, chosen))
+        except UserError as error:
+            problems[name] = str(error)
+    for name, problem in problems.items():
+        print(f"left out: {name}: {problem}", file=sys.stderr)
+    if not results:
+        raise UserError("None of the runs can be compared; the reasons stand above.")
+    if config.records:
+        for result in results:
+            folders[result.name].record(Path(str(config.records)) / safe_name(result.name))
+        print(f"Records: {config.records}", file=sys.stderr)
+
+    found = comparison.compare(
+        results,
+        baseline=None if config.baseline is None else str(config.baseline),
+        alpha=float(config.alpha),
+        trials=int(config.trials),
+        sentences=int(config.sentences),
+    )
+    found = found._replace(apart=[*found.apart, *problems.items()])
+    title = f"{len(found.variants)} variants, {sum(len(variant.runs) for variant in found.variants)} runs"
+    blocks = pages.report(found, int(config.pictures))
+    for block in blocks:
+        if isinstance(block, pages.Picture):
+            write_bytes(output / "pictures" / pages.file_name(block.name), block.data)
+    write_text(output / "report.md", pages.as_markdown(blocks, title))
+    write_text(output / "report.html", pages.as_html(blocks, title))
+    write_text(
+        output / "report.json",
+        json.dumps(comparison.as_json(found), ensure_ascii=False, indent=2, allow_nan=False) + "\n",
+    )
+    print(pages.as_text(found))
+    print(f"\nThe whole report: {output / 'report.html'} (also report.md, report.json)")
+    return 0
+
+
+def _check(config: DictConfig) -> None:
+    """UserError for a number that is out of its range."""
+    if not 0 < float(config.alpha) < 1:
+        raise UserError(f"alpha={config.alpha} is no level of a test. Give one between 0 and 1, such as alpha=0.05.")
+    for name, least in (("trials", 1), ("sentences", 0), ("pictures", 0), ("batch_sentences", 1)):
+        if int(config[name]) < least:
+            raise UserError(f"{name} must be at least {least}, not {config[name]}.")
+
+
+# Which runs
+
+
+def _find(config: DictConfig) -> tuple[dict[str, Run], dict[str, str]]:
+    """The runs by their names, and what looks like a run and is none, with the reason.
+
+    Raises:
+        UserError: a place that was named holds no run.
+    """
+    places = [str(path) for path in config.runs] if isinstance(config.runs, ListConfig) else [str(config.runs)]
+    folders: list[Path] = []
+    problems: dict[str, str] = {}
+    for place in map(Path, places):
+        if Run(place).exists():
+            folders.append(place)
+            continue
+        inside = sorted(path for path in place.iterdir() if path.is_dir()) if place.is_dir() else []
+        runs = [path for path in inside if Run(path).exists()]
+        if not runs:
+            raise UserError(missing_run(place))
+        folders += runs
+        for path in inside:
+            if path not in runs and any((path / name).exists() for name in ("run.json", "history.jsonl", "trainer.pt")):
+                problems[path.name] = missing_run(path)
+        for log in sorted(place.glob("*.log")):
+            if not (place / log.stem).exists():
+                problems[log.stem] = f"it never began; {log} says why."
+    folders = list({path.resolve(): path for path in folders}.values())
+    names = [path.resolve().name for path in folders]
+    return {
+        name if names.count(name) == 1 else str(path): Run(path) for name, path in zip(names, folders, strict=True)
+    }, problems
+
+
+def _output(config: DictConfig) -> Path:
+    if config.output:
+        output = Path(str(config.output))
+    else:
+        single = not isinstance(config.runs, ListConfig) or len(config.runs) == 1
+        place = Path(str(config.runs[0] if isinstance(config.runs, ListConfig) else config.runs))
+        output = place / "comparison" if single and not Run(place).exists() else Path("comparison")
+    if output.exists() and not output.is_dir():
+        raise UserError(f"output={output} is a file. Name a folder.")
+    return output
+
+
+def _check_finished(run: Run) -> None:
+    facts = run.facts()
+    if facts.get("status") == "finished":
+        return
+    words = [shown("name", run.folder.resolve().name)]
+    if str(run.folder.parent) != "checkpoints":
+        words.append(shown("checkpoints", run.folder.parent))
+    how = f"it was stopped at step {facts['step']:,}" if "step" in facts else "it is not finished"
+    raise UserError(f"{how}. Go on with: {command()} -m nmt.train {' '.join(words)} resume=true")
+
+
+# What was scored
+
+
+def _chosen(config: DictConfig) -> Split | str | None:
+    """What the user wants compared: a pair of files, one split, or (None) all."""
+    if (config.source is None) != (config.reference is None):
+        given, lacking = ("source", "reference") if config.reference is None else ("reference", "source")
+        raise UserError(f"{given}= needs {lacking}= beside it: scoring takes both.")
+    if config.source is None:
+        return None if config.split is None else str(config.split)
+    if config.split is not None:
+        raise UserError("split= and source= are two things to score. Give one of them.")
+    source = Path(str(config.source))
+    return Split(source.name, read_lines(source), read_lines(Path(str(config.reference))))
+
+
+def _wanted(run: Run, chosen: Split | str | None) -> list[str]:
+    """The splits that the run should have been scored on: the tests of its data set first."""
+    if isinstance(chosen, Split):
+        return [chosen.name]
+    if chosen is not None:
+        return [chosen]
+    tests = [name for name in run.facts().get("text", {}) if name not in ("train", "valid")]
+    return tests or run.splits()
+
+
+def _stale(run: Run, split: str, chosen: Split | str | None) -> str:
+    """Why a split has to be scored (again); "" where it has been."""
+    if split not in run.splits():
+        return "it was not scored yet"
+    scores = run.scores(split)
+    made = scores.get("provenance", {})
+    if "text" not in made or not scores.get("measured"):
+        return "it was scored by an earlier version"
+    best = next((entry["step"] for entry in reversed(run.history()) if entry.get("best")), None)
+    if made.get("checkpoint") == "best" and made.get("step") != best:
+        return f"it was scored at step {made.get('step')}, and is better since step {best}"
+    if isinstance(chosen, Split) and made["text"] != chosen.fingerprint():
+        return f"another text called {split} was scored before"
+    return ""
+
+
+def _evaluate(config: DictConfig, run: Run, chosen: Split | str | None) -> None:
+    """Scores what has not been scored; the results stay in the run's folder.
+
+    Raises:
+        UserError: this is a record, or the run or its data is damaged or missing.
+    """
+    for split in _wanted(run, chosen):
+        why = _stale(run, split, chosen)
+        if not why:
+            continue
+        if not run.best.exists():
+            raise UserError(
+                f"on {split} {why}, and {run.best} is not there to do it: a record has no weights. "
+                f"Compare the run itself, or write its record again."
+            )
+        print(f"{run.folder}, {split}: {why}.", file=sys.stderr, flush=True)
+        words = [f"run={run.folder}", "pictures=0", f"device={config.device}"]
+        words += [f"batch_sentences={config.batch_sentences}"]
+        words += [] if config.threads is None else [f"threads={config.threads}"]
+        if isinstance(chosen, Split):
+            words += [f"source={config.source}", f"reference={config.reference}"]
+        else:
+            words.append(f"split={split}")
+        from nmt.pipeline.evaluating import evaluated  # loads torch, which comparing records does without
+
+        overrides = cli.quote(words)
+        evaluated(cli.compose("evaluate", overrides), overrides)
+
+
+# What is compared
+
+
+def _result(name: str, run: Run, chosen: Split | str | None) -> Result:
+    """All of a run that a comparison takes.
+
+    Raises:
+        UserError: a file is missing or damaged, or files do not belong together.
+    """
+    config, facts, history = run.config(), run.facts(), run.history()
+    wanted = _wanted(run, chosen)
+    names = wanted if chosen is not None else [*wanted, *(split for split in run.splits() if split not in wanted)]
+    splits, origin = {}, {"training text": str(facts.get("text", {}).get("train"))}
+    for split in names:
+        if split not in run.splits():
+            raise UserError(
+                f"it was not scored on {split}. Score it with: {command()} -m nmt.evaluate {shown('run', run.folder)}"
+            )
+        scores = run.scores(split)
+        made = scores.get("provenance", {})
+        if len(made.get("runs", [1])) != 1 or "text" not in made:
+            continue  # of an ensemble, or of an earlier version
+        splits[split] = _scored(run, split, scores)
+        origin["tokenizer"] = str(made.get("tokenizer"))
+        origin[f"text of {split}"] = str(made["text"])
+        origin[f"search on {split}"] = _search(config, made)
+        for metric in METRICS:
+            origin[f"{metric} signature on {split}"] = splits[split].scores[metric].signature
+    own = settings(config)
+    training: dict[str, float] = {key: float(facts[key]) for key in TRAINING if isinstance(facts.get(key), int | float)}
+    speeds = [entry["train_tokens_per_second"] for entry in history if entry.get("train_tokens_per_second")]
+    if speeds:
+        training["train_tokens_per_second"] = statistics.median(speeds)
+    return Result(
+        name,
+        int(own.pop("seed")),
+        {key: value for key, value in own.items() if not key.startswith("data.")},
+        origin,
+        training,
+        history,
+        splits,
+    )
+
+
+def _search(config: DictConfig, made: dict[str, Any]) -> str:
+    """How it was translated: a run's own search may be what sets it off, another one makes it another measurement."""
+    used = made.get("search", {})
+    own = {key: value for key, value in config.search.items() if key != "_target_"}
+    as_own = str(config.search.get("_target_", "")).endswith(str(used.get("name"))) and all(
+        used.get(key) == value for key, value in own.items()
+    )
+    return f"{made.get('checkpoint')} weights, {'own search' if as_own else json.dumps(used, sort_keys=True)}"
+
+
+def _scored(run: Run, split: str, scores: dict[str, Any]) -> Scored:
+    """One split of a run, read from its folder."""
+    folder = run.evaluation / split
+    names = ("source.txt", "reference.txt", "hypotheses.txt")
+    sources, references, hypotheses = (read_lines(folder / name) for name in names)
+    whole = len(sources) == len(references) == len(hypotheses)
+    if not whole or Split(split, sources, references).fingerprint() != scores["provenance"]["text"]:
+        raise UserError(
+            f"{folder} holds another text than the one that was scored (its source.txt, reference.txt and "
+            f"hypotheses.txt do not belong to its scores.json). Score the run again, or take a whole copy."
+        )
+    looks = folder / "attention.json"
+    try:
+        found = {key: Score(float(scores[key]["value"]), str(scores[key]["signature"])) for key in METRICS}
+        return Scored(
+            sources,
+            references,
+            hypotheses,
+            found,
+            counted(hypotheses, references, str(scores["target_language"]), found),
+            {shift: float(scores["alignment"][f"shift_{shift}"]["aer"]) for shift in (0, 1) if scores["alignment"]},
+            dict(scores["measured"]),
+            json.loads(looks.read_text(encoding="utf-8")) if looks.exists() else [],
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise damaged(folder / "scores.json") from error

@@ -1,0 +1,369 @@
+"""A command line with several values -> a run for each combination, several at a time, each a process of its own.
+
+A process each, rather than threads or a pool: a run that fails, or that the system kills, takes no other with it;
+each can be stopped with its state saved, as if it had been started by hand; and what is started is what a cluster's
+queue would start (`dry_run=true` prints it). The state of a sweep is that of its runs' folders, nothing else.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import IO, NamedTuple
+
+from omegaconf import DictConfig
+
+from nmt import build, cli
+from nmt.data.files import UserFiles
+from nmt.errors import UserError
+from nmt.pipeline.training import already_finished, check_model, resumed
+from nmt.runs import Run, check_name, command, settings, shown
+
+MEMORY = 2 << 30  # bytes that a run is taken to need, where nobody says how many runs there is room for
+_LONGEST = 100  # characters of a name
+
+
+class Planned(NamedTuple):
+    """A run of a sweep: its folder's name and its whole command line, which also goes on with it."""
+
+    name: str
+    words: list[str]
+
+
+class Failure(NamedTuple):
+    """A run that did not come to its end, why, and where more stands."""
+
+    name: str
+    message: str
+    log: Path | None
+
+
+def sweep(words: Sequence[str]) -> int:
+    """Trains what the command line describes and is not trained yet.
+
+    Returns:
+        0; 1 if a run failed; 128 + the signal that stopped it.
+
+    Raises:
+        UserError: the line is mistaken, so that nothing was started.
+    """
+    own = {str(key) for key in cli.compose("sweep", [])}
+    ours = [word for word in words if word.partition("=")[0] in own]
+    options = cli.compose("sweep", ours)
+    if int(options.jobs) < 0:
+        raise UserError(f"jobs={options.jobs}: give a number of runs at a time, or 0 for as many as there is room for.")
+    place, prefix, combinations = _read(cli.expand("train", [word for word in words if word not in ours]))
+    names = _names([combination.swept for combination in combinations], prefix)
+    plan, failures, done = _check(place, names, combinations)
+    jobs = int(options.jobs) or _room(plan)
+    if not any(word.startswith("threads=") for word in words):
+        share = f"threads={max(1, _cores() // jobs)}"
+        plan = [Planned(planned.name, [*planned.words, share]) for planned in plan]
+    if options.dry_run:
+        for planned in plan:
+            print(shlex.join([command(), "-m", "nmt.train", *planned.words]))
+        _say_failures(failures)
+        return 1 if failures else 0
+    if plan:
+        look = f"tail -f {shlex.quote(str(place))}/*.log"
+        _say(f"{len(plan)} to train, {min(jobs, len(plan))} at a time; to look on: {look}")
+    launcher = _Launcher(place, plan, jobs)
+    stopped = launcher.run()
+    failures += launcher.failures
+    parts = [f"{len(done) + launcher.finished} finished" + (f" ({len(done)} of them before)" if done else "")]
+    left = len(combinations) - len(done) - launcher.finished - len(failures)
+    parts += [f"{left} left to do"] * bool(left) + [f"{len(failures)} failed"] * bool(failures)
+    _say(f"{len(combinations)} runs in {place}: {', '.join(parts)}.")
+    if stopped:
+        _say("Everything is saved. The same command goes on.")
+    elif len(done) + launcher.finished > 1:
+        _say(f"Compare them: {command()} -m nmt.compare {shown('runs', place)}")
+    _say_failures(failures)
+    return 128 + stopped if stopped else int(bool(failures))
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _say_failures(failures: Sequence[Failure]) -> None:
+    for failure in failures:
+        where = f" (see {failure.log})" if failure.log is not None else ""
+        _say(f"failed: {failure.name}: {failure.message}{where}")
+
+
+# From the command line to a plan
+
+
+def _read(combinations: list[cli.Combination]) -> tuple[Path, str, list[cli.Combination]]:
+    """The sweep's folder, what its runs' names begin with, and the runs' own words.
+
+    Raises:
+        UserError: there is no name, or what all runs share has several values.
+    """
+    _, swept, fixed = combinations[0]
+    for key in swept:
+        if key.lstrip("+") in cli.SHARED_KEYS | {"resume"}:
+            raise UserError(f"{key}= has one value for the whole sweep; its runs are named by what they differ in.")
+    name, _, prefix = fixed.get("name", "null").partition("/")
+    if name == "null":
+        raise UserError("-m needs a name for the sweep: name=SWEEP, the folder of its runs.")
+    check_name(name)
+    if prefix:
+        check_name(prefix)
+    if not swept:
+        raise UserError("-m trains a run for each combination of values, and this line has one of each. Leave out -m.")
+    place = ("name", "checkpoints", "resume")
+    kept = [
+        own._replace(overrides=[word for word in own.overrides if word.partition("=")[0] not in place])
+        for own in combinations
+    ]
+    return Path(fixed.get("checkpoints", "checkpoints")) / name, prefix, kept
+
+
+def _names(swept: Sequence[Mapping[str, str]], prefix: str = "") -> list[str]:
+    """Names that can be typed, made of the values: `additive-bahdanau-1`, `general-heads-2-1`.
+
+    A choice is named by its name, a setting by its last word and its value, the seed by its number, at the end. What
+    had to be changed to be safe in a shell carries a digest, so that no two combinations have one name.
+    """
+    keys = list(swept[0])
+    ends = [key.split(".")[-1] for key in keys]
+
+    def part(key: str, value: str) -> str:
+        safe = re.sub(r"[^A-Za-z0-9_.]+", "-", value.strip("[]")).strip("-.")
+        if safe != value.strip("[]"):
+            safe = f"{safe}-{_digest(value)}".strip("-")
+        if "." not in key and key != "seed":
+            return safe  # a choice
+        end = key.split(".")[-1]
+        known = end if ends.count(end) == 1 else key.lstrip("+~").replace(".", "-")
+        return safe if key == "seed" and (prefix or len(keys) > 1) else f"{known}-{safe}"
+
+    order = sorted(keys, key=lambda key: key == "seed")
+    names = ["-".join([*([prefix] if prefix else []), *(part(key, values[key]) for key in order)]) for values in swept]
+    return [
+        f"{name[:_LONGEST]}-{_digest(json.dumps(values))}" if len(name) > _LONGEST or names.count(name) > 1 else name
+        for name, values in zip(names, [dict(values) for values in swept], strict=True)
+    ]
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:6]
+
+
+def _check(
+    place: Path, names: Sequence[str], combinations: Sequence[cli.Combination]
+) -> tuple[list[Planned], list[Failure], list[str]]:
+    """What is to be trained, what cannot be, and what is finished (UserError for a mistaken line)."""
+    plan: list[Planned] = []
+    failures: list[Failure] = []
+    done: list[str] = []
+    known: dict[str, str] = {}
+    configs = []
+    for name, combination in zip(names, combinations, strict=True):
+        try:
+            configs.append(cli.compose("train", combination.overrides))
+        except UserError as error:
+            raise UserError(f"{error} (In the run {name}; nothing was started.)") from error
+    for name, combination, config in zip(names, combinations, configs, strict=True):
+        same = known.setdefault(json.dumps(settings(config), sort_keys=True, default=str), name)
+        if same != name:
+            _say(f"{name} would be {same} again, since what they differ in takes no part: left out.")
+            done.append(name)
+            continue
+        words = [*combination.overrides, *cli.quote([f"name={name}", f"checkpoints={place}"]), "resume=true"]
+        try:
+            run = Run(place / name)
+            if run.exists():
+                said = already_finished(resumed(run, words), run)
+                if said:
+                    done.append(name)
+                    continue
+            elif not isinstance(build.build_source(config), UserFiles):  # whose sizes follow from the text
+                check_model(config)
+        except UserError as error:
+            failures.append(Failure(name, str(error), None))
+            _say(f"{name} cannot be trained: {error}")
+            continue
+        plan.append(Planned(name, words))
+    if done:
+        _say(f"{len(done)} of {len(combinations)} need no training: they are finished, or the same as another.")
+    return plan, failures, done
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _room(plan: Sequence[Planned]) -> int:
+    """One run a core while the memory lasts; one at a time on a GPU, which a run fills."""
+    if not plan:
+        return 1
+    config: DictConfig = cli.compose("train", plan[0].words)
+    if build.build_device(str(config.device)).type == "cuda":
+        return 1
+    free = MEMORY
+    with contextlib.suppress(OSError, AttributeError):
+        text = Path("/proc/meminfo").read_text(encoding="ascii")
+        found = re.search(r"MemAvailable:\s*(\d+) kB", text)
+        free = 1024 * int(found[1]) if found else free
+    return max(1, min(len(plan), _cores(), free // MEMORY))
+
+
+# The processes
+
+
+class _Job(NamedTuple):
+    """A training in progress; `before` bytes stood in its log when it began."""
+
+    planned: Planned
+    process: "subprocess.Popen[bytes]"
+    log: Path
+    before: int
+    started: float
+
+
+class _Launcher:
+    """Keeps `jobs` trainings going until all are done or a signal asks to stop."""
+
+    def __init__(self, place: Path, plan: Sequence[Planned], jobs: int) -> None:
+        self.place, self.plan, self.jobs = place, list(plan), jobs
+        self.failures: list[Failure] = []
+        self.finished = self.number = 0
+        self.asked: list[int] = []  # the signals that came, in order
+
+    def run(self) -> int:
+        """Returns the number of the signal that stopped it, or 0."""
+        waiting, running, told = list(self.plan), list[_Job](), 0
+        with self._signals():
+            try:
+                while running or (waiting and not self.asked):
+                    while waiting and len(running) < self.jobs and not self.asked:
+                        running += self._start(waiting.pop(0))
+                    if len(self.asked) > told:
+                        told = len(self.asked)
+                        self._stop(running, at_once=self.asked.count(signal.SIGINT) > 1)
+                    time.sleep(0.1)
+                    ended = [job for job in running if job.process.poll() is not None]
+                    running = [job for job in running if job not in ended]
+                    for job in ended:
+                        self._ended(job)
+            finally:  # whatever happens here, no process is left behind
+                for job in running:
+                    job.process.kill()
+        return self.asked[0] if self.asked else 0
+
+    @contextlib.contextmanager
+    def _signals(self) -> Iterator[None]:
+        def ask(number: int, frame: FrameType | None) -> None:
+            del frame
+            self.asked.append(number)
+
+        before = {}
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            # Under nohup a hang-up stays ignored.
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                try:
+                    before[number] = signal.signal(number, ask)
+                except ValueError:  # not in the main thread: whoever is decides what a signal means
+                    break
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _start(self, planned: Planned) -> list[_Job]:
+        """The job, or nothing where another command is training the run."""
+        log = self.place / f"{planned.name}.log"
+        try:
+            self.place.mkdir(parents=True, exist_ok=True)
+            file: IO[bytes] = log.open("ab")
+        except OSError as error:
+            raise UserError(f"Cannot write {log}: {error.strerror}. Choose a place with checkpoints=FOLDER.") from error
+        self.number += 1
+        with file:
+            try:
+                # The process holds the lock with the log it writes: even if this one is killed, until it ends.
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                self._fail(planned.name, "another command is training it now", log)
+                return []
+            except OSError:  # a file system without locks
+                pass
+            before = file.tell()
+            package = str(Path(build.__file__).resolve().parents[1])
+            path = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
+            process = subprocess.Popen(
+                [sys.executable, "-m", "nmt.train", *planned.words],
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(path), "PYTHONUNBUFFERED": "1"},
+                start_new_session=True,  # Ctrl-C reaches this process only, which then asks each once
+            )
+        _say(f"[{self.number}/{len(self.plan)}] {planned.name}: begins")
+        return [_Job(planned, process, log, before, time.monotonic())]
+
+    def _stop(self, running: Sequence[_Job], at_once: bool) -> None:
+        name = signal.Signals(self.asked[-1]).name
+        if at_once:
+            _say(f"{name}: the runs are killed; what they had saved before stays.")
+        else:
+            _say(f"{name}: the runs save their state and stop. Ctrl-C again kills them.")
+        for job in running:
+            with contextlib.suppress(ProcessLookupError):
+                if at_once:
+                    os.killpg(job.process.pid, signal.SIGKILL)
+                else:
+                    job.process.terminate()
+
+    def _ended(self, job: _Job) -> None:
+        name, status = job.planned.name, job.process.returncode
+        if status == 0:
+            self.finished += 1
+            _say(f"{name}: finished, {_result(self.place / name)}")
+        elif self.asked and status in (130, 143, -signal.SIGTERM, -signal.SIGKILL):
+            _say(f"{name}: stopped")
+        else:
+            self._fail(name, _reason(status, job.log, job.before), job.log)
+
+    def _fail(self, name: str, message: str, log: Path) -> None:
+        self.failures.append(Failure(name, message, log))
+        _say(f"{name}: failed: {message}")
+
+
+def _result(folder: Path) -> str:
+    """How a finished run went, in a few words."""
+    run = Run(folder)
+    with contextlib.suppress(UserError):
+        best = [entry for entry in run.history() if entry.get("best")]
+        if best:
+            return f"validation BLEU {best[-1]['valid_bleu']:.2f} after {run.facts().get('minutes', 0):.1f} minutes"
+    return "done"
+
+
+def _reason(status: int, log: Path, before: int) -> str:
+    """Why a training failed: its message, or the last line of its log."""
+    with log.open("rb") as file:
+        file.seek(before)
+        text = file.read().decode("utf-8", "replace")
+    at = text.rfind("nmt.train: ")
+    if at >= 0 and (at == 0 or text[at - 1] == "\n"):
+        return text[at:].removeprefix("nmt.train: ").strip()
+    if status < 0:
+        killed = " Perhaps the memory was full: give fewer jobs=." if -status == signal.SIGKILL else ""
+        return f"it was ended by {signal.Signals(-status).name}.{killed}"
+    lines = text.strip().splitlines()
+    return lines[-1].strip() if lines else f"it ended with status {status}"

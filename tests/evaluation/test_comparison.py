@@ -1,0 +1,344 @@
+"""Variants, their labels, what is set apart, the verdict, and the report in its forms."""
+
+import json
+import random
+import struct
+from html.parser import HTMLParser
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nmt.errors import UserError
+from nmt.evaluation import metrics, pages, pictures
+from nmt.evaluation.comparison import (
+    Comparison,
+    Result,
+    Scored,
+    as_json,
+    compare,
+    counted,
+    labels,
+    verdict,
+)
+from nmt.evaluation.forced import Look
+from nmt.evaluation.metrics import Score
+from nmt.evaluation.significance import chrf_of
+
+WORDS = [start + end for start in "bdfgklmnprst" for end in ("an", "el", "ist", "oru")]
+NONE, BAHDANAU, LUONG = (f"nmt.model.decoders.{name}" for name in ("NoAttention", "Bahdanau", "Luong"))
+ADDITIVE, GENERAL = (f"nmt.attention.scores.{name}" for name in ("Additive", "General"))
+
+
+def texts(count: int = 60) -> tuple[list[str], list[str]]:
+    generator = random.Random(1)
+    references = [" ".join(generator.choices(WORDS, k=generator.randint(2, 14))) for _ in range(count)]
+    return [" ".join(word[::-1] for word in line.split()) for line in references], references
+
+
+def result(
+    name: str,
+    seed: int,
+    settings: dict[str, Any],
+    quality: float,
+    *,
+    split: str = "test",
+    origin: dict[str, str] | None = None,
+    weights: bool = True,
+) -> Result:
+    """A run that gets this share of the words right."""
+    sources, references = texts()
+    generator = random.Random(f"{name} {seed}")
+    hypotheses = [
+        " ".join(word if generator.random() < quality else "wrong" for word in line.split()) for line in references
+    ]
+    found = {"bleu": metrics.bleu(hypotheses, references, "en"), "ter": Score(50.0, "ter"), "chrf": Score(0.0, "chrf")}
+    chrf = metrics.score(hypotheses[:1], references[:1], "en").chrf.signature
+    counts = metrics.statistics("chrf", hypotheses, references, "en")
+    found["chrf"] = Score(float(chrf_of(counts.sum(0))), chrf)
+    looks = [
+        Look(line=line, source=["da", "<b>"], target=["$x$", "y", "z"], weights=[[1000, 0], [500, 500], [0, 1000]])
+        for line in (3, 5)
+    ]
+    scored = Scored(
+        sources,
+        references,
+        hypotheses,
+        found,
+        counted(hypotheses, references, "en", found),
+        {0: 0.2, 1: 0.5} if weights else {},
+        {"perplexity": 5.0 + seed, "attention_entropy": 1.5 if weights else None, "parameters": 1000, "device": "cpu"},
+        looks if weights else [],
+    )
+    history = [
+        {"step": at, "epoch": at / 2, "minutes": at * 1.5, "valid_bleu": at * quality, "valid_perplexity": 9 / at}
+        for at in (1, 2, 3)
+    ]
+    training = {"minutes": 4.5, "train_tokens_per_second": 1000.0 * seed, "peak_memory": 2.0**30}
+    return Result(name, seed, settings, {"training text": "x", **(origin or {})}, training, history, {split: scored})
+
+
+def variant(settings: dict[str, Any], quality: float, seeds: int = 3, **more: Any) -> list[Result]:
+    stem = "-".join(str(value).rpartition(".")[2].lower() for value in settings.values())
+    return [result(f"{stem}-{seed}", seed, settings, quality, **more) for seed in range(1, seeds + 1)]
+
+
+PLAIN = {"decoder._target_": NONE, "decoder.size": 8}
+OLD = {"decoder._target_": BAHDANAU, "decoder.size": 8, "attention.score._target_": ADDITIVE}
+NEW = {"decoder._target_": LUONG, "decoder.size": 9, "attention.score._target_": GENERAL}
+
+
+@pytest.fixture(scope="module")
+def found() -> Comparison:
+    runs = [*variant(OLD, 0.8), *variant(NEW, 0.81), *variant(PLAIN, 0.5, weights=False)]
+    return compare(runs, trials=400)
+
+
+def test_variants_are_runs_that_differ_in_their_seed_alone(found: Comparison) -> None:
+    assert [variant.label for variant in found.variants] == ["bahdanau", "luong", "no attention"]
+    assert [[run.seed for run in variant.runs] for variant in found.variants] == [[1, 2, 3]] * 3
+    assert sorted(found.differing) == ["attention.score._target_", "decoder._target_", "decoder.size"]
+
+
+def test_figures_are_means_and_deviations_over_seeds(found: Comparison) -> None:
+    split = found.splits[0]
+    for variant, figures in zip(found.variants, split.figures, strict=True):
+        values = [run.splits["test"].scores["bleu"].value for run in variant.runs]
+        assert figures["bleu"].values == values
+        assert figures["bleu"].mean == pytest.approx(sum(values) / 3)
+        assert figures["bleu"].deviation == pytest.approx(np.std(values, ddof=1))
+    assert split.figures[0]["perplexity"].mean == pytest.approx(7)
+    assert split.figures[0]["aer_shift_0"].mean == pytest.approx(20)
+    assert "attention_entropy" not in split.figures[2]
+    assert sum(count for _, _, count in split.bins) == 60
+    # BLEU of a bin is that of its sentences.
+    shortest, longest, _ = split.bins[0]
+    own = found.variants[0].runs[0].splits["test"]
+    rows = [row for row, line in enumerate(own.sources) if shortest <= len(line.split()) <= longest]
+    mean = sum(
+        metrics.bleu(
+            [run.splits["test"].hypotheses[row] for row in rows], [own.references[row] for row in rows], "en"
+        ).value
+        for run in found.variants[0].runs
+    )
+    assert split.by_length[0][0] == pytest.approx(mean / 3)
+
+
+def test_only_what_is_more_than_noise_is_called_so(found: Comparison) -> None:
+    bleu = found.splits[0].contrasts["bleu"]
+    assert bleu[0] is None
+    assert bleu[1] is not None
+    assert not bleu[1].real
+    assert bleu[2] is not None
+    assert bleu[2].real
+    assert bleu[2].difference < 0
+    lines = verdict(found)
+    assert lines[0].startswith(("Stay with the baseline bahdanau", "Use bahdanau, the baseline"))
+    assert any(line.startswith("Worse than the baseline by more than noise: no attention") for line in lines)
+    assert found.splits[0].near == [1 if found.splits[0].best == 0 else 0]
+
+
+def test_the_verdict_names_what_beats_the_baseline() -> None:
+    better = compare(
+        [*variant(PLAIN, 0.5), *variant(OLD, 0.8), *variant(NEW, 0.81)], baseline="no attention", trials=400
+    )
+    lines = verdict(better)
+    best = better.variants[better.splits[0].best].label
+    assert lines[0].startswith(f"Use {best}: BLEU ")
+    assert "more than noise" in lines[0]
+    assert lines[1].startswith(f"Not told apart from {best}: ")
+    one = verdict(compare([*variant(PLAIN, 0.5, 1), *variant(OLD, 0.8, 1)], trials=200))
+    assert any("one seed" in line for line in one)
+    assert "nothing to compare it with" in verdict(compare(variant(OLD, 0.8), trials=50))[0]
+
+
+def test_a_baseline_is_a_variant_or_a_run() -> None:
+    runs = [*variant(OLD, 0.7, 1), *variant(NEW, 0.8, 1)]
+    for name in ("luong", "luong-9-general-1", "luong-9-general"):
+        assert compare(runs, baseline=name, trials=20).baseline == 1
+    with pytest.raises(UserError, match=r"baseline=luung is none of the variants\. Did you mean 'luong'"):
+        compare(runs, baseline="luung", trials=20)
+
+
+def test_runs_that_cannot_be_compared_are_set_apart() -> None:
+    base = {"tokenizer": "a", "text of test": "t", "bleu signature on test": "s"}
+    runs = variant(OLD, 0.7, 2, origin=base)
+    odd = [
+        result("other-tokenizer", 1, NEW, 0.8, origin={**base, "tokenizer": "b"}),
+        result("other-text", 2, NEW, 0.8, origin={**base, "text of test": "u"}),
+        result("other-signature", 3, NEW, 0.8, origin={**base, "bleu signature on test": "r"}),
+        result("other-data", 4, NEW, 0.8, origin={**base, "training text": "y"}),
+        result("other-split", 5, NEW, 0.8, split="valid", origin={"tokenizer": "a"}),
+        result("twice", 2, OLD, 0.7, origin=base),
+    ]
+    found = compare([odd[0], *runs, *odd[1:]], trials=20)
+    assert [[run.name for run in variant.runs] for variant in found.variants] == [[run.name for run in runs]]
+    reasons = dict(found.apart)
+    for name, word in (
+        ("other-tokenizer", "another tokenizer"),
+        ("other-text", "another text of test"),
+        ("other-signature", "another bleu signature"),
+        ("other-data", "another training text"),
+        ("other-split", "another set of scored texts"),
+        ("twice", "the same settings and seed as"),
+    ):
+        assert word in reasons[name], name
+    # The baseline decides which runs are the odd ones.
+    turned = compare([odd[0], *runs], baseline="other-tokenizer", trials=20)
+    assert sorted(name for name, _ in turned.apart) == sorted(run.name for run in runs)
+    with pytest.raises(UserError, match="no run"):
+        compare([])
+
+
+def test_a_split_that_some_were_not_scored_on_is_left_out() -> None:
+    both = variant(OLD, 0.7, 1)[0]
+    both = both._replace(splits={**both.splits, "long": both.splits["test"]})
+    found = compare([both, *variant(NEW, 0.7, 1)], trials=20)
+    assert [split.name for split in found.splits] == ["test"]
+    assert found.notes == ["long is left out: not every run was scored on it."]
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ([{**NEW, "attention.heads": 1}, {**NEW, "attention.heads": 4}], ["heads 1", "heads 4"]),
+        ([{**NEW, "attention.heads": heads} for heads in (1, 4)] + [{**OLD, "attention.heads": 1}],
+         ["luong", "luong, heads 4", "bahdanau"]),
+        ([{**OLD, "attention.score._target_": f"nmt.attention.scores.{name}"} for name in ("ScaledDot", "Additive")],
+         ["scaled_dot", "additive"]),
+        ([{"encoder.size": 8, "decoder.size": size} for size in (8, 16)], ["decoder size 8", "decoder size 16"]),
+        ([{"attention.coverage": False}, {"attention.coverage": True}], ["no coverage", "coverage"]),
+        ([{"encoder._target_": "nmt.model.encoders.GRU"}, {"encoder._target_": "nmt.model.encoders.LSTM"}],
+         ["gru encoder", "lstm encoder"]),
+        ([OLD], ["bahdanau, additive"]),
+        # Only a setting that one has and the other has not tells these apart.
+        ([{"a": 1, "attention.window.radius": 2}, {"a": 1}, {"a": 1, "attention.window.radius": 3}],
+         ["radius 2", "without radius", "radius 3"]),
+    ],
+)  # fmt: skip
+def test_labels_are_the_fewest_words_that_tell_apart(settings: list[dict[str, Any]], expected: list[str]) -> None:
+    assert labels(settings)[1] == expected
+
+
+def test_translations_that_do_not_give_their_score_are_refused() -> None:
+    good = {"bleu": metrics.bleu(["a b c d e"], ["a b c d e"], "en"), "chrf": Score(100.0, "chrf")}
+    counted(["a b c d e"], ["a b c d e"], "en", good)
+    with pytest.raises(UserError, match=r"BLEU 100\.00, and 12\.00 is written beside them"):
+        counted(["a b c d e"], ["a b c d e"], "en", {**good, "bleu": Score(12.0, "nrefs:1")})
+
+
+def test_the_sentences_on_which_they_differ_most(found: Comparison) -> None:
+    differences = found.splits[0].differences
+    assert len(differences) == 5
+    deviations = [float(np.std(own.chrf)) for own in differences]
+    assert deviations == sorted(deviations, reverse=True)
+    row = differences[0].line - 1
+    for variant, mean in zip(found.variants, differences[0].chrf, strict=True):
+        own = [
+            metrics.sentence_chrf(run.splits["test"].hypotheses[row], run.splits["test"].references[row])
+            for run in variant.runs
+        ]
+        assert mean == pytest.approx(sum(own) / 3)
+
+
+# The report
+
+
+class Page(HTMLParser):
+    """Checks that elements are closed in their order, and collects what a browser would load."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.seen: list[str] = []
+        self.loads: list[str] = []
+        self.text: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.append(tag)
+        if tag not in ("meta", "img", "br"):
+            self.open.append(tag)
+        self.loads += [str(value) for name, value in attrs if name in ("src", "href", "srcset", "data", "action")]
+        assert not any(name.startswith("on") for name, _ in attrs)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+def test_the_page_is_whole_and_asks_for_nothing(found: Comparison) -> None:
+    odd = found._replace(apart=[("<script>alert(1)</script>", "a & b")])
+    text = pages.as_html(pages.report(odd, 2), "what <we> found")
+    page = Page()
+    page.feed(text)
+    page.close()
+    assert page.open == []
+    assert not {"script", "link", "iframe", "object"} & set(page.seen)
+    assert page.loads
+    assert all(load.startswith("data:image/png;base64,") for load in page.loads)
+    assert "http" not in text.replace("http-equiv", "")
+    assert "@import" not in text
+    assert "url(" not in text
+    assert "prefers-color-scheme: dark" in text
+    body = " ".join(page.text)
+    # The verdict is the first thing in the page, before any picture or table.
+    assert body.index(verdict(odd)[0]) < body.index("Scores on test")
+    assert text.index('class="lead"') < text.index("<img")
+    assert "<script>alert(1)</script>" in body
+    for part in ("no attention", "within noise", "worse", "Holm", "decoder.size", "Where they look", "perplexity"):
+        assert part in body
+
+
+def test_the_markdown_names_its_pictures(found: Comparison) -> None:
+    blocks = pages.report(found._replace(apart=[("a|b", "line\nbreak")]), 1)
+    text = pages.as_markdown(blocks, "title")
+    assert text.startswith(f"# title\n\n{verdict(found)[0]}\n")
+    names = [pages.file_name(block.name) for block in blocks if isinstance(block, pages.Picture)]
+    assert len(names) == len(set(names)) == 4
+    for name in names:
+        assert f"(<pictures/{name}>)" in text
+    assert "| a\\|b | line break |" in text
+    for line in text.splitlines():
+        if line.startswith("| bahdanau"):
+            assert line.endswith(" |")
+
+
+def test_the_terminal_gets_the_verdict_and_the_scores(found: Comparison) -> None:
+    text = pages.as_text(found._replace(apart=[("x", "why")], notes=["note"]))
+    assert text.startswith(verdict(found)[0])
+    for part in ("no attention", "within noise", "left out: x: why", "note"):
+        assert part in text
+
+
+def test_the_json_keeps_its_shape(found: Comparison) -> None:
+    known = json.loads(json.dumps(as_json(found), allow_nan=False))
+    assert list(known) == ["verdict", "baseline", "alpha", "trials", "variants", "splits", "apart", "notes"]
+    assert list(known["variants"][0]) == ["label", "runs", "settings", "training"]
+    split = known["splits"][0]
+    assert list(split) == [
+        *("name", "sentences", "signatures", "best", "not_told_apart_from_best", "length_bins", "variants"),
+        "differences",
+    ]
+    first, second = split["variants"][:2]
+    assert list(first) == ["label", "figures", "tests", "bleu_by_length"]
+    assert first["tests"] == {"bleu": None, "chrf": None}
+    assert list(second["tests"]["bleu"]) == ["difference", "p_sentences", "p_seeds", "p", "detectable", "real"]
+    assert list(first["figures"]["bleu"]) == ["mean", "deviation", "values"]
+    assert list(split["differences"][0]) == ["line", "chrf"]
+
+
+def test_pictures_of_any_text_are_drawn(found: Comparison) -> None:
+    look = Look(line=1, source=["数据", "שלום", "$a"], target=["a" * 40, "_{x}"], weights=[[1000, 0, 0], [0, 500, 500]])
+    panels = [(f"variant ${number}", look) for number in range(5)]
+    data = pictures.png(pictures.side_by_side(panels))
+    assert data.startswith(b"\x89PNG")
+    width, height = struct.unpack(">II", data[16:24])
+    assert width > height, "four panels in a row"
+    lone = found._replace(
+        variants=[own._replace(runs=[run._replace(history=[]) for run in own.runs]) for own in found.variants]
+    )
+    assert pictures.curves(lone) is None
+    some = found._replace(variants=[found.variants[0], *lone.variants[1:]])
+    assert pictures.curves(some) is not None

@@ -1,0 +1,245 @@
+"""Comparing runs: what is scored on the way, what is left out and why, and the same again from records."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmt.runs import Run, settings
+from tests.pipeline.small import call, copied, pairs, snapshot, words, write_lines
+
+Capture = pytest.CaptureFixture[str]
+QUICK = ["trials=200", "pictures=1", "sentences=2", "batch_sentences=20", "device=cpu", "threads=1"]
+
+
+@pytest.fixture(scope="module")
+def swept(text: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two variants with two seeds each, scored: one has learnt the language, one has learnt nothing."""
+    folder = tmp_path_factory.mktemp("sweep")
+    for name, more in (("bahdanau", ["trainer.steps=200"]), ("none", ["decoder=none", "trainer.steps=2"])):
+        for seed in (1, 2):
+            # One validation each: what is compared is the test.
+            line = words(text, folder, f"name={name}-{seed}", f"seed={seed}", "trainer.validate_every=1000", *more)
+            assert call("train", *line) == 0
+    assert call("compare", f"runs={folder}", *QUICK) == 0
+    return folder
+
+
+def report(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+    return found
+
+
+def test_the_first_comparison_scores_what_was_not_scored(swept: Path, here: Path, capfd: Capture) -> None:
+    for name in ("bahdanau-1", "none-2"):
+        known = Run(swept / name).scores("test")
+        assert known["measured"]["perplexity"] > 1
+    before = snapshot(swept)
+    assert call("compare", f"runs={swept}", f"output={here / 'again'}", *QUICK) == 0
+    out, err = capfd.readouterr()
+    assert err == "", "nothing has to be scored a second time"
+    assert snapshot(swept) == before
+    assert report(here / "again") == report(swept / "comparison")
+    assert out.startswith("Use bahdanau, the baseline")
+    assert "no attention" in out
+    assert str(here / "again" / "report.html") in out
+
+
+def test_the_report_tells_the_learnt_from_the_unlearnt(swept: Path) -> None:
+    found = report(swept / "comparison")
+    assert [own["label"] for own in found["variants"]] == ["bahdanau", "no attention"]
+    assert [[run["name"] for run in own["runs"]] for own in found["variants"]] == [
+        ["bahdanau-1", "bahdanau-2"],
+        ["none-1", "none-2"],
+    ]
+    (split,) = found["splits"]
+    assert (split["name"], split["sentences"], split["best"]) == ("test", 20, "bahdanau")
+    learnt, unlearnt = split["variants"]
+    assert learnt["figures"]["bleu"]["mean"] > unlearnt["figures"]["bleu"]["mean"] + 20
+    assert unlearnt["tests"]["bleu"]["real"]
+    assert unlearnt["tests"]["bleu"]["difference"] < -20
+    values = [Run(swept / f"bahdanau-{seed}").scores("test")["bleu"]["value"] for seed in (1, 2)]
+    assert learnt["figures"]["bleu"]["values"] == pytest.approx(values)
+    assert learnt["figures"]["perplexity"]["mean"] < unlearnt["figures"]["perplexity"]["mean"]
+    assert "attention_entropy" in learnt["figures"]
+    assert "attention_entropy" not in unlearnt["figures"]
+    for key in ("minutes", "train_tokens_per_second", "peak_memory"):
+        assert found["variants"][0]["training"][key]["mean"] > 0
+    page = (swept / "comparison" / "report.html").read_text(encoding="utf-8")
+    assert page.count("<img") == len(list((swept / "comparison" / "pictures").iterdir())) == 3
+    assert "Use bahdanau" in page
+    assert (swept / "comparison" / "report.md").read_text(encoding="utf-8").startswith("# 2 variants, 4 runs")
+
+
+def test_records_compare_like_the_runs(swept: Path, here: Path, capfd: Capture) -> None:
+    line = [f"runs={swept}", f"output={here / 'first'}", f"records={here / 'records'}"]
+    assert call("compare", *line, "baseline=none", *QUICK) == 0
+    record = here / "records" / "none-1"
+    assert sorted(str(path.relative_to(record)) for path in record.rglob("*") if path.is_file()) == [
+        "config.yaml",
+        "evaluation/test/hypotheses.txt",
+        "evaluation/test/reference.txt",
+        "evaluation/test/scores.json",
+        "evaluation/test/source.txt",
+        "history.jsonl",
+        "run.json",
+    ]
+    assert (here / "records" / "bahdanau-1" / "evaluation" / "test" / "attention.json").is_file()
+    assert sum(path.stat().st_size for path in record.rglob("*") if path.is_file()) < 50_000
+    for path in (here / "records").rglob("*"):
+        if path.is_file():
+            assert str(swept.parent) not in path.read_text(encoding="utf-8"), "no places of one machine"
+    capfd.readouterr()
+    line = [f"runs={here / 'records'}", f"output={here / 'second'}"]
+    assert call("compare", *line, "baseline=none", *QUICK) == 0
+    assert capfd.readouterr().err == ""
+    assert report(here / "second") == report(here / "first")
+    assert report(here / "second")["baseline"] == "no attention"
+    # What it lacks cannot be had from a record.
+    shutil.rmtree(record / "evaluation")
+    assert call("compare", *line, *QUICK) == 0
+    out, err = capfd.readouterr()
+    assert "left out: none-1: on test it was not scored yet" in err
+    assert "a record has no weights" in err
+    assert "left out: none-1" in out
+
+
+def spoil(run: Path, how: str) -> None:
+    """Makes a run one that cannot be compared."""
+    scores = run / "evaluation" / "test" / "scores.json"
+    known = json.loads(scores.read_text(encoding="utf-8"))
+    if how == "unfinished":
+        Run(run).note(status="interrupted", step=7)
+    elif how == "damaged scores":
+        scores.write_text("{", encoding="utf-8")
+    elif how == "no figure":
+        del known["bleu"]
+        scores.write_text(json.dumps(known), encoding="utf-8")
+    elif how == "damaged configuration":
+        (run / "config.yaml").write_text("a: [", encoding="utf-8")
+    elif how == "damaged history":
+        (run / "history.jsonl").write_text("x\n", encoding="utf-8")
+    elif how == "another text":
+        write_lines(run / "evaluation" / "test" / "reference.txt", ["other"] * 20)
+    elif how == "lines lost":
+        write_lines(run / "evaluation" / "test" / "hypotheses.txt", ["one"])
+    elif how == "other translations":
+        write_lines(run / "evaluation" / "test" / "hypotheses.txt", ["one two three four five"] * 20)
+    elif how == "other tokenizer":
+        known["provenance"]["tokenizer"] = "x"
+        scores.write_text(json.dumps(known), encoding="utf-8")
+    elif how == "other training text":
+        Run(run).note(text={**Run(run).facts()["text"], "train": "x"})
+    elif how == "other search":
+        known["provenance"]["search"]["beam_size"] = 1
+        scores.write_text(json.dumps(known), encoding="utf-8")
+
+
+REASONS = {
+    "unfinished": "it was stopped at step 7. Go on with: python -m nmt.train name=unfinished checkpoints=",
+    "damaged scores": "scores.json is damaged",
+    "no figure": "scores.json is damaged",
+    "damaged configuration": "config.yaml is damaged",
+    "damaged history": "history.jsonl is damaged",
+    "another text": "holds another text than the one that was scored",
+    "lines lost": "holds another text than the one that was scored",
+    "other translations": "written beside them",
+    "other tokenizer": "not comparable with bahdanau-1: another tokenizer",
+    "other training text": "not comparable with bahdanau-1: another training text",
+    "other search": "not comparable with bahdanau-1: another search on test",
+}
+
+
+def test_runs_that_cannot_be_compared_are_named_with_the_reason(swept: Path, here: Path, capfd: Capture) -> None:
+    place = here / "runs"
+    for name in ("bahdanau-1", "none-1"):
+        copied(swept / name, place)
+    for how in REASONS:
+        spoil(Path(shutil.copytree(swept / "none-2", place / how)), how)
+    assert call("compare", f"runs={place}", "evaluate=false", *QUICK) == 0
+    found = report(place / "comparison")
+    assert {own["run"]: REASONS[own["run"]] in own["reason"] for own in found["apart"]} == dict.fromkeys(REASONS, True)
+    assert [len(own["runs"]) for own in found["variants"]] == [1, 1]
+    texts = [(place / "comparison" / f"report.{form}").read_text(encoding="utf-8") for form in ("html", "md")]
+    for text in (capfd.readouterr().out, *texts):
+        assert all(how in text for how in REASONS)
+
+
+def test_what_was_not_scored_is_said_where_scoring_is_not_wanted(swept: Path, here: Path, capfd: Capture) -> None:
+    for name in ("bahdanau-1", "none-1"):
+        copied(swept / name, here)
+    shutil.rmtree(here / "none-1" / "evaluation")
+    (here / "half").mkdir()
+    (here / "half" / "run.json").write_text("{}", encoding="utf-8")
+    (here / "never.log").write_text("nmt.train: no such thing\n", encoding="utf-8")
+    assert call("compare", f"runs={here}", "evaluate=false", *QUICK) == 0
+    err = capfd.readouterr().err
+    assert "left out: none-1: it was not scored on test. Score it with: python -m nmt.evaluate run=" in err
+    assert "left out: half: half is no run" in err.replace(f"{here}/", "")
+    assert "left out: never: it never began" in err
+    # A better checkpoint since, or another text of that name, makes the scores old.
+    history = Run(here / "bahdanau-1").history()
+    Run(here / "bahdanau-1").keep_history([*history, {**history[-1], "step": 500}])
+    assert call("compare", f"runs={here / 'bahdanau-1'}", f"output={here / 'out'}", *QUICK) == 0
+    assert "it was scored at step 200, and is better since step 500" in capfd.readouterr().err
+
+
+def test_files_of_ones_own_are_compared(swept: Path, here: Path, capfd: Capture) -> None:
+    rows = [pair for pair in pairs(60) if len(pair[0].split()) > 3][:8]
+    source = write_lines(here / "long.de", [source for source, _ in rows])
+    reference = write_lines(here / "long.en", [target for _, target in rows])
+    runs = ",".join(str(copied(swept / name, here / "runs")) for name in ("bahdanau-1", "none-1"))
+    line = [f"runs=[{runs}]", f"source={source}", f"reference={reference}", *QUICK]
+    assert call("compare", *line) == 0
+    assert "long.de: it was not scored yet" in capfd.readouterr().err
+    found = report(here / "comparison")
+    assert [(own["name"], own["sentences"]) for own in found["splits"]] == [("long.de", 8)]
+    # From now on it is one of the splits that all have.
+    assert call("compare", f"runs=[{runs}]", f"output={here / 'all'}", *QUICK) == 0
+    assert [own["name"] for own in report(here / "all")["splits"]] == ["test", "long.de"]
+    assert call("compare", f"runs=[{runs}]", "split=long.de", f"output={here / 'one'}", *QUICK) == 0
+    assert [own["name"] for own in report(here / "one")["splits"]] == ["long.de"]
+    write_lines(source, [source for source, _ in reversed(rows)])
+    assert call("compare", *line) == 0
+    assert "another text called long.de was scored before" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("line", "parts"),
+    [
+        ([], ["runs= must be given", "nmt.compare runs=checkpoints/SWEEP"]),
+        (["runs=nowhere"], ["There is no run nowhere"]),
+        (["runs={swept}/bahdanau-1/tokenizer"], ["is no run"]),
+        (["runs={swept}", "baseline=luong"], ["baseline=luong is none of the variants", "bahdanau; no attention"]),
+        (["runs={swept}", "source=a"], ["source= needs reference="]),
+        (["runs={swept}", "split=test", "source=a", "reference=b"], ["two things to score"]),
+        (["runs={swept}", "output={swept}/bahdanau-1/config.yaml"], ["is a file"]),
+        (["runs={swept}", "split=valid", "evaluate=false"], ["None of the runs can be compared"]),
+        (["runs={swept}", "trials=many"], ["trials takes a whole number"]),
+        (["runs={swept}", "trials=0"], ["trials must be at least 1, not 0"]),
+        (["runs={swept}", "alpha=5"], ["alpha=5", "such as alpha=0.05"]),
+        (["runs={swept}", "records={swept}"], ["bahdanau-1 is a run, which its record would spoil"]),
+        (["rums={swept}"], ["no setting 'rums'", "'runs'"]),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_mistakes_are_one_message(line: list[str], parts: list[str], swept: Path, here: Path, capfd: Capture) -> None:
+    before = snapshot(swept)
+    assert call("compare", *(word.format(swept=swept) for word in line)) == 1
+    out, err = capfd.readouterr()
+    assert out == ""
+    for part in parts:
+        assert part in err
+    assert "Traceback" not in err
+    assert snapshot(swept) == before
+    assert list(here.iterdir()) == []
+
+
+def test_what_a_run_is_leaves_out_where_it_lies(swept: Path) -> None:
+    one, two, none = (settings(Run(swept / name).config()) for name in ("bahdanau-1", "bahdanau-2", "none-1"))
+    assert {key for key in one if one[key] != two[key]} == {"seed"}
+    assert not {"name", "checkpoints", "threads", "resume"} & one.keys()
+    assert any(key.startswith("attention.") for key in one)
+    assert not any(key.startswith("attention.") for key in none), "it takes no part"
