@@ -3,34 +3,30 @@
     python scripts/benchmark.py [--json FILE] [--peers] [--rounds N] [--only PART,...] [--quick] [--data DIR]
 
 Prints tables: target tokens a second in training, whole steps, for each wiring; the arithmetic a token, the rate of
-matrix multiplies measured beside it and the fraction of that limit; sentences a second in translating; memory; growth
-with sentence length, beam, vocabulary and layers. `benchmarking/` has the parts.
+matrix multiplies measured beside it and the fraction of that limit; sentences a second in translating; memory; the
+time until `nmt.translate` has answered a line; growth with sentence length, beam, vocabulary and layers.
+`benchmarking/` has the parts.
+
+A hardly trained model says too little or too much, and its sentences a second mean little beside another's. Models
+that have learned for the same time come from `quality_over_time.py --models DIR`; give DIR here too.
 """
 
 import argparse
-import os
 import sys
 from pathlib import Path
-from typing import NoReturn
 
 # As a plain script from wherever it lies: the package need not be installed.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarking import report, rounds
+from benchmarking.commands import Parser, add_common, check_places, chosen, count
 
-from nmt.errors import UserError, nearest
-
-
-class _Parser(argparse.ArgumentParser):
-    """Mistakes on the command line are the user's like all others."""
-
-    def error(self, message: str) -> NoReturn:
-        raise UserError(f"{message[:1].upper()}{message[1:]}. {self.prog} --help says what there is.")
+from nmt.errors import UserError
 
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    made = _Parser(
+    made = Parser(
         prog="benchmark.py", description="Measures training and translating; takes the machine for itself meanwhile."
     )
     say = made.add_argument
@@ -38,64 +34,50 @@ def parser() -> argparse.ArgumentParser:
     say(
         "--plot", metavar="DIR", type=Path, help="folder for the picture of the growth curves (docs; none with --quick)"
     )
-    say("--rounds", metavar="N", type=_count, help="how often everything is measured, in turn (5; 1 with --quick)")
+    say("--rounds", metavar="N", type=count, help="how often everything is measured, in turn (5; 1 with --quick)")
     say("--only", metavar="PART,...", help=f"of {','.join(rounds.PARTS)} (all of them)")
-    say("--quick", action="store_true", help="tiny sizes, only to see that all of it works")
-    say("--data", metavar="DIR", help="folder with Multi30k ($NMT_DATA/multi30k; else the built-in corpus)")
-    say("--tokenizer", metavar="FILE", help="SentencePiece model for both languages (else one is trained)")
-    say("--threads", metavar="N", type=_count, help="CPU threads, everybody's (torch's choice)")
     say("--device", metavar="DEVICE,...", default="cpu", help="cpu, cuda or cpu,cuda; a GPU in float32 and bf16 (cpu)")
-    say("--updates", metavar="N", type=_count, help="updates that a model has had before it translates (200)")
+    say("--updates", metavar="N", type=count, help="updates that a model has had before it translates (200)")
+    say(
+        "--models",
+        metavar="DIR",
+        type=Path,
+        help="what quality_over_time.py --models DIR kept: bahdanau and the peers translate with these, trained for "
+        "the same time, and with their tokenizer",
+    )
     say("--peers", action="store_true", help="measure Joey NMT and OpenNMT-py too, where they are")
-    say("--peer-updates", metavar="N", type=_count, help="updates of a peer in a round (60)")
-    say("--joey-python", metavar="PYTHON", help="of Joey NMT's virtual environment ($NMT_JOEY_PYTHON)")
-    say("--onmt-python", metavar="PYTHON", help="of OpenNMT-py's virtual environment ($NMT_ONMT_PYTHON)")
+    say("--peer-updates", metavar="N", type=count, help="updates of a peer in a round (60)")
+    add_common(made)
     return made
-
-
-def _count(word: str) -> int:
-    number = int(word)
-    if number < 1:
-        raise ValueError(word)
-    return number
-
-
-def _writable(folder: Path) -> bool:
-    """Whether files can be put into the folder, which is made: better known before than after measuring."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return False
-    return os.access(folder, os.W_OK)
 
 
 def options(arguments: argparse.Namespace) -> rounds.Options:
     """What to measure (UserError for what does not exist)."""
-    parts = arguments.only.split(",") if arguments.only else list(rounds.PARTS)
-    for part in parts:
-        if part not in rounds.PARTS:
-            raise UserError(
-                f"--only {part} does not exist; choose of {', '.join(rounds.PARTS)}.{nearest(part, rounds.PARTS)}"
-            )
+    parts = chosen("--only", arguments.only, rounds.PARTS)
     devices = arguments.device.split(",")
     for device in devices:
         if device != "cpu" and device.partition(":")[0] != "cuda":
             raise UserError(f"--device {device} does not exist; give cpu, cuda, cuda:N or cpu,cuda.")
-    for option, path in (("--data", arguments.data), ("--tokenizer", arguments.tokenizer)):
-        if path is not None and not os.path.exists(path):
-            raise UserError(f"{option} {path} is not there.")
-    for option, folder in (("--json", arguments.json and arguments.json.absolute().parent), ("--plot", arguments.plot)):
-        if folder is not None and not _writable(folder):
-            raise UserError(f"{option}: {folder} cannot be written. Give another place.")
+    models, tokenizer = arguments.models, arguments.tokenizer
+    if models is not None:
+        if tokenizer is not None:
+            raise UserError("--models has a tokenizer of its own. Leave --tokenizer out.")
+        tokenizer = str(models / "tokenizer.model")
+        check_places({"--models": models / "nmt.safetensors"}, {})
+    check_places(
+        {"--data": arguments.data, "--models" if models else "--tokenizer": tokenizer},
+        {"--json": arguments.json and arguments.json.absolute().parent, "--plot": arguments.plot},
+    )
     return rounds.Options(
         parts=parts,
         devices=devices,
         rounds=arguments.rounds,
         quick=arguments.quick,
         data=arguments.data,
-        tokenizer=arguments.tokenizer,
+        tokenizer=tokenizer,
         threads=arguments.threads,
         updates=arguments.updates,
+        models=models,
         peers=arguments.peers,
         peer_updates=arguments.peer_updates,
         pythons=(("joeynmt", arguments.joey_python), ("opennmt-py", arguments.onmt_python)),

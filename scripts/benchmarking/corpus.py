@@ -114,6 +114,6 @@ def read_pairs(folder: Path) -> EncodedPairs:
     return EncodedPairs(sides[0], sides[1], np.arange(len(sides[0])), {})
 
 
-def read_test(folder: Path, language: str) -> list[str]:
-    """The lines of the test set that `prepare` wrote."""
-    return (folder / f"test.{language}").read_text(encoding="utf-8").split("\n")[:-1]
+def read_text(folder: Path, split: str, language: str) -> list[str]:
+    """The lines of a split that `prepare` wrote: train, valid or test."""
+    return (folder / f"{split}.{language}").read_text(encoding="utf-8").split("\n")[:-1]

@@ -3,8 +3,13 @@
 They get the same text, the same pieces and, as far as each can express it, the same model and recipe. What they say
 themselves of their speed is what counts: training in target tokens a second without the first report, translating in
 sentences a second after the model is loaded.
+
+When they learn for as long as others, the clock is read off the times in their logs. It runs from the moment at which
+a program says that its training loop begins, and stands still from the report of the last update before a checkpoint
+until the last file that belongs to the checkpoint lies on the disk.
 """
 
+import datetime
 import os
 import re
 import statistics
@@ -12,7 +17,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from benchmarking.settings import Json, Sizes
 from nmt.files import write_text
@@ -29,7 +34,7 @@ random_seed: 42
 data:
     train: "{data}/train"
     dev: "{data}/few"
-    test: "{folder}/test"
+    test: "{folder}/text"
     dataset_type: "plain"
     sample_train_subset: -1
     sample_dev_subset: -1
@@ -60,7 +65,7 @@ data:
         bos_id: 2
         eos_id: 3
 testing:
-    load_model: "{folder}/joey/{updates}.ckpt"
+    load_model: "{model}"
     n_best: 1
     beam_size: 5
     beam_alpha: 1.0
@@ -98,13 +103,13 @@ training:
     decrease_factor: 0.98
     epochs: 100000
     updates: {updates}
-    validation_freq: {never}
+    validation_freq: {validate_every}
     logging_freq: {every}
     early_stopping_metric: "bleu"
     overwrite: True
     shuffle: True
     print_valid_sents: [0]
-    keep_best_ckpts: 1
+    keep_best_ckpts: -1
 model:
     initializer: "xavier_uniform"
     init_weight: 0.01
@@ -182,14 +187,27 @@ valid_batch_size: 64
 num_workers: 0
 train_steps: {updates}
 valid_steps: {never}
-save_checkpoint_steps: {updates}
+save_checkpoint_steps: {save_every}
 report_every: {every}
 bucket_size: 29000
-{gpu}"""
+{gpu}{decay}"""
 
 
 class Task(NamedTuple):
-    """What a peer is to do: `data` is the folder of the corpus, `folder` its own, `lines` how many it translates."""
+    """What a peer is to do.
+
+    Attributes:
+        data: the folder of the corpus.
+        folder: the peer's own.
+        languages: source and target.
+        sizes: of the model.
+        batch: sentences a batch.
+        longest: pieces a side; longer pairs are left out.
+        threads: CPU threads.
+        cuda: whether it takes the GPU.
+        lines: how many it translates, None for all.
+        split: of which split, test or valid.
+    """
 
     data: Path
     folder: Path
@@ -199,7 +217,16 @@ class Task(NamedTuple):
     longest: int
     threads: int
     cuda: bool
-    lines: int
+    lines: int | None
+    split: str = "test"
+
+
+class Kept(NamedTuple):
+    """A checkpoint: the updates and the minutes of training before it, and the file."""
+
+    update: int
+    minutes: float
+    model: Path
 
 
 class Translated(NamedTuple):
@@ -214,12 +241,23 @@ class PeerError(Exception):
 
 
 class Peer:
-    """A program in a virtual environment. `name` is the package's, `title` what people call it."""
+    """A program in a virtual environment.
+
+    Attributes:
+        name: the package's.
+        title: what people call it.
+        module: what Python imports.
+        variable: of the environment, naming its Python.
+        began: what it logs when its training loop begins.
+        report: what it logs of an update, the number in a group.
+    """
 
     name = ""
     title = ""
     module = ""
     variable = ""
+    began = ""
+    report = ""
 
     def __init__(self, python: str, version: str, task: Task) -> None:
         self.python, self.version, self.task = python, version, task
@@ -229,12 +267,12 @@ class Peer:
         self.lines = self._take_lines()
 
     def _take_lines(self) -> int:
-        """Writes as much of the test set as is to be translated; returns how many lines that is."""
+        """Writes as much of the split as is to be translated; returns how many lines that is."""
         count = 0
         for language in self.task.languages:
-            lines = (self.task.data / f"test.{language}").read_text(encoding="utf-8").split("\n")[:-1]
+            lines = (self.task.data / f"{self.task.split}.{language}").read_text(encoding="utf-8").split("\n")[:-1]
             chosen = lines[: self.task.lines]
-            write_text(self.task.folder / f"test.{language}", "".join(f"{line}\n" for line in chosen))
+            write_text(self.task.folder / f"text.{language}", "".join(f"{line}\n" for line in chosen))
             count = len(chosen)
         return count
 
@@ -244,20 +282,77 @@ class Peer:
         Raises:
             PeerError: it failed, or said nothing of its speed.
         """
-        raise TypeError(f"{type(self).__name__} does not say how it trains")
+        return self._speed(self._train(updates))
 
-    def translate(self) -> Translated:
-        """Translates the test set with the model that was trained last, beam 5, 64 sentences at a time.
+    def learn(self, minutes: float, points: int, pilot: int) -> list[Kept]:
+        """Trains a new model for about so many minutes, by the speed of `pilot` updates; keeps it at so many points.
+
+        Raises:
+            PeerError: as `train`.
+        """
+        reports = self._reports(self._train(pilot))
+        (first, began), *_, (last, ended) = reports.items() if len(reports) > 1 else self._unclear()
+        every = max(1, int(minutes * 60 / points * (last - first) / max(ended - began, 1e-3)))
+        said = self._train(points * every, every)
+        kept: list[Kept] = []
+        seconds, since = 0.0, self._began(said)
+        for update, reported in self._reports(said).items():
+            if update % every == 0:
+                seconds += reported - since
+                since = self._complete(update)
+                kept.append(Kept(update, seconds / 60, self.model(update)))
+        return kept or self._unclear()
+
+    def translate(self, model: Path | None = None) -> Translated:
+        """Translates the text with a model, the one trained last unless given, beam 5, 64 sentences at a time.
 
         Raises:
             PeerError: as `train`.
         """
         raise TypeError(f"{type(self).__name__} does not say how it translates")
 
-    def _settings(self, updates: int) -> Json:
+    def model(self, update: int) -> Path:
+        """The checkpoint after so many updates."""
+        raise TypeError(f"{type(self).__name__} does not say where its models are")
+
+    def kept_in(self, folder: Path) -> Path:
+        """The model of this program among those that a measurement of quality left.
+
+        Raises:
+            PeerError: there is none.
+        """
+        path = folder / f"{self.name}{self.model(0).suffix}"
+        if not path.is_file():
+            raise PeerError(f"{self.title} does not translate: {path} is not there.")
+        return path.absolute()
+
+    def _train(self, updates: int, keep_every: int | None = None) -> str:
+        """Trains a new model and keeps it every so many updates, or at the end alone; what it said."""
+        raise TypeError(f"{type(self).__name__} does not say how it trains")
+
+    def _speed(self, said: str) -> float:
+        raise TypeError(f"{type(self).__name__} does not say its speed")
+
+    def _complete(self, update: int) -> float:
+        """When the last file of a checkpoint was written, in seconds as `time.time`."""
+        return self.model(update).stat().st_mtime
+
+    def _began(self, said: str) -> float:
+        found = re.search(_STAMP + self.began, said, re.MULTILINE)
+        return _seconds(found[1]) if found else self._unclear()
+
+    def _reports(self, said: str) -> dict[int, float]:
+        """When each update that it reported was done."""
+        found = re.findall(_STAMP + self.report, said, re.MULTILINE)
+        return {int(update): _seconds(stamp) for stamp, update in found}
+
+    def _unclear(self) -> NoReturn:
+        raise PeerError(f"{self.title} does not say in its log how far it was when.")
+
+    def _settings(self, updates: int, keep_every: int | None = None) -> Json:
         """What the configuration files have places for."""
         task = self.task
-        every = report_every(updates)
+        every = keep_every or report_every(updates)
         return {
             **task.sizes._asdict(),
             "data": task.data,
@@ -270,13 +365,16 @@ class Peer:
             "updates": updates,
             "every": every,
             "never": every * 10**6,
+            "validate_every": keep_every or every * 10**6,
+            "save_every": keep_every or updates,
             "cuda": task.cuda,
             "gpu": "world_size: 1\ngpu_ranks: [0]\n" if task.cuda else "",
         }
 
     def _run(self, *words: str) -> str:
         """What a command of the peer's says, both streams together."""
-        environment = {**os.environ, "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": "1"}
+        # The times in its log are to be those of any clock.
+        environment = {**os.environ, "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": "1", "TZ": "UTC"}
         for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
             environment[variable] = str(self.task.threads)
         environment.pop("PYTHONPATH", None)
@@ -324,14 +422,31 @@ class Joey(Peer):
     """Joey NMT 2.3."""
 
     name, title, module, variable = "joeynmt", "Joey NMT", "joeynmt", "NMT_JOEY_PYTHON"
+    began = r"EPOCH 1$"
+    report = r"Epoch\s+\d+, Step:\s+(\d+),"
 
-    def train(self, updates: int) -> float:
-        write_text(self.task.folder / "joey.yaml", _JOEY.format(**self._settings(updates)))
+    def model(self, update: int) -> Path:
+        return self.task.folder / "joey" / f"{update}.ckpt"
+
+    def _train(self, updates: int, keep_every: int | None = None) -> str:
+        self._configure(self._settings(updates, keep_every), self.model(updates))
+        # It keeps its weights whenever it validates, and at the end.
         said = self._run("-m", "joeynmt", "train", "joey.yaml", "--skip-test")
         self.updates = updates
+        return said
+
+    def _configure(self, settings: Json, model: Path) -> None:
+        write_text(self.task.folder / "joey.yaml", _JOEY.format(**settings, model=model))
+
+    def _speed(self, said: str) -> float:
         return speed(self._found(r"Tokens per Sec:\s*([\d.]+)", said, "its speed"))
 
-    def translate(self) -> Translated:
+    def _complete(self, update: int) -> float:
+        # It validates first, here on two lines, and writes their translations after the checkpoint.
+        return (self.task.folder / "joey" / f"{update}.hyps").stat().st_mtime
+
+    def translate(self, model: Path | None = None) -> Translated:
+        self._configure(self._settings(max(1, self.updates)), model or self.model(self.updates))
         said = self._run("-m", "joeynmt", "test", "joey.yaml", "--output-path", "joey.out")
         # It translates the validation set first, here two lines.
         seconds = self._found(r"Generation took ([\d.]+)\[sec\]", said, "how long it took")[-1]
@@ -342,17 +457,33 @@ class OpenNMT(Peer):
     """OpenNMT-py 3.5."""
 
     name, title, module, variable = "opennmt-py", "OpenNMT-py", "onmt", "NMT_ONMT_PYTHON"
+    began = r"Start training loop"
+    report = r"Step\s+(\d+)/"
 
-    def train(self, updates: int) -> float:
-        write_text(self.task.folder / "onmt.yaml", _ONMT.format(**self._settings(updates)))
+    def model(self, update: int) -> Path:
+        return self.task.folder / f"onmt_model_step_{update}.pt"
+
+    def _train(self, updates: int, keep_every: int | None = None) -> str:
+        # The rate is halved again and again towards the end, as in the recipe of 3,400 updates.
+        decay = (
+            f"learning_rate_decay: 0.5\nstart_decay_steps: {max(1, updates * 2000 // 3400)}\n"
+            f"decay_steps: {max(1, updates * 350 // 3400)}\n"
+            if keep_every
+            else ""
+        )
+        settings = self._settings(updates, keep_every)
+        write_text(self.task.folder / "onmt.yaml", _ONMT.format(**settings, decay=decay))
         said = self._run("-m", "onmt.bin.train", "-config", "onmt.yaml")
         self.updates = updates
+        return said
+
+    def _speed(self, said: str) -> float:
         return speed(self._found(r"[\d.]+/\s*([\d.]+) tok/s", said, "its speed"))
 
-    def translate(self) -> Translated:
+    def translate(self, model: Path | None = None) -> Translated:
         said = self._run(
-            "-m", "onmt.bin.translate", "-model", f"onmt_model_step_{self.updates}.pt",
-            "-src", f"test.{self.task.languages[0]}", "-output", "onmt.out",
+            "-m", "onmt.bin.translate", "-model", str(model or self.model(self.updates)),
+            "-src", f"text.{self.task.languages[0]}", "-output", "onmt.out",
             "-beam_size", "5", "-batch_size", "64", "-max_length", str(LONGEST_OUTPUT), "-length_penalty", "avg",
             "-transforms", "sentencepiece", "-src_subword_model", str(self.task.data / "tokenizer.model"),
             "-tgt_subword_model", str(self.task.data / "tokenizer.model"), "-report_time",
@@ -363,6 +494,16 @@ class OpenNMT(Peer):
 
 
 PEERS: tuple[type[Peer], ...] = (Joey, OpenNMT)
+
+
+#: The time at the beginning of a line of either log, to thousandths of a second.
+_STAMP = r"^\[?(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3})\b.*?"
+
+
+def _seconds(stamp: str) -> float:
+    """The time of a log, in seconds as `time.time`."""
+    moment = datetime.datetime.strptime(stamp, "%Y-%m-%d %H:%M:%S,%f")
+    return moment.replace(tzinfo=datetime.UTC).timestamp()
 
 
 def report_every(updates: int) -> int:

@@ -10,6 +10,10 @@ from nmt.files import replace_atomically, write_text
 
 #: From this share of the variance on, a curve is called straight.
 STRAIGHT = 0.98
+#: Translations that are longer than others by more than this are not the same work.
+ALIKE = 1.1
+#: A program that was planned to end with the minutes may be late by this much.
+LATE = 1.05
 
 
 def write_json(path: Path, results: Json) -> None:
@@ -18,9 +22,27 @@ def write_json(path: Path, results: Json) -> None:
 
 
 def text(results: Json) -> str:
-    """All tables, in Markdown."""
-    machine, corpus, settings = results["machine"], results["corpus"], results["settings"]
+    """All tables of the benchmark, in Markdown."""
+    settings = results["settings"]
     lines = [
+        *_setting(results),
+        f"Rounds in turn: {settings['rounds']}. Medians, and in brackets the smallest and the largest.",
+        "",
+        *_place(results, f"CPU, float32, batches of {settings['batch']} sentences"),
+    ]
+    for precision, measured in results.get("cuda", {}).items():
+        lines += _place(measured, f"GPU, {precision}")
+    if "startup" in results:
+        lines += ["## Start-up: one line through nmt.translate, on the CPU", "", *_startup(results["startup"]), ""]
+    for axis, curves in results.get("growth", {}).items():
+        lines += _growth(axis, curves)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _setting(results: Json) -> list[str]:
+    """The machine and the corpus."""
+    machine, corpus = results["machine"], results["corpus"]
+    return [
         f"Machine: {machine['cpu']}, {machine['cores']} cores, {machine['threads']} threads, "
         f"{machine['instructions']}, {machine['system']}"
         + (f", {machine['gpu']}" if "gpu" in machine else "")
@@ -28,15 +50,7 @@ def text(results: Json) -> str:
         f"Load (processes that want a core), before and after: {machine['load_before']}, {machine['load_after']}.",
         f"Corpus: {corpus['name']}, {corpus['pairs']:,} pairs, {corpus['pieces']:,} pieces, "
         f"{corpus['source_tokens']:.1f} source and {corpus['target_tokens']:.1f} target tokens a sentence.",
-        f"Rounds in turn: {settings['rounds']}. Medians, and in brackets the smallest and the largest.",
-        "",
-        *_place(results, f"CPU, float32, batches of {settings['batch']} sentences"),
     ]
-    for precision, measured in results.get("cuda", {}).items():
-        lines += _place(measured, f"GPU, {precision}")
-    for axis, curves in results.get("growth", {}).items():
-        lines += _growth(axis, curves)
-    return "\n".join(lines).rstrip() + "\n"
 
 
 def _place(results: Json, where: str) -> list[str]:
@@ -101,6 +115,12 @@ def _translating(measured: Json) -> list[str]:
     return table(["wiring", "search", "batch", "sentences/s", "tokens/sentence", "MiB", "BLEU"], rows)
 
 
+def _startup(measured: Json) -> list[str]:
+    names = ("answer_seconds", "import_torch_seconds", "read_model_seconds", "ratio")
+    row = [_with_spread(measured, name, "{:.2f}") for name in names]
+    return table(["answered, s", "importing torch, s", "reading the weights, s", "answered / the other two"], [row])
+
+
 def _peers(found: Json) -> list[str]:
     rows, notes = [], []
     for name, own in found.items():
@@ -117,10 +137,28 @@ def _peers(found: Json) -> list[str]:
                         f"{part}, {unit.replace('_per_', '/').replace('second', 's')}",
                         _with_spread(own[part], unit, form),
                         _with_spread(ratio, "ours_over_theirs", "{:.2f}") if ratio else "",
-                        f"{own[part]['bleu']:.1f}" if "bleu" in own[part] else "",
+                        _both(own[part], "bleu"),
+                        _both(own[part], "pieces_per_sentence"),
                     ]
                 )
-    return [*(table(["peer", "what", "theirs", "ours / theirs", "BLEU"], rows) if rows else []), *notes]
+        notes += _unlike(name, own.get("translating", {}))
+    head = ["peer", "what", "theirs", "ours / theirs", "BLEU, theirs and ours", "pieces/sentence, theirs and ours"]
+    return [*(table(head, rows) if rows else []), *notes]
+
+
+def _both(own: Json, key: str) -> str:
+    return f"{own[key]:.1f}, {own[f'our_{key}']:.1f}" if key in own else ""
+
+
+def _unlike(name: str, own: Json) -> list[str]:
+    """A warning where the translations cannot be the same work."""
+    lengths = own.get("pieces_per_sentence", 0.0), own.get("our_pieces_per_sentence", 0.0)
+    if max(lengths) <= ALIKE * min(lengths):
+        return []
+    return [
+        f"{name} says {lengths[0]:.1f} pieces a sentence and we say {lengths[1]:.1f}: their sentences a second are not "
+        "comparable. Take models that have learned for the same time: quality_over_time.py --models DIR."
+    ]
 
 
 def _growth(axis: str, curves: Sequence[Json]) -> list[str]:
@@ -138,6 +176,129 @@ def _growth(axis: str, curves: Sequence[Json]) -> list[str]:
         for curve in curves
     ]
     return [*lines, *table(["work", "unit", *map(str, values), "line", "R2", "theory"], rows), ""]
+
+
+def measured(results: Json) -> dict[str, Json]:
+    """The programs whose quality was measured."""
+    return {name: own for name, own in results["programs"].items() if "points" in own}
+
+
+def quality_text(results: Json) -> str:
+    """The table of quality against time, in Markdown."""
+    programs, minutes = measured(results), results["settings"]["minutes"]
+    levels = _levels(programs)
+    shares = (0.25, 0.5, 1.0)
+    rows = [
+        [
+            f"{own['title']} {own['version']}",
+            f"{own['points'][-1]['update']:,}",
+            f"{own['points'][-1]['minutes']:.1f}",
+            *(_number(_bleu_after(own["points"], share * minutes)) for share in shares),
+            f"{max(point['bleu'] for point in own['points']):.1f}",
+            *(_number(_minutes_until(own["points"], level)) for level in levels),
+        ]
+        for own in programs.values()
+    ]
+    head = [
+        "program",
+        "updates",
+        "minutes",
+        *(f"BLEU after {share * minutes:g} min" for share in shares),
+        "best BLEU",
+        *(f"min to BLEU {level}" for level in levels),
+    ]
+    notes = [own[key] for own in results["programs"].values() for key in ("missing", "failed") if key in own]
+    return "\n".join(
+        [
+            *_setting(results),
+            "",
+            "## Validation BLEU (cased, 13a, beam 5) against minutes of training",
+            "",
+            *(table(head, rows) if rows else []),
+            "",
+            *_overtaken(programs),
+            *notes,
+            "",
+        ]
+    )
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.1f}"
+
+
+def _levels(programs: dict[str, Json]) -> range:
+    """The four highest multiples of 5 that a program reaches."""
+    best = max((point["bleu"] for own in programs.values() for point in own["points"]), default=0.0)
+    return range(5, int(best) + 1, 5)[-4:]
+
+
+def _overtaken(programs: dict[str, Json]) -> list[str]:
+    """When our models were as good as each peer ever was."""
+    lines = []
+    for peer in (own for own in programs.values() if not own["ours"]):
+        best = max(peer["points"], key=lambda point: point["bleu"])
+        for own in (own for own in programs.values() if own["ours"]):
+            minutes = _minutes_until(own["points"], best["bleu"])
+            reached = "not reached" if minutes is None else f"reached after {minutes:.1f} minutes"
+            lines.append(
+                f"{peer['title']}'s best, {best['bleu']:.1f} after {best['minutes']:.1f} minutes: {reached} by "
+                f"{own['title']}."
+            )
+    return lines
+
+
+def _bleu_after(points: Sequence[Json], minutes: float) -> float | None:
+    """BLEU of the last weights that were kept within so many minutes; None where there are none."""
+    kept = [point["bleu"] for point in points if point["minutes"] <= minutes * LATE]
+    return kept[-1] if kept else None
+
+
+def _minutes_until(points: Sequence[Json], bleu: float) -> float | None:
+    """When the curve through the points first reaches this value; None where it does not."""
+    before: Json | None = None
+    for point in points:
+        if point["bleu"] >= bleu:
+            if before is None:
+                return float(point["minutes"])
+            share = (bleu - before["bleu"]) / (point["bleu"] - before["bleu"])
+            return float(before["minutes"] + share * (point["minutes"] - before["minutes"]))
+        before = point
+    return None
+
+
+def quality_plot(results: Json, folder: Path) -> Path:
+    """Draws validation BLEU against minutes of training into `folder`; returns the file.
+
+    Raises:
+        UserError: the file cannot be written.
+    """
+    os.environ.setdefault("MPLBACKEND", "Agg")
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 5.5), layout="constrained")
+    axes = figure.subplots()
+    for own in measured(results).values():
+        points = own["points"]
+        axes.plot(
+            [point["minutes"] for point in points],
+            [point["bleu"] for point in points],
+            "o-",
+            markersize=4,
+            label=f"{own['title']} {own['version']}",
+        )
+    machine, corpus = results["machine"], results["corpus"]
+    axes.set_title(f"{corpus['name']}, {corpus['pieces']:,} pieces, beam 5; {machine['cpu']}", fontsize="medium")
+    axes.set_xlabel(f"minutes of training, {machine['threads']} threads")
+    axes.set_ylabel("validation BLEU, cased")
+    axes.set_xlim(left=0)
+    axes.set_ylim(bottom=0)
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize="small")
+    path = folder / "quality-over-time.png"
+    with replace_atomically(path) as temporary:
+        figure.savefig(temporary, dpi=120, format="png")
+    return path
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

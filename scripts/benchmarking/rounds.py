@@ -1,8 +1,11 @@
 """The leading process: cases in turn, round after round, so that what the machine does beside falls on all alike."""
 
 import contextlib
+import os
+import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,8 +27,9 @@ from benchmarking.settings import (
     Place,
     Sizes,
 )
+from nmt.errors import UserError
 
-PARTS = ("training", "translating", "growth")
+PARTS = ("training", "translating", "startup", "growth")
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,7 @@ class Options:
         tokenizer: SentencePiece model.
         threads: CPU threads.
         updates: that a model has had before it translates.
+        models: a folder with models of `bahdanau` and the peers to translate with; None trains them for `updates`.
         peers: whether other programs are measured too.
         peer_updates: of a peer, in a round.
         pythons: of the peers' environments, by the peer's name.
@@ -54,6 +59,7 @@ class Options:
     tokenizer: str | None = None
     threads: int | None = None
     updates: int | None = None
+    models: Path | None = None
     peers: bool = False
     peer_updates: int | None = None
     pythons: tuple[tuple[str, str | None], ...] = ()
@@ -119,6 +125,7 @@ class _Session:
                 "rounds": self.rounds,
                 "updates_a_round": self.scale.updates,
                 "updates_before_translating": self.scale.trained,
+                "models": None if options.models is None else str(options.models),
                 "quick": options.quick,
             },
         }
@@ -128,6 +135,8 @@ class _Session:
                 results.update(measured)
             else:
                 results.setdefault("cuda", {})[place.precision] = measured
+        if "startup" in options.parts:
+            results["startup"] = self._startup(self._weights(self._places()[0], "bahdanau"))
         if "growth" in options.parts:
             results["growth"] = self._growth(self._places()[0])
         results["machine"]["load_after"] = crew.load()
@@ -143,7 +152,7 @@ class _Session:
     def _measure(self, place: Place) -> Json:
         """Training and translating in one place, the peers beside ours."""
         parts = self.options.parts
-        if not {"training", "translating"} & {*parts}:
+        if not {"training", "translating"} & {*parts} and not self._kept_here(place):
             return {}
         say(f"On {place.device} in {place.precision}, {place.threads} CPU threads, {self.rounds} rounds.")
         batch = self.scale.batch if place.device == "cpu" or self.options.quick else 512
@@ -152,16 +161,29 @@ class _Session:
         if self.options.peers and place.precision == "float32":
             theirs, found = self._peers(place, batch)
         results: Json = {}
-        weights = self.folder / f"weights-{place.precision}-{place.device.replace(':', '')}"
-        weights.mkdir()
-        training = self._training(place, batch, theirs, found, weights)
+        training = self._training(place, batch, theirs, found)
         if "training" in parts:
             results["training"] = training
         if "translating" in parts:
-            results["translating"] = self._translating(place, theirs, found, weights)
+            results["translating"] = self._translating(place, theirs, found)
         if self.options.peers:
             results["peers"] = found
         return results
+
+    def _kept_here(self, place: Place) -> list[str]:
+        """The wirings whose weights are wanted after training in this place, the given models left out."""
+        names: list[str] = []
+        if "translating" in self.options.parts:
+            names = list(WIRINGS)
+        elif "startup" in self.options.parts and place == self._places()[0]:
+            names = ["bahdanau"]
+        return [name for name in names if name != "bahdanau" or self.options.models is None]
+
+    def _weights(self, place: Place, name: str) -> Path:
+        """The trained weights of a wiring."""
+        if name == "bahdanau" and self.options.models is not None:
+            return self.options.models / "nmt.safetensors"
+        return self.folder / f"{name}-{place.precision}-{place.device.replace(':', '')}.safetensors"
 
     def _peers(self, place: Place, batch: int) -> tuple[list[Peer], Json]:
         """Those that are there, and a place for what they reach; or why they are not there."""
@@ -189,10 +211,13 @@ class _Session:
                 theirs.append(peer)
         return theirs, found
 
-    def _training(self, place: Place, batch: int, theirs: list[Peer], found: Json, weights: Path) -> Json:
-        """Trains every wiring, measured where that is asked for, until it has its updates; keeps the weights."""
+    def _training(self, place: Place, batch: int, theirs: list[Peer], found: Json) -> Json:
+        """Trains the wirings, measured where that is asked for, until they have their updates; keeps the weights."""
         measured = "training" in self.options.parts
-        names = [*WIRINGS, *([PLAIN] if place.device != "cpu" and measured else [])]
+        names = [
+            *(WIRINGS if measured else self._kept_here(place)),
+            *([PLAIN] if place.device != "cpu" and measured else []),
+        ]
         shared: Json = {
             "scale": self.scale,
             "sizes": self.sizes,
@@ -228,8 +253,7 @@ class _Session:
                     "peak_memory_bytes": answers[name]["peak_memory"],
                     **({"peak_gpu_memory_bytes": answers[name]["gpu_memory"]} if place.device != "cpu" else {}),
                 }
-            if "translating" in self.options.parts:
-                self._keep(cases, answers, weights)
+            self._keep(place, cases, answers)
         for name in WIRINGS if measured and PLAIN in names else ():
             results[name]["fraction_of_cudnn"] = (
                 results[name]["tokens_per_second"] / results[PLAIN]["tokens_per_second"]
@@ -241,14 +265,14 @@ class _Session:
                 found[peer.name]["peak_memory_bytes"] = peer.peak_memory
         return results
 
-    def _keep(self, cases: dict[str, Case], answers: dict[str, Json], weights: Path) -> None:
-        """Gives each wiring the updates that it lacks and keeps its weights."""
-        for name in WIRINGS:
+    def _keep(self, place: Place, cases: dict[str, Case], answers: dict[str, Json]) -> None:
+        """Gives each wiring that is wanted later the updates that it lacks, and keeps its weights."""
+        for name in self._kept_here(place):
             lacking = self.scale.trained - int(answers[name]["updates"])
             if lacking > 0:
                 say(f"training {name} for {lacking} more updates before it translates")
                 cases[name].ask(updates=lacking)
-            cases[name].ask(save=weights / f"{name}.safetensors")
+            cases[name].ask(save=self._weights(place, name))
 
     def _rounds(self, measured: bool = True) -> Iterator[str]:
         """As the user sees them: 1 of 5, 2 of 5 ..."""
@@ -283,7 +307,7 @@ class _Session:
             found[peer.name]["failed"] = str(error)
             say(str(error))
 
-    def _translating(self, place: Place, theirs: list[Peer], found: Json, weights: Path) -> Json:
+    def _translating(self, place: Place, theirs: list[Peer], found: Json) -> Json:
         """Translates with every wiring, search and batch size."""
         amounts = self.scale.translated
         if place.device != "cpu":
@@ -302,7 +326,7 @@ class _Session:
                             "wiring": name,
                             "search": search,
                             "batch": batch,
-                            "weights": weights / f"{name}.safetensors",
+                            "weights": self._weights(place, name),
                         },
                         self.log,
                     )
@@ -325,7 +349,7 @@ class _Session:
                     say(f"round {number}, translating, {key[0]} {key[1]} batch {key[2]}: {speed:,.1f} sentences/s")
                 for peer in theirs:
                     self._translate_peer(peer, number, their_rounds, texts, found)
-            scored = {key: case.ask(texts=True)["bleu"] for key, case in cases.items() if key[2] == 64}
+            scored = {key: case.ask(texts=True) for key, case in cases.items() if key[2] == 64}
         results: Json = {}
         for name in WIRINGS:
             results[name] = {}
@@ -338,33 +362,86 @@ class _Session:
                     }
                     for batch in amounts
                 }
-                results[name][search] = {**batches["64"], "bleu": scored[name, search, 64], "batches": batches}
+                results[name][search] = {**batches["64"], "bleu": scored[name, search, 64]["bleu"], "batches": batches}
         ours = [entry["sentences_per_second"] for entry in rounds["bahdanau", "beam5", 64]]
+        our_length = scored["bahdanau", "beam5", 64]["pieces_per_sentence"]
         for peer in theirs:
             if their_rounds[peer.name]:
-                entry = _beside(ours, their_rounds[peer.name], "sentences_per_second")
-                settings = {"folder": self.data, "texts": texts[peer.name]}
-                entry["bleu"] = crew.once("scoring", settings, self.log)["bleu"]
-                found[peer.name]["translating"] = entry
+                settings = {"folder": self.data, "split": "test", "texts": texts[peer.name]}
+                scores = crew.once("scoring", settings, self.log)
+                found[peer.name]["translating"] = {
+                    **_beside(ours, their_rounds[peer.name], "sentences_per_second"),
+                    "bleu": scores["bleu"],
+                    "pieces_per_sentence": scores["pieces_per_sentence"],
+                    "our_bleu": scored["bahdanau", "beam5", 64]["bleu"],
+                    "our_pieces_per_sentence": our_length,
+                }
         return results
 
     def _translate_peer(
         self, peer: Peer, number: str, rounds: dict[str, list[float]], texts: dict[str, list[str]], found: Json
     ) -> None:
-        """A round of a peer's translating, with a model of as many updates as ours."""
+        """A round of a peer's translating, with a model that has had as many updates, or as much time, as ours."""
         if "failed" in found[peer.name]:
             return
         try:
-            if peer.updates != self.scale.trained:
-                say(f"training {peer.name} for {self.scale.trained} updates before it translates")
-                peer.train(self.scale.trained)
-            done = peer.translate()
+            if self.options.models is not None:
+                done = peer.translate(peer.kept_in(self.options.models))
+            else:
+                if peer.updates != self.scale.trained:
+                    say(f"training {peer.name} for {self.scale.trained} updates before it translates")
+                    peer.train(self.scale.trained)
+                done = peer.translate()
             rounds[peer.name].append(done.sentences_per_second)
             texts[peer.name] = done.texts
             say(f"round {number}, translating, {peer.name} beam5: {done.sentences_per_second:,.1f} sentences/s")
         except PeerError as error:
             found[peer.name]["failed"] = str(error)
             say(str(error))
+
+    def _startup(self, weights: Path) -> Json:
+        """How long `nmt.translate` takes to answer a line, beside importing torch and reading the model's weights."""
+        run = self.folder / "run"
+        settings = {"scale": self.scale, "sizes": self.sizes, "folder": self.data, "weights": weights, "run": run}
+        crew.once("founding", settings, self.log)
+        reading = (
+            "import sys, time, torch, safetensors.torch; began = time.perf_counter(); "
+            "safetensors.torch.load_file(sys.argv[1]); print(time.perf_counter() - began)"
+        )
+        verb = ["-m", "nmt.translate", f"run={run}", "device=cpu", f"threads={self.threads}"]
+        rounds: list[dict[str, float]] = []
+        for number in ("to warm up", *self._rounds()):
+            imported, _ = self._python("-c", "import torch")
+            read = float(self._python("-c", reading, str(run / "best.safetensors"))[1])
+            answered, answer = self._python(*verb)
+            if len(answer.splitlines()) != 1:
+                raise RuntimeError(f"nmt.translate answered one line with {answer!r}")
+            rounds.append(
+                {
+                    "answer_seconds": answered,
+                    "import_torch_seconds": imported,
+                    "read_model_seconds": read,
+                    "ratio": answered / (imported + read),
+                }
+            )
+            say(f"round {number}, start-up: {answered:.2f} s to answer a line, {imported + read:.2f} s at the least")
+        return summary(rounds[1:])
+
+    def _python(self, *words: str) -> tuple[float, str]:
+        """Seconds that a process of this Python took, given the first line of the test set, and what it printed."""
+        language = self.corpus["languages"][0]
+        line = (self.data / f"test.{language}").read_bytes().split(b"\n")[0] + b"\n"
+        path = [str(Path(__file__).resolve().parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
+        began = time.perf_counter()
+        done = subprocess.run(
+            [sys.executable, *words], cwd=self.folder, env=environment, input=line, capture_output=True, check=False
+        )
+        seconds = time.perf_counter() - began
+        if done.returncode:
+            said = done.stderr.decode(errors="replace").strip()
+            raise UserError(f"{' '.join(words[:2])} ended with status {done.returncode}: {said}")
+        return seconds, done.stdout.decode()
 
     def _growth(self, place: Place) -> Json:
         """Every curve of `CURVES`, by axis."""

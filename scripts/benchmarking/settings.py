@@ -95,6 +95,7 @@ class Scale:
     """The amounts: `MATCHED` for results, `QUICK` to see that all of it works.
 
     Attributes:
+        tiny: whether our own model is to be of these sizes too.
         sizes: of the model; `pieces` is what a tokenizer that is trained here is asked for.
         batch: sentences a training batch.
         longest: pieces a side; longer pairs are left out, as the peers leave them out.
@@ -109,8 +110,12 @@ class Scale:
         growth_length: pieces a side where the length does not grow.
         growth_updates: measured updates a point.
         peer_updates: updates of a peer in a round.
+        minutes: of training, a program, where quality is measured against time.
+        points: how often the weights are kept meanwhile.
+        pilot: updates from which the speed is taken that says how many updates lie between two points.
     """
 
+    tiny: bool = False
     sizes: Sizes = field(default_factory=Sizes)
     batch: int = 80
     longest: int = 80
@@ -134,10 +139,14 @@ class Scale:
     growth_length: int = 16
     growth_updates: int = 3
     peer_updates: int = 60
+    minutes: float = 40.0
+    points: int = 20
+    pilot: int = 30
 
 
 MATCHED = Scale()
 QUICK = Scale(
+    tiny=True,
     sizes=Sizes(pieces=500, embedding=16, encoder=8, decoder=16, attention=16, features=16),
     batch=8,
     warm_up=1,
@@ -151,22 +160,59 @@ QUICK = Scale(
     growth_length=3,
     growth_updates=1,
     peer_updates=4,
+    minutes=0.03,
+    points=3,
+    pilot=4,
 )
+
+
+def shape(wiring: Wiring, sizes: Sizes) -> list[str]:
+    """The command line that makes the matched model of the project's own configuration."""
+    return [
+        *wiring.overrides,
+        "model.tie_embeddings=none",
+        "model.dropout=0.3",
+        f"encoder.layers={sizes.layers}",
+        f"decoder.layers={sizes.layers}",
+        *_widths(sizes),
+    ]
+
+
+def _widths(sizes: Sizes) -> list[str]:
+    return [
+        f"model.embedding_size={sizes.embedding}",
+        f"encoder.size={sizes.encoder}",
+        f"decoder.size={sizes.decoder}",
+        f"decoder.readout.size={sizes.features}",
+        f"attention.size={sizes.attention}",
+    ]
+
+
+def batches(sentences: int, longest: int) -> list[str]:
+    """The command line for batches of so many sentences."""
+    return [
+        f"trainer.sentences_per_batch={sentences}",
+        # Sentences are what limits a batch; the places only decide how finely pairs are sorted by length.
+        f"trainer.tokens_per_batch={sentences * min(longest, 64)}",
+    ]
+
+
+def unattended(budget: str, amount: float, validate_every: int = 10**9) -> list[str]:
+    """The command line that trains for this budget alone ("steps" or "minutes") and does little else meanwhile."""
+    return [
+        *(f"trainer.{name}={amount if name == budget else 'null'}" for name in ("steps", "epochs", "minutes")),
+        f"trainer.validate_every={validate_every}",
+        "trainer.save_minutes=1e9",
+        "trainer.log_seconds=1e9",
+        "trainer.tensorboard=false",
+    ]
 
 
 def overrides(wiring: Wiring, sizes: Sizes, batch: int, longest: int) -> list[str]:
     """The command line that makes the matched model and its recipe of the project's own configuration."""
     return [
-        *wiring.overrides,
-        "model.tie_embeddings=none",
-        "model.dropout=0.3",
-        f"model.embedding_size={sizes.embedding}",
-        f"encoder.size={sizes.encoder}",
-        f"encoder.layers={sizes.layers}",
-        f"decoder.size={sizes.decoder}",
-        f"decoder.layers={sizes.layers}",
-        f"decoder.readout.size={sizes.features}",
-        f"attention.size={sizes.attention}",
+        *shape(wiring, sizes),
+        *batches(batch, longest),
         "optimizer.lr=0.001",
         "optimizer.betas=[0.9,0.999]",
         "optimizer.eps=1e-8",
@@ -176,15 +222,22 @@ def overrides(wiring: Wiring, sizes: Sizes, batch: int, longest: int) -> list[st
         "trainer.label_smoothing=0.1",
         "trainer.clip_norm=1",
         "trainer.average=none",
-        f"trainer.sentences_per_batch={batch}",
-        # Sentences are what limits a batch; the places only decide how finely pairs are sorted by length.
-        f"trainer.tokens_per_batch={batch * min(longest, 64)}",
-        # The benchmark decides when training stops, and nothing but training is to happen until then.
-        "trainer.steps=1000000000",
-        "trainer.epochs=null",
-        "trainer.minutes=null",
-        "trainer.validate_every=1000000000",
-        "trainer.save_minutes=1e9",
-        "trainer.log_seconds=1e9",
-        "trainer.tensorboard=false",
+        # The benchmark decides when training stops.
+        *unattended("steps", 10**9),
     ]
+
+
+#: Our own models in the measurement of quality against time, by the name that they have there.
+RECIPES = {"nmt": "nmt, matched model", "nmt-default": "nmt, its own model"}
+
+
+def recipe(name: str, multi30k: bool, scale: Scale) -> list[str]:
+    """The command line of one of `RECIPES`, the budget left out.
+
+    `nmt` is the matched model in the batches that the peers have; optimiser, learning rates and averaging are what
+    `configs/` has for everybody. `nmt-default` is what `configs/` has for the corpus, whole.
+    """
+    if name == "nmt":
+        return [*shape(WIRINGS["bahdanau"], scale.sizes), *batches(scale.batch, scale.longest)]
+    corpus = "experiment=multi30k" if multi30k else "data=builtin"
+    return [corpus, *(_widths(scale.sizes) if scale.tiny else ())]

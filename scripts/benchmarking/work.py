@@ -20,11 +20,14 @@ from benchmarking import corpus, flops
 from benchmarking.crew import Exchange, load
 from benchmarking.flops import Product
 from benchmarking.plain import Plain, train_plain
-from benchmarking.settings import PLAIN, WIRINGS, Json, Place, Scale, Sizes, Wiring, overrides
+from benchmarking.settings import PLAIN, WIRINGS, Json, Place, Scale, Sizes, Wiring, overrides, unattended
 from nmt import __version__, build, cli
-from nmt.data.batches import Batch, EncodedPairs, Ragged, TokenBatches, make_batch
+from nmt.data.batches import Batch, EncodedPairs, Ragged, SampledPairs, TokenBatches, make_batch
+from nmt.data.corpus import Split
+from nmt.files import write_bytes
 from nmt.model import Seq2Seq
 from nmt.model.weights import load_weights, save_weights
+from nmt.runs import Run
 from nmt.search import BeamSearch, GreedySearch, Limits, SearchState
 from nmt.text.tokenizer import BOS, EOS, PAD, load_tokenizer
 from nmt.training.trainer import Validation
@@ -116,17 +119,25 @@ def _take(place: Place) -> torch.dtype | None:
     return build.build_precision(place.precision, build.build_device(place.device))
 
 
-def _run_trainer(config: DictConfig, model: Seq2Seq, feed: Feed, place: Place, folder: Path) -> None:
-    """The project's own loop, until the orders end."""
+def _nothing(_: Seq2Seq) -> tuple[list[Translation], float]:
+    return [], 0.0
 
-    def nothing(_: Seq2Seq) -> tuple[list[Translation], float]:
-        return [], 0.0
 
+def _run_trainer(
+    config: DictConfig,
+    model: Seq2Seq,
+    feed: TokenBatches,
+    place: Place,
+    folder: Path,
+    validation: Validation | None = None,
+) -> list[dict[str, float]]:
+    """The project's own loop, until the orders or the budget end; what it wrote down at each validation."""
+    history: list[dict[str, float]] = []
     with contextlib.suppress(_Enough):
         build.build_trainer(config).run(
             model,
             feed,
-            Validation(feed, nothing),
+            validation or Validation(feed, _nothing),
             optimizer=build.build_optimizer(config, model),
             schedule=build.build_schedule(config),
             folder=folder,
@@ -134,10 +145,11 @@ def _run_trainer(config: DictConfig, model: Seq2Seq, feed: Feed, place: Place, f
             autocast=build.build_precision(place.precision, torch.device(place.device)),
             seed=1,
             log=lambda line: None,
-            history=[],
+            history=history,
             keep_history=lambda entries: None,
             state=None,
         )
+    return history
 
 
 def prepare(settings: Json, exchange: Exchange) -> None:
@@ -209,6 +221,123 @@ def _feed(pairs: EncodedPairs, exchange: Exchange, place: Place, batch: int, sca
     return Feed(pairs, exchange, place, tokens=batch * min(scale.longest, 64), sentences=batch)
 
 
+class Clock:
+    """Seconds of training, without what is done between the updates at which it stands still."""
+
+    def __init__(self) -> None:
+        self._seconds, self._since = 0.0, 0.0
+        self._runs = False
+
+    def run(self) -> None:
+        """Goes on, unless it runs."""
+        if not self._runs:
+            self._runs, self._since = True, time.perf_counter()
+
+    def stop(self) -> float:
+        """Stands still; the seconds so far."""
+        if self._runs:
+            self._runs, self._seconds = False, self._seconds + time.perf_counter() - self._since
+        return self._seconds
+
+
+class Timed(TokenBatches):
+    """Hands a training loop its batches; the clock runs whenever the loop has asked for one."""
+
+    clock: Clock
+
+    def epoch(self, epoch: int, start: int = 0) -> Iterator[Batch]:
+        """The batches of an epoch; making them is training too."""
+        self.clock.run()
+        for batch in super().epoch(epoch, start):
+            yield batch
+            self.clock.run()  # the loop wants the next one
+
+
+class Still(TokenBatches):
+    """Stands where the loop takes its validation batches: has none, and stops the clock."""
+
+    clock: Clock
+
+    def epoch(self, epoch: int, start: int = 0) -> Iterator[Batch]:
+        """Nothing."""
+        self.clock.stop()
+        yield from ()
+
+
+def learning(settings: Json, exchange: Exchange) -> None:
+    """Trains one of `RECIPES`; orders: {"train": true}, then {"translate": weights} for one of the weights kept.
+
+    The clock runs from the moment at which the loop asks for its first batch. It stands still from the end of an
+    update after which the weights are kept until they lie on the disk and the loop asks for the next batch.
+    """
+    answer: Json = {}
+    while (order := exchange(answer)) is not None:
+        answer = {"kept": _learn(settings)} if "train" in order else _checked(settings, order["translate"])
+
+
+def _learn(settings: Json) -> list[Json]:
+    """Trains for the minutes of the scale; the update, the minutes and the file of each of the weights kept."""
+    scale: Scale = settings["scale"]
+    pilot = _kept(settings, unattended("steps", scale.pilot))[-1]
+    every = scale.minutes / scale.points * pilot["update"] / pilot["minutes"]
+    return _kept(settings, unattended("minutes", scale.minutes, max(1, round(every))))
+
+
+def _kept(settings: Json, budget: list[str]) -> list[Json]:
+    """Trains a new model until the budget ends, and keeps its weights at every validation and at the end."""
+    scale: Scale = settings["scale"]
+    place: Place = settings["place"]
+    folder: Path = settings["kept"]
+    _take(place)
+    config = cli.compose("train", [*settings["recipe"], *budget])
+    trainer = build.build_trainer(config)
+    pairs, alpha = corpus.read_pairs(settings["folder"]), float(config.tokenizer.sampling)
+    feed = Timed(
+        _sampled(settings["folder"], alpha, scale) if alpha > 0 else pairs,
+        tokens_per_batch=trainer.tokens_per_batch,
+        sentences_per_batch=trainer.sentences_per_batch,
+        seed=1,
+    )
+    still = Still(pairs, tokens_per_batch=trainer.tokens_per_batch)
+    clock = feed.clock = still.clock = Clock()
+    kept: list[Json] = []
+
+    def keep(averaged: Seq2Seq) -> tuple[list[Translation], float]:
+        path = folder / f"{len(kept)}.safetensors"
+        save_weights(path, averaged)
+        kept.append({"minutes": clock.stop() / 60, "weights": path})
+        return [], 0.0
+
+    model = made(config, settings["sizes"], place)
+    history = _run_trainer(config, model, feed, place, folder, Validation(still, keep))
+    return [{**own, "update": int(entry["step"])} for own, entry in zip(kept, history, strict=True)]
+
+
+def _sampled(folder: Path, alpha: float, scale: Scale) -> SampledPairs:
+    source, target = (corpus.read_text(folder, "train", language) for language in (corpus.SOURCE, corpus.TARGET))
+    return SampledPairs(
+        Split("train", source, target),
+        load_tokenizer(folder),
+        alpha=alpha,
+        seed=1,
+        max_source_length=scale.longest,
+        max_target_length=scale.longest,
+    )
+
+
+def _checked(settings: Json, weights: Path) -> Json:
+    """The scores of these weights on the validation set, beam 5, in float32."""
+    place: Place = settings["place"]._replace(precision="float32")
+    folder: Path = settings["folder"]
+    model = made(cli.compose("train", settings["recipe"]), settings["sizes"], place)
+    load_weights(weights, model)
+    translator = Translator(
+        [model], load_tokenizer(folder), BeamSearch(5), device=torch.device(place.device), keep_weights=False
+    )
+    lines = corpus.read_text(folder, "valid", corpus.SOURCE)
+    return _scores(folder, "valid", [best[0].text for best in translator.translate(lines)])
+
+
 def multiplying(settings: Json, exchange: Exchange) -> None:
     """Multiplies matrices of the sizes that a step has; orders: {"wiring": name, "seconds": s}."""
     place: Place = settings["place"]
@@ -270,7 +399,7 @@ def translating(settings: Json, exchange: Exchange) -> None:
     autocast = _take(place)
     model = made(composed(WIRINGS[settings["wiring"]], sizes, scale.batch, scale.longest), sizes, place)
     load_weights(settings["weights"], model)
-    lines = corpus.read_test(folder, corpus.SOURCE)
+    lines = corpus.read_text(folder, "test", corpus.SOURCE)
     translator = Translator(
         [model],
         load_tokenizer(folder),
@@ -278,13 +407,14 @@ def translating(settings: Json, exchange: Exchange) -> None:
         device=torch.device(place.device),
         autocast=autocast,
         batch_sentences=settings["batch"],
+        keep_weights=False,  # as the verb does, unless it is asked for links or pictures
     )
     list(translator.translate(lines[: min(settings["batch"], 4)]))  # warms up
     answer: Json = {}
     texts: list[str] = []
     while (order := exchange(answer)) is not None:
         if "texts" in order:
-            answer = {"texts": texts, "bleu": _bleu(folder, texts)}
+            answer = _scores(folder, "test", texts)
             continue
         chosen = lines[: order["sentences"]]
         began = time.perf_counter()
@@ -298,18 +428,32 @@ def translating(settings: Json, exchange: Exchange) -> None:
         }
 
 
+def founding(settings: Json, exchange: Exchange) -> None:
+    """A run folder of the wiring bahdanau with these weights."""
+    config = composed(WIRINGS["bahdanau"], settings["sizes"], settings["scale"].batch, settings["scale"].longest)
+    run = Run(settings["run"])
+    run.create(config, [], {}, load_tokenizer(settings["folder"]))
+    write_bytes(run.best, settings["weights"].read_bytes())
+    exchange({})
+
+
 def scoring(settings: Json, exchange: Exchange) -> None:
-    """BLEU of translations of the first lines of the test set."""
-    exchange({"bleu": _bleu(settings["folder"], settings["texts"])})
+    """The scores of translations of the first lines of a split."""
+    exchange(_scores(settings["folder"], settings["split"], settings["texts"]))
 
 
-def _bleu(folder: Path, texts: list[str]) -> float:
-    """Cased, detokenised BLEU."""
+def _scores(folder: Path, split: str, texts: list[str]) -> Json:
+    """Cased, detokenised BLEU, and how long translations are, cut into pieces again, without their ends."""
     from nmt.evaluation.metrics import bleu
 
     if not texts:
-        return 0.0
-    return float(bleu(texts, corpus.read_test(folder, corpus.TARGET)[: len(texts)], corpus.TARGET).value)
+        return {"bleu": 0.0, "pieces_per_sentence": 0.0}
+    references = corpus.read_text(folder, split, corpus.TARGET)[: len(texts)]
+    pieces = load_tokenizer(folder).target.encode(texts)
+    return {
+        "bleu": float(bleu(texts, references, corpus.TARGET).value),
+        "pieces_per_sentence": float(np.mean([len(own) for own in pieces])),
+    }
 
 
 class Unending:
@@ -391,8 +535,10 @@ def _grown_translating(settings: Json, order: Json, place: Place, autocast: torc
 JOBS = {
     "prepare": prepare,
     "training": training,
+    "learning": learning,
     "multiplying": multiplying,
     "translating": translating,
+    "founding": founding,
     "scoring": scoring,
     "growing": growing,
 }

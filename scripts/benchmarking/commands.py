@@ -1,0 +1,67 @@
+"""What the command lines of the scripts have in common."""
+
+import argparse
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from nmt.errors import UserError, nearest
+
+
+class Parser(argparse.ArgumentParser):
+    """Mistakes on the command line are the user's like all others."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UserError(f"{message[:1].upper()}{message[1:]}. {self.prog} --help says what there is.")
+
+
+def add_common(parser: argparse.ArgumentParser) -> None:
+    """The options of every script that measures."""
+    say = parser.add_argument
+    say("--quick", action="store_true", help="tiny sizes, only to see that all of it works")
+    say("--data", metavar="DIR", help="folder with Multi30k ($NMT_DATA/multi30k; else the built-in corpus)")
+    say("--tokenizer", metavar="FILE", help="SentencePiece model for both languages (else one is trained)")
+    say("--threads", metavar="N", type=count, help="CPU threads, everybody's (torch's choice)")
+    say("--joey-python", metavar="PYTHON", help="of Joey NMT's virtual environment ($NMT_JOEY_PYTHON)")
+    say("--onmt-python", metavar="PYTHON", help="of OpenNMT-py's virtual environment ($NMT_ONMT_PYTHON)")
+
+
+def count(word: str) -> int:
+    """A whole number from 1 on (ValueError for anything else)."""
+    number = int(word)
+    if number < 1:
+        raise ValueError(word)
+    return number
+
+
+def chosen(option: str, words: str | None, known: Sequence[str]) -> list[str]:
+    """The comma-separated words of an option, all of `known` where it is not given (UserError for another)."""
+    names = words.split(",") if words else list(known)
+    for name in names:
+        if name not in known:
+            raise UserError(f"{option} {name} does not exist; choose of {', '.join(known)}.{nearest(name, known)}")
+    return names
+
+
+def check_places(read: Mapping[str, str | Path | None], written: Mapping[str, Path | None]) -> None:
+    """Finds out before any work whether files and folders are there, and whether folders can be written, by option.
+
+    Raises:
+        UserError: one is not there, or cannot be made or written.
+    """
+    for option, path in read.items():
+        if path is not None and not os.path.exists(path):
+            raise UserError(f"{option} {path} is not there.")
+    for option, folder in written.items():
+        if folder is not None and not _writable(folder):
+            raise UserError(f"{option}: {folder} cannot be written. Give another place.")
+
+
+def _writable(folder: Path) -> bool:
+    """Whether files can be put into the folder, which is made: better known before than after measuring."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return False
+    return os.access(folder, os.W_OK)

@@ -1,0 +1,249 @@
+"""The leading process of the measurement of quality against time: one program after the other, alone on the machine."""
+
+import json
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from benchmarking import crew, peers, report
+from benchmarking.crew import Case
+from benchmarking.peers import Peer, PeerError, Task
+from benchmarking.rounds import say
+from benchmarking.settings import MATCHED, QUICK, RECIPES, Json, Place, recipe
+from nmt.errors import UserError
+
+PROGRAMS = (*RECIPES, *(kind.name for kind in peers.PEERS))
+PRECISIONS = ("float32", "bf16")
+#: A machine on which more processes than this want a core is not idle.
+IDLE = 0.5
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line asks for; None leaves the choice to the measurement.
+
+    Attributes:
+        minutes: of training, a program.
+        points: how often the weights are kept meanwhile.
+        programs: of `PROGRAMS`.
+        precisions: of `PRECISIONS`, for our own models.
+        quick: tiny sizes.
+        data: folder with Multi30k.
+        tokenizer: SentencePiece model.
+        threads: CPU threads.
+        pythons: of the peers' environments, by the peer's name.
+        json: where results are kept after each program, and taken up.
+        models: folder for the last model of each program.
+    """
+
+    minutes: float | None = None
+    points: int | None = None
+    programs: Sequence[str] = PROGRAMS
+    precisions: Sequence[str] = ("float32",)
+    quick: bool = False
+    data: str | None = None
+    tokenizer: str | None = None
+    threads: int | None = None
+    pythons: tuple[tuple[str, str | None], ...] = ()
+    json: Path | None = None
+    models: Path | None = None
+
+
+def run(options: Options) -> Json:
+    """Measures every program that `options.json` does not hold yet and returns all of them.
+
+    Raises:
+        UserError: a file is missing, a case died, or the file holds a measurement that is not this one.
+    """
+    with tempfile.TemporaryDirectory(prefix="nmt-quality-") as folder:
+        return _Session(options, Path(folder)).run()
+
+
+class _Session:
+    """One sitting of the measurement."""
+
+    def __init__(self, options: Options, folder: Path) -> None:
+        scale = QUICK if options.quick else MATCHED
+        self.scale = replace(scale, minutes=options.minutes or scale.minutes, points=options.points or scale.points)
+        self.options, self.folder = options, folder
+        self.data, self.log = folder / "corpus", folder / "said.txt"
+        self.data.mkdir()
+        self.log.touch()
+
+    def run(self) -> Json:
+        """See `run`."""
+        options, scale = self.options, self.scale
+        earlier = _read(options.json) if options.json is not None and options.json.exists() else None
+        facts = crew.once(
+            "prepare",
+            {
+                "devices": ["cpu"],
+                "threads": options.threads,
+                "folder": self.data,
+                "data": options.data,
+                "tokenizer": options.tokenizer,
+                "scale": scale,
+            },
+            self.log,
+        )
+        self.corpus: Json = facts["corpus"]
+        self.scale = replace(scale, sizes=scale.sizes._replace(pieces=self.corpus["pieces"]))
+        self.machine: Json = facts["machine"]
+        for note in self.corpus["notes"]:
+            say(note)
+        results: Json = {
+            "machine": self.machine,
+            "corpus": self.corpus,
+            "settings": {
+                "model": self.scale.sizes._asdict(),
+                "batch": scale.batch,
+                "minutes": scale.minutes,
+                "points": scale.points,
+                "quick": options.quick,
+            },
+            "programs": {},
+        }
+        if earlier is not None and options.json is not None:
+            _check_same(options.json, earlier, results)
+            results["machine"] = earlier["machine"]
+            results["programs"] = earlier["programs"]
+        if options.models is not None:
+            shutil.copy(self.data / "tokenizer.model", options.models)
+        self._measure(results)
+        results["machine"]["load_after"] = crew.load()
+        self._keep(results)
+        return results
+
+    def _measure(self, results: Json) -> None:
+        """Puts the programs that are wanted and not there yet into the results."""
+        wanted = [
+            (name, precision)
+            for name in PROGRAMS
+            if name in self.options.programs
+            for precision in (self.options.precisions if name in RECIPES else ("float32",))
+        ]
+        if (self.machine["load_before"] or 0.0) > IDLE:
+            say(f"The machine is not idle (load {self.machine['load_before']}): what is measured now is too slow.")
+        for name, precision in wanted:
+            key = name if precision == "float32" else f"{name}-{precision}"
+            if "points" in results["programs"].get(key, {}):
+                say(f"{key} is measured already.")
+                continue
+            folder = self.folder / key
+            folder.mkdir()
+            measured = self._ours(key, name, precision, folder) if name in RECIPES else self._theirs(name, folder)
+            results["programs"][key] = measured
+            shutil.rmtree(folder)
+            self._keep(results)
+
+    def _keep(self, results: Json) -> None:
+        if self.options.json is not None:
+            report.write_json(self.options.json, results)
+
+    def _ours(self, key: str, name: str, precision: str, folder: Path) -> Json:
+        """Trains one of our own models, then scores what it kept."""
+        say(f"{key}: training for {self.scale.minutes:g} minutes")
+        settings: Json = {
+            "scale": self.scale,
+            "sizes": self.scale.sizes,
+            "place": Place("cpu", precision, int(self.machine["threads"])),
+            "folder": self.data,
+            "kept": folder,
+            "recipe": recipe(name, self.corpus["name"].startswith("m30k"), self.scale),
+        }
+        points: list[Json] = []
+        before = crew.load()
+        with Case("learning", settings, self.log) as case:
+            kept = case.ask(train=True)["kept"]
+            for own in kept:
+                scores = case.ask(translate=own["weights"])
+                points.append(self._point(key, own["update"], own["minutes"], scores))
+        self._leave(kept[-1]["weights"], key)
+        return {
+            "title": RECIPES[name] + ("" if precision == "float32" else f", {precision}"),
+            "version": self.machine["nmt"],
+            "ours": True,
+            "load_before": before,
+            "points": points,
+        }
+
+    def _theirs(self, name: str, folder: Path) -> Json:
+        """Has a peer train, then scores what it kept; or why there is nothing."""
+        kind = next(kind for kind in peers.PEERS if kind.name == name)
+        task = Task(
+            self.data,
+            folder,
+            (self.corpus["languages"][0], self.corpus["languages"][1]),
+            self.scale.sizes,
+            self.scale.batch,
+            self.scale.longest,
+            int(self.machine["threads"]),
+            False,
+            None,
+            "valid",
+        )
+        peer = peers.find(kind, dict(self.options.pythons).get(name), task)
+        if isinstance(peer, str):
+            say(peer)
+            return {"missing": peer}
+        try:
+            return {"title": peer.title, "version": peer.version, "ours": False, **self._learned(peer)}
+        except PeerError as error:
+            say(str(error))
+            return {"version": peer.version, "failed": str(error)}
+
+    def _learned(self, peer: Peer) -> Json:
+        say(f"{peer.name}: training for {self.scale.minutes:g} minutes")
+        before = crew.load()
+        kept = peer.learn(self.scale.minutes, self.scale.points, self.scale.pilot)
+        points: list[Json] = []
+        for own in kept:
+            settings = {"folder": self.data, "split": "valid", "texts": peer.translate(own.model).texts}
+            scores = crew.once("scoring", settings, self.log)
+            points.append(self._point(peer.name, own.update, own.minutes, scores))
+        self._leave(kept[-1].model, peer.name)
+        return {"load_before": before, "points": points}
+
+    def _point(self, key: str, update: int, minutes: float, scores: Json) -> Json:
+        say(f"{key}: {update:,} updates, {minutes:.2f} minutes, validation BLEU {scores['bleu']:.2f}")
+        return {
+            "update": update,
+            "minutes": minutes,
+            "bleu": scores["bleu"],
+            "pieces_per_sentence": scores["pieces_per_sentence"],
+        }
+
+    def _leave(self, model: Path, key: str) -> None:
+        """Leaves a program's last model where the benchmark can find it."""
+        if self.options.models is not None:
+            shutil.copy(model, self.options.models / f"{key}{model.suffix}")
+
+
+def _read(path: Path) -> Json:
+    """What an earlier sitting has kept (UserError if it is something else)."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        if all(isinstance(found[key], dict) for key in ("machine", "corpus", "settings", "programs")):
+            return dict(found)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"--json {path} cannot be taken up ({error!r}). Give the name of a new file.") from error
+    raise UserError(f"--json {path} holds no measurement of this kind. Give the name of a new file.")
+
+
+def _check_same(path: Path, earlier: Json, now: Json) -> None:
+    """UserError unless both measure the same work on the same kind of machine."""
+    kinds = {
+        "settings": list(now["settings"]),
+        "corpus": [key for key in now["corpus"] if key != "notes"],
+        "machine": ["cpu", "cores", "threads", "torch"],
+    }
+    for kind, keys in kinds.items():
+        for key in keys:
+            was, is_now = earlier[kind].get(key), now[kind][key]
+            if was != is_now:
+                raise UserError(
+                    f"--json {path} holds a measurement with another {kind} ({key}: {was}, now {is_now}). "
+                    f"Give the options that it had, or the name of a new file."
+                )
