@@ -2,7 +2,6 @@
 
 import ctypes
 import re
-import resource
 import sys
 from pathlib import Path
 
@@ -55,5 +54,7 @@ def peak_memory() -> int:
         found = None
     if found:
         return 1024 * int(found[1])
+    import resource  # POSIX only
+
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return most if sys.platform == "darwin" else 1024 * most
