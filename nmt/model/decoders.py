@@ -136,7 +136,7 @@ class FirstState(nn.Module):
 class Decoder(nn.Module):
     """The contract, and what every wiring shares: a stack of GRU layers, a first state and a readout.
 
-    A wiring defines `transition`. `fast=False` keeps to the readable step-by-step computation in training.
+    A wiring defines `transition`. `fast=False` keeps to the readable step-by-step computation, in training and search.
     """
 
     def __init__(
@@ -393,6 +393,7 @@ class Conditional(Decoder):
         layers: int = 1,
         first_state: str = "mean",
         dropout: float = 0.0,
+        fast: bool = True,
     ) -> None:
         super().__init__(
             attention,
@@ -404,7 +405,7 @@ class Conditional(Decoder):
             layers=layers,
             first_state=first_state,
             dropout=dropout,
-            fast=False,
+            fast=fast,
         )
         self.second = nn.GRU(attention.context_size, size, batch_first=True)
 

@@ -3,17 +3,41 @@
 Shapes: states [..., D], embedded [..., E] (the previous target word), contexts [..., C], features [..., F].
 """
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor, nn
 
 
+class Parts(NamedTuple):
+    """A readout before its nonlinearity as a sum of products: state [U, D], word [U, E], context [U, C], bias [U]."""
+
+    state: Tensor
+    word: Tensor
+    context: Tensor
+    bias: Tensor
+
+
 class Readout(nn.Module):
-    """The contract."""
+    """The contract: `forward` is `activate` of the sum of the products of `parts`."""
 
     def __init__(self, state_size: int, embedding_size: int, context_size: int, size: int) -> None:
         """`size` is F, the size of the features; `context_size` is 0 where there is no attention."""
         super().__init__()
-        self.size = size
+        self.state_size, self.embedding_size, self.context_size, self.size = (
+            state_size,
+            embedding_size,
+            context_size,
+            size,
+        )
+
+    def parts(self) -> Parts:
+        """The matrices of each input, zero for one that is not seen."""
+        raise TypeError(f"{type(self).__name__} does not say what it multiplies")
+
+    def activate(self, units: Tensor) -> Tensor:
+        """Units [..., U] -> features [..., F]."""
+        return units
 
     def forward(self, states: Tensor, embedded: Tensor, contexts: Tensor) -> Tensor:
         """Features [..., F]."""
@@ -28,7 +52,14 @@ class Maxout(Readout):
         self.linear = nn.Linear(state_size + embedding_size + context_size, 2 * size)
 
     def forward(self, states: Tensor, embedded: Tensor, contexts: Tensor) -> Tensor:
-        units = self.linear(torch.cat([states, embedded, contexts], -1))
+        return self.activate(self.linear(torch.cat([states, embedded, contexts], -1)))
+
+    def parts(self) -> Parts:
+        sizes = [self.state_size, self.embedding_size, self.context_size]
+        state, word, context = self.linear.weight.split(sizes, 1)
+        return Parts(state, word, context, self.linear.bias)
+
+    def activate(self, units: Tensor) -> Tensor:
         features: Tensor = units.unflatten(-1, (self.size, 2)).amax(-1)
         return features
 
@@ -46,7 +77,22 @@ class Tanh(Readout):
 
     def forward(self, states: Tensor, embedded: Tensor, contexts: Tensor) -> Tensor:
         seen = [contexts, states, embedded] if self.word else [contexts, states]
-        return torch.tanh(self.linear(torch.cat(seen, -1)))
+        return self.activate(self.linear(torch.cat(seen, -1)))
+
+    def parts(self) -> Parts:
+        weight = self.linear.weight
+        context, state, word = weight.split(
+            [self.context_size, self.state_size, weight.shape[1] - self.context_size - self.state_size], 1
+        )
+        return Parts(
+            state,
+            word if self.word else weight.new_zeros(self.size, self.embedding_size),
+            context,
+            weight.new_zeros(self.size),
+        )
+
+    def activate(self, units: Tensor) -> Tensor:
+        return torch.tanh(units)
 
 
 class FromState(Readout):
@@ -60,6 +106,15 @@ class FromState(Readout):
         features: Tensor = self.linear(states)
         return features
 
+    def parts(self) -> Parts:
+        state, bias = _as_product(self.linear, self.size)
+        return Parts(
+            state,
+            state.new_zeros(self.size, self.embedding_size),
+            state.new_zeros(self.size, self.context_size),
+            bias,
+        )
+
 
 class FromContext(Readout):
     """The context alone, through a linear layer where the sizes differ."""
@@ -71,3 +126,19 @@ class FromContext(Readout):
     def forward(self, states: Tensor, embedded: Tensor, contexts: Tensor) -> Tensor:
         features: Tensor = self.linear(contexts)
         return features
+
+    def parts(self) -> Parts:
+        context, bias = _as_product(self.linear, self.size)
+        return Parts(
+            context.new_zeros(self.size, self.state_size),
+            context.new_zeros(self.size, self.embedding_size),
+            context,
+            bias,
+        )
+
+
+def _as_product(layer: nn.Module, size: int) -> tuple[Tensor, Tensor]:
+    """The matrix and the bias of a linear layer, or of none."""
+    if isinstance(layer, nn.Linear):
+        return layer.weight, layer.bias
+    return torch.eye(size), torch.zeros(size)

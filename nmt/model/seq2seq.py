@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from nmt.attention import Memory
 from nmt.model.decoders import Decoded, Decoder, DecoderState, stack_steps
 from nmt.model.encoders import RecurrentEncoder, lengths_of
+from nmt.model.folding import folded_step
 
 
 class Stepped(NamedTuple):
@@ -67,6 +68,16 @@ class Seq2Seq(nn.Module):
         """One step for search: the previous tokens [N] -> log-probabilities [N, V] in float32."""
         embedded = self.dropout(self.target_embedding(tokens))
         decoded, state = self.decoder.step(embedded, state, memory)
+        log_probs = torch.log_softmax(self.logits(decoded.features).float(), -1)
+        return Stepped(log_probs, decoded.weights, state)
+
+    def folded_step(self, tokens: Tensor, state: DecoderState, memory: Memory) -> Stepped:
+        """`step`, faster, with the memory that `nmt.model.folding.fold` gives, where `can_fold`; in evaluation mode."""
+        # Finding the different words waits for the result, which on a GPU costs more than it saves.
+        words, which = (
+            tokens.unique(return_inverse=True) if tokens.device.type == "cpu" else (tokens, torch.arange(len(tokens)))
+        )
+        decoded, state = folded_step(self.decoder, self.target_embedding(words), which, state, memory)
         log_probs = torch.log_softmax(self.logits(decoded.features).float(), -1)
         return Stepped(log_probs, decoded.weights, state)
 

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from nmt.attention import Memory
 from nmt.model import DecoderState, Seq2Seq
+from nmt.model.folding import can_fold, fold
 from nmt.search import SearchState
 
 
@@ -38,10 +39,15 @@ class Stepper:
 
     def __init__(self, models: Sequence[Seq2Seq]) -> None:
         self.models = list(models)
+        self.folded = [can_fold(model.decoder) for model in self.models]
 
     def start(self, source: Tensor, mask: Tensor, lengths: Tensor) -> EnsembleState:
         """The state before the first token of source [B, S]."""
-        return EnsembleState(tuple(ModelState(*model.encode(source, mask, lengths)) for model in self.models))
+        members: list[ModelState] = []
+        for model, folded in zip(self.models, self.folded, strict=True):
+            memory, state = model.encode(source, mask, lengths)
+            members.append(ModelState(fold(model.decoder, memory) if folded else memory, state))
+        return EnsembleState(tuple(members))
 
     def __call__(self, tokens: Tensor, state: SearchState) -> tuple[Tensor, Tensor | None, SearchState]:
         """Previous tokens [N] -> log-probabilities [N, V], weights [N, H, S] or None, the next state."""
@@ -49,8 +55,8 @@ class Stepper:
         log_probs: list[Tensor] = []
         weights: list[Tensor] = []
         members: list[ModelState] = []
-        for model, member in zip(self.models, state.members, strict=True):
-            stepped = model.step(tokens, member.decoder, member.memory)
+        for model, folded, member in zip(self.models, self.folded, state.members, strict=True):
+            stepped = (model.folded_step if folded else model.step)(tokens, member.decoder, member.memory)
             log_probs.append(stepped.log_probs)
             if stepped.weights is not None:
                 weights.append(stepped.weights)

@@ -1,0 +1,97 @@
+"""Search's step with what is linear taken out of it.
+
+A context is a weighted sum of a sentence's values, so W c_t = sum_j a_tj (W v_j): whatever multiplies contexts may
+multiply the S values once, where a beam of K hypotheses would multiply K T contexts. And the hypotheses of a step
+end in few different words, each of which is multiplied once. `Decoder.step` is the reference that this is tested
+against.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from nmt.attention import Memory
+from nmt.model.decoders import Bahdanau, Conditional, Decoded, Decoder, DecoderState, Luong
+
+
+def can_fold(decoder: Decoder) -> bool:
+    """Whether `fold` and `folded_step` compute what this decoder's `step` would.
+
+    One layer, one head, and a read that hands one context to everybody: all else is computed as it is written.
+    """
+    return (
+        decoder.fast
+        and isinstance(decoder, Bahdanau | Luong | Conditional)
+        and decoder.rnn.num_layers == 1
+        and decoder.attention is not None
+        and decoder.attention.heads == 1
+        and not decoder.attention.read.enumerates
+    )
+
+
+def fold(decoder: Decoder, memory: Memory) -> Memory:
+    """The memory with values [B, 1, S, R + U]: their shares of the recurrence (R is 0 or 3 D) and of the readout."""
+    recurrent = _context_weight(decoder)
+    readout = decoder.readout.parts().context
+    weight = readout if recurrent is None else torch.cat([recurrent, readout])
+    return memory._replace(values=nn.functional.linear(memory.values, weight))
+
+
+def folded_step(
+    decoder: Decoder, words: Tensor, which: Tensor, state: DecoderState, memory: Memory
+) -> tuple[Decoded, DecoderState]:
+    """`Decoder.step` for hypotheses [N] whose previous words are `words[which]`, with a folded memory.
+
+    words [W, E] are the embeddings of the different words, which [N] their rows.
+    """
+    readout, rnn = decoder.readout.parts(), decoder.rnn
+    input_weight, input_bias = _weights(rnn, "ih")
+    word_weight, fed_weight = input_weight.split([words.shape[1], input_weight.shape[1] - words.shape[1]], 1)
+    weight, bias = torch.cat([word_weight, readout.word]), torch.cat([input_bias, readout.bias])
+    size = rnn.hidden_size
+    inputs, units = nn.functional.linear(words, weight, bias)[which].split([3 * size, readout.bias.shape[0]], 1)
+    hidden = state.hidden[:, 0]
+    if isinstance(decoder, Bahdanau):
+        looked, attention_state = decoder.attend(hidden, state, memory)
+        shares, seen = looked.context.split([3 * size, units.shape[1]], 1)
+        top = hidden
+        hidden = _gru(inputs + shares, hidden, rnn)
+        if not decoder.previous_state:
+            top = hidden
+    else:
+        if decoder.feed_size:
+            inputs = inputs + nn.functional.linear(state.feed, fed_weight)
+        hidden = _gru(inputs, hidden, rnn)
+        looked, attention_state = decoder.attend(hidden, state, memory)
+        seen = looked.context
+        if isinstance(decoder, Conditional):
+            shares, seen = seen.split([3 * size, units.shape[1]], 1)
+            hidden = _gru(shares + _weights(decoder.second, "ih")[1], hidden, decoder.second)
+        top = hidden
+    features = decoder.readout.activate(units + seen + nn.functional.linear(top, readout.state))
+    feed = features if decoder.feed_size else state.feed
+    following = DecoderState(hidden.unsqueeze(1), feed, state.steps + 1, attention_state)
+    return Decoded(features, looked.weights, looked.terms), following
+
+
+def _context_weight(decoder: Decoder) -> Tensor | None:
+    """What multiplies contexts on their way into the recurrence, [3 D, C]; None where they do not go there."""
+    if isinstance(decoder, Conditional):
+        return _weights(decoder.second, "ih")[0]
+    if isinstance(decoder, Bahdanau):
+        return _weights(decoder.rnn, "ih")[0][:, -decoder.context_size :]
+    return None
+
+
+def _weights(rnn: nn.GRU, kind: str) -> tuple[Tensor, Tensor]:
+    """Matrix and bias of the one layer: "ih" for its inputs, "hh" for its state."""
+    return getattr(rnn, f"weight_{kind}_l0"), getattr(rnn, f"bias_{kind}_l0")
+
+
+def _gru(inputs: Tensor, hidden: Tensor, rnn: nn.GRU) -> Tensor:
+    """One step of torch's GRU from inputs [N, 3 D] that are multiplied already, hidden [N, D]."""
+    recurrent = nn.functional.linear(hidden, *_weights(rnn, "hh"))
+    size = rnn.hidden_size
+    gates, candidate = recurrent.split([2 * size, size], 1)
+    reset, update = (inputs[:, : 2 * size] + gates).sigmoid_().split(size, 1)
+    new = torch.addcmul(inputs[:, 2 * size :], reset, candidate).tanh_()
+    return torch.lerp(new, hidden.to(new.dtype), update)
