@@ -1,5 +1,6 @@
-"""The benchmark: its arithmetic by hand and against torch's counter, the peers' logs, and a whole run of tiny sizes."""
+"""The measuring scripts: arithmetic by hand and as torch counts it, clocks, logs of peers, whole runs of tiny sizes."""
 
+import itertools
 import json
 import math
 import os
@@ -17,13 +18,27 @@ from torch.utils.flop_counter import FlopCounterMode
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 
 import benchmark
-from benchmarking import flops, numbers, peers, rounds, work
+import quality_over_time
+from benchmarking import flops, numbers, peers, quality, report, rounds, work
 from benchmarking.flops import Product
 from benchmarking.plain import Plain, train_plain
-from benchmarking.settings import CURVES, MATCHED, QUICK, SEARCHES, WIRINGS, Json, Place, Sizes, overrides
+from benchmarking.settings import (
+    CURVES,
+    MATCHED,
+    QUICK,
+    SEARCHES,
+    WIRINGS,
+    Json,
+    Place,
+    Sizes,
+    overrides,
+    recipe,
+    unattended,
+)
 
 from nmt import build, cli
 from nmt.data.batches import EncodedPairs, Ragged, make_batch
+from nmt.errors import UserError
 
 SCRIPT = Path(benchmark.__file__)
 
@@ -102,9 +117,14 @@ def test_the_rate_is_that_of_all_products_together() -> None:
     assert 0 < work.rate(products, 0.002, place, torch.float32) < math.inf
 
 
-def test_the_clock_stops_after_the_updates_that_were_ordered() -> None:
+def pairs() -> EncodedPairs:
+    """Four pairs, of 2 to 4 and 1 to 3 tokens."""
     source = Ragged([(np.full(13, 5, dtype=np.int32), np.array([0, 2, 5, 9, 13]))])
     target = Ragged([(np.full(9, 6, dtype=np.int32), np.array([0, 1, 3, 6, 9]))])
+    return EncodedPairs(source, target, np.arange(4), {})
+
+
+def test_the_clock_stops_after_the_updates_that_were_ordered() -> None:
     answers: list[Json] = []
 
     def exchange(answer: Json) -> Json | None:
@@ -112,7 +132,7 @@ def test_the_clock_stops_after_the_updates_that_were_ordered() -> None:
         return {"updates": 2} if len(answers) < 3 else None
 
     place = Place("cpu", "float32", 1)
-    feed = work.Feed(EncodedPairs(source, target, np.arange(4), {}), exchange, place, tokens=100, sentences=2)
+    feed = work.Feed(pairs(), exchange, place, tokens=100, sentences=2)
     with pytest.raises(work._Enough):
         train_plain(Plain(SIZES, 0.1), feed, place)
     assert [answer["updates"] for answer in answers] == [0, 2, 4]
@@ -131,30 +151,58 @@ def test_lines_and_medians() -> None:
     assert found == {"x": 2.0, "spread": {"x": [1.0, 3.0]}, "rounds": 3}
 
 
-# A peer's Python that says what the real ones say; the numbers are made up.
+# A peer's Python that says what the real ones say. By its log an update takes 2 seconds and keeping weights 7.
 FAKE = """\
 #!/bin/sh
 ''''exec '{python}' "$0" "$@" # '''
-import sys, pathlib
+import datetime, os, pathlib, re, sys
 words = sys.argv[1:]
+second = datetime.timedelta(seconds=1)
+
+def train(file, updates, every, kept, began, report, files):
+    text = pathlib.Path(file).read_text(encoding="utf-8")
+    updates, every, kept = (int(re.search(rf"{{key}}: (\\d+)", text)[1]) for key in (updates, every, kept))
+    now = datetime.datetime(2030, 1, 1, 0, 0, 3, tzinfo=datetime.UTC)
+    stamp = lambda: now.strftime("%Y-%m-%d %H:%M:%S,000")
+    print(began.format(stamp()))
+    for update in range(1, updates + 1):
+        now += 2 * second
+        if update % every == 0:
+            print(report.format(stamp(), update, 10 if update == every else 600))
+        if update % kept == 0 or update == updates:
+            for own, seconds in files.items():
+                now += seconds * second
+                path = pathlib.Path(own.format(update))
+                path.parent.mkdir(exist_ok=True)
+                path.touch()
+                os.utime(path, (now.timestamp(), now.timestamp()))
+
 if words[0] == "-c":
     print("version 9.8")
 elif words[1:3] == ["joeynmt", "train"]:
-    for step, rate in (2, 10), (4, 400), (6, 1200):
-        print(f"2030-01-01 00:00:00,000 - INFO - joeynmt.training - Epoch   1, Step: {{step:8d}}, "
-              f"Batch Loss: {{80.5:12.6f}}, Batch Acc: 0.100000, Tokens per Sec: {{rate:8.0f}}, Lr: 0.001000",
-              file=sys.stderr)
+    train(
+        "joey.yaml", "updates", "logging_freq", "validation_freq",
+        "{{}} - INFO - joeynmt.training - EPOCH 1",
+        "{{}} - INFO - joeynmt.training - Epoch   1, Step: {{:8d}}, Batch Loss:    80.500000, Batch Acc: 0.100000, "
+        "Tokens per Sec: {{:8.0f}}, Lr: 0.001000",
+        {{"joey/{{}}.ckpt": 5, "joey/{{}}.hyps": 2}},
+    )
 elif words[1:3] == ["joeynmt", "test"]:
-    lines = pathlib.Path("test.de").read_text(encoding="utf-8")
+    lines = pathlib.Path("text.de").read_text(encoding="utf-8")
     pathlib.Path("joey.out.test").write_text(lines, encoding="utf-8")
     print("Generation took 0.1000[sec].\\nGeneration took 0.5000[sec].")
 elif words[1] == "onmt.bin.train":
-    for step, rate in (2, 10), (4, 600):
-        print(f"[x INFO] Step {{step:2d}}/    6; acc: 1.0; ppl: 9.0; xent: 9.1; lr: 0.00100; sents:      16; "
-              f"bsz:  123/ 119/ 8; {{rate + 50:3.0f}}/{{rate:3.0f}} tok/s;     20 sec;")
+    train(
+        "onmt.yaml", "train_steps", "report_every", "save_checkpoint_steps",
+        "[{{}} INFO] Start training loop and validate every 1000000 steps...",
+        "[{{}} INFO] Step {{:2d}}/    6; acc: 1.0; ppl: 9.0; xent: 9.1; lr: 0.00100; sents:      16; "
+        "bsz:  123/ 119/ 8; 650/{{:3.0f}} tok/s;     20 sec;",
+        {{"onmt_model_step_{{}}.pt": 7}},
+    )
 elif words[1] == "onmt.bin.translate":
-    assert "onmt_model_step_6.pt" in words
-    pathlib.Path("onmt.out").write_text("a\\nb\\n", encoding="utf-8")
+    assert pathlib.Path(words[words.index("-model") + 1]).exists()
+    lines = pathlib.Path("text.de").read_text(encoding="utf-8")
+    pathlib.Path("onmt.out").write_text(lines, encoding="utf-8")
     print("[x INFO] Total translation time (s): 0.0\\n[x INFO] Average translation time (ms): 4.0")
 else:
     sys.exit(3)
@@ -186,11 +234,41 @@ def test_peers_are_run_and_understood(tmp_path: Path, python: str) -> None:
         peer = peers.find(kind, python, task(folder))
         assert isinstance(peer, peers.Peer)
         assert peer.version == "9.8"
-        assert peer.train(6) == pytest.approx(trained)  # without the first report: 2 / (1 / 400 + 1 / 1200)
+        assert peer.train(6) == pytest.approx(trained)  # the first report is left out
         done = peer.translate()
         assert done.sentences_per_second == pytest.approx(sentences)
-        assert len(done.texts) == 2
+        assert done.texts == ["eins", "zwei"]
         assert peer.peak_memory > 0
+
+
+def test_the_speed_is_that_of_all_reports_but_the_first() -> None:
+    assert peers.speed([10, 400, 1200]) == pytest.approx(600)  # 2 / (1 / 400 + 1 / 1200)
+    assert peers.speed([10]) == 10
+
+
+@pytest.mark.parametrize("kind", peers.PEERS)
+def test_the_clock_of_a_peer_stands_still_while_it_keeps_weights(
+    kind: type[peers.Peer], tmp_path: Path, python: str
+) -> None:
+    peer = peers.find(kind, python, task(tmp_path))
+    assert isinstance(peer, peers.Peer)
+    kept = peer.learn(minutes=1, points=3, pilot=6)  # 2 seconds an update: 30 of them, kept every 10
+    assert [(own.update, own.minutes) for own in kept] == [(10, 20 / 60), (20, 40 / 60), (30, 1.0)]
+    assert all(own.model.is_file() for own in kept)
+    assert peer.translate(kept[0].model).texts == ["eins", "zwei"]
+    if kind is peers.OpenNMT:  # in proportion to 2,000 and 350 of 3,400
+        config = OmegaConf.load(peer.task.folder / "onmt.yaml")
+        assert (config.learning_rate_decay, config.start_decay_steps, config.decay_steps) == (0.5, 17, 3)
+        assert (config.train_steps, config.save_checkpoint_steps) == (30, 10)
+
+
+def test_a_model_that_is_not_kept_is_said(tmp_path: Path, python: str) -> None:
+    peer = peers.find(peers.Joey, python, task(tmp_path))
+    assert isinstance(peer, peers.Peer)
+    with pytest.raises(peers.PeerError, match=r"joeynmt\.ckpt is not there"):
+        peer.kept_in(tmp_path)
+    (tmp_path / "joeynmt.ckpt").touch()
+    assert peer.kept_in(tmp_path) == tmp_path / "joeynmt.ckpt"
 
 
 def test_peers_configurations(tmp_path: Path, python: str) -> None:
@@ -228,10 +306,30 @@ def test_a_missing_peer_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         (["--round-robin"], "--round-robin"),
         (["--device", "tpu"], "tpu"),
         (["--json", "/proc/none/results.json"], "/proc/none"),
+        (["--models", "/nowhere/at/all"], "/nowhere/at/all"),
+        (["--models", "/nowhere", "--tokenizer", "/some.model"], "--tokenizer"),
     ],
 )
 def test_mistakes_are_said_at_once(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert benchmark.main(words) == 1
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--only", "joey"], "'joeynmt'"),
+        (["--precision", "fp16"], "bf16"),
+        (["--minutes", "0"], "--minutes"),
+        (["--points", "few"], "--points"),
+        (["--tokenizer", "/nowhere/at/all"], "/nowhere/at/all"),
+        (["--models", "/proc/none"], "/proc/none"),
+    ],
+)
+def test_mistakes_about_quality_are_said_at_once(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert quality_over_time.main(words) == 1
     assert said in capsys.readouterr().err
 
 
@@ -241,9 +339,9 @@ def test_a_case_that_cannot_be_measured_ends_with_its_reason(capfd: pytest.Captu
     assert "no CUDA GPU" in capfd.readouterr().err
 
 
-def test_the_leading_process_loads_no_torch() -> None:
+def test_the_leading_processes_load_no_torch() -> None:
     program = (
-        f"import sys; sys.path.insert(0, {str(SCRIPT.parent)!r}); import benchmark; "
+        f"import sys; sys.path.insert(0, {str(SCRIPT.parent)!r}); import benchmark, quality_over_time; "
         "print(sorted({'torch', 'numpy', 'matplotlib', 'sentencepiece'} & sys.modules.keys()))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120)
@@ -263,7 +361,7 @@ def test_a_whole_run(tmp_path: Path, python: str) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr
     assert "the built-in one" in done.stderr
@@ -293,7 +391,14 @@ def test_a_whole_run(tmp_path: Path, python: str) -> None:
     assert joey["training"]["ratio"]["ours_over_theirs"] == pytest.approx(ours / 600)
     assert joey["translating"]["sentences_per_second"] == pytest.approx(8)  # 4 sentences in half a second
     assert "NMT_ONMT_PYTHON" in found["peers"]["opennmt-py"]["missing"]
-    for heading in ("## Training", "## Translating", "## Peers", "## Growth with beam size"):
+    theirs, ours = joey["translating"], found["translating"]["bahdanau"]["beam5"]
+    assert theirs["our_bleu"] == ours["bleu"]
+    assert theirs["pieces_per_sentence"] > 0
+    startup = found["startup"]
+    assert startup["answer_seconds"] > 0
+    least = startup["import_torch_seconds"] + startup["read_model_seconds"]
+    assert startup["ratio"] == pytest.approx(startup["answer_seconds"] / least)
+    for heading in ("## Training", "## Translating", "## Peers", "## Start-up", "## Growth with beam size"):
         assert heading in done.stdout
 
 
@@ -317,3 +422,135 @@ def test_the_parts_are_those_of_the_help() -> None:
     words = benchmark.options(benchmark.parser().parse_args(["--only", "growth,training"]))
     assert words.parts == ["growth", "training"]
     assert benchmark.options(benchmark.parser().parse_args([])).parts == list(rounds.PARTS)
+
+
+def test_our_clock_stands_still_while_weights_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 50.0
+    monkeypatch.setattr("time.perf_counter", lambda: now)
+    feed = work.Timed(pairs(), tokens_per_batch=100, sentences_per_batch=1)
+    still = work.Still(pairs(), tokens_per_batch=100)
+    clock = feed.clock = still.clock = work.Clock()
+    now += 1000  # nothing has begun
+    updates, seen = 0, []
+    for epoch in range(2):
+        for _ in feed.epoch(epoch):
+            now += 2  # an update
+            updates += 1
+            if updates in (3, 4):  # in the midst of an epoch, and after its last batch
+                assert list(still.epoch(0)) == []
+                now += 100
+                seen.append(clock.stop())
+    assert updates == 8
+    assert seen == [6, 8]
+    assert clock.stop() == 16
+
+
+def test_recipes() -> None:
+    budget = unattended("minutes", 40, 100)
+    matched = cli.compose("train", [*recipe("nmt", True, MATCHED), *budget])
+    plain = cli.compose("train", [])
+    assert (matched.trainer.steps, matched.trainer.epochs, matched.trainer.minutes) == (None, None, 40)
+    assert matched.trainer.sentences_per_batch == 80
+    assert (matched.model.tie_embeddings, matched.decoder.size, matched.attention.size) == ("none", 512, 512)
+    assert matched.optimizer == plain.optimizer
+    assert matched.schedule == plain.schedule
+    assert matched.trainer.average == plain.trainer.average
+    for multi30k, choice in ((True, "experiment=multi30k"), (False, "data=builtin")):
+        whole = cli.compose("train", [choice])
+        own = cli.compose("train", [*recipe("nmt-default", multi30k, MATCHED), *budget])
+        for part in ("model", "encoder", "decoder", "attention", "optimizer", "schedule", "tokenizer"):
+            assert own[part] == whole[part]
+        assert own.trainer.tokens_per_batch == whole.trainer.tokens_per_batch
+        assert own.trainer.validate_every == 100
+
+
+def curve(*points: tuple[float, float]) -> list[Json]:
+    """Points of (minutes, BLEU)."""
+    return [{"update": 1, "minutes": minutes, "bleu": bleu} for minutes, bleu in points]
+
+
+def test_quality_is_read_off_the_curve() -> None:
+    points = curve((1, 4), (3, 8), (5, 7), (7, 12))
+    assert report._minutes_until(points, 3) == 1  # no later than the first
+    assert report._minutes_until(points, 6) == 2
+    assert report._minutes_until(points, 8) == 3
+    assert report._minutes_until(points, 10) == pytest.approx(5 + 2 * 3 / 5)
+    assert report._minutes_until(points, 13) is None
+    assert report._bleu_after(points, 0.5) is None
+    assert report._bleu_after(points, 6) == 7
+    ours = {"title": "ours", "version": "1", "ours": True, "points": points}
+    theirs = {"title": "theirs", "version": "2", "ours": False, "points": curve((6, 9), (9, 6))}
+    programs = {"nmt": ours, "joeynmt": theirs}
+    assert list(report._levels(programs)) == [5, 10]
+    assert report._overtaken(programs) == [
+        "theirs's best, 9.0 after 6.0 minutes: reached after 5.8 minutes by ours."  # 5 + 2 x 2 / 5
+    ]
+
+
+def test_a_measurement_of_something_else_is_not_taken_up(tmp_path: Path) -> None:
+    now: Json = {
+        "settings": {"minutes": 40, "quick": False},
+        "corpus": {"name": "m30k-de-en", "pairs": 29000, "notes": ["here"]},
+        "machine": {"cpu": "x", "cores": 2, "threads": 2, "torch": "2"},
+    }
+    quality._check_same(tmp_path, {**now, "corpus": {**now["corpus"], "notes": ["there"]}}, now)
+    for kind, key, value in (("settings", "minutes", 5), ("corpus", "pairs", 100), ("machine", "threads", 1)):
+        with pytest.raises(UserError, match=rf"{kind}\.{key} was {value}, and is"):
+            quality._check_same(tmp_path, {**now, kind: {**now[kind], key: value}}, now)
+    for text in ("{", "[]", "{}", '{"machine": {}, "corpus": {}, "settings": {}, "programs": []}'):
+        (tmp_path / "all.json").write_text(text, encoding="utf-8")
+        with pytest.raises(UserError, match=r"all\.json"):
+            quality._read(tmp_path / "all.json")
+
+
+# One process, so that what all cases load is loaded once.
+SITTINGS = """
+import shutil, sys
+sys.path.insert(0, sys.argv[1])
+import benchmark, quality_over_time
+quick = ["--quick", "--threads", "1"]
+own = [*quick, "--json", "all.json", "--plot", ".", "--models", "models", "--joey-python", sys.argv[2]]
+assert quality_over_time.main([*own, "--only", "nmt"]) == 0
+shutil.copy("all.json", "first.json")
+assert quality_over_time.main(own) == 0
+assert benchmark.main([*quick, "--models", "models", "--only", "startup"]) == 0
+assert quality_over_time.main([*own, "--minutes", "7"]) == 1
+"""
+
+
+def test_a_whole_run_of_quality(tmp_path: Path, python: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SITTINGS, str(SCRIPT.parent), python],
+        cwd=tmp_path,
+        env={key: value for key, value in os.environ.items() if not key.startswith("NMT_")},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr
+    first, found = (json.loads((tmp_path / name).read_text(encoding="utf-8")) for name in ("first.json", "all.json"))
+    programs = found["programs"]
+    assert list(first["programs"]) == ["nmt"]
+    assert "nmt is measured already" in done.stderr
+    assert programs["nmt"] == first["programs"]["nmt"]
+    assert list(programs) == ["nmt", "nmt-default", "joeynmt", "opennmt-py"]
+    assert "NMT_ONMT_PYTHON" in programs["opennmt-py"]["missing"]
+    for name in ("nmt", "nmt-default", "joeynmt"):
+        points = programs[name]["points"]
+        assert len(points) >= 2
+        for before, after in itertools.pairwise(points):
+            assert 0 < before["minutes"] < after["minutes"]
+            assert 0 < before["update"] < after["update"]
+        assert all(0 <= point["bleu"] <= 100 for point in points)
+    assert (tmp_path / "quality-over-time.png").read_bytes().startswith(b"\x89PNG")
+    assert "| Joey NMT 9.8" in done.stdout
+    assert sorted(path.name for path in (tmp_path / "models").iterdir()) == [
+        "joeynmt.ckpt",
+        "nmt-default.safetensors",
+        "nmt.safetensors",
+        "tokenizer.model",
+    ]
+    assert "## Start-up" in done.stdout
+    assert "before it translates" not in done.stderr  # the model is there
+    assert "settings.minutes was 0.03, and is 7.0 now" in done.stderr

@@ -446,7 +446,9 @@ class Joey(Peer):
         return (self.task.folder / "joey" / f"{update}.hyps").stat().st_mtime
 
     def translate(self, model: Path | None = None) -> Translated:
-        self._configure(self._settings(max(1, self.updates)), model or self.model(self.updates))
+        own = self.model(self.updates)
+        own.parent.mkdir(exist_ok=True)  # it wants its folder to be there, wherever the model is
+        self._configure(self._settings(max(1, self.updates)), model or own)
         said = self._run("-m", "joeynmt", "test", "joey.yaml", "--output-path", "joey.out")
         # It translates the validation set first, here two lines.
         seconds = self._found(r"Generation took ([\d.]+)\[sec\]", said, "how long it took")[-1]

@@ -244,6 +244,6 @@ def _check_same(path: Path, earlier: Json, now: Json) -> None:
             was, is_now = earlier[kind].get(key), now[kind][key]
             if was != is_now:
                 raise UserError(
-                    f"--json {path} holds a measurement with another {kind} ({key}: {was}, now {is_now}). "
+                    f"--json {path} holds another measurement ({kind}.{key} was {was}, and is {is_now} now). "
                     f"Give the options that it had, or the name of a new file."
                 )

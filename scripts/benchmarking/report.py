@@ -143,7 +143,7 @@ def _peers(found: Json) -> list[str]:
                 )
         notes += _unlike(name, own.get("translating", {}))
     head = ["peer", "what", "theirs", "ours / theirs", "BLEU, theirs and ours", "pieces/sentence, theirs and ours"]
-    return [*(table(head, rows) if rows else []), *notes]
+    return [*(table(head, rows) if rows else []), "", *notes]
 
 
 def _both(own: Json, key: str) -> str:
@@ -156,8 +156,8 @@ def _unlike(name: str, own: Json) -> list[str]:
     if max(lengths) <= ALIKE * min(lengths):
         return []
     return [
-        f"{name} says {lengths[0]:.1f} pieces a sentence and we say {lengths[1]:.1f}: their sentences a second are not "
-        "comparable. Take models that have learned for the same time: quality_over_time.py --models DIR."
+        f"{name} says {lengths[0]:.1f} pieces a sentence and we say {lengths[1]:.1f}, which is not the same work: "
+        "these models are hardly trained. Take --models that quality_over_time.py has kept, or give more --updates."
     ]
 
 

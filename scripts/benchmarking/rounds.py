@@ -258,7 +258,7 @@ class _Session:
             results[name]["fraction_of_cudnn"] = (
                 results[name]["tokens_per_second"] / results[PLAIN]["tokens_per_second"]
             )
-        ours = [entry["tokens_per_second"] for entry in rounds["bahdanau"]]
+        ours = [entry["tokens_per_second"] for entry in rounds.get("bahdanau", [])]
         for peer in theirs:
             if their_rounds[peer.name]:
                 found[peer.name]["training"] = _beside(ours, their_rounds[peer.name], "tokens_per_second")
@@ -410,7 +410,8 @@ class _Session:
         )
         verb = ["-m", "nmt.translate", f"run={run}", "device=cpu", f"threads={self.threads}"]
         rounds: list[dict[str, float]] = []
-        for number in ("to warm up", *self._rounds()):
+        warm_up = () if self.options.quick else ("to warm up",)
+        for number in (*warm_up, *self._rounds()):
             imported, _ = self._python("-c", "import torch")
             read = float(self._python("-c", reading, str(run / "best.safetensors"))[1])
             answered, answer = self._python(*verb)
@@ -425,7 +426,7 @@ class _Session:
                 }
             )
             say(f"round {number}, start-up: {answered:.2f} s to answer a line, {imported + read:.2f} s at the least")
-        return summary(rounds[1:])
+        return summary(rounds[len(warm_up) :])
 
     def _python(self, *words: str) -> tuple[float, str]:
         """Seconds that a process of this Python took, given the first line of the test set, and what it printed."""
