@@ -76,10 +76,10 @@ def mixture_logits(model: Seq2Seq, mixture: Mixture) -> Tensor:
 
 
 def score_function(log_prob: Tensor, gains: Tensor, mask: Tensor, baseline: float, carried: bool) -> Tensor:
-    """What to add to the loss for draws of log-probability `log_prob` [B, T], summed over the target's `mask` [B, T].
+    """What to add to the loss for draws of log-probability `log_prob` [B, T]: zero, with a gradient.
 
-    Its gradient, added to that of -sum_t log p(y_t) with the draws held, has as its mean over the draws the gradient of
-    the mean of -sum_t log p(y_t), whatever the baseline. Xu et al. 2015, eq. 12 and 13.
+    Added to that of -sum_t log p(y_t), which holds the draws as they are, its gradient is, in the mean over the draws,
+    that of the mean of -sum_t log p(y_t), whatever the baseline. Xu et al. 2015, eq. 12 and 13.
 
     Args:
         log_prob: of each step's draw.
@@ -91,7 +91,7 @@ def score_function(log_prob: Tensor, gains: Tensor, mask: Tensor, baseline: floa
     advantages = (gains - baseline) * mask
     if carried:
         advantages = advantages.flip(1).cumsum(1).flip(1)
-    return -(advantages.detach() * log_prob * mask).sum()
+    return -(advantages.detach() * mask * (log_prob - log_prob.detach())).sum()
 
 
 def batch_loss(

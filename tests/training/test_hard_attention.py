@@ -1,7 +1,6 @@
 """Hard attention's two objectives against enumeration: the gradient of the bound, the marginal, how they compare."""
 
 import itertools
-import math
 from collections.abc import Iterator
 
 import pytest
@@ -103,16 +102,18 @@ def test_the_mean_sampled_gradient_is_that_of_the_bound(
     assert max(mean[name].abs().max() for name in scores) > 1e-3, "the attention learns"
 
 
-def test_padding_earns_nothing() -> None:
-    """Draws at padded target positions, and what they gain, have no part in the loss."""
+def test_draws_by_hand() -> None:
+    """A draw is pushed by what it gained over the baseline, in later steps too where it has a say in them."""
     log_prob = torch.tensor([[-1.0, -2.0, -3.0]], requires_grad=True)
     gains, mask = torch.tensor([[-0.5, -0.25, 0.0]]), torch.tensor([[True, True, False]])
-    alone = loss.score_function(log_prob, gains, mask, -1.0, carried=False)
-    # Advantages 0.5 and 0.75; carried on, the first draw earns both.
-    assert alone.item() == pytest.approx(0.5 * 1 + 0.75 * 2)
-    together = loss.score_function(log_prob, gains, mask, -1.0, carried=True)
-    assert together.item() == pytest.approx(1.25 * 1 + 0.75 * 2)
-    assert torch.autograd.grad(together, log_prob)[0].tolist() == [[-1.25, -0.75, 0]]
+    for baseline, carried, expected in (
+        (-1.0, False, [-0.5, -0.75, 0]),  # the third place is padding
+        (-1.0, True, [-1.25, -0.75, 0]),
+        (0.0, True, [0.75, 0.25, 0]),
+    ):
+        added = loss.score_function(log_prob, gains, mask, baseline, carried)
+        assert added.item() == 0, "the loss that is shown stays the likelihood's"
+        assert torch.autograd.grad(added, log_prob)[0].tolist() == [expected]
 
 
 def test_the_entropy_is_raised() -> None:
@@ -223,10 +224,3 @@ def test_an_enumerating_model_carries_the_soft_context_on_in_translation_too() -
             assert looked.weights is not None
             heaviest = memory.values[:, 0, int(looked.weights.argmax())]
             torch.testing.assert_close(decoded.features, made.decoder.readout(looked.top, embedded, heaviest))
-
-
-def test_a_gain_that_was_expected_moves_no_draw() -> None:
-    log_prob = torch.tensor([[-1.0, -1.0]], requires_grad=True)
-    gains = torch.full((1, 2), math.log(0.25))
-    same = loss.score_function(log_prob, gains, torch.ones(1, 2, dtype=torch.bool), math.log(0.25), carried=True)
-    assert same.item() == 0
