@@ -263,6 +263,7 @@ class Peer:
         self.python, self.version, self.task = python, version, task
         self.updates = 0
         self.peak_memory = 0
+        self.cpu_seconds = 0.0  # of all that it has done
         task.folder.mkdir(parents=True, exist_ok=True)
         self.lines = self._take_lines()
 
@@ -397,11 +398,12 @@ class Peer:
         return said
 
     def _wait(self, process: subprocess.Popen[bytes]) -> int:
-        """Its exit status; notes how much memory it took where the system tells."""
+        """Its exit status; notes how much memory and time it took where the system tells."""
         if not hasattr(os, "wait4"):
             return process.wait()
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
+        self.cpu_seconds += usage.ru_utime + usage.ru_stime
         self.peak_memory = max(self.peak_memory, usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024))
         return process.returncode
 

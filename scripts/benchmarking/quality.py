@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarking import crew, peers, report
-from benchmarking.crew import Case
+from benchmarking.crew import Case, Neighbours
 from benchmarking.peers import Peer, PeerError, Task
 from benchmarking.rounds import say
 from benchmarking.settings import MATCHED, QUICK, RECIPES, Json, Place, recipe
@@ -129,7 +129,9 @@ class _Session:
         for name, precision in wanted:
             key = name if precision == "float32" else f"{name}-{precision}"
             if "points" in results["programs"].get(key, {}):
-                say(f"{key} is measured already.")
+                models = self.options.models
+                lost = models is not None and not list(models.glob(f"{key}.*"))
+                say(f"{key} is measured already{f', but {models} has no model of it' if lost else ''}.")
                 continue
             folder = self.folder / key
             folder.mkdir()
@@ -154,9 +156,9 @@ class _Session:
             "recipe": recipe(name, self.corpus["name"].startswith("m30k"), self.scale),
         }
         points: list[Json] = []
-        before = crew.load()
         with Case("learning", settings, self.log) as case:
-            kept = case.ask(train=True)["kept"]
+            learned = case.ask(train=True)
+            kept = learned["kept"]
             for own in kept:
                 scores = case.ask(translate=own["weights"])
                 points.append(self._point(key, own["update"], own["minutes"], scores))
@@ -165,7 +167,7 @@ class _Session:
             "title": RECIPES[name] + ("" if precision == "float32" else f", {precision}"),
             "version": self.machine["nmt"],
             "ours": True,
-            "load_before": before,
+            "cores_of_others": learned["cores_of_others"],
             "points": points,
         }
 
@@ -196,15 +198,16 @@ class _Session:
 
     def _learned(self, peer: Peer) -> Json:
         say(f"{peer.name}: training for {self.scale.minutes:g} minutes")
-        before = crew.load()
+        neighbours = Neighbours()
         kept = peer.learn(self.scale.minutes, self.scale.points, self.scale.pilot)
+        others = neighbours.cores(peer.cpu_seconds)
         points: list[Json] = []
         for own in kept:
             settings = {"folder": self.data, "split": "valid", "texts": peer.translate(own.model).texts}
             scores = crew.once("scoring", settings, self.log)
             points.append(self._point(peer.name, own.update, own.minutes, scores))
         self._leave(kept[-1].model, peer.name)
-        return {"load_before": before, "points": points}
+        return {"cores_of_others": others, "points": points}
 
     def _point(self, key: str, update: int, minutes: float, scores: Json) -> Json:
         say(f"{key}: {update:,} updates, {minutes:.2f} minutes, validation BLEU {scores['bleu']:.2f}")

@@ -196,6 +196,7 @@ def quality_text(results: Json) -> str:
             *(_number(_bleu_after(own["points"], share * minutes)) for share in shares),
             f"{max(point['bleu'] for point in own['points']):.1f}",
             *(_number(_minutes_until(own["points"], level)) for level in levels),
+            _number(own["cores_of_others"]),
         ]
         for own in programs.values()
     ]
@@ -206,6 +207,7 @@ def quality_text(results: Json) -> str:
         *(f"BLEU after {share * minutes:g} min" for share in shares),
         "best BLEU",
         *(f"min to BLEU {level}" for level in levels),
+        "cores that others took",
     ]
     notes = [own[key] for own in results["programs"].values() for key in ("missing", "failed") if key in own]
     return "\n".join(

@@ -17,7 +17,7 @@ from omegaconf import DictConfig
 from torch import Tensor
 
 from benchmarking import corpus, flops
-from benchmarking.crew import Exchange, load
+from benchmarking.crew import Exchange, Neighbours, load
 from benchmarking.flops import Product
 from benchmarking.plain import Plain, train_plain
 from benchmarking.settings import PLAIN, WIRINGS, Json, Place, Scale, Sizes, Wiring, overrides, unattended
@@ -272,15 +272,17 @@ def learning(settings: Json, exchange: Exchange) -> None:
     """
     answer: Json = {}
     while (order := exchange(answer)) is not None:
-        answer = {"kept": _learn(settings)} if "train" in order else _checked(settings, order["translate"])
+        answer = _learn(settings) if "train" in order else _checked(settings, order["translate"])
 
 
-def _learn(settings: Json) -> list[Json]:
+def _learn(settings: Json) -> Json:
     """Trains for the minutes of the scale; the update, the minutes and the file of each of the weights kept."""
     scale: Scale = settings["scale"]
+    neighbours, before = Neighbours(), time.process_time()
     pilot = _kept(settings, unattended("steps", scale.pilot))[-1]
     every = scale.minutes / scale.points * pilot["update"] / pilot["minutes"]
-    return _kept(settings, unattended("minutes", scale.minutes, max(1, round(every))))
+    kept = _kept(settings, unattended("minutes", scale.minutes, max(1, round(every))))
+    return {"kept": kept, "cores_of_others": neighbours.cores(time.process_time() - before)}
 
 
 def _kept(settings: Json, budget: list[str]) -> list[Json]:
