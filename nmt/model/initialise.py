@@ -3,9 +3,11 @@
 Embeddings: normal with deviation E^-1/2, and features start about as small; the softmax multiplies them by F^1/2
 (seq2seq.py), so that tied logits start with a deviation of 0.3 to 0.9. The padding row is zero.
 Recurrent matrices: orthogonal, gate by gate. Other matrices: uniform after Glorot and Bengio 2010, gate by gate where
-a recurrent layer stacks gates. The v of an additive score or of a predicted window: uniform within A^-1/2. The
-bilinear score's W: a Glorot matrix times D^-1/2, so that its weights start spread out, as those of a scaled dot
-product do, and not on one slot. Other vectors (biases, the weight of the coverage): zero.
+a recurrent layer stacks gates. The v of an additive score: uniform within 16 A^-1/2, since what it multiplies starts
+about as small as the embeddings; with A^-1/2 it looks at everything alike for long, and a small model may never learn
+to look (docs/results.md). The v of a predicted window: uniform within D^-1/2. The bilinear score's W: a Glorot matrix
+times D^-1/2, so that its weights start spread out, as those of a scaled dot product do, and not on one slot. Other
+vectors (biases, the weight of the coverage): zero.
 """
 
 import torch
@@ -34,7 +36,8 @@ def initialise(model: Seq2Seq, seed: int) -> None:
                 if padding is not None:
                     parameter[padding] = 0
             elif parameter.ndim == 1:
-                bound = parameter.shape[0] ** -0.5 if name.endswith(".v") else 0.0
+                spread = 16.0 if ".scores." in name else 1.0
+                bound = spread * parameter.shape[0] ** -0.5 if name.endswith(".v") else 0.0
                 nn.init.uniform_(parameter, -bound, bound)
             elif id(parameter) in recurrent:
                 size = recurrent[id(parameter)].hidden_size

@@ -224,7 +224,7 @@ def test_guided_training_teaches_its_links(text: Path, trained: Path, here: Path
     rows = [len(line.split()) for line in (text / "train.de").read_text(encoding="utf-8").splitlines()]
     links = [" ".join(f"{at}-{count - 1 - at}" for at in range(count)) for count in rows]
     named = f"data.train_links={write_lines(here / 'links', links)}"
-    budget = ["trainer.steps=100", "trainer.validate_every=100", "tokenizer.sampling=0.3"]
+    budget = ["trainer.steps=200", "trainer.validate_every=100", "tokenizer.sampling=0.3"]
     assert call("train", *words(text, here, "name=told", named, "trainer.guided_alignment=1", *budget)) == 0
     counts = [len(line.split()) for line in (text / "test.de").read_text(encoding="utf-8").splitlines()]
     turned = write_lines(here / "gold", [" ".join(f"{at}-{count - 1 - at}" for at in range(count)) for count in counts])
