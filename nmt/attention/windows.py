@@ -5,7 +5,7 @@ A window answers with the visible slots, bool, [B, T, S] or what broadcasts to i
 [B, T, S] where it has one.
 
 A radius of 10, as the paper has it, spans 21 slots: most sentences of a caption corpus fit in whole.
-`nmt.evaluation.focus.hidden_share` tells which share of the slots a trained model's windows hid.
+`nmt.evaluation.forced.hidden_share` tells which share of the slots a trained model's windows hid.
 """
 
 from collections.abc import Sequence

@@ -53,6 +53,17 @@ def entropy(forced: Sequence[Translation]) -> float | None:
     return total / rows if rows else None
 
 
+def hidden_share(forced: Sequence[Translation]) -> float | None:
+    """The share of slots without any weight, over all heads and rows.
+
+    That is what windows hid from their steps, or a hard choice left out. 0 for a global window, short of weights too
+    small for a float32 (e^-103). None where the decoder has no attention.
+    """
+    looked = [translation.weights for translation in forced if translation.weights is not None]
+    slots = sum(weights.size for weights in looked)
+    return sum(int(np.count_nonzero(weights == 0)) for weights in looked) / slots if slots else None
+
+
 def shown(forced: Sequence[Translation], lines: Sequence[int], count: int, head: Head = "mean") -> list[Look]:
     """The weights of `count` sentence pairs of a handy length: which ones follows from the text alone.
 

@@ -101,6 +101,8 @@ def scores_table(found: Comparison, split: OnSplit) -> Table:
             for shift in (0, 1)
         ]
     columns.append(("entropy", lambda at: _mean(split.figures[at].get("attention_entropy"))))
+    if any(own["hidden_share"].mean > 0 for own in split.figures if "hidden_share" in own):
+        columns.append(("no weight, share", lambda at: _mean(split.figures[at].get("hidden_share"))))
     order = _order(split)
     return Table(
         ["variant", *(title for title, _ in columns)],

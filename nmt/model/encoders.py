@@ -43,7 +43,7 @@ class RecurrentEncoder(nn.Module):
         bidirectional: bool = True,
         dropout: float = 0.0,
     ) -> None:
-        """`size` is that of one direction's state; `dropout` acts between layers and on the values.
+        """`size` is that of one direction's state; `dropout` acts between layers, not on the values (docs/results.md).
 
         Raises:
             UserError: `cell` is neither gru nor lstm.
@@ -63,7 +63,6 @@ class RecurrentEncoder(nn.Module):
         self.layers, self.directions = layers, 2 if bidirectional else 1
         self.output_size = size * self.directions
         self.backward_size = size
-        self.dropout = nn.Dropout(dropout)
 
     def forward(self, embedded: Tensor, mask: Tensor, lengths: Tensor) -> Encoded:
         """Encodes embedded [B, S, E] with mask [B, S] and lengths [B] (on the CPU, at least 1)."""
@@ -72,7 +71,7 @@ class RecurrentEncoder(nn.Module):
         assert isinstance(outputs, PackedSequence)
         values, _ = pad_packed_sequence(outputs, batch_first=True, total_length=embedded.shape[1])
         finals = hidden.unflatten(0, (self.layers, self.directions)).permute(2, 0, 1, 3)
-        return Encoded(self.dropout(values), mask, finals.flatten(2), finals[:, -1, -1])
+        return Encoded(values, mask, finals.flatten(2), finals[:, -1, -1])
 
 
 def summary_of(encoded: Encoded) -> Tensor:

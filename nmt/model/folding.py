@@ -31,7 +31,7 @@ def can_fold(decoder: Decoder) -> bool:
 def fold(decoder: Decoder, memory: Memory) -> Memory:
     """The memory with values [B, 1, S, R + U]: their shares of the recurrence (R is 0 or 3 D) and of the readout."""
     recurrent = _context_weight(decoder)
-    readout = decoder.readout.parts().context
+    readout = decoder.readout.parts(memory.values.device).context
     weight = readout if recurrent is None else torch.cat([recurrent, readout])
     return memory._replace(values=nn.functional.linear(memory.values, weight))
 
@@ -43,12 +43,12 @@ def folded_step(
 
     words [W, E] are the embeddings of the different words, which [N] their rows.
     """
-    readout, rnn = decoder.readout.parts(), decoder.rnn
+    readout, rnn = decoder.readout.parts(memory.values.device), decoder.rnn
     input_weight, input_bias = _weights(rnn, "ih")
     word_weight, fed_weight = input_weight.split([words.shape[1], input_weight.shape[1] - words.shape[1]], 1)
-    weight, bias = torch.cat([word_weight, readout.word]), torch.cat([input_bias, readout.bias])
     size = rnn.hidden_size
-    inputs, units = nn.functional.linear(words, weight, bias)[which].split([3 * size, readout.bias.shape[0]], 1)
+    inputs = nn.functional.linear(words, word_weight, input_bias)[which]
+    units = nn.functional.linear(words, readout.word, readout.bias)[which]
     hidden = state.hidden[:, 0]
     if isinstance(decoder, Bahdanau):
         looked, attention_state = decoder.attend(hidden, state, memory)

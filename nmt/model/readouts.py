@@ -31,8 +31,8 @@ class Readout(nn.Module):
             size,
         )
 
-    def parts(self) -> Parts:
-        """The matrices of each input, zero for one that is not seen."""
+    def parts(self, device: torch.device) -> Parts:
+        """The matrices of each input, zero for one that is not seen, on the device of the model."""
         raise TypeError(f"{type(self).__name__} does not say what it multiplies")
 
     def activate(self, units: Tensor) -> Tensor:
@@ -54,7 +54,7 @@ class Maxout(Readout):
     def forward(self, states: Tensor, embedded: Tensor, contexts: Tensor) -> Tensor:
         return self.activate(self.linear(torch.cat([states, embedded, contexts], -1)))
 
-    def parts(self) -> Parts:
+    def parts(self, device: torch.device) -> Parts:
         sizes = [self.state_size, self.embedding_size, self.context_size]
         state, word, context = self.linear.weight.split(sizes, 1)
         return Parts(state, word, context, self.linear.bias)
@@ -79,7 +79,7 @@ class Tanh(Readout):
         seen = [contexts, states, embedded] if self.word else [contexts, states]
         return self.activate(self.linear(torch.cat(seen, -1)))
 
-    def parts(self) -> Parts:
+    def parts(self, device: torch.device) -> Parts:
         weight = self.linear.weight
         context, state, word = weight.split(
             [self.context_size, self.state_size, weight.shape[1] - self.context_size - self.state_size], 1
@@ -106,8 +106,8 @@ class FromState(Readout):
         features: Tensor = self.linear(states)
         return features
 
-    def parts(self) -> Parts:
-        state, bias = _as_product(self.linear, self.size)
+    def parts(self, device: torch.device) -> Parts:
+        state, bias = _as_product(self.linear, self.size, device)
         return Parts(
             state,
             state.new_zeros(self.size, self.embedding_size),
@@ -127,8 +127,8 @@ class FromContext(Readout):
         features: Tensor = self.linear(contexts)
         return features
 
-    def parts(self) -> Parts:
-        context, bias = _as_product(self.linear, self.size)
+    def parts(self, device: torch.device) -> Parts:
+        context, bias = _as_product(self.linear, self.size, device)
         return Parts(
             context.new_zeros(self.size, self.state_size),
             context.new_zeros(self.size, self.embedding_size),
@@ -137,8 +137,8 @@ class FromContext(Readout):
         )
 
 
-def _as_product(layer: nn.Module, size: int) -> tuple[Tensor, Tensor]:
+def _as_product(layer: nn.Module, size: int, device: torch.device) -> tuple[Tensor, Tensor]:
     """The matrix and the bias of a linear layer, or of none."""
     if isinstance(layer, nn.Linear):
         return layer.weight, layer.bias
-    return torch.eye(size), torch.zeros(size)
+    return torch.eye(size, device=device), torch.zeros(size, device=device)

@@ -64,22 +64,23 @@ class Seq2Seq(nn.Module):
         logits: Tensor = self.output(self.dropout(features) * self.scale)
         return logits
 
+    def log_probs(self, features: Tensor) -> Tensor:
+        """Features [..., F] -> log-probabilities [..., V] in float32."""
+        return torch.log_softmax(self.logits(features).float(), -1)
+
     def step(self, tokens: Tensor, state: DecoderState, memory: Memory) -> Stepped:
         """One step for search: the previous tokens [N] -> log-probabilities [N, V] in float32."""
         embedded = self.dropout(self.target_embedding(tokens))
         decoded, state = self.decoder.step(embedded, state, memory)
-        log_probs = torch.log_softmax(self.logits(decoded.features).float(), -1)
-        return Stepped(log_probs, decoded.weights, state)
+        return Stepped(self.log_probs(decoded.features), decoded.weights, state)
 
     def folded_step(self, tokens: Tensor, state: DecoderState, memory: Memory) -> Stepped:
         """`step`, faster, with the memory that `nmt.model.folding.fold` gives, where `can_fold`; in evaluation mode."""
-        # Finding the different words waits for the result, which on a GPU costs more than it saves.
-        words, which = (
-            tokens.unique(return_inverse=True) if tokens.device.type == "cpu" else (tokens, torch.arange(len(tokens)))
-        )
+        words, which = tokens, torch.arange(len(tokens), device=tokens.device)
+        if tokens.device.type == "cpu":  # elsewhere the wait for how many there are costs more than it saves
+            words, which = tokens.unique(return_inverse=True)
         decoded, state = folded_step(self.decoder, self.target_embedding(words), which, state, memory)
-        log_probs = torch.log_softmax(self.logits(decoded.features).float(), -1)
-        return Stepped(log_probs, decoded.weights, state)
+        return Stepped(self.log_probs(decoded.features), decoded.weights, state)
 
     def forward(
         self,

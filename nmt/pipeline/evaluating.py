@@ -12,7 +12,7 @@ from omegaconf import DictConfig, OmegaConf
 from nmt.data.corpus import Split
 from nmt.data.lines import read_lines
 from nmt.errors import UserError
-from nmt.evaluation.forced import entropy, perplexity, shown
+from nmt.evaluation.forced import entropy, hidden_share, perplexity, shown
 from nmt.evaluation.report import SplitResult, evaluate_split, summary
 from nmt.pipeline.opening import has_weights, open_translator, own_data, own_split, runs_of, where_to_look
 from nmt.runs import Run
@@ -183,6 +183,7 @@ def _measured(
     return {
         "perplexity": perplexity(references) if single else None,
         "attention_entropy": entropy(references) if single else None,
+        "hidden_share": hidden_share(references) if single else None,
         "forced_sentences": len(references),
         "parameters": sum(weight.numel() for model in translator.models for weight in model.parameters()),
         "seconds": seconds,

@@ -66,8 +66,7 @@ def mixture_logits(model: Seq2Seq, mixture: Mixture) -> Tensor:
     """log sum_j a_j p(v | j) [N, V] from a mixture's features [N, J, F], with the logits of a few rows at a time."""
 
     def mix(features: Tensor, log_weights: Tensor) -> Tensor:
-        log_probs = torch.log_softmax(model.logits(features).float(), -1)
-        return torch.logsumexp(log_weights.unsqueeze(-1) + log_probs, 1)
+        return torch.logsumexp(log_weights.unsqueeze(-1) + model.log_probs(features), 1)
 
     rows = max(1, MIXED_LOGITS // (mixture.features.shape[1] * model.output.out_features))
     parts = zip(*(part.split(rows) for part in mixture), strict=True)

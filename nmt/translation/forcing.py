@@ -52,5 +52,5 @@ def saliency(model: Seq2Seq, batch: Batch) -> Forced:
 
 
 def _log_probs(model: Seq2Seq, decoded: Decoded, batch: Batch) -> Tensor:
-    log_probs = torch.log_softmax(model.logits(decoded.features).float(), -1)
+    log_probs = model.log_probs(decoded.features)
     return log_probs.gather(2, batch.target_out.unsqueeze(2)).squeeze(2) * batch.target_mask

@@ -7,8 +7,6 @@ computes nothing and of which each case is a fork; a case's largest resident set
 import contextlib
 import multiprocessing
 import os
-import resource
-import sys
 import time
 import traceback
 from collections.abc import Callable
@@ -20,17 +18,12 @@ from typing import Self
 
 from benchmarking.settings import Json
 from nmt.errors import UserError
+from nmt.memory import peak_memory
 
 #: A case calls it with what it has measured and gets the next order; None ends the case.
 Exchange = Callable[[Json], Json | None]
 
 _LOADED_ONCE = ["torch", "numpy", "hydra", "omegaconf", "safetensors.torch", "sentencepiece", "tqdm", "nmt.build"]
-
-
-def peak_memory() -> int:
-    """The largest resident set of this process so far, in bytes."""
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def load() -> float | None:

@@ -4,9 +4,13 @@ import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from benchmarking.settings import AXES, SEARCHES, WIRINGS, Json
 from nmt.files import replace_atomically, write_text
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 #: From this share of the variance on, a curve is called straight.
 STRAIGHT = 0.98
@@ -295,12 +299,7 @@ def quality_plot(results: Json, folder: Path) -> Path:
     axes.set_ylabel("validation BLEU, cased")
     axes.set_xlim(left=0)
     axes.set_ylim(bottom=0)
-    axes.grid(alpha=0.3)
-    axes.legend(fontsize="small")
-    path = folder / "quality-over-time.png"
-    with replace_atomically(path) as temporary:
-        figure.savefig(temporary, dpi=120, format="png")
-    return path
+    return _finished(figure, folder / "quality-over-time.png")
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
@@ -351,9 +350,13 @@ def plot(growth: Json, folder: Path) -> Path:
         axes.set_xlabel(AXES[axis])
         axes.set_ylabel("time, relative to the first point")
         axes.set_ylim(bottom=0)
+    return _finished(figure, folder / "benchmark-growth.png")
+
+
+def _finished(figure: "Figure", path: Path) -> Path:
+    for axes in figure.axes:
         axes.grid(alpha=0.3)
         axes.legend(fontsize="small")
-    path = folder / "benchmark-growth.png"
     with replace_atomically(path) as temporary:
         figure.savefig(temporary, dpi=120, format="png")
     return path

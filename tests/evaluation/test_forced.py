@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from nmt.evaluation.forced import entropy, perplexity, shown
+from nmt.evaluation.forced import entropy, hidden_share, perplexity, shown
 from nmt.translation.types import Translation
-from tests.evaluation.by_hand import even
+from tests.evaluation.by_hand import EMPTY, WORKED, even
 
 
 def forced(weights: list[list[list[float]]] | None, log_prob: float = 0.0, words: int = 1) -> Translation:
@@ -44,3 +44,12 @@ def test_the_shown_references_are_of_a_handy_length() -> None:
     assert all(0 <= weight <= 1000 for row in found[0]["weights"] for weight in row)
     assert [look["line"] for look in shown(sentences, [4, 8, 15, 16], 9)] == [4, 8, 15, 16]
     assert shown([forced(None)], [1], 2) == []
+
+
+def test_the_share_of_slots_without_weight() -> None:
+    # WORKED: two heads of 4 x 5 slots, five of them zero. even: nothing is hidden.
+    assert hidden_share([WORKED]) == 5 / 40
+    looked = even("ein Satz", "a sentence")
+    assert looked.weights is not None
+    assert hidden_share([WORKED, EMPTY, looked]) == 5 / (40 + looked.weights.size)
+    assert hidden_share([EMPTY]) is None

@@ -101,6 +101,7 @@ def test_the_scores_name_where_they_come_from(several: Path, here: Path) -> None
     assert isinstance(measured, dict)
     assert 1 < measured["perplexity"] < 2, "it has learnt the language"
     assert 0 < measured["attention_entropy"] < math.log(12)
+    assert measured["hidden_share"] == 0, "no window hides anything"
     assert measured["forced_sentences"] == 6, "the empty line is not decoded by force"
     assert measured["parameters"] == sum(tensor.numel() for tensor in weights(several / "best.safetensors").values())
     assert measured["sentences_per_second"] == pytest.approx(7 / measured["seconds"])
