@@ -11,8 +11,10 @@ checkpoints/NAME/
   train.log           what was said on the way
   tensorboard/        curves, samples, attention pictures
   evaluation/SPLIT/   translations, scores, pictures
+  alignments/         error rates against gold links, a file a gold
 """
 
+import contextlib
 import errno
 import json
 import os
@@ -43,7 +45,8 @@ INCIDENTAL = frozenset(
 )
 # What a record keeps of a run folder: all that a comparison reads.
 RECORDED = ("config.yaml", "run.json", "history.jsonl")
-RECORDED_OF_SPLIT = ("scores.json", "hypotheses.txt", "source.txt", "reference.txt", "attention.json")
+RECORDED_OF_SPLIT = ("scores.json", "hypotheses.txt", "attention.json", "counts.npz")
+RECORDED_TEXT = ("source.txt", "reference.txt")
 
 LIBRARIES = ("torch", "sentencepiece", "sacrebleu", "datasets", "hydra-core", "babel", "numpy", "safetensors")
 
@@ -82,6 +85,16 @@ class Run:
     def evaluation(self) -> Path:
         """Where scores and pictures go, a folder a split."""
         return self.folder / "evaluation"
+
+    @property
+    def alignments(self) -> Path:
+        """Where alignment error rates are kept for comparing."""
+        return self.folder / "alignments"
+
+    def best_step(self) -> int | None:
+        """The step of the best validation so far; None before the first."""
+        steps = (int(entry["step"]) for entry in reversed(self.history()) if entry.get("best"))
+        return next(steps, None)
 
     def exists(self) -> bool:
         """Whether a run was begun here."""
@@ -207,13 +220,20 @@ class Run:
 
     def scores(self, split: str) -> dict[str, Any]:
         """What `evaluate` found on a split (UserError if it is not there or damaged)."""
-        data = self._json(f"evaluation/{split}/scores.json")
+        return self.kept(f"evaluation/{split}/scores.json")
+
+    def kept(self, name: str) -> dict[str, Any]:
+        """A JSON file of the run that holds an object (UserError if it is not there or damaged)."""
+        data = self._json(name)
         if not isinstance(data, dict):
-            raise damaged(self.evaluation / split / "scores.json")
+            raise damaged(self.folder / name)
         return data
 
-    def record(self, folder: Path) -> None:
+    def record(self, folder: Path, text: bool = True) -> None:
         """Copies what a comparison needs, without the weights, into `folder`: itself a run folder, only a smaller one.
+
+        Without `text`, the sentences that were translated and their references stay behind: whoever compares such a
+        record needs the counts that `nmt.pipeline.comparing` puts beside it.
 
         Absolute paths, which mean nothing elsewhere, are cut to their last part.
 
@@ -223,15 +243,18 @@ class Run:
         if folder.resolve() == self.folder.resolve() or Run(folder).best.exists():
             raise UserError(f"{folder} is a run, which its record would spoil. Give another folder as records=.")
         files = [self.folder / name for name in RECORDED]
-        files += [self.evaluation / split / name for split in self.splits() for name in RECORDED_OF_SPLIT]
+        names = RECORDED_OF_SPLIT + RECORDED_TEXT
+        files += [self.evaluation / split / name for split in self.splits() for name in names]
+        files += self.alignments.glob("*.json")
         for path in files:
-            if not path.exists():
-                continue
             copy = folder / path.relative_to(self.folder)
-            if path.name == "config.yaml":
+            if not path.exists() or (path.name in RECORDED_TEXT and not text):
+                with contextlib.suppress(OSError):
+                    copy.unlink()  # of an earlier record
+            elif path.name == "config.yaml":
                 portable = _portable(OmegaConf.to_container(self.config(), resolve=False))
                 write_text(copy, OmegaConf.to_yaml(OmegaConf.create(portable)))
-            elif path.name in ("run.json", "scores.json"):
+            elif path.suffix == ".json" and path.name != "attention.json":
                 data = _portable(self._json(str(path.relative_to(self.folder))))
                 write_text(copy, json.dumps(data, indent=2, ensure_ascii=False) + "\n")
             else:

@@ -28,9 +28,11 @@ class Scored(NamedTuple):
     """One run on one split.
 
     Attributes:
-        sources: the lines that were translated.
-        references: the reference of each.
+        sources: the lines that were translated; None where a record was made without the text.
+        references: the reference of each, or None.
         hypotheses: the translation of each.
+        lengths: of the source lines.
+        unit: of the lengths, "words" or "characters".
         scores: "bleu", "chrf" and "ter" with their signatures.
         counts: for each tested metric the sufficient statistics of each sentence, [N, S].
         alignment: alignment error rate from 0 to 1, for shift 0 and 1; empty without gold links.
@@ -38,9 +40,11 @@ class Scored(NamedTuple):
         looks: weights of some references.
     """
 
-    sources: list[str]
-    references: list[str]
+    sources: list[str] | None
+    references: list[str] | None
     hypotheses: list[str]
+    lengths: list[int]
+    unit: str
     scores: Mapping[str, metrics.Score]
     counts: Mapping[Metric, Statistics]
     alignment: Mapping[int, float]
@@ -57,6 +61,12 @@ def counted(
         UserError: they do not give the scores.
     """
     found = {metric: metrics.statistics(metric, hypotheses, references, language) for metric in TESTED}
+    check_counts(found, scores)
+    return found
+
+
+def check_counts(found: Mapping[Metric, Statistics], scores: Mapping[str, metrics.Score]) -> None:
+    """UserError if the sufficient statistics do not give the scores."""
     for metric, counts in found.items():
         value = float(_SCORERS[metric](counts.sum(0)))
         if abs(value - scores[metric].value) > 0.01:
@@ -64,7 +74,22 @@ def counted(
                 f"the translations have {metric.upper()} {value:.2f}, and {scores[metric].value:.2f} is written beside "
                 f"them ({scores[metric].signature}). Score the run again."
             )
-    return found
+
+
+class Aligned(NamedTuple):
+    """One run's links against gold links.
+
+    Attributes:
+        gold: what the gold is called.
+        pairs: sentence pairs of the gold.
+        rates: alignment error rate in per cent for each way to read links off the run.
+        chosen: the way that was chosen without looking at this gold.
+    """
+
+    gold: str
+    pairs: int
+    rates: Mapping[str, float]
+    chosen: str
 
 
 class Result(NamedTuple):
@@ -78,6 +103,7 @@ class Result(NamedTuple):
         training: "minutes", "train_tokens_per_second", "peak_memory" and so on, where known.
         history: its validations.
         splits: the results.
+        aligned: what is known against gold links, by a name that only the same measurement has.
     """
 
     name: str
@@ -87,6 +113,7 @@ class Result(NamedTuple):
     training: Mapping[str, float]
     history: Sequence[Mapping[str, float]]
     splits: Mapping[str, Scored]
+    aligned: Mapping[str, Aligned] = {}
 
 
 class Spread(NamedTuple):
@@ -146,6 +173,21 @@ class OnSplit(NamedTuple):
     differences: list[Difference]
 
 
+class OnGold(NamedTuple):
+    """All variants against the same gold links.
+
+    Attributes:
+        gold: what the gold is called.
+        pairs: sentence pairs of the gold.
+        rates: for each variant {"chosen" or a way to read links: alignment error rate in per cent}; empty where a run
+            of the variant was not measured.
+    """
+
+    gold: str
+    pairs: int
+    rates: list[dict[str, Spread]]
+
+
 class Comparison(NamedTuple):
     """What was found.
 
@@ -153,6 +195,7 @@ class Comparison(NamedTuple):
         variants: in the order of the runs.
         baseline: index of the variant that the others are tested against.
         splits: the first is the one the verdict speaks of.
+        golds: the alignment error rates.
         differing: the settings in which the variants differ.
         apart: runs that were left out, each with the reason.
         notes: what else a reader should know.
@@ -163,6 +206,7 @@ class Comparison(NamedTuple):
     variants: list[Variant]
     baseline: int
     splits: list[OnSplit]
+    golds: list[OnGold]
     differing: list[str]
     apart: list[tuple[str, str]]
     notes: list[str]
@@ -214,7 +258,7 @@ def compare(
     splits = [_on_split(name, variants, first, alpha, trials, sentences) for name in shared]
     if not splits:
         raise UserError("The runs share no split that all were scored on.")
-    return Comparison(variants, first, splits, differing, apart, notes, alpha, trials)
+    return Comparison(variants, first, splits, _golds(variants), differing, apart, notes, alpha, trials)
 
 
 # Which runs belong together
@@ -363,6 +407,20 @@ def _figures(scored: Scored) -> dict[str, Any]:
     }
 
 
+def _golds(variants: Sequence[Variant]) -> list[OnGold]:
+    """What was measured against gold links, in the order of the runs."""
+    known = {key: own for variant in variants for run in variant.runs for key, own in run.aligned.items()}
+    found = []
+    for key, one in known.items():
+        rates: list[dict[str, Spread]] = []
+        for variant in variants:
+            every = [run.aligned[key] for run in variant.runs if key in run.aligned]
+            rows = [{**own.rates, "chosen": own.rates[own.chosen]} for own in every]
+            rates.append(_spreads(rows) if len(rows) == len(variant.runs) else {})
+        found.append(OnGold(one.gold, one.pairs, rates))
+    return found
+
+
 def _on_split(
     name: str, variants: Sequence[Variant], baseline: int, alpha: float, trials: int, sentences: int
 ) -> OnSplit:
@@ -379,8 +437,7 @@ def _on_split(
         if best == baseline
         else _contrasts(counts["bleu"], [own["bleu"].values for own in figures], "bleu", best, alpha, trials)
     )
-    sizes, unit = lengths.source_lengths(scored[0][0].sources)
-    bins = lengths.binned(sizes)
+    bins = lengths.binned(scored[0][0].lengths)
     return OnSplit(
         name,
         figures,
@@ -390,7 +447,7 @@ def _on_split(
         [index for index, contrast in enumerate(near) if contrast is not None and not contrast.real],
         [(shortest, longest, len(rows)) for shortest, longest, rows in bins],
         [[float(significance.bleu_of(own[:, rows].sum(1)).mean()) for _, _, rows in bins] for own in counts["bleu"]],
-        unit,
+        scored[0][0].unit,
         _differences(counts["chrf"], sentences) if len(variants) > 1 else [],
     )
 
@@ -487,7 +544,7 @@ def verdict(found: Comparison) -> list[str]:
     if worse:
         lines.append(f"Worse than the baseline by more than noise: {'; '.join(worse)}.")
     reach = [other.detectable for other in split.contrasts["bleu"] if other is not None]
-    count = len(variants[0].runs[0].splits[split.name].sources)
+    count = len(variants[0].runs[0].splits[split.name].hypotheses)
     reached = " to ".join(dict.fromkeys(f"{amount:.1f}" for amount in (min(reach), max(reach))))
     if max(reach) > 0:  # else all translations are alike
         lines.append(
@@ -499,6 +556,14 @@ def verdict(found: Comparison) -> list[str]:
             "Every variant has one seed: what another seed would change is not known, and a difference can be luck. "
             "Train more seeds (seed=1,2,3)."
         )
+    for own in found.golds:
+        rates = {index: rates["chosen"].mean for index, rates in enumerate(own.rates) if rates}
+        if len(rates) > 1:
+            closest = min(rates, key=rates.__getitem__)
+            lines.append(
+                f"Closest to the word links of {own.gold}: {variants[closest].label}, alignment error rate "
+                f"{rates[closest]:.1f} %."
+            )
     if found.apart:
         lines.append(f"Left out: {', '.join(name for name, _ in found.apart)} (reasons below).")
     return lines
@@ -542,7 +607,7 @@ def as_json(found: Comparison) -> dict[str, Any]:
         "splits": [
             {
                 "name": split.name,
-                "sentences": len(found.variants[0].runs[0].splits[split.name].sources),
+                "sentences": len(found.variants[0].runs[0].splits[split.name].hypotheses),
                 "signatures": split.signatures,
                 "best": found.variants[split.best].label,
                 "not_told_apart_from_best": [found.variants[index].label for index in split.near],
@@ -571,6 +636,17 @@ def as_json(found: Comparison) -> dict[str, Any]:
                 ],
             }
             for split in found.splits
+        ],
+        "alignments": [
+            {
+                "gold": own.gold,
+                "pairs": own.pairs,
+                "variants": [
+                    {"label": variant.label, "aer": {key: value._asdict() for key, value in rates.items()}}
+                    for variant, rates in zip(found.variants, own.rates, strict=True)
+                ],
+            }
+            for own in found.golds
         ],
         "apart": [{"run": name, "reason": reason} for name, reason in found.apart],
         "notes": found.notes,

@@ -63,6 +63,7 @@ def report(found: Comparison, heatmaps: int = 4) -> list[Block]:
         blocks += [Heading("Learning curves"), Picture("learning-curves", pictures.png(course), "learning curves")]
         blocks.append(Lines(["Means over seeds, drawn as far as all seeds of a variant have come."]))
     blocks += _lengths(found, first)
+    blocks += _alignments(found)
     blocks += _heatmaps(found, first, heatmaps)
     blocks += _differences(found, first)
     for split in found.splits[1:]:
@@ -193,6 +194,26 @@ def _lengths(found: Comparison, split: OnSplit) -> list[Block]:
     ]
 
 
+def _alignments(found: Comparison) -> list[Block]:
+    blocks: list[Block] = []
+    for own in found.golds:
+        ways = sorted({way for rates in own.rates for way in rates} - {"chosen"})
+        measured = [(variant.label, rates) for variant, rates in zip(found.variants, own.rates, strict=True) if rates]
+        rows = [
+            [label, *(_mean(rates.get(way), 1) for way in ("chosen", *ways))]
+            for label, rates in sorted(measured, key=lambda row: row[1]["chosen"].mean)
+        ]
+        title = f"{own.gold}, {own.pairs:,} pairs"
+        blocks.append(Table([title, "chosen", *ways], rows))
+    if not blocks:
+        return []
+    said = (
+        "Links read off each run against gold links, in per cent, less is better. Chosen: the shift was chosen on "
+        "validation data, or is 0 where there was none. Saliency is gradient times input, which any model has."
+    )
+    return [Heading("Alignment error rates"), *blocks, Lines([said])]
+
+
 def _heatmaps(found: Comparison, split: OnSplit, most: int) -> list[Block]:
     """Of each variant the first seed; the sentences are those that every variant with attention has kept."""
     looks = {
@@ -234,7 +255,8 @@ def _differences(found: Comparison, split: OnSplit) -> list[Block]:
     for difference in split.differences:
         row = difference.line - 1
         own = found.variants[0].runs[0].splits[split.name]
-        rows = [["source", own.sources[row], ""], ["reference", own.references[row], ""]]
+        given = (("source", own.sources), ("reference", own.references))
+        rows = [[name, lines[row], ""] for name, lines in given if lines is not None]
         order = sorted(range(len(found.variants)), key=lambda at, scores=difference.chrf: -scores[at])  # type: ignore[misc]
         rows += [
             [

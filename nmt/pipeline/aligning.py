@@ -1,6 +1,7 @@
 """From a run to word links: given translations are forced, and what each word came from becomes links and figures."""
 
 import contextlib
+import hashlib
 import json
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -11,7 +12,7 @@ import numpy as np
 from omegaconf import DictConfig
 
 from nmt import build
-from nmt.data.corpus import DataSource
+from nmt.data.corpus import DataSource, safe_name
 from nmt.errors import UserError
 from nmt.evaluation.alignment import (
     SHIFTS,
@@ -26,6 +27,7 @@ from nmt.evaluation.alignment import (
     word_weights,
 )
 from nmt.evaluation.words import Splitter, spelled
+from nmt.files import write_text
 from nmt.links import GoldLinks, Link, format_links, parse_file
 from nmt.pipeline.linking import languages, read_gold, read_text, splitters, table
 from nmt.pipeline.opening import has_weights, head_of, open_model, own_data, own_split, runs_of
@@ -107,6 +109,8 @@ def align(config: DictConfig) -> int:
                 _keep(found, links)
     if pairs.gold is not None:
         print(_report(pairs, found, looks, used, ways))
+        if len(directions) == 1:
+            _keep_rates(config, directions[0], pairs, found[0], used[0])
     return 0
 
 
@@ -359,6 +363,28 @@ def _as_json(labels: Sequence[Sequence[str]], weights: Sequence[Weights]) -> str
     rows = [[[round(float(weight), 5) for weight in row] for row in own] for own in weights]
     names = dict(zip(("weights", "reverse"), rows))
     return json.dumps({"source": labels[0], "target": labels[1], **names}, ensure_ascii=False)
+
+
+def _keep_rates(config: DictConfig, direction: "_Direction", pairs: Pairs, found: Found, used: Look) -> None:
+    """Keeps the error rates in the run's folder, where `nmt.compare` finds them."""
+    assert pairs.gold is not None
+    gold = pairs.name if config.gold is None else Path(str(config.gold)).name
+    measured = [str(config[key]) for key in ("words", "threshold", "checkpoint", "max_length")]
+    links = [format_links(own.sure, own.possible) for own in pairs.gold]
+    text = "\n".join([*pairs.source, *pairs.target, *links, *measured, str(direction.head)])
+    name = f"{safe_name(gold)}-{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}.json"
+    kept = {
+        "gold": gold,
+        "pairs": len(pairs.source),
+        "checkpoint": str(config.checkpoint),
+        "step": direction.run.best_step() if config.checkpoint == "best" else None,
+        "chosen": str(used),
+        "rates": {str(look): against_gold(own, pairs.gold)._asdict() for look, own in sorted(found.items())},
+    }
+    try:
+        write_text(direction.run.alignments / name, json.dumps(kept, indent=2, ensure_ascii=False) + "\n")
+    except UserError as error:
+        print(f"warning: the error rates are not kept for nmt.compare: {error}", file=sys.stderr)
 
 
 def _report(

@@ -3,9 +3,11 @@
 import json
 import statistics
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from omegaconf import DictConfig, ListConfig
 
 from nmt import cli
@@ -13,12 +15,16 @@ from nmt.data.corpus import Split, safe_name
 from nmt.data.lines import read_lines
 from nmt.errors import UserError
 from nmt.evaluation import comparison, pages
-from nmt.evaluation.comparison import Result, Scored, counted
+from nmt.evaluation.comparison import TESTED, Aligned, Metric, Result, Scored, check_counts, counted
+from nmt.evaluation.lengths import source_lengths
 from nmt.evaluation.metrics import Score
-from nmt.files import write_bytes, write_text
-from nmt.runs import Run, command, damaged, missing_run, settings, shown
+from nmt.evaluation.significance import Statistics
+from nmt.files import replace_atomically, write_bytes, write_text
+from nmt.runs import RECORDED_TEXT, Run, command, damaged, missing_run, settings, shown
 
 METRICS = ("bleu", "chrf", "ter")
+COUNTS = "counts.npz"  # in a record without text
+WIDTHS = {"bleu": 10, "chrf": 18}  # columns of the counts
 TRAINING = ("minutes", "epochs", "step", "peak_memory", "peak_gpu_memory")
 
 
@@ -47,7 +53,11 @@ def compare(config: DictConfig) -> int:
         raise UserError("None of the runs can be compared; the reasons stand above.")
     if config.records:
         for result in results:
-            folders[result.name].record(Path(str(config.records)) / safe_name(result.name))
+            record = Run(Path(str(config.records)) / safe_name(result.name))
+            folders[result.name].record(record.folder, bool(config.record_text))
+            if not config.record_text:
+                for split, scored in result.splits.items():
+                    _write_counts(record.evaluation / split / COUNTS, scored)
         print(f"Records: {config.records}", file=sys.stderr)
 
     found = comparison.compare(
@@ -174,7 +184,7 @@ def _stale(run: Run, split: str, chosen: Split | str | None) -> str:
     made = scores.get("provenance", {})
     if "text" not in made or not scores.get("measured"):
         return "it was scored by an earlier version"
-    best = next((entry["step"] for entry in reversed(run.history()) if entry.get("best")), None)
+    best = run.best_step()
     if made.get("checkpoint") == "best" and made.get("step") != best:
         return f"it was scored at step {made.get('step')}, and is better since step {best}"
     if isinstance(chosen, Split) and made["text"] != chosen.fingerprint():
@@ -252,7 +262,26 @@ def _result(name: str, run: Run, chosen: Split | str | None) -> Result:
         training,
         history,
         splits,
+        _aligned(run),
     )
+
+
+def _aligned(run: Run) -> dict[str, Aligned]:
+    """The error rates that `nmt.align` has kept, by what they were measured on (UserError for a damaged file)."""
+    found = {}
+    for path in sorted(run.alignments.glob("*.json")):
+        kept = run.kept(path.relative_to(run.folder).as_posix())
+        try:
+            rates = {look: 100 * float(own["aer"]) for look, own in kept["rates"].items()}
+            one = Aligned(str(kept["gold"]), int(kept["pairs"]), rates, str(kept["chosen"]))
+            stale = kept["checkpoint"] == "best" and kept["step"] != run.best_step()
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise damaged(path) from error
+        if stale:
+            print(f"{path} is of an earlier state of the run; align again to compare it.", file=sys.stderr)
+        else:
+            found[path.stem] = one
+    return found
 
 
 def _search(config: DictConfig, made: dict[str, Any]) -> str:
@@ -268,26 +297,55 @@ def _search(config: DictConfig, made: dict[str, Any]) -> str:
 def _scored(run: Run, split: str, scores: dict[str, Any]) -> Scored:
     """One split of a run, read from its folder."""
     folder = run.evaluation / split
-    names = ("source.txt", "reference.txt", "hypotheses.txt")
-    sources, references, hypotheses = (read_lines(folder / name) for name in names)
-    whole = len(sources) == len(references) == len(hypotheses)
-    if not whole or Split(split, sources, references).fingerprint() != scores["provenance"]["text"]:
-        raise UserError(
-            f"{folder} holds another text than the one that was scored (its source.txt, reference.txt and "
-            f"hypotheses.txt do not belong to its scores.json). Score the run again, or take a whole copy."
-        )
     looks = folder / "attention.json"
     try:
         found = {key: Score(float(scores[key]["value"]), str(scores[key]["signature"])) for key in METRICS}
+        hypotheses = read_lines(folder / "hypotheses.txt")
+        if (folder / COUNTS).exists():
+            sources = references = None
+            counts, sizes, unit = _read_counts(folder / COUNTS, len(hypotheses))
+            check_counts(counts, found)
+        else:
+            sources, references = (read_lines(folder / name) for name in RECORDED_TEXT)
+            whole = len(sources) == len(references) == len(hypotheses)
+            if not whole or Split(split, sources, references).fingerprint() != scores["provenance"]["text"]:
+                raise UserError(
+                    f"{folder} holds another text than the one that was scored (its source.txt, reference.txt and "
+                    f"hypotheses.txt do not belong to its scores.json). Score the run again, or take a whole copy."
+                )
+            counts = counted(hypotheses, references, str(scores["target_language"]), found)
+            sizes, unit = source_lengths(sources)
         return Scored(
             sources,
             references,
             hypotheses,
+            sizes,
+            unit,
             found,
-            counted(hypotheses, references, str(scores["target_language"]), found),
+            counts,
             {shift: float(scores["alignment"][f"shift_{shift}"]["aer"]) for shift in (0, 1) if scores["alignment"]},
             dict(scores["measured"]),
             json.loads(looks.read_text(encoding="utf-8")) if looks.exists() else [],
         )
     except (KeyError, TypeError, ValueError) as error:
         raise damaged(folder / "scores.json") from error
+
+
+def _write_counts(path: Path, scored: Scored) -> None:
+    """What stands for the text in a record: n-gram counts of each sentence, and its source length."""
+    bleu, chrf, lengths = (np.array(own, np.int32) for own in (*map(scored.counts.get, TESTED), scored.lengths))
+    with replace_atomically(path) as temporary, temporary.open("wb") as file:
+        np.savez_compressed(file, bleu=bleu, chrf=chrf, lengths=lengths, unit=np.array(scored.unit))
+
+
+def _read_counts(path: Path, sentences: int) -> tuple[dict[Metric, Statistics], list[int], str]:
+    """The counts of so many sentences, their lengths and the unit of those (UserError for a damaged file)."""
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as tables:
+            counts: dict[Metric, Statistics] = {metric: tables[metric].astype(np.float64) for metric in TESTED}
+            sizes, unit = [int(size) for size in tables["lengths"]], str(tables["unit"])
+    except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
+        raise damaged(path) from error
+    if len(sizes) != sentences or any(own.shape != (sentences, WIDTHS[metric]) for metric, own in counts.items()):
+        raise damaged(path)
+    return counts, sizes, unit

@@ -198,12 +198,11 @@ def _provenance(config: DictConfig, runs: Sequence[Run], translator: Translator)
     """What made the translations."""
     run = runs[0]
     facts = run.facts()
-    best = next((entry["step"] for entry in reversed(run.history()) if entry.get("best")), None)
     parts = OmegaConf.masked_copy(run.config(), ["encoder", "attention", "decoder"])
     return {
         "runs": [str(own.folder) for own in runs],
         "checkpoint": str(config.checkpoint),
-        "step": best if config.checkpoint == "best" else facts.get("step"),
+        "step": run.best_step() if config.checkpoint == "best" else facts.get("step"),
         "search": {
             "name": type(translator.search).__name__,
             **{name: value for name, value in vars(translator.search).items() if name[0] != "_"},

@@ -64,6 +64,8 @@ def result(
         sources,
         references,
         hypotheses,
+        [len(line.split()) for line in sources],
+        "words",
         found,
         counted(hypotheses, references, "en", found),
         {0: 0.2, 1: 0.5} if weights else {},
@@ -314,7 +316,8 @@ def test_the_terminal_gets_the_verdict_and_the_scores(found: Comparison) -> None
 
 def test_the_json_keeps_its_shape(found: Comparison) -> None:
     known = json.loads(json.dumps(as_json(found), allow_nan=False))
-    assert list(known) == ["verdict", "baseline", "alpha", "trials", "variants", "splits", "apart", "notes"]
+    keys = ["verdict", "baseline", "alpha", "trials", "variants", "splits", "alignments", "apart", "notes"]
+    assert list(known) == keys
     assert list(known["variants"][0]) == ["label", "runs", "settings", "training"]
     split = known["splits"][0]
     assert list(split) == [

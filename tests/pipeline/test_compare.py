@@ -243,3 +243,56 @@ def test_what_a_run_is_leaves_out_where_it_lies(swept: Path) -> None:
     assert not {"name", "checkpoints", "threads", "resume"} & one.keys()
     assert any(key.startswith("attention.") for key in one)
     assert not any(key.startswith("attention.") for key in none), "it takes no part"
+
+
+def test_records_without_the_text_compare_like_the_runs(swept: Path, here: Path, capfd: Capture) -> None:
+    line = [f"runs={swept}", f"output={here / 'first'}", f"records={here / 'records'}"]
+    assert call("compare", *line, *QUICK) == 0, "a record that has the text,"
+    assert call("compare", *line, "record_text=false", *QUICK) == 0, "and then no longer"
+    split = here / "records" / "bahdanau-1" / "evaluation" / "test"
+    assert sorted(path.name for path in split.iterdir()) == [
+        *("attention.json", "counts.npz", "hypotheses.txt", "scores.json")
+    ]
+    capfd.readouterr()
+    line = [f"runs={here / 'records'}", f"output={here / 'second'}"]
+    assert call("compare", *line, *QUICK) == 0
+    assert capfd.readouterr().err == ""
+    assert report(here / "second") == report(here / "first")
+    assert "reference" not in (here / "second" / "report.md").read_text(encoding="utf-8").split("differ most")[1]
+    # Counts of other sentences do not give the score that is written beside them.
+    other = here / "records" / "none-1" / "evaluation" / "test" / "counts.npz"
+    shutil.copy(other, split / "counts.npz")
+    assert call("compare", *line, *QUICK) == 0
+    assert "left out: bahdanau-1: the translations have BLEU" in capfd.readouterr().err
+    other.write_bytes(b"PK\x03\x04 not a table")
+    assert call("compare", *line, *QUICK) == 0
+    assert "left out: none-1: " in (err := capfd.readouterr().err)
+    assert "counts.npz is damaged" in err
+
+
+def test_error_rates_that_align_has_kept(swept: Path, here: Path, capfd: Capture) -> None:
+    """Every run of a variant has to have been measured, at its present state."""
+    for name in ("bahdanau-1", "bahdanau-2", "none-1"):
+        copied(swept / name, here / "runs")
+    text = [f"source={write_lines(here / 'a', ['eins zwei'])}", f"target={write_lines(here / 'b', ['one two'])}"]
+    gold = write_lines(here / "gold", ["0-0 1-1"])
+    for name, how in (("bahdanau-1", ["shift=0"]), ("none-1", ["method=saliency"]), ("bahdanau-2", ["shift=0"])):
+        alone = [f"runs={here / 'runs'}", f"output={here / 'out'}", *QUICK]
+        assert call("align", f"run={here / 'runs' / name}", *text, f"gold={gold}", *how) == 0
+        assert call("compare", *alone) == 0
+    (own,) = report(here / "out")["alignments"]
+    assert (own["gold"], own["pairs"]) == ("gold", 1)
+    learnt, unlearnt = own["variants"]
+    assert set(learnt["aer"]) == {"attention, shift 0", "attention, shift 1", "chosen", "saliency"}
+    assert learnt["aer"]["chosen"] == learnt["aer"]["attention, shift 0"]
+    assert len(learnt["aer"]["chosen"]["values"]) == 2
+    assert set(unlearnt["aer"]) == {"chosen", "saliency"}
+    assert "Alignment error rates" in (here / "out" / "report.md").read_text(encoding="utf-8")
+    assert "Closest to the word links of gold: " in capfd.readouterr().out
+    # A run that went on since is not what was measured.
+    run = Run(here / "runs" / "bahdanau-2")
+    run.keep_history([*run.history(), {**run.history()[-1], "step": 10_000, "best": 1.0}])
+    assert call("compare", *alone, "evaluate=false") == 0
+    assert "is of an earlier state of the run" in capfd.readouterr().err
+    (own,) = report(here / "out")["alignments"]
+    assert own["variants"][0]["aer"] == {}
