@@ -261,7 +261,7 @@ def compose(config_name: str, overrides: Sequence[str]) -> DictConfig:
     not there raises.
 
     Raises:
-        UserError: a word without `=`; a misspelt group, choice or key (with the nearest that exist); a value
+        UserError: a word without `=`; a setting taken away; a misspelt group, choice or key (with the nearest that exist); a value
             that cannot be read, or of another kind than the default's; several values where one is needed.
     """
     from hydra import compose as hydra_compose
@@ -279,6 +279,11 @@ def compose(config_name: str, overrides: Sequence[str]) -> DictConfig:
     groups = _groups(folder)
     composed, settings = [], []
     for override in parsed:
+        if override.is_delete():
+            key = override.key_or_group
+            raise UserError(
+                f"'~{key}' takes away what a run needs. Give it a value, or {key}=null where that has a meaning."
+            )
         if override.key_or_group in groups:
             _check_choice(config_name, folder, groups, override)
             composed.append(_line(override))

@@ -16,6 +16,7 @@ from nmt.data.lines import read_lines
 from nmt.errors import UserError
 from nmt.evaluation import comparison, pages
 from nmt.evaluation.comparison import TESTED, Aligned, Metric, Result, Scored, check_counts, counted
+from nmt.evaluation.forced import Look
 from nmt.evaluation.lengths import source_lengths
 from nmt.evaluation.metrics import Score
 from nmt.evaluation.significance import Statistics
@@ -42,8 +43,7 @@ def compare(config: DictConfig) -> int:
     for name, run in folders.items():
         try:
             _check_finished(run)
-            if bool(config.evaluate):
-                _evaluate(config, run, chosen)
+            _evaluate(config, run, chosen)
             results.append(_result(name, run, chosen))
         except UserError as error:
             problems[name] = str(error)
@@ -172,7 +172,10 @@ def _wanted(run: Run, chosen: Split | str | None) -> list[str]:
         return [chosen.name]
     if chosen is not None:
         return [chosen]
-    tests = [name for name in run.facts().get("text", {}) if name not in ("train", "valid")]
+    known = run.facts().get("text")
+    tests = [name for name in known if name not in ("train", "valid")] if isinstance(known, dict) else []
+    if not tests and not run.splits():
+        raise UserError("its data name no test set. Give split=valid, or source=FILE reference=FILE.")
     return tests or run.splits()
 
 
@@ -181,8 +184,8 @@ def _stale(run: Run, split: str, chosen: Split | str | None) -> str:
     if split not in run.splits():
         return "it was not scored yet"
     scores = run.scores(split)
-    made = scores.get("provenance", {})
-    if "text" not in made or not scores.get("measured"):
+    made = scores.get("provenance")
+    if not isinstance(made, dict) or "text" not in made or not scores.get("measured"):
         return "it was scored by an earlier version"
     best = run.best_step()
     if made.get("checkpoint") == "best" and made.get("step") != best:
@@ -196,12 +199,17 @@ def _evaluate(config: DictConfig, run: Run, chosen: Split | str | None) -> None:
     """Scores what has not been scored; the results stay in the run's folder.
 
     Raises:
-        UserError: this is a record, or the run or its data is damaged or missing.
+        UserError: this is a record, or the run or its data is damaged or missing, or it is not to be scored.
     """
     for split in _wanted(run, chosen):
         why = _stale(run, split, chosen)
         if not why:
             continue
+        if not config.evaluate:
+            raise UserError(
+                f"on {split} {why}, and evaluate=false does not score it. Leave that out, or score it with: "
+                f"{command()} -m nmt.evaluate {shown('run', run.folder)}"
+            )
         if not run.best.exists():
             raise UserError(
                 f"on {split} {why}, and {run.best} is not there to do it: a record has no weights. "
@@ -233,16 +241,13 @@ def _result(name: str, run: Run, chosen: Split | str | None) -> Result:
     config, facts, history = run.config(), run.facts(), run.history()
     wanted = _wanted(run, chosen)
     names = wanted if chosen is not None else [*wanted, *(split for split in run.splits() if split not in wanted)]
-    splits, origin = {}, {"training text": str(facts.get("text", {}).get("train"))}
+    text = facts.get("text")
+    splits, origin = {}, {"training text": str(text.get("train") if isinstance(text, dict) else None)}
     for split in names:
-        if split not in run.splits():
-            raise UserError(
-                f"it was not scored on {split}. Score it with: {command()} -m nmt.evaluate {shown('run', run.folder)}"
-            )
         scores = run.scores(split)
-        made = scores.get("provenance", {})
-        if len(made.get("runs", [1])) != 1 or "text" not in made:
-            continue  # of an ensemble, or of an earlier version
+        made = scores.get("provenance")
+        if not isinstance(made, dict) or "text" not in made or len(made.get("runs", [1])) != 1:
+            continue  # of an earlier version, or of an ensemble
         splits[split] = _scored(run, split, scores)
         origin["tokenizer"] = str(made.get("tokenizer"))
         origin[f"text of {split}"] = str(made["text"])
@@ -297,7 +302,6 @@ def _search(config: DictConfig, made: dict[str, Any]) -> str:
 def _scored(run: Run, split: str, scores: dict[str, Any]) -> Scored:
     """One split of a run, read from its folder."""
     folder = run.evaluation / split
-    looks = folder / "attention.json"
     try:
         found = {key: Score(float(scores[key]["value"]), str(scores[key]["signature"])) for key in METRICS}
         hypotheses = read_lines(folder / "hypotheses.txt")
@@ -325,10 +329,26 @@ def _scored(run: Run, split: str, scores: dict[str, Any]) -> Scored:
             counts,
             {shift: float(scores["alignment"][f"shift_{shift}"]["aer"]) for shift in (0, 1) if scores["alignment"]},
             dict(scores["measured"]),
-            json.loads(looks.read_text(encoding="utf-8")) if looks.exists() else [],
+            _looks(folder / "attention.json"),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise damaged(folder / "scores.json") from error
+
+
+def _looks(path: Path) -> list[Look]:
+    """The weights that were kept of a split (UserError for a damaged file)."""
+    if not path.exists():
+        return []
+    try:
+        kept = json.loads(path.read_text(encoding="utf-8"))
+        for own in kept:
+            rows, columns = len(own["target"]), len(own["source"])
+            if not isinstance(own["line"], int) or np.array(own["weights"], float).shape != (rows, columns):
+                raise damaged(path)
+    except (KeyError, TypeError, ValueError) as error:
+        raise damaged(path) from error
+    looks: list[Look] = kept
+    return looks
 
 
 def _write_counts(path: Path, scored: Scored) -> None:

@@ -29,7 +29,7 @@ from nmt.errors import UserError
 from nmt.pipeline.training import already_finished, check_model, resumed
 from nmt.runs import Run, check_name, command, settings, shown
 
-MEMORY = 2 << 30  # bytes that a run is taken to need, where nobody says how many runs there is room for
+MEMORY = 4 << 30  # bytes that a run is taken to need, where no finished run of the sweep tells
 _LONGEST = 100  # characters of a name
 
 
@@ -65,7 +65,7 @@ def sweep(words: Sequence[str]) -> int:
     place, prefix, combinations = _read(cli.expand("train", [word for word in words if word not in ours]))
     names = _names([combination.swept for combination in combinations], prefix)
     plan, failures, done = _check(place, names, combinations)
-    jobs = int(options.jobs) or _room(plan)
+    jobs = min(int(options.jobs) or _room(place, plan), max(1, len(plan)))
     if not any(word.startswith("threads=") for word in words):
         share = f"threads={max(1, _cores() // jobs)}"
         plan = [Planned(planned.name, [*planned.words, share]) for planned in plan]
@@ -76,14 +76,15 @@ def sweep(words: Sequence[str]) -> int:
         return 1 if failures else 0
     if plan:
         look = f"tail -f {shlex.quote(str(place))}/*.log"
-        _say(f"{len(plan)} to train, {min(jobs, len(plan))} at a time; to look on: {look}")
+        _say(f"{len(plan)} to train, {jobs} at a time; to look on: {look}")
+    count = len(done) + len(plan) + len(failures)
     launcher = _Launcher(place, plan, jobs)
     stopped = launcher.run()
     failures += launcher.failures
     parts = [f"{len(done) + launcher.finished} finished" + (f" ({len(done)} of them before)" if done else "")]
-    left = len(combinations) - len(done) - launcher.finished - len(failures)
+    left = count - len(done) - launcher.finished - len(failures)
     parts += [f"{left} left to do"] * bool(left) + [f"{len(failures)} failed"] * bool(failures)
-    _say(f"{len(combinations)} runs in {place}: {', '.join(parts)}.")
+    _say(f"{count} runs in {place}: {', '.join(parts)}.")
     if stopped:
         _say("Everything is saved. The same command goes on.")
     elif len(done) + launcher.finished > 1:
@@ -93,7 +94,9 @@ def sweep(words: Sequence[str]) -> int:
 
 
 def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+    # Whoever listened may have gone (| tee, a closed terminal), which is no reason to leave the runs alone.
+    with contextlib.suppress(OSError):
+        print(line, file=sys.stderr, flush=True)
 
 
 def _say_failures(failures: Sequence[Failure]) -> None:
@@ -180,7 +183,6 @@ def _check(
         same = known.setdefault(json.dumps(settings(config), sort_keys=True, default=str), name)
         if same != name:
             _say(f"{name} would be {same} again, since what they differ in takes no part: left out.")
-            done.append(name)
             continue
         words = [*combination.overrides, *cli.quote([f"name={name}", f"checkpoints={place}"]), "resume=true"]
         try:
@@ -198,7 +200,7 @@ def _check(
             continue
         plan.append(Planned(name, words))
     if done:
-        _say(f"{len(done)} of {len(combinations)} need no training: they are finished, or the same as another.")
+        _say(f"{len(done)} of {len(done) + len(plan) + len(failures)} need no training: they are finished.")
     return plan, failures, done
 
 
@@ -206,19 +208,29 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _room(plan: Sequence[Planned]) -> int:
+def _room(place: Path, plan: Sequence[Planned]) -> int:
     """One run a core while the memory lasts; one at a time on a GPU, which a run fills."""
     if not plan:
         return 1
     config: DictConfig = cli.compose("train", plan[0].words)
     if build.build_device(str(config.device)).type == "cuda":
         return 1
-    free = MEMORY
-    with contextlib.suppress(OSError, AttributeError):
+    needed = _needed(place)
+    free = needed
+    with contextlib.suppress(OSError):
         text = Path("/proc/meminfo").read_text(encoding="ascii")
         found = re.search(r"MemAvailable:\s*(\d+) kB", text)
         free = 1024 * int(found[1]) if found else free
-    return max(1, min(len(plan), _cores(), free // MEMORY))
+    return max(1, min(len(plan), _cores(), free // needed))
+
+
+def _needed(place: Path) -> int:
+    """The most memory that a run of the sweep has taken, in bytes."""
+    known = []
+    for path in place.glob("*/run.json"):
+        with contextlib.suppress(UserError, KeyError, TypeError, ValueError):
+            known.append(int(Run(path.parent).facts()["peak_memory"]))
+    return max(known, default=MEMORY)
 
 
 # The processes
@@ -259,9 +271,11 @@ class _Launcher:
                     running = [job for job in running if job not in ended]
                     for job in ended:
                         self._ended(job)
-            finally:  # whatever happens here, no process is left behind
+            finally:  # whatever happens here, no process is left behind, and each saves its state
                 for job in running:
-                    job.process.kill()
+                    job.process.terminate()
+                for job in running:
+                    job.process.wait()
         return self.asked[0] if self.asked else 0
 
     @contextlib.contextmanager
@@ -285,14 +299,16 @@ class _Launcher:
                 signal.signal(number, handler)
 
     def _start(self, planned: Planned) -> list[_Job]:
-        """The job, or nothing where another command is training the run."""
+        """The job, or nothing where it cannot begin or another command is training the run."""
         log = self.place / f"{planned.name}.log"
+        self.number += 1
         try:
             self.place.mkdir(parents=True, exist_ok=True)
             file: IO[bytes] = log.open("ab")
         except OSError as error:
-            raise UserError(f"Cannot write {log}: {error.strerror}. Choose a place with checkpoints=FOLDER.") from error
-        self.number += 1
+            place = "Choose a place with checkpoints=FOLDER."
+            self._fail(planned.name, f"Cannot write {log}: {error.strerror}. {place}", None)
+            return []
         with file:
             try:
                 # The process holds the lock with the log it writes: even if this one is killed, until it ends.
@@ -305,29 +321,33 @@ class _Launcher:
             before = file.tell()
             package = str(Path(build.__file__).resolve().parents[1])
             path = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
-            process = subprocess.Popen(
-                [sys.executable, "-m", "nmt.train", *planned.words],
-                stdin=subprocess.DEVNULL,
-                stdout=file,
-                stderr=subprocess.STDOUT,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(path), "PYTHONUNBUFFERED": "1"},
-                start_new_session=True,  # Ctrl-C reaches this process only, which then asks each once
-            )
+            try:
+                process = subprocess.Popen(
+                    [sys.executable, "-m", "nmt.train", *planned.words],
+                    stdin=subprocess.DEVNULL,
+                    stdout=file,
+                    stderr=subprocess.STDOUT,
+                    env={**os.environ, "PYTHONPATH": os.pathsep.join(path), "PYTHONUNBUFFERED": "1"},
+                    start_new_session=True,  # Ctrl-C reaches this process only, which then asks each once
+                )
+            except OSError as error:  # no memory, too many processes
+                self._fail(planned.name, f"it cannot be started: {error.strerror}", log)
+                return []
         _say(f"[{self.number}/{len(self.plan)}] {planned.name}: begins")
         return [_Job(planned, process, log, before, time.monotonic())]
 
     def _stop(self, running: Sequence[_Job], at_once: bool) -> None:
-        name = signal.Signals(self.asked[-1]).name
-        if at_once:
-            _say(f"{name}: the runs are killed; what they had saved before stays.")
-        else:
-            _say(f"{name}: the runs save their state and stop. Ctrl-C again kills them.")
         for job in running:
             with contextlib.suppress(ProcessLookupError):
                 if at_once:
                     os.killpg(job.process.pid, signal.SIGKILL)
                 else:
                     job.process.terminate()
+        name = signal.Signals(self.asked[-1]).name
+        if at_once:
+            _say(f"{name}: the runs are killed; what they had saved before stays.")
+        else:
+            _say(f"{name}: the runs save their state and stop. Ctrl-C again kills them.")
 
     def _ended(self, job: _Job) -> None:
         name, status = job.planned.name, job.process.returncode
@@ -339,7 +359,7 @@ class _Launcher:
         else:
             self._fail(name, _reason(status, job.log, job.before), job.log)
 
-    def _fail(self, name: str, message: str, log: Path) -> None:
+    def _fail(self, name: str, message: str, log: Path | None) -> None:
         self.failures.append(Failure(name, message, log))
         _say(f"{name}: failed: {message}")
 

@@ -1,6 +1,7 @@
 """Comparing runs: what is scored on the way, what is left out and why, and the same again from records."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -176,7 +177,8 @@ def test_what_was_not_scored_is_said_where_scoring_is_not_wanted(swept: Path, he
     (here / "never.log").write_text("nmt.train: no such thing\n", encoding="utf-8")
     assert call("compare", f"runs={here}", "evaluate=false", *QUICK) == 0
     err = capfd.readouterr().err
-    assert "left out: none-1: it was not scored on test. Score it with: python -m nmt.evaluate run=" in err
+    assert "left out: none-1: on test it was not scored yet, and evaluate=false does not score it." in err
+    assert "score it with: python -m nmt.evaluate run=" in err
     assert "left out: half: half is no run" in err.replace(f"{here}/", "")
     assert "left out: never: it never began" in err
     # A better checkpoint since, or another text of that name, makes the scores old.
@@ -290,9 +292,47 @@ def test_error_rates_that_align_has_kept(swept: Path, here: Path, capfd: Capture
     assert "Alignment error rates" in (here / "out" / "report.md").read_text(encoding="utf-8")
     assert "Closest to the word links of gold: " in capfd.readouterr().out
     # A run that went on since is not what was measured.
-    run = Run(here / "runs" / "bahdanau-2")
-    run.keep_history([*run.history(), {**run.history()[-1], "step": 10_000, "best": 1.0}])
-    assert call("compare", *alone, "evaluate=false") == 0
+    (kept,) = (here / "runs" / "bahdanau-2" / "alignments").iterdir()
+    kept.write_text(kept.read_text(encoding="utf-8").replace('"step": ', '"step": 1'), encoding="utf-8")
+    assert call("compare", *alone) == 0
     assert "is of an earlier state of the run" in capfd.readouterr().err
     (own,) = report(here / "out")["alignments"]
     assert own["variants"][0]["aer"] == {}
+
+
+def test_what_was_scored_before_is_not_taken_for_what_is_asked(swept: Path, here: Path, capfd: Capture) -> None:
+    """Neither the scores of an earlier state, nor those of another text that has the same name."""
+    line = [f"runs={here / 'runs'}", f"output={here / 'out'}", "evaluate=false", *QUICK]
+    for name in ("bahdanau-1", "none-1"):
+        copied(swept / name, here / "runs")
+    run = Run(here / "runs" / "none-1")
+    run.keep_history([*run.history(), {**run.history()[-1], "step": 10_000, "best": 1.0}])
+    assert call("compare", *line) == 0
+    assert re.search(
+        r"left out: none-1: on test it was scored at step \d+, and is better since", capfd.readouterr().err
+    )
+    other = [f"source={write_lines(here / 'test', ['eins'])}", f"reference={write_lines(here / 'other', ['one'])}"]
+    assert call("compare", *line, *other) == 1
+    assert "left out: bahdanau-1: on test another text called test was scored before" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "spoilt", ["[{", "[{}]", '[{"line": 1, "source": ["a"], "target": ["b"], "weights": [[1, 2]]}]']
+)
+def test_damaged_weights_are_named(spoilt: str, swept: Path, here: Path, capfd: Capture) -> None:
+    run = copied(swept / "bahdanau-1", here)
+    (run / "evaluation" / "test" / "attention.json").write_text(spoilt, encoding="utf-8")
+    assert call("compare", f"runs=[{run},{swept / 'none-1'}]", f"output={here / 'out'}", *QUICK) == 0
+    err = capfd.readouterr().err
+    assert "left out: bahdanau-1: " in err
+    assert "attention.json is damaged" in err
+
+
+def test_runs_without_a_test_set_say_so(swept: Path, here: Path, capfd: Capture) -> None:
+    run = copied(swept / "none-1", here)
+    shutil.rmtree(run / "evaluation")
+    facts = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    del facts["text"]["test"]
+    (run / "run.json").write_text(json.dumps(facts), encoding="utf-8")
+    assert call("compare", f"runs={run}", *QUICK) == 1
+    assert "its data name no test set. Give split=valid" in capfd.readouterr().err

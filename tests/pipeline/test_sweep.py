@@ -1,9 +1,11 @@
 """A sweep: a run for each combination, failures that stop nothing else, and going on where it stopped."""
 
 import fcntl
+import io
 import os
 import shlex
 import signal
+import sys
 import threading
 import time
 from pathlib import Path
@@ -166,7 +168,7 @@ def test_a_dry_run_prints_what_a_cluster_can_run(text: Path, here: Path, capfd: 
 def test_one_failure_ends_nothing_else_and_a_second_sending_skips_what_is_done(
     text: Path, here: Path, capfd: Capture
 ) -> None:
-    line = ["trainer.max_source_length=50,1", "jobs=2"]  # no sentence is one piece long
+    line = ["trainer.max_source_length=1,50", "jobs=1"]  # no sentence is one piece long
     assert sweep(text, here, *line) == 1
     out, err = capfd.readouterr()
     assert out == ""
@@ -198,18 +200,44 @@ def test_one_failure_ends_nothing_else_and_a_second_sending_skips_what_is_done(
     assert "encoder.size: 16 -> 12" in capfd.readouterr().err
 
 
+def test_a_run_that_cannot_begin_ends_nothing_else(text: Path, here: Path, capfd: Capture) -> None:
+    (here / "s" / "seed-2.log").mkdir(parents=True)
+    assert sweep(text, here, "seed=1,2", "jobs=2") == 1
+    assert "seed-2: Cannot write" in capfd.readouterr().err.splitlines()[-1]
+    assert Run(here / "s" / "seed-1").facts()["status"] == "finished"
+
+
+class Gone(io.StringIO):
+    """A standard error that nobody reads any more."""
+
+    def write(self, text: str) -> int:
+        raise BrokenPipeError
+
+
+def test_runs_are_saved_when_nobody_listens(text: Path, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`2>&1 | tee` dies of the same Ctrl-C."""
+    log = here / "s" / "seed-1.log"
+    watcher = threading.Thread(target=stop_when_it_trains, args=[log])
+    watcher.start()
+    monkeypatch.setattr(sys, "stderr", Gone())
+    assert sweep(text, here, "seed=1,2", "trainer.steps=1000000", "trainer.validate_every=1", "jobs=1") == 143
+    watcher.join()
+    assert Run(here / "s" / "seed-1").facts()["status"] == "interrupted"
+
+
+def stop_when_it_trains(log: Path) -> None:
+    """Sends this process SIGTERM once a training has validated."""
+    for _ in range(3000):
+        if log.exists() and b"valid ppl" in log.read_bytes():
+            break
+        time.sleep(0.1)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
 def test_a_signal_stops_every_run_with_its_state_saved(text: Path, here: Path, capfd: Capture) -> None:
     log = here / "s" / "seed-1.log"
     line = ["seed=1,2", "trainer.steps=1000000", "trainer.validate_every=1", "jobs=1"]
-
-    def stop_when_it_trains() -> None:
-        for _ in range(3000):
-            if log.exists() and b"valid ppl" in log.read_bytes():
-                break
-            time.sleep(0.1)
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    watcher = threading.Thread(target=stop_when_it_trains)
+    watcher = threading.Thread(target=stop_when_it_trains, args=[log])
     watcher.start()
     assert sweep(text, here, *line) == 143
     watcher.join()
