@@ -261,7 +261,8 @@ def compose(config_name: str, overrides: Sequence[str]) -> DictConfig:
     not there raises.
 
     Raises:
-        UserError: a word without `=`; a setting taken away; a misspelt group, choice or key (with the nearest that exist); a value
+        UserError: a word without `=`; a setting taken away; a misspelt group, choice or key (with the nearest that
+            exist); a value
             that cannot be read, or of another kind than the default's; several values where one is needed.
     """
     from hydra import compose as hydra_compose
