@@ -262,8 +262,8 @@ def compose(config_name: str, overrides: Sequence[str]) -> DictConfig:
 
     Raises:
         UserError: a word without `=`; a setting taken away; a misspelt group, choice or key (with the nearest that
-            exist); a value
-            that cannot be read, or of another kind than the default's; several values where one is needed.
+            exist); a value that cannot be read, or of another kind than the default's; several values where one is
+            needed.
     """
     from hydra import compose as hydra_compose
     from hydra import initialize_config_dir

@@ -56,8 +56,8 @@ def entropy(forced: Sequence[Translation]) -> float | None:
 def hidden_share(forced: Sequence[Translation]) -> float | None:
     """The share of slots without any weight, over all heads and rows.
 
-    That is what windows hid from their steps, or a hard choice left out. 0 for a global window, short of weights too
-    small for a float32 (e^-103). None where the decoder has no attention.
+    That is what windows hid from their steps. 0 for a global window, short of weights too small for a float32
+    (e^-103). None where the decoder has no attention.
     """
     looked = [translation.weights for translation in forced if translation.weights is not None]
     slots = sum(weights.size for weights in looked)
