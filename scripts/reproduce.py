@@ -11,18 +11,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+GENERAL = ["decoder=luong", "attention/score=general"]
 RECIPES = {
     "m30k-de-en": ["experiment=multi30k", "data.source=de", "data.target=en"],
-    "m30k-de-en-luong": [
-        "experiment=multi30k",
-        "data.source=de",
-        "data.target=en",
-        "decoder=luong",
-        "attention/score=general",
-    ],
-    "m30k-en-de": ["experiment=multi30k", "data.source=en", "data.target=de"],
-    "m30k-en-fr": ["experiment=multi30k", "data.source=en", "data.target=fr"],
-    "tatoeba-de-en": ["experiment=tatoeba", "data.source=de", "data.target=en"],
+    "m30k-de-en-luong": ["experiment=multi30k", "data.source=de", "data.target=en", *GENERAL],
+    "m30k-en-de": ["experiment=multi30k", "data.source=en", "data.target=de", *GENERAL],
+    "m30k-en-fr": ["experiment=multi30k", "data.source=en", "data.target=fr", *GENERAL],
+    "tatoeba-de-en": ["experiment=tatoeba", "data.source=de", "data.target=en", *GENERAL],
 }
 
 
