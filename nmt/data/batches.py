@@ -6,6 +6,7 @@ for every epoch, and `make_batch` pads.  Shapes: B pairs, S source tokens with E
 special.
 """
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
@@ -191,6 +192,11 @@ class EncodedPairs:
         """Ids of one target sentence, without specials."""
         ids: list[int] = self._target[index].tolist()
         return ids
+
+    def length_ratio(self, extra: int) -> float:
+        """The least ratio from 1 on, such that 999 of 1,000 targets have no more than ratio * source + extra pieces."""
+        needed = (self.target_lengths - extra) / np.maximum(self.source_lengths, 1)
+        return max(1.0, math.ceil(100 * float(np.quantile(needed, 0.999))) / 100)
 
     @property
     def source_lengths(self) -> Integers:

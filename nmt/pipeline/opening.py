@@ -17,7 +17,7 @@ from nmt.model import Seq2Seq
 from nmt.model.weights import load_weights
 from nmt.runs import Run
 from nmt.text.tokenizer import Tokenizer, load_tokenizer
-from nmt.translation.translator import Translator
+from nmt.translation.translator import LENGTH_RATIO, Translator
 
 
 def runs_of(config: DictConfig) -> list[Run]:
@@ -116,12 +116,22 @@ def open_translator(config: DictConfig, overrides: Sequence[str]) -> Translator:
         device=device,
         autocast=autocast,
         batch_sentences=int(config.batch_sentences),
-        length_ratio=float(config.length_ratio),
+        length_ratio=_length_ratio(config, runs),
         extra_length=int(config.extra_length),
         max_source_length=int(config.max_source_length),
         long_lines=str(config.long_lines),
         warn=lambda line: print(f"warning: {line}", file=sys.stderr),
     )
+
+
+def _length_ratio(config: DictConfig, runs: Sequence[Run]) -> float:
+    """What the command line says, else what covers the training pairs of every run."""
+    given = config.length_ratio
+    if given is None:
+        return max(float(run.facts().get("length_ratio", LENGTH_RATIO)) for run in runs)
+    if not isinstance(given, int | float) or isinstance(given, bool):
+        raise UserError(f"length_ratio={given} must be a number, such as length_ratio=2, or null.")
+    return float(given)
 
 
 def _search_node(config: DictConfig, overrides: Sequence[str], run: Run) -> DictConfig:

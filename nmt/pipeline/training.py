@@ -25,7 +25,7 @@ from nmt.search import GreedySearch
 from nmt.text.tokenizer import Tokenizer, load_tokenizer
 from nmt.training.state import load_state
 from nmt.training.trainer import Outcome, Trainer, Validation
-from nmt.translation.translator import Translator
+from nmt.translation.translator import EXTRA_LENGTH, Translator
 from nmt.translation.types import Translation
 
 BUDGETS = ("steps", "epochs", "minutes")
@@ -191,13 +191,15 @@ class _Session:
         batches = self._batches(trainer, tokenizer, train_split, pairs)
         self._describe(model, tokenizer, device, autocast, batches, trainer)
         run = self._open(tokenizer, len(pairs))
+        ratio = pairs.length_ratio(EXTRA_LENGTH)
+        run.note(length_ratio=ratio)
         with _enough_memory():
             outcome = trainer.run(
                 model,
                 batches,
                 Validation(
                     TokenBatches(valid_pairs, tokens_per_batch=trainer.tokens_per_batch, shuffle=False),
-                    _validator(trainer, tokenizer, valid_split, self.source.languages[1], device, autocast),
+                    _validator(trainer, tokenizer, valid_split, self.source.languages[1], device, autocast, ratio),
                 ),
                 optimizer=optimizer,
                 schedule=schedule,
@@ -451,6 +453,7 @@ def _validator(
     language: str,
     device: torch.device,
     autocast: torch.dtype | None,
+    length_ratio: float,
 ) -> Callable[[Seq2Seq], tuple[list[Translation], float]]:
     """Greedy translations of the validation set and their BLEU."""
     from nmt.evaluation.metrics import bleu
@@ -459,7 +462,9 @@ def _validator(
     references = list(split.target[: trainer.validate_sentences])
 
     def validate(model: Seq2Seq) -> tuple[list[Translation], float]:
-        translator = Translator([model], tokenizer, GreedySearch(), device=device, autocast=autocast)
+        translator = Translator(
+            [model], tokenizer, GreedySearch(), device=device, autocast=autocast, length_ratio=length_ratio
+        )
         translations = [best[0] for best in translator.translate(sources)]
         return translations, bleu([own.text for own in translations], references, language).value
 

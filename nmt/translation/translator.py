@@ -17,6 +17,7 @@ from nmt.translation.stepping import Stepper
 from nmt.translation.types import Translation
 
 END = "</s>"
+LENGTH_RATIO, EXTRA_LENGTH = 2.0, 10  # the longest translation, where the training text does not tell
 FORCED_PLACES = 100_000  # the most pairs of positions, sentences times longest length squared, that are forced at once
 
 
@@ -32,8 +33,8 @@ class Translator:
         device: torch.device,
         autocast: torch.dtype | None = None,
         batch_sentences: int = 64,
-        length_ratio: float = 2.0,
-        extra_length: int = 20,
+        length_ratio: float = LENGTH_RATIO,
+        extra_length: int = EXTRA_LENGTH,
         max_source_length: int = 250,
         long_lines: str = "split",
         warn: Callable[[str], None] | None = None,

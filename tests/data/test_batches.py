@@ -265,3 +265,12 @@ class TestSampledPairs:
 
 
 _made: list[Tokenizer] = []
+
+
+def test_how_long_a_target_can_be() -> None:
+    """By hand: of 2,000 pairs of 10 pieces, two have 35 in the target and one 80; (35 - 5) / 10 = 3."""
+    source = [[4] * 10] * 2000
+    target = [[4] * 10] * 1997 + [[4] * 35] * 2 + [[4] * 80]
+    assert encoded(source, target).length_ratio(5) == 3
+    assert encoded(source[:3], target[:3]).length_ratio(5) == 1, "never less than the source"
+    assert encoded([[]], [[4] * 7]).length_ratio(5) == 2

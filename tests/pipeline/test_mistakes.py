@@ -192,6 +192,8 @@ TRANSLATE = ["run={run}", "input={here}/in.txt", "output={here}/out.txt"]
         ([*TRANSLATE, "long_lines=drop"], ["long_lines=drop is not known", "truncate"]),
         ([*TRANSLATE, "batch_sentences=0"], ["batch_sentences must be at least 1"]),
         ([*TRANSLATE, "max_source_length=0"], ["max_source_length must be at least 1"]),
+        ([*TRANSLATE, "length_ratio=long"], ["length_ratio=long must be a number"]),
+        ([*TRANSLATE, "length_ratio=-1"], ["length_ratio must not be negative"]),
         ([*TRANSLATE, "extra_length=0"], ["extra_length must be at least 1"]),
         ([*TRANSLATE, "encoder=lstm"], ["no choice 'encoder'", "run's folder"]),
         ([*TRANSLATE, "ouput=x"], ["'ouput'", "'output'"]),

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from nmt import cli
+from nmt.pipeline.opening import open_translator
 from nmt.runs import Run
 from tests.pipeline.small import (
     ROOT,
@@ -163,6 +165,19 @@ def test_the_number_of_a_long_line_counts_through_the_file(
     monkeypatch.setattr("nmt.pipeline.translating.CHUNK", 2)
     translate(trained, ["eins"] * 6 + ["eins zwei drei vier fünf"], here, "max_source_length=4")
     assert "line 7 " in capfd.readouterr().err
+
+
+def test_the_training_text_says_how_long_a_translation_may_be(trained: Path, second: Path, here: Path) -> None:
+    def ratio(*more: str) -> float:
+        overrides = cli.quote([*more, "device=cpu"])
+        return open_translator(cli.compose("translate", overrides), overrides).length_ratio
+
+    run = copied(trained, here)
+    assert ratio(f"run={run}") == Run(run).facts()["length_ratio"] == 1
+    Run(run).note(length_ratio=1.7)
+    assert ratio(f"run={run}") == 1.7
+    assert ratio(f"run=[{second},{run}]") == 1.7, "the members' longest"
+    assert ratio(f"run={run}", "length_ratio=0.5") == 0.5
 
 
 def test_an_endless_word_is_split(trained: Path, here: Path) -> None:
