@@ -47,6 +47,13 @@ _SCALES = (
     _Scale(math.inf, 32_000, 512, 0.1, 0.0, 3),
 )
 
+LAYERS = "encoder.layers"
+#: Settings that a verdict may propose to change.
+CHANGEABLE = (
+    *("model.dropout", "tokenizer.sampling", "tokenizer.model_type", "tokenizer.model"),
+    *("encoder.size", "decoder.size", LAYERS),
+)
+
 PATIENCE = 10  # validations, one an epoch
 
 
@@ -96,6 +103,8 @@ def verdict(
     finished_by: str,
     run: str,
     overrides: Sequence[str] = (),
+    settings: Mapping[str, Any] | None = None,
+    other: str | None = None,
 ) -> list[str]:
     """Returns lines for the user after a training: how it went, then commands to send next.
 
@@ -105,7 +114,9 @@ def verdict(
         pairs: sentence pairs of the training text.
         finished_by: what ended the training, in a word: steps, epochs, minutes, patience, interrupted.
         run: the run's folder, such as `checkpoints/mine`.
-        overrides: the command line of the training, to be sent again with changes.
+        overrides: the user's own words of the training's command line, to be sent again with changes.
+        settings: the values of `CHANGEABLE` in that training; only what differs from them is proposed.
+        other: a free name for another run; null for the run's own with a 2.
     """
     course = _course(history)
     lines = []
@@ -122,7 +133,7 @@ def verdict(
         best = max(bleu)
         lines.append(f"Validation BLEU: {bleu[-1]:.1f} at the end, {best:.1f} at best. {_in_words(best)}")
     lines.append("Next:")
-    lines += [f"  {command}" for command in _commands(course, pairs, PurePath(run), overrides)]
+    lines += [f"  {command}" for command in _commands(course, pairs, PurePath(run), overrides, settings or {}, other)]
     return lines
 
 
@@ -204,7 +215,28 @@ def _in_words(bleu: float) -> str:
     return next((words for limit, words in bands if bleu < limit), "Above 50 it is close to its references.")
 
 
-def _commands(course: _Course, pairs: int, run: PurePath, overrides: Sequence[str]) -> list[str]:
+def _less_by_heart(settings: Mapping[str, Any]) -> list[str]:
+    """What makes a model learn less by heart than with these settings: noise where there is little, else less size."""
+    kind, drawn = settings.get("tokenizer.model_type", "unigram"), settings.get("tokenizer.sampling", 0.0)
+    changes = []
+    if settings.get("model.dropout", 0.0) < 0.5:
+        changes.append("model.dropout=0.5")
+    if not drawn and kind in ("unigram", "bpe") and not settings.get("tokenizer.model"):
+        changes.append(f"tokenizer.sampling={0.1 if kind == 'bpe' else 0.3}")
+    sizes = {key: settings.get(key, 0) for key in ("encoder.size", "decoder.size")}
+    if not changes and min(sizes.values()) > 32:
+        changes = [f"{key}={size // 2}" for key, size in sizes.items()]
+    return changes
+
+
+def _commands(
+    course: _Course,
+    pairs: int,
+    run: PurePath,
+    overrides: Sequence[str],
+    settings: Mapping[str, Any],
+    other: str | None,
+) -> list[str]:
     place = [] if str(run.parent) == "checkpoints" else [f"checkpoints={run.parent}"]
 
     def train(name: str, *changes: str) -> str:
@@ -213,7 +245,7 @@ def _commands(course: _Course, pairs: int, run: PurePath, overrides: Sequence[st
     def again(*changes: str) -> str:
         replaced = {word.partition("=")[0] for word in ("name=", "resume=", "checkpoints=", *changes)}
         kept = [word for word in overrides if word.partition("=")[0].lstrip("+") not in replaced]
-        return train(f"{run.name}-2", *kept, *changes)
+        return train(other or f"{run.name}-2", *kept, *changes)
 
     commands = []
     if course.kind in ("improves", "none"):
@@ -226,9 +258,11 @@ def _commands(course: _Course, pairs: int, run: PurePath, overrides: Sequence[st
     elif course.kind == "diverged":
         commands.append(f"{again('optimizer.lr=0.0003')}    # a smaller learning rate")
     elif course.kind == "overfits" or pairs < FEW_PAIRS:
-        commands.append(f"{again('model.dropout=0.5', 'tokenizer.sampling=0.3')}    # learns less by heart")
+        changes = _less_by_heart(settings)
+        if changes:
+            commands.append(f"{again(*changes)}    # learns less by heart")
     else:
-        commands.append(f"{again('encoder.layers=2')}    # a larger model")
+        commands.append(f"{again(f'encoder.layers={settings.get(LAYERS, 1) + 1}')}    # a larger model")
     evaluate = shlex.join(["python", "-m", "nmt.evaluate", f"run={run}"])
     commands.append(f"{evaluate}    # BLEU, chrF, TER, and pictures of the attention")
     translate = shlex.join(["python", "-m", "nmt.translate", f"run={run}"])

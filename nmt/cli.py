@@ -165,6 +165,12 @@ def quote(arguments: Sequence[str], sweep: bool = False) -> list[str]:
     return [_quote_argument(argument, sweep) for argument in arguments]
 
 
+def unquoted(argument: str) -> str:
+    """A quoted `key=value` as somebody would have typed it, where that means the same."""
+    typed = argument.replace("'", "")
+    return typed if quote([typed]) == [argument] else argument
+
+
 def _quote_argument(argument: str, sweep: bool) -> str:
     key, equals, value = argument.partition("=")
     plain = key.lstrip("+")
@@ -173,6 +179,8 @@ def _quote_argument(argument: str, sweep: bool) -> str:
     if value == "???":  # OmegaConf's word for a value that is missing, which no quotes take away
         raise UserError(f"{argument}: '???' cannot be a value; for a file of that name write {key}=./???")
     as_path = plain in PATH_KEYS
+    if as_path and not value:
+        raise UserError(f"{key}= is empty, as a shell's variable is that was never set. {key}=null means none.")
     if plain in LIST_KEYS and not _exists(value) and _is_list(value):
         if value.startswith("[") != value.endswith("]"):
             raise UserError(
@@ -479,6 +487,9 @@ def _check_choice(verb: str, folder: Path, groups: dict[str, list[str]], overrid
             raise UserError(f"{group} is a choice of {', '.join(groups[group])}; set its keys one by one.")
         # Hydra reads `on` and `1` as values; a choice is the name of a file.
         if str(choice) not in groups[group]:
+            below = [name for name in groups if name.startswith(f"{group}/") and str(choice) in groups[name]]
+            if below:
+                raise UserError(f"{choice} is a choice of {below[0]}: write {below[0]}={choice}")
             raise UserError(
                 f"There is no {group}={choice}.{nearest(str(choice), groups[group])} "
                 f"The choices are {', '.join(groups[group])}."
@@ -593,13 +604,30 @@ def _unknown_key(verb: str, folder: Path, groups: dict[str, list[str]], tree: ob
                     owners.append(f"{group}={choice}")
     if owners:
         return f"{key} is a setting of {' or '.join(owners)}, which this command does not choose: add it."
-    names = list(leaves(tree))
+    names = list(dict.fromkeys([*leaves(tree), *_of_choices(folder, groups, tree)]))
+    alike = [group for group in groups if group.split("/")[-1] == key]
+    if alike:
+        return f"{key} is a choice with a longer name: {alike[0]}={written}"
     same_end = [name for name in names if name.split(".")[-1] == key.split(".")[-1]]
     if same_end:
         near = f" Did you mean {' or '.join(repr(name) for name in same_end[:3])}?"
     else:
         near = nearest(key, [*names, *groups], limit=2)
     return f"There is no setting '{key}' in nmt.{verb}.{near} python -m nmt.{verb} --cfg prints them all."
+
+
+def _of_choices(folder: Path, groups: dict[str, list[str]], tree: object) -> Iterator[str]:
+    """The settings of every choice that the command has, chosen or not."""
+    from omegaconf import OmegaConf
+
+    for group, choices in groups.items():
+        if isinstance(tree, dict) and group.split("/")[0] in tree:
+            for choice in choices:
+                content = OmegaConf.to_container(OmegaConf.load(folder / group / f"{choice}.yaml"), resolve=False)
+                known = leaves(content) if isinstance(content, dict) else ()
+                yield from (
+                    f"{group.replace('/', '.')}.{name}" for name in known if not name.startswith(("_", "defaults"))
+                )
 
 
 def _in_our_words(verb: str, message: str) -> str:
@@ -713,6 +741,9 @@ def main(
     standard output but what `action` writes, or what --help, --version and --cfg ask for.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # closed by whoever started this (>&-)
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
     try:
         with _cleaning_up():
             status = _run(verb, action, words, sweep)

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,9 +15,11 @@ def replace_atomically(path: Path) -> Iterator[Path]:
     """Yields a temporary path beside `path`; on success it becomes `path`, on failure it is removed.
 
     Raises:
-        UserError: the folder cannot be written, or the disk is full.
+        UserError: the folder cannot be written, the file that is there is write-protected, or the disk is full.
     """
     temporary: Path | None = None
+    if path.exists() and not os.access(path, os.W_OK):
+        raise UserError(f"Cannot write {path}: it is write-protected. Choose another place, or unprotect it.")
     try:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -26,10 +29,10 @@ def replace_atomically(path: Path) -> Iterator[Path]:
         except OSError as error:
             raise UserError(f"Cannot write {path}: {error.strerror}. Choose a place that can be written.") from error
         yield temporary
-        # mkstemp makes files private; what a run leaves is as readable as any other file of the user's.
+        # mkstemp makes files private; a new file is as readable as any of the user's, an old one stays as it was.
         umask = os.umask(0)
         os.umask(umask)
-        temporary.chmod(0o666 & ~umask)
+        temporary.chmod(stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o666 & ~umask)
         with temporary.open("rb") as file:
             os.fsync(file.fileno())
         temporary.replace(path)

@@ -27,6 +27,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path, PurePath
+from types import UnionType
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
@@ -47,6 +48,14 @@ INCIDENTAL = frozenset(
 RECORDED = ("config.yaml", "run.json", "history.jsonl")
 RECORDED_OF_SPLIT = ("scores.json", "hypotheses.txt", "attention.json", "counts.npz")
 RECORDED_TEXT = ("source.txt", "reference.txt")
+
+_FACTS: dict[str, type | UnionType] = {
+    **dict.fromkeys(("step", "pairs"), int),
+    **dict.fromkeys(("epochs", "minutes", "length_ratio"), int | float),
+    "text": dict,
+    "languages": list,
+    "status": str,
+}
 
 LIBRARIES = ("torch", "sentencepiece", "sacrebleu", "datasets", "hydra-core", "babel", "numpy", "safetensors")
 
@@ -179,12 +188,16 @@ class Run:
     def overrides(self) -> list[str]:
         """The command line that made the run."""
         data = self._json("overrides.json")
-        return [str(item) for item in data] if isinstance(data, list) else []
+        if not isinstance(data, list) or not all(isinstance(item, str) and "=" in item for item in data):
+            raise damaged(self.folder / "overrides.json")
+        return data
 
     def facts(self) -> dict[str, Any]:
         """Status, versions and counts."""
-        data = self._json("run.json")
-        return data if isinstance(data, dict) else {}
+        data = self.kept("run.json")
+        if not all(isinstance(data[key], kind) for key, kind in _FACTS.items() if key in data):
+            raise damaged(self.folder / "run.json")
+        return data
 
     def note(self, **facts: Any) -> None:
         """Adds facts to run.json."""

@@ -92,7 +92,7 @@ def score(root: Path, links: Path | None) -> int:
         run = config.parent
         if json.loads((run / "run.json").read_text(encoding="utf-8")).get("status") != "finished":
             continue
-        if not (run / "evaluation" / source.name / "scores.json").exists():
+        if not any((run / "evaluation").glob(f"{source.name}-*/scores.json")):
             verb("evaluate", f"run={run}", f"source={source}", f"reference={target}", "pictures=0")
         if links is not None and not (run / "alignments").exists():
             verb("align", f"run={run}", *_links(root, links), *(["method=saliency"] if "none" in run.name else []))

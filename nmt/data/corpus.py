@@ -8,6 +8,7 @@ import hashlib
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from nmt.errors import UserError, nearest
@@ -31,6 +32,12 @@ class Split(NamedTuple):
         for source, target in zip(self.source, self.target):
             digest.update(f"{source}\n{target}\n".encode("utf-8", "surrogatepass"))
         return digest.hexdigest()
+
+
+def given_split(source: Path, lines: Sequence[str], translations: Sequence[str]) -> Split:
+    """A split of two files that a user names; its own name tells it from other text in files of that name."""
+    split = Split(source.name, lines, translations)
+    return split._replace(name=f"{safe_name(source.name) or 'text'}-{split.fingerprint()[:6]}")
 
 
 class DataSource(ABC):

@@ -30,7 +30,10 @@ def load_weights(path: Path, model: Seq2Seq) -> None:
     try:
         tensors = safetensors.torch.load_file(path)
     except FileNotFoundError as error:
-        raise UserError(f"{path} is missing: the run is incomplete. Train it, or go on with resume=true.") from error
+        raise UserError(
+            f"{path} is missing: the run is incomplete. Take a copy that is whole, or try its other weights: "
+            f"checkpoint={'last' if path.stem == 'best' else 'best'}."
+        ) from error
     except (SafetensorError, OSError, ValueError) as error:
         raise UserError(f"{path} is damaged ({error}). Take a copy of the run that is whole, or train anew.") from error
     wanted = dict(model.named_parameters())

@@ -11,7 +11,7 @@ import numpy as np
 from omegaconf import DictConfig, ListConfig
 
 from nmt import cli
-from nmt.data.corpus import Split, safe_name
+from nmt.data.corpus import Split, given_split, safe_name
 from nmt.data.lines import read_lines
 from nmt.errors import UserError
 from nmt.evaluation import comparison, pages
@@ -163,7 +163,7 @@ def _chosen(config: DictConfig) -> Split | str | None:
     if config.split is not None:
         raise UserError("split= and source= are two things to score. Give one of them.")
     source = Path(str(config.source))
-    return Split(source.name, read_lines(source), read_lines(Path(str(config.reference))))
+    return given_split(source, read_lines(source), read_lines(Path(str(config.reference))))
 
 
 def _wanted(run: Run, chosen: Split | str | None) -> list[str]:
@@ -179,7 +179,7 @@ def _wanted(run: Run, chosen: Split | str | None) -> list[str]:
     return tests or run.splits()
 
 
-def _stale(run: Run, split: str, chosen: Split | str | None) -> str:
+def _stale(run: Run, split: str) -> str:
     """Why a split has to be scored (again); "" where it has been."""
     if split not in run.splits():
         return "it was not scored yet"
@@ -190,8 +190,6 @@ def _stale(run: Run, split: str, chosen: Split | str | None) -> str:
     best = run.best_step()
     if made.get("checkpoint") == "best" and made.get("step") != best:
         return f"it was scored at step {made.get('step')}, and is better since step {best}"
-    if isinstance(chosen, Split) and made["text"] != chosen.fingerprint():
-        return f"another text called {split} was scored before"
     return ""
 
 
@@ -202,7 +200,7 @@ def _evaluate(config: DictConfig, run: Run, chosen: Split | str | None) -> None:
         UserError: this is a record, or the run or its data is damaged or missing, or it is not to be scored.
     """
     for split in _wanted(run, chosen):
-        why = _stale(run, split, chosen)
+        why = _stale(run, split)
         if not why:
             continue
         if not config.evaluate:

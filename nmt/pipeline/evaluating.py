@@ -9,7 +9,7 @@ from typing import Any, Literal
 import torch
 from omegaconf import DictConfig, OmegaConf
 
-from nmt.data.corpus import Split
+from nmt.data.corpus import Split, given_split
 from nmt.data.lines import read_lines
 from nmt.errors import UserError
 from nmt.evaluation.forced import entropy, hidden_share, perplexity, shown
@@ -95,7 +95,7 @@ def _splits(config: DictConfig, run: Run) -> tuple[tuple[str, str], list[Split]]
         if not sides[0]:
             raise UserError(f"{paths[0]} is empty. Give sentences to translate.")
         languages = run.facts().get("languages", ["source", "target"])
-        return (languages[0], languages[1]), [Split(paths[0].name, sides[0], sides[1])]
+        return (languages[0], languages[1]), [given_split(paths[0], *sides)]
     source = own_data(run)
     names = source.tests() if config.split is None else [str(config.split)]
     if not names:

@@ -22,7 +22,7 @@ from nmt.translation.translator import LENGTH_RATIO, Translator
 
 def runs_of(config: DictConfig) -> list[Run]:
     """The runs that `run` names: one, or several for an ensemble."""
-    if OmegaConf.is_missing(config, "run"):
+    if OmegaConf.is_missing(config, "run") or config.run is None:
         raise UserError("Say which run: run=checkpoints/NAME.")
     paths = [str(path) for path in config.run] if isinstance(config.run, ListConfig) else [str(config.run)]
     if not paths:
@@ -40,16 +40,8 @@ def open_model(run: Run, checkpoint: str, device: torch.device) -> tuple[Seq2Seq
         raise UserError(f"checkpoint={checkpoint} is not known. Give checkpoint=best or checkpoint=last.")
     config = run.config()
     tokenizer = load_tokenizer(run.tokenizer)
-    try:
+    with describes(run, "a model"):
         model = build.build_model(config, tokenizer)
-    except (
-        *(KeyError, TypeError, ValueError, AttributeError),
-        *(RuntimeError, ZeroDivisionError, OmegaConfBaseException),
-    ) as error:
-        raise UserError(
-            f"{run.folder / 'config.yaml'} is damaged: it does not describe a model "
-            f"({str(error).splitlines()[0]}). Take a copy of the run that is whole."
-        ) from error
     load_weights(run.best if checkpoint == "best" else run.last, model)
     return model.to(device).eval(), tokenizer
 
@@ -57,8 +49,10 @@ def open_model(run: Run, checkpoint: str, device: torch.device) -> tuple[Seq2Seq
 def own_data(run: Run) -> DataSource:
     """The data set that a run was trained on (UserError, with where it was, if it is not there)."""
     config = run.config()
-    with _placed(run):
-        return build.build_source(config)
+    with _placed(run), describes(run, "a data set"):
+        source = build.build_source(config)
+        source.tests()
+        return source
 
 
 def own_split(run: Run, source: DataSource, name: str) -> Split:
@@ -67,13 +61,15 @@ def own_split(run: Run, source: DataSource, name: str) -> Split:
     Raises:
         UserError: it is not there, or the text has changed since the training.
     """
+    if name not in source.splits():
+        raise source.unknown_split(name)
     with _placed(run):
         split = source.read(name)
-        if run.facts().get("text", {}).get(split.name, split.fingerprint()) != split.fingerprint():
-            raise UserError(
-                f"The text of {split.name} has changed since the run was trained, and the model may have learnt from "
-                f"what is in it now. Put the text back."
-            )
+    if run.facts().get("text", {}).get(split.name, split.fingerprint()) != split.fingerprint():
+        raise UserError(
+            f"The text of {split.name} has changed since {run.folder} was trained, and the model may have learnt from "
+            f"what is in it now. Put the text back."
+        )
     return split
 
 
@@ -83,10 +79,30 @@ def _placed(run: Run) -> Iterator[None]:
     try:
         yield
     except UserError as error:
+        trained = str(run.facts().get("folder", "another folder"))
+        moved = (
+            f" Relative paths in it count from where the run was trained, {trained}, and this is {Path.cwd()}."
+            if trained != str(Path.cwd())
+            else ""
+        )
         raise UserError(
-            f"{error} (This is the data set of {run.folder / 'config.yaml'}. Relative paths in it count from where the "
-            f"run was trained, {run.facts().get('folder', 'another folder')}, and this is {Path.cwd()}. "
-            f"Other text is given as files: source=FILE, and its translations beside it.)"
+            f"{error} (This is the data set of {run.folder / 'config.yaml'}.{moved} Other text is given as files: "
+            f"source=FILE, and its translations beside it.)"
+        ) from error
+
+
+@contextlib.contextmanager
+def describes(run: Run, what: str) -> Iterator[None]:
+    """UserError, naming the run's configuration, where something cannot be built from it."""
+    try:
+        yield
+    except (
+        *(KeyError, TypeError, ValueError, AttributeError),
+        *(RuntimeError, ZeroDivisionError, OmegaConfBaseException),
+    ) as error:
+        raise UserError(
+            f"{run.folder / 'config.yaml'} is damaged: it does not describe {what} "
+            f"({str(error).splitlines()[0]}). Take a copy of the run that is whole."
         ) from error
 
 
@@ -100,7 +116,8 @@ def open_translator(config: DictConfig, overrides: Sequence[str]) -> Translator:
     build.use_threads(config.threads)
     device = build.build_device(str(config.device))
     autocast = build.build_precision(str(config.precision), device)
-    search = build.build_search(_search_node(config, overrides, runs[0]))
+    with describes(runs[0], "a search"):
+        search = build.build_search(_search_node(config, overrides, runs[0]))
     opened = [open_model(run, str(config.checkpoint), device) for run in runs]
     tokenizer = opened[0][1]
     for run, (_, other) in zip(runs[1:], opened[1:], strict=True):

@@ -1,6 +1,7 @@
 """Where a verb reads and writes: checked before any work, and written whole or not at all."""
 
 import contextlib
+import os
 import sys
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
@@ -37,6 +38,8 @@ def check_paths(inputs: Mapping[str, Path], outputs: Mapping[str, Path], folders
         if place in seen:
             raise UserError(f"{key} and {seen[place]} both name {path}. Write to two places.")
         seen[place] = key
+        if path.exists() and not os.access(path, os.W_OK):
+            raise UserError(f"{key}={path} is write-protected. Write somewhere else.")
         if key in folders:
             if path.exists() and not path.is_dir():
                 raise UserError(f"{key}={path} is a file. Name a folder.")
@@ -44,6 +47,8 @@ def check_paths(inputs: Mapping[str, Path], outputs: Mapping[str, Path], folders
             raise UserError(f"{key}={path} is a folder. Name a file.")
         elif not path.parent.is_dir():
             raise UserError(f"{key}={path}: there is no folder {path.parent}. Make it, or write elsewhere.")
+        elif not path.exists() and not os.access(path.parent, os.W_OK):
+            raise UserError(f"{key}={path}: nothing can be written into {path.parent}. Write elsewhere.")
 
 
 def writer(stack: contextlib.ExitStack, path: Path | None) -> Callable[[str], None]:
@@ -59,4 +64,15 @@ def writer(stack: contextlib.ExitStack, path: Path | None) -> Callable[[str], No
     else:
         temporary = stack.enter_context(replace_atomically(path.resolve()))
         file = stack.enter_context(temporary.open("w", encoding="utf-8", newline="\n"))
-    return lambda line: print(line, file=file)
+    return lambda line: _print(line, file)
+
+
+def _print(line: str, file: TextIO) -> None:
+    try:
+        print(line, file=file)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        if file is not sys.stdout:
+            raise
+        raise UserError(f"Cannot write standard output: {error.strerror}.") from error

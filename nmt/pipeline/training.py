@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from nmt import build, cli
-from nmt.advice import recommend, verdict
+from nmt.advice import CHANGEABLE, recommend, verdict
 from nmt.data.batches import EncodedPairs, SampledPairs, TokenBatches
 from nmt.data.cache import prepare
 from nmt.data.corpus import DataSource, Split
@@ -20,10 +20,11 @@ from nmt.data.guide import Guide
 from nmt.errors import UserError
 from nmt.memory import peak_memory
 from nmt.model import Seq2Seq
+from nmt.pipeline.opening import describes
 from nmt.runs import Run, TakenError, check_name, command, free_name, shown
 from nmt.search import GreedySearch
 from nmt.text.tokenizer import Tokenizer, load_tokenizer
-from nmt.training.state import load_state
+from nmt.training.state import check_state, load_state
 from nmt.training.trainer import Outcome, Trainer, Validation
 from nmt.translation.translator import EXTRA_LENGTH, Translator
 from nmt.translation.types import Translation
@@ -37,6 +38,9 @@ def train(config: DictConfig, overrides: Sequence[str]) -> int:
     Returns the exit status: 0, or 128 + the signal that interrupted it.
     """
     overrides = list(overrides)
+    for key in ("seed", "data.seed"):
+        if (OmegaConf.select(config, key) or 0) < 0:
+            raise UserError(f"{key} must not be negative, but is {OmegaConf.select(config, key)}.")
     run: Run | None = None
     if config.name is not None:
         check_name(str(config.name))
@@ -59,7 +63,7 @@ def train(config: DictConfig, overrides: Sequence[str]) -> int:
     else:
         chosen = overrides
     _take_named_budget(config, overrides)
-    return _Session(config, run, source=source, overrides=chosen).train()
+    return _Session(config, run, source=source, overrides=chosen, own=overrides).train()
 
 
 def resumed(run: Run, overrides: Sequence[str]) -> DictConfig:
@@ -68,8 +72,12 @@ def resumed(run: Run, overrides: Sequence[str]) -> DictConfig:
     Raises:
         UserError: the run is damaged, or the line would make another run of it.
     """
-    config = cli.merge_for_resume(run.config(), run.overrides(), overrides)
-    _take_named_budget(config, overrides)
+    with describes(run, "a training"):
+        config = cli.merge_for_resume(run.config(), run.overrides(), overrides)
+        _take_named_budget(config, overrides)
+        build.build_trainer(config)
+        build.build_schedule(config)
+        build.build_search(config.search)
     return config
 
 
@@ -89,6 +97,17 @@ def _fit_to_text(
     words = sum(len(sentence.split()) for sentence in split.source)
     advice = recommend(len(split.source), words / max(1, len(split.source)))
     advised, reasons = advice.overrides, advice.reasons
+    chosen_by_name = {override.partition("=")[0] for override in overrides}
+    if "experiment" in chosen_by_name:  # an architecture that somebody names keeps its sizes
+        sizes = ("model.", "encoder.", "decoder.", "attention.")
+        advised = [word for word in advised if not word.startswith(sizes)]
+        reasons = [reason for reason in reasons if not any(size in reason for size in sizes)]
+    elif str(config.decoder._target_).endswith(".Luong"):  # as large as the encoder's values, so that any score fits
+        doubled = {f"decoder.size={size}": f"decoder.size={2 * size}" for size in _sizes(advised)}
+        advised = [doubled.get(word, word) for word in advised]
+    if config.tokenizer.model_type == "bpe":  # there it is dropout of merges, of which a tenth is usual
+        advised = [re.sub(r"^(tokenizer\.sampling)=0\.[1-9]\d*$", r"\1=0.1", word) for word in advised]
+        reasons = [re.sub(r"tokenizer\.sampling=0\.\d+", "tokenizer.sampling=0.1", reason) for reason in reasons]
     if config.tokenizer.model or config.tokenizer.model_type in ("char", "word"):
         # A vocabulary that is there already has its size, and such pieces cannot be drawn anew.
         advised = [word for word in advised if not word.startswith("tokenizer.")]
@@ -103,6 +122,11 @@ def _fit_to_text(
             print(reason, file=sys.stderr)
     # Composing again would read the files again: the data set is the same whatever the sizes.
     return cli.compose("train", chosen), chosen, source
+
+
+def _sizes(advised: Sequence[str]) -> list[int]:
+    """The size that the advice has for the decoder."""
+    return [int(word.partition("=")[2]) for word in advised if word.startswith("decoder.size=")]
 
 
 def _take_named_budget(config: DictConfig, overrides: Sequence[str]) -> None:
@@ -152,8 +176,10 @@ class _Session:
         *,
         source: DataSource | None = None,
         overrides: Sequence[str] = (),
+        own: Sequence[str] | None = None,
         resume: bool = False,
     ) -> None:
+        self.own = list(overrides if own is None else own)  # without what was chosen for the user
         self.config, self.run, self.resume = config, run, resume
         self.overrides = list(overrides)
         self.source = build.build_source(config) if source is None else source
@@ -189,6 +215,8 @@ class _Session:
         optimizer = build.build_optimizer(config, model)
         pairs, valid_pairs = self._encode(trainer, tokenizer, train_split, valid_split)
         batches = self._batches(trainer, tokenizer, train_split, pairs)
+        if state is not None and self.run is not None:
+            check_state(self.run.state, state, model)
         self._describe(model, tokenizer, device, autocast, batches, trainer)
         run = self._open(tokenizer, len(pairs))
         ratio = pairs.length_ratio(EXTRA_LENGTH)
@@ -389,13 +417,26 @@ class _Session:
                 f"at step {best['step']:,.0f}."
             )
         if isinstance(self.source, UserFiles):
-            for line in verdict(outcome.history, pairs, outcome.finished_by, str(run.folder), self.overrides):
-                self.say(line)
+            self._judge(run, outcome, pairs)
         else:
             self.say("Next:")
             self.say(f"  {python} -m nmt.evaluate {shown('run', run.folder)}")
             self.say(f"  {python} -m nmt.translate {shown('run', run.folder)} input=FILE output=FILE")
         return 0
+
+    def _judge(self, run: Run, outcome: Outcome, pairs: int) -> None:
+        """Says how the training went, and what to try next."""
+        lines = verdict(
+            outcome.history,
+            pairs,
+            outcome.finished_by,
+            str(run.folder),
+            [cli.unquoted(word) for word in self.own],
+            {key: OmegaConf.select(self.config, key) for key in CHANGEABLE},
+            free_name(run.folder.parent, run.folder.name),
+        )
+        for line in lines:
+            self.say(line)
 
 
 def _check_guided(trainer: Trainer, config: DictConfig, split: Split, name: str) -> None:

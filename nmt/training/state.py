@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 from nmt.errors import UserError
 from nmt.files import replace_atomically
@@ -36,6 +37,18 @@ def load_state(path: Path) -> dict[str, Any]:
     if not isinstance(state, dict):
         raise _damaged(path)
     return state
+
+
+def check_state(path: Path, state: dict[str, Any], model: nn.Module) -> None:
+    """Looks whether a model can take up a state, before anything of its run is changed (UserError if not)."""
+    needed = ("model", "optimizer", "averaging", "scheduler", "step", "epoch", "batch", "seconds", "best", "rng")
+    odd = [key for key in needed if key not in state]
+    weights = state.get("model")
+    if not odd and isinstance(weights, dict):
+        own = dict(model.named_parameters())
+        odd = sorted(name for name in own if getattr(weights.get(name), "shape", None) != own[name].shape)
+    if odd:
+        raise UserError(f"{path} does not fit this run: {', '.join(odd[:3])}. Train anew under another name.")
 
 
 def _damaged(path: Path) -> UserError:

@@ -88,8 +88,8 @@ class Trainer:
         if steps is None and epochs is None and minutes is None:
             raise UserError("There is no budget. Give trainer.steps, trainer.epochs or trainer.minutes.")
         for name, value in (("steps", steps), ("epochs", epochs), ("minutes", minutes)):
-            if value is not None and value <= 0:
-                raise UserError(f"trainer.{name} must be positive, not {value}.")
+            if value is not None and not 0 < value < math.inf:
+                raise UserError(f"trainer.{name} must be positive and finite, not {value}; null sets no such limit.")
         for name, number in (
             ("tokens_per_batch", tokens_per_batch),
             ("sentences_per_batch", sentences_per_batch),
