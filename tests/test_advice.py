@@ -154,3 +154,21 @@ def test_the_keys_of_the_advice_are_in_the_configuration() -> None:
     assert Path(config_folder(), "tokenizer").is_dir()
     config = compose("train", ["data.files=[a,b]", *recommend(29_000, 12).overrides, "optimizer.lr=0.0003"])
     assert config.encoder.layers >= 1
+
+
+def proposed(name: str, pairs: int = 30_000, **settings: object) -> list[str]:
+    """The words of the command that trains anew after overfitting, or none."""
+    known = {key.replace("__", "."): value for key, value in settings.items()}
+    lines = verdict(history(*TURNING), pairs, "epochs", "checkpoints/mine", ["tokenizer=x"], known, name)
+    again = [line for line in lines if f"name={name} " in line]
+    return shlex.split(again[0], comments=True)[4:] if again else []
+
+
+def test_only_what_differs_is_proposed() -> None:
+    assert proposed("mine-3") == ["tokenizer=x", "model.dropout=0.5", "tokenizer.sampling=0.3"]
+    settings: dict[str, object] = {"model__dropout": 0.5, "encoder__size": 64, "decoder__size": 128}
+    assert proposed("mine-3", tokenizer__model_type="bpe", **settings) == ["tokenizer=x", "tokenizer.sampling=0.1"]
+    smaller = ["tokenizer=x", "encoder.size=32", "decoder.size=64"]
+    assert proposed("mine-3", tokenizer__sampling=0.3, **settings) == smaller
+    assert proposed("mine-3", tokenizer__model_type="char", **settings) == smaller, "characters cannot be drawn anew"
+    assert proposed("mine-3", 200, tokenizer__model="a.model", **{**settings, "encoder__size": 32}) == []

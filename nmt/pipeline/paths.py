@@ -3,7 +3,7 @@
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TextIO
 
@@ -64,15 +64,20 @@ def writer(stack: contextlib.ExitStack, path: Path | None) -> Callable[[str], No
     else:
         temporary = stack.enter_context(replace_atomically(path.resolve()))
         file = stack.enter_context(temporary.open("w", encoding="utf-8", newline="\n"))
-    return lambda line: _print(line, file)
+
+    def write(line: str) -> None:
+        with standard_output() if file is sys.stdout else contextlib.nullcontext():
+            print(line, file=file)
+
+    return write
 
 
-def _print(line: str, file: TextIO) -> None:
+@contextlib.contextmanager
+def standard_output() -> Iterator[None]:
+    """UserError where standard output cannot be written; a reader that has gone is the program's affair."""
     try:
-        print(line, file=file)
+        yield
     except BrokenPipeError:
         raise
     except OSError as error:
-        if file is not sys.stdout:
-            raise
         raise UserError(f"Cannot write standard output: {error.strerror}.") from error

@@ -14,7 +14,7 @@ from nmt.data.lines import iterate_lines, open_lines
 from nmt.errors import UserError
 from nmt.links import format_links
 from nmt.pipeline.opening import has_weights, open_translator, where_to_look
-from nmt.pipeline.paths import check_paths, writer
+from nmt.pipeline.paths import check_paths, standard_output, writer
 from nmt.translation.translator import Translator
 from nmt.translation.types import Translation
 
@@ -58,7 +58,8 @@ def translate(config: DictConfig, overrides: Sequence[str]) -> int:
                             told.add(note)
                             print(f"warning: {note}", file=sys.stderr)
             if "output" not in outputs:
-                sys.stdout.flush()
+                with standard_output():
+                    sys.stdout.flush()
     return 0
 
 

@@ -2,7 +2,9 @@
 
 import contextlib
 import errno
+import json
 import os
+import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -12,6 +14,8 @@ import pytest
 import torch
 from omegaconf import DictConfig, OmegaConf
 
+from nmt import files
+from nmt.errors import UserError
 from nmt.runs import Run
 from tests.pipeline.small import call, copied, environment, same, snapshot, words, write_lines, write_text
 
@@ -52,6 +56,14 @@ def refusal(capfd: Capture, folder: Path, verb: str, *line: str) -> str:
         (["trainer.steps=2.5"], ["a whole number, or null"]),
         (["trainer.minutes=soon"], ["a number, or null"]),
         (["trainer.steps=0"], ["trainer.steps must be positive, not 0"]),
+        (["trainer.epochs=inf"], ["trainer.epochs=inf"]),
+        (["trainer.minutes=inf"], ["trainer.minutes must be positive and finite"]),
+        (["seed=-1"], ["seed must not be negative"]),
+        (["attention=dot"], ["dot is a choice of attention/score: write attention/score=dot"]),
+        (["score=dot"], ["longer name: attention/score=dot"]),
+        (["readout=tanh"], ["longer name: decoder/readout=tanh"]),
+        (["attention.radius=3"], ["'attention.window.radius'"]),
+        (["data.file=[a,b]"], ["'data.files'"]),
         (["trainer.steps=null"], ["There is no budget", "trainer.steps, trainer.epochs or trainer.minutes"]),
         (["trainer.validate_every=0"], ["trainer.validate_every must be at least 1"]),
         (["trainer.sentences_per_batch=0"], ["trainer.sentences_per_batch must be at least 1"]),
@@ -278,11 +290,21 @@ def rewritten(**nodes: object) -> Callable[[Path], None]:
     return change
 
 
+def fact(**changed: object) -> Callable[[Path], None]:
+    """Sets facts of run.json."""
+
+    def change(path: Path) -> None:
+        path.write_text(json.dumps({**json.loads(path.read_text(encoding="utf-8")), **changed}), encoding="utf-8")
+
+    return change
+
+
 def without(key: str) -> Callable[[Path], None]:
     def change(path: Path) -> None:
         config = OmegaConf.load(path)
         assert isinstance(config, DictConfig)
-        del config[key]
+        parent, _, last = key.rpartition(".")
+        del (config[parent] if parent else config)[last]
         path.write_text(OmegaConf.to_yaml(config), encoding="utf-8")
 
     return change
@@ -292,7 +314,7 @@ def without(key: str) -> Callable[[Path], None]:
     ("name", "damage", "parts"),
     [
         ("best.safetensors", halve, ["best.safetensors is damaged"]),
-        ("best.safetensors", Path.unlink, ["best.safetensors is missing", "resume=true"]),
+        ("best.safetensors", Path.unlink, ["best.safetensors is missing", "checkpoint=last"]),
         ("best.safetensors", lambda path: path.write_bytes(b""), ["best.safetensors is damaged"]),
         ("tokenizer/tokenizer.model", Path.unlink, ["tokenizer"]),
         ("tokenizer/tokenizer.model", halve, ["tokenizer.model is no SentencePiece model, or is damaged"]),
@@ -304,6 +326,7 @@ def without(key: str) -> Callable[[Path], None]:
         ("config.yaml", without("decoder"), ["config.yaml is damaged: decoder missing"]),
         ("config.yaml", rewritten(decoder=3), ["config.yaml is damaged: it does not describe a model"]),
         ("config.yaml", rewritten(model="x"), ["config.yaml is damaged: it does not describe a model"]),
+        ("config.yaml", rewritten(search__beam_size="abc"), ["config.yaml is damaged: it does not describe a search"]),
         ("config.yaml", rewritten(search=3), ["search is no group of settings"]),
         ("config.yaml", rewritten(encoder__size=17), ["best.safetensors does not belong to this run's configuration"]),
         ("config.yaml", rewritten(encoder__szie=17), ["encoder.szie is not a setting", "'size'"]),
@@ -320,7 +343,7 @@ def without(key: str) -> Callable[[Path], None]:
         ("config.yaml", rewritten(decoder__readout___target_="builtins.exec"), ["decoder.readout._target_"]),
         ("config.yaml", rewritten(attention__score___target_="nmt.attention.windows.Global"), ["is not a Score"]),
     ],
-    ids=range(27),
+    ids=range(28),
 )
 def test_a_damaged_run_is_named(
     name: str, damage: Callable[[Path], object], parts: list[str], here: Path, trained: Path, capfd: Capture
@@ -339,6 +362,81 @@ def test_a_run_without_its_facts_is_incomplete(here: Path, trained: Path, capfd:
     run = copied(trained, here)
     (run / "run.json").unlink()
     assert "run.json is missing: the run is incomplete" in refusal(capfd, here, "evaluate", f"run={run}")
+
+
+@pytest.mark.parametrize(
+    ("verb", "name", "damage", "parts"),
+    [
+        ("evaluate", "config.yaml", without("data.train"), ["config.yaml is damaged: it does not describe a data set"]),
+        ("evaluate", "config.yaml", rewritten(data__test=3), ["config.yaml is damaged"]),
+        ("evaluate", "run.json", fact(text=[]), ["run.json is damaged"]),
+        ("train", "config.yaml", without("trainer"), ["config.yaml is damaged"]),
+        ("train", "run.json", fact(step=None), ["run.json is damaged"]),
+        ("train", "overrides.json", lambda path: path.write_text('["foo", 3]'), ["overrides.json is damaged"]),
+        ("train", "trainer.pt", lambda path: torch.save({"a": 1}, path), ["trainer.pt does not fit this run: model"]),
+    ],
+    ids=range(7),
+)
+def test_other_damage_is_named_and_changes_nothing(
+    verb: str,
+    name: str,
+    damage: Callable[[Path], object],
+    parts: list[str],
+    here: Path,
+    trained: Path,
+    capfd: Capture,
+) -> None:
+    run = copied(trained, here)
+    damage(run / name)
+    line = [f"run={run}"]
+    if verb == "train":
+        line = [f"name={run.name}", f"checkpoints={here}", "resume=true", "trainer.steps=100000"]
+    message = refusal(capfd, here, verb, *line)
+    for part in parts:
+        assert part in message
+
+
+def test_the_name_of_a_split_is_not_explained_by_folders(here: Path, trained: Path, capfd: Capture) -> None:
+    message = refusal(capfd, here, "evaluate", f"run={trained}", "split=tset")
+    assert "'test'" in message
+    assert "Relative paths" not in message
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="whoever may do everything may write everywhere")
+def test_a_protected_file_is_not_replaced(here: Path) -> None:
+    path = write_lines(here / "mine", ["as it was"])
+    path.chmod(0o400)
+    with pytest.raises(UserError, match="write-protected"):
+        files.write_text(path, "new")
+    assert path.read_text(encoding="utf-8") == "as it was\n"
+
+
+def test_a_private_file_stays_private(here: Path) -> None:
+    path = write_lines(here / "mine", ["as it was"])
+    path.chmod(0o600)
+    files.write_text(path, "new")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_an_empty_path_is_no_path(here: Path, trained: Path, capfd: Capture) -> None:
+    message = refusal(capfd, here, "translate", f"run={trained}", "input=", f"output={here / 'out'}")
+    assert "input= is empty" in message
+
+
+@pytest.mark.parametrize(("stream", "words"), [(1, ["--version"]), (2, ["run={run}", "max_source_length=2"])])
+def test_a_closed_stream_is_like_nobody_listening(stream: int, words: list[str], here: Path, trained: Path) -> None:
+    line = [sys.executable, "-m", "nmt.translate", *(word.format(run=trained) for word in words)]
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$@" {stream}>&-', "sh", *line],
+        cwd=here,
+        env=environment(),
+        input=b"eins zwei\n",
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0
+    assert done.stdout.count(b"\n") == (0 if stream == 1 else 1), "nothing but the translation"
+    assert done.stderr == b""
 
 
 # Full disks
@@ -432,5 +530,5 @@ def test_full_standard_output_is_said(here: Path, trained: Path) -> None:
             check=False,
         )
     assert done.returncode == 1
-    assert done.stderr.startswith(b"nmt.translate: No space left on device")
+    assert done.stderr.startswith(b"nmt.translate: Cannot write standard output: No space left on device")
     assert done.stderr.count(b"\n") == 1

@@ -5,8 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
 
+from nmt import build, cli
+from nmt.data.files import UserFiles
+from nmt.pipeline.training import _fit_to_text, check_model
 from nmt.runs import Run
 from tests.pipeline.small import call, pairs, snapshot, write_lines
 
@@ -196,3 +199,22 @@ def test_evaluating_on_files_that_have_changed_since_is_refused(here: Path, capf
     capfd.readouterr()
     assert call("evaluate", run) == 1
     assert "The text of test has changed since the run was trained" in capfd.readouterr().err
+
+
+def fitted(here: Path, *words: str) -> DictConfig:
+    """The configuration that the tool makes of two files and a line."""
+    overrides = cli.quote([f"data.files={two(here)}", *words])
+    config = cli.compose("train", overrides)
+    source = build.build_source(config)
+    assert isinstance(source, UserFiles)
+    return _fit_to_text(config, overrides, source)[0]
+
+
+def test_what_is_chosen_leaves_what_was_named_as_it_is(here: Path) -> None:
+    paper = fitted(here, "experiment=bahdanau2015_rnnsearch50")
+    assert (paper.model.embedding_size, paper.encoder.size, paper.decoder.size) == (620, 1000, 1000)
+    luong = fitted(here, "decoder=luong", "attention/score=dot")
+    assert luong.decoder.size == 2 * luong.encoder.size, "so that any score fits"
+    check_model(luong)
+    assert fitted(here, "tokenizer=bpe").tokenizer.sampling == 0.1
+    assert fitted(here, "encoder.size=48").encoder.size == 48
