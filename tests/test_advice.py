@@ -2,6 +2,7 @@
 
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -156,7 +157,7 @@ def test_the_keys_of_the_advice_are_in_the_configuration() -> None:
     assert config.encoder.layers >= 1
 
 
-def proposed(name: str, pairs: int = 30_000, **settings: object) -> list[str]:
+def proposed(name: str, pairs: int = 30_000, **settings: Any) -> list[str]:
     """The words of the command that trains anew after overfitting, or none."""
     known = {key.replace("__", "."): value for key, value in settings.items()}
     lines = verdict(history(*TURNING), pairs, "epochs", "checkpoints/mine", ["tokenizer=x"], known, name)
@@ -166,7 +167,7 @@ def proposed(name: str, pairs: int = 30_000, **settings: object) -> list[str]:
 
 def test_only_what_differs_is_proposed() -> None:
     assert proposed("mine-3") == ["tokenizer=x", "model.dropout=0.5", "tokenizer.sampling=0.3"]
-    settings: dict[str, object] = {"model__dropout": 0.5, "encoder__size": 64, "decoder__size": 128}
+    settings: dict[str, Any] = {"model__dropout": 0.5, "encoder__size": 64, "decoder__size": 128}
     assert proposed("mine-3", tokenizer__model_type="bpe", **settings) == ["tokenizer=x", "tokenizer.sampling=0.1"]
     smaller = ["tokenizer=x", "encoder.size=32", "decoder.size=64"]
     assert proposed("mine-3", tokenizer__sampling=0.3, **settings) == smaller
