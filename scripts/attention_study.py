@@ -27,7 +27,7 @@ SEEDS = "seed=1,2,3"
 MODEL = [
     *("data=multi30k", "data.source=de", "data.target=en", "tokenizer.split_digits=false"),
     *("model.embedding_size=128", "encoder.size=128", "decoder.size=256", "attention.size=128"),
-    *("trainer.epochs=8", "trainer.tokens_per_batch=1250", "optimizer.lr=0.003", "trainer.tensorboard=false"),
+    *("trainer.epochs=8", "trainer.tensorboard=false"),
 ]
 #: What is compared: the name that begins a run's, where the values alone would not tell, and the overrides.
 GROUPS = [
