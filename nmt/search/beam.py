@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from nmt.errors import UserError
-from nmt.search.core import Hypothesis, Limits, SearchState, Step, forbid
+from nmt.search.core import Hypothesis, Limits, SearchState, Step, forbid, largest
 
 
 class _Finished(NamedTuple):
@@ -93,12 +93,13 @@ class BeamSearch:
             step_log_probs, weights, state = step(tokens, state)
             position += 1
             allowed = forbid(step_log_probs, limits, (own_lengths <= position).repeat_interleave(width))
-            vocabulary = allowed.shape[1]
-            candidates = (log_probs.float().unsqueeze(2) + allowed.view(now, width, vocabulary)).flatten(1)
+            # The best K of a sentence are among the best K of each of its hypotheses.
+            values, words = largest(allowed, min(size, allowed.shape[1]))
+            values, words = values.view(now, width, -1), words.view(now, -1)
+            candidates = (log_probs.float().unsqueeze(2) + values).flatten(1)
             _, flat = candidates.topk(min(size, candidates.shape[1]), 1)
-            parents, words = flat // vocabulary, flat % vocabulary
-            added = allowed.view(now, -1).gather(1, flat).double()
-            best = log_probs.gather(1, parents) + added
+            parents, words = flat // values.shape[2], words.gather(1, flat)
+            best = log_probs.gather(1, parents) + values.flatten(1).gather(1, flat).double()
             ends = words == limits.eos
             if weights is not None and limits.slots is not None and self.coverage_penalty:
                 seen = weights.mean(1).view(now, width, -1).double()

@@ -5,7 +5,10 @@ from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from torch import Tensor
+
+BLOCK = 64  # values of which `largest` takes one maximum
 
 
 class SearchState(Protocol):
@@ -61,3 +64,22 @@ def forbid(log_probs: Tensor, limits: Limits, last: Tensor) -> Tensor:
         log_probs[last] = float("-inf")
         log_probs[last, limits.eos] = ends
     return log_probs
+
+
+def largest(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """The `count` largest of each row [N, V], largest first, and where they stand: what `topk` gives, up to ties.
+
+    On a CPU in two steps, since they can only stand in the `count` blocks with the largest maxima: over a vocabulary of
+    8,000 several times as fast.
+    """
+    rows, width = values.shape
+    blocks = width // BLOCK
+    if values.device.type != "cpu" or blocks <= count:
+        return values.topk(count, 1)
+    whole = blocks * BLOCK
+    _, chosen = values[:, :whole].view(rows, blocks, BLOCK).amax(2).topk(count, 1)
+    places = (chosen.unsqueeze(2) * BLOCK + torch.arange(BLOCK)).flatten(1)
+    if whole < width:
+        places = torch.cat([places, torch.arange(whole, width).expand(rows, -1)], 1)
+    found, order = values.gather(1, places).topk(count, 1)
+    return found, places.gather(1, order)
