@@ -236,7 +236,12 @@ def compare(
     """
     if not results:
         raise UserError("There is no run to compare.")
-    kept, apart = _comparable(results, baseline)
+    scored = [result for result in results if result.splits]
+    if not scored:
+        unscored = ", ".join(result.name for result in results)
+        raise UserError(f"None of the runs has scores to compare: {unscored}. Score them with nmt.evaluate.")
+    kept, apart = _comparable(scored, baseline)
+    apart += [(result.name, "it has no scores") for result in results if not result.splits]
     groups: dict[str, dict[int, Result]] = {}
     for result in kept:
         group = groups.setdefault(json.dumps(dict(result.settings), sort_keys=True, default=str), {})

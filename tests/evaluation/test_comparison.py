@@ -192,6 +192,16 @@ def test_runs_that_cannot_be_compared_are_set_apart() -> None:
         compare([])
 
 
+def test_runs_without_scores_are_named() -> None:
+    bare = [run._replace(splits={}) for run in variant(OLD, 0.7, 2)]
+    with pytest.raises(
+        UserError, match=r"None of the runs has scores .*: bahdanau-8-additive-1, bahdanau-8-additive-2"
+    ):
+        compare(bare, trials=20)
+    found = compare([bare[0], *variant(NEW, 0.7, 2)], trials=20)
+    assert found.apart == [("bahdanau-8-additive-1", "it has no scores")]
+
+
 def test_a_split_that_some_were_not_scored_on_is_left_out() -> None:
     both = variant(OLD, 0.7, 1)[0]
     both = both._replace(splits={**both.splits, "long": both.splits["test"]})
