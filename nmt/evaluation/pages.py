@@ -276,9 +276,9 @@ def _method(found: Comparison) -> list[Block]:
         Lines(
             [
                 f"Against the baseline, {found.variants[found.baseline].label}, each variant is tested twice. Would "
-                f"other sentences say the same? Paired approximate randomisation, stratified over seeds (Clark et al. "
-                f"2011): {found.trials:,} times the two translations of each sentence and seed change places with "
-                f"probability one half; p is the share of trials with as large a difference. Would other seeds say "
+                f"other sentences say the same? Paired approximate randomisation: {found.trials:,} times the two "
+                f"variants' translations of each sentence, of all seeds at once, change places with probability one "
+                f"half; p is the share of trials with as large a difference. Would other seeds say "
                 f"the same? Student's t over the runs, with the run-to-run deviation pooled over all variants. The "
                 f"larger p counts, corrected by Holm for {len(found.variants) - 1} variants; a difference is real at "
                 f"p < {found.alpha:g}. 'Could have seen' is the true difference that would have been found in 4 of 5 "

@@ -1,8 +1,8 @@
 """Two variants, several seeds, one test set -> is the difference more than noise? Stands on the metrics.
 
 Two kinds of noise can make a difference. Another test set would have given another one: approximate
-randomisation over sentences, stratified over seeds (Noreen 1989; Clark et al. 2011, section 4.2, as MultEval and
-sacreBLEU have it). Other seeds would have given another one: Student's t over the runs, with the deviation
+randomisation over sentences (Noreen 1989; Riezler and Maxwell 2005, as sacreBLEU has it), a sentence with all its
+seeds at once. Other seeds would have given another one: Student's t over the runs, with the deviation
 pooled over all variants. A difference is called real where both say so, so that the larger p counts (an
 intersection-union test, Berger 1982), corrected by Holm (1979) for the number of variants.
 """
@@ -80,10 +80,12 @@ class Randomised(NamedTuple):
 def randomise(
     first: Statistics, second: Statistics, scorer: Scorer, *, trials: int = 10_000, seed: int = 12345
 ) -> Randomised:
-    """Paired approximate randomisation, stratified over seeds.
+    """Paired approximate randomisation over sentences.
 
-    If the variants were alike, it would be chance which of the two wrote a translation: each trial swaps the
-    two translations of each sentence and seed with probability one half, and takes the difference anew.
+    If the variants were alike, it would be chance which of the two a sentence favours: each trial swaps the two
+    variants' translations of each sentence, in all seeds at once, with probability one half, and takes the difference
+    anew. Clark et al. 2011 (section 4.2, MultEval) draw a swap for each seed, as if each seed had sentences of its own:
+    what suits one variant's way with a sentence, and comes back in every seed, then counts as often as there are seeds.
 
     Args:
         first: [K, N, S] sufficient statistics of the first variant: seeds, sentences, statistics of the metric.
@@ -99,12 +101,12 @@ def randomise(
     size = max(1, min(trials, _CELLS // first.shape[1]))
     for start in range(0, trials, size):
         count = min(size, trials - start)
+        swaps = generator.integers(2, size=(count, first.shape[1]), dtype=np.int8).astype(np.float32)
         differences = np.zeros(count)
-        for stratum in range(len(first)):
-            swaps = generator.integers(2, size=(count, first.shape[1]), dtype=np.int8).astype(np.float32)
+        for run in range(len(first)):
             # Counts of n-grams are whole numbers far below 2^24: exact in float32.
-            moved = (swaps @ gain[stratum].astype(np.float32)).astype(np.float64)
-            differences += scorer(second[stratum].sum(0) - moved) - scorer(total[stratum] + moved)
+            moved = (swaps @ gain[run].astype(np.float32)).astype(np.float64)
+            differences += scorer(second[run].sum(0) - moved) - scorer(total[run] + moved)
         found.append(differences / len(first))
     differences = np.concatenate(found)
     extreme = int((np.abs(differences) >= abs(observed) - 1e-9).sum())
