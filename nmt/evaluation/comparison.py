@@ -15,7 +15,7 @@ import numpy as np
 from nmt.errors import UserError, nearest
 from nmt.evaluation import lengths, metrics, significance
 from nmt.evaluation.forced import Look
-from nmt.evaluation.significance import Contrast, Statistics
+from nmt.evaluation.significance import Contrast, Runs, Statistics
 
 Metric = Literal["bleu", "chrf"]
 
@@ -257,9 +257,11 @@ def compare(
     shared = [name for name in every[0].splits if all(name in result.splits for result in every)]
     partly = sorted({name for result in every for name in result.splits} - set(shared))
     notes = [f"{name} is left out: not every run was scored on it." for name in partly]
-    counts = {len(group) for group in runs}
-    if len(counts) > 1:
-        notes.append("The variants have different numbers of seeds: a test takes as many of both as the smaller has.")
+    if len({tuple(run.seed for run in group) for group in runs}) > 1:
+        notes.append(
+            "The variants have different seeds: means, differences and the test over seeds take all of them, the test "
+            "over sentences those that both variants have (where they share none, the first of both)."
+        )
     splits = [_on_split(name, variants, first, alpha, trials, sentences) for name in shared]
     if not splits:
         raise UserError("The runs share no split that all were scored on.")
@@ -430,17 +432,24 @@ def _on_split(
     name: str, variants: Sequence[Variant], baseline: int, alpha: float, trials: int, sentences: int
 ) -> OnSplit:
     scored = [[run.splits[name] for run in variant.runs] for variant in variants]
-    figures = [_spreads([_figures(own) for own in runs]) for runs in scored]
-    counts = {metric: [np.stack([own.counts[metric] for own in runs]) for runs in scored] for metric in TESTED}
+    figures = [_spreads([_figures(one) for one in own]) for own in scored]
+    seeds = [[run.seed for run in variant.runs] for variant in variants]
+    runs = {
+        metric: [
+            Runs(np.stack([one.counts[metric] for one in own]), numbers)
+            for own, numbers in zip(scored, seeds, strict=True)
+        ]
+        for metric in TESTED
+    }
     contrasts = {
-        metric: _contrasts(counts[metric], [own[metric].values for own in figures], metric, baseline, alpha, trials)
+        metric: _contrasts(runs[metric], [own[metric].values for own in figures], metric, baseline, alpha, trials)
         for metric in TESTED
     }
     best = max(range(len(variants)), key=lambda index: figures[index]["bleu"].mean)
     near = (
         contrasts["bleu"]
         if best == baseline
-        else _contrasts(counts["bleu"], [own["bleu"].values for own in figures], "bleu", best, alpha, trials)
+        else _contrasts(runs["bleu"], [own["bleu"].values for own in figures], "bleu", best, alpha, trials)
     )
     bins = lengths.binned(scored[0][0].lengths)
     return OnSplit(
@@ -451,30 +460,33 @@ def _on_split(
         best,
         [index for index, contrast in enumerate(near) if contrast is not None and not contrast.real],
         [(shortest, longest, len(rows)) for shortest, longest, rows in bins],
-        [[float(significance.bleu_of(own[:, rows].sum(1)).mean()) for _, _, rows in bins] for own in counts["bleu"]],
+        [
+            [float(significance.bleu_of(own.counts[:, rows].sum(1)).mean()) for _, _, rows in bins]
+            for own in runs["bleu"]
+        ],
         scored[0][0].unit,
-        _differences(counts["chrf"], sentences) if len(variants) > 1 else [],
+        _differences([own.counts for own in runs["chrf"]], sentences) if len(variants) > 1 else [],
     )
 
 
 def _contrasts(
-    counts: Sequence[Statistics],
+    runs: Sequence[Runs],
     values: Sequence[Sequence[float]],
     metric: Metric,
     baseline: int,
     alpha: float,
     trials: int,
 ) -> list[Contrast | None]:
-    others = [index for index in range(len(counts)) if index != baseline]
+    others = [index for index in range(len(runs)) if index != baseline]
     found = significance.contrast_with(
-        counts[baseline],
-        [counts[index] for index in others],
+        runs[baseline],
+        [runs[index] for index in others],
         _SCORERS[metric],
         significance.pooled_deviation(values),
         trials=trials,
         alpha=alpha,
     )
-    rows: list[Contrast | None] = [None] * len(counts)
+    rows: list[Contrast | None] = [None] * len(runs)
     for index, contrast in zip(others, found, strict=True):
         rows[index] = contrast
     return rows

@@ -150,12 +150,36 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
+class Runs(NamedTuple):
+    """A variant's runs.
+
+    Attributes:
+        counts: [K, N, S] sufficient statistics: seeds, sentences, statistics of the metric.
+        seeds: the K numbers, each once.
+    """
+
+    counts: Statistics
+    seeds: list[int]
+
+
+def paired(first: Runs, second: Runs) -> tuple[Statistics, Statistics]:
+    """The runs of the seeds that both variants have, in one order; the first runs of both where none is shared."""
+    shared = [seed for seed in first.seeds if seed in second.seeds]
+    if not shared:
+        pairs = min(len(first.seeds), len(second.seeds))
+        return first.counts[:pairs], second.counts[:pairs]
+    return (
+        first.counts[[first.seeds.index(seed) for seed in shared]],
+        second.counts[[second.seeds.index(seed) for seed in shared]],
+    )
+
+
 class Contrast(NamedTuple):
     """A variant against the baseline.
 
     Attributes:
-        difference: mean over seeds, the variant's less the baseline's.
-        p_sentences: of the randomisation over sentences.
+        difference: the variant's mean over its seeds less the baseline's over its own.
+        p_sentences: of the randomisation over sentences, with the seeds that both have.
         p_seeds: of the t over runs; None where no variant has two seeds.
         p: the larger of the two, Holm-corrected.
         detectable: the smallest true difference that would have been found with probability 0.8.
@@ -171,8 +195,8 @@ class Contrast(NamedTuple):
 
 
 def contrast_with(
-    baseline: Statistics,
-    others: Sequence[Statistics],
+    baseline: Runs,
+    others: Sequence[Runs],
     scorer: Scorer,
     spread: tuple[float, int],
     *,
@@ -182,8 +206,8 @@ def contrast_with(
     """Tests every other variant against the baseline; the Holm family is all of them.
 
     Args:
-        baseline: [K, N, S] sufficient statistics, seeds in order.
-        others: the same of each; the first seeds are paired where the numbers of seeds differ.
+        baseline: its runs.
+        others: the runs of each other variant, with as many sentences; the numbers of seeds may differ.
         scorer: of the metric.
         spread: run-to-run deviation and its degrees of freedom (`pooled_deviation`).
         trials: random swaps a test.
@@ -192,25 +216,26 @@ def contrast_with(
     deviation, freedom = spread
     rows = []
     for own in others:
-        pairs = min(len(own), len(baseline))
-        found = randomise(baseline[:pairs], own[:pairs], scorer, trials=trials)
-        error = deviation * math.sqrt(2 / pairs) if freedom else 0.0
+        difference = _mean(own, scorer) - _mean(baseline, scorer)
+        found = randomise(*paired(baseline, own), scorer, trials=trials)
+        # Where the seeds that both have point the other way, they are no evidence for the difference of the means.
+        p_sentences = found.p if found.difference * difference > 0 else 1.0
+        error = deviation * math.sqrt(1 / len(own.seeds) + 1 / len(baseline.seeds)) if freedom else 0.0
         p_seeds = None
         if freedom:
-            p_seeds = student_t(found.difference / error, freedom) if error else float(found.difference == 0)
-        rows.append((found, error, p_seeds))
-    adjusted = holm([max(found.p, p_seeds or 0.0) for found, _, p_seeds in rows])
+            p_seeds = student_t(difference / error, freedom) if error else float(difference == 0)
+        detectable = _detectable(found.deviation, error, freedom, alpha / len(others))
+        rows.append((difference, p_sentences, p_seeds, detectable))
+    adjusted = holm([max(p_sentences, p_seeds or 0.0) for _, p_sentences, p_seeds, _ in rows])
     return [
-        Contrast(
-            found.difference,
-            found.p,
-            p_seeds,
-            p,
-            _detectable(found.deviation, error, freedom, alpha / len(others)),
-            p < alpha,
-        )
-        for (found, error, p_seeds), p in zip(rows, adjusted, strict=True)
+        Contrast(difference, p_sentences, p_seeds, p, detectable, p < alpha)
+        for (difference, p_sentences, p_seeds, detectable), p in zip(rows, adjusted, strict=True)
     ]
+
+
+def _mean(runs: Runs, scorer: Scorer) -> float:
+    """The score of a variant: the mean over its runs."""
+    return float(scorer(runs.counts.sum(1)).mean())
 
 
 def _detectable(by_sentences: float, by_seeds: float, freedom: int, level: float) -> float:

@@ -202,6 +202,20 @@ def test_runs_without_scores_are_named() -> None:
     assert found.apart == [("bahdanau-8-additive-1", "it has no scores")]
 
 
+def test_the_difference_is_that_of_the_means_whatever_the_seeds() -> None:
+    runs = [*variant(OLD, 0.7, 3), *variant(NEW, 0.75, 2)]
+    found = compare(runs, trials=50)
+    (split,) = found.splits
+    for metric in ("bleu", "chrf"):
+        contrast = split.contrasts[metric][1]  # type: ignore[index]
+        assert contrast is not None
+        old, new = (own[metric].mean for own in split.figures)
+        assert contrast.difference == pytest.approx(new - old)
+    (note,) = found.notes
+    assert "different seeds" in note
+    assert compare(runs[1:], trials=50).notes == [note], "as many, and not the same"
+
+
 def test_a_split_that_some_were_not_scored_on_is_left_out() -> None:
     both = variant(OLD, 0.7, 1)[0]
     both = both._replace(splits={**both.splits, "long": both.splits["test"]})

@@ -12,11 +12,13 @@ from sacrebleu.metrics.chrf import CHRF
 
 from nmt.evaluation import metrics
 from nmt.evaluation.significance import (
+    Runs,
     Statistics,
     bleu_of,
     chrf_of,
     contrast_with,
     holm,
+    paired,
     pooled_deviation,
     randomise,
     student_t,
@@ -151,6 +153,10 @@ def simulated(
     return np.stack([sides[0], ones], -1), np.stack([sides[1] + gain, ones], -1)
 
 
+def runs_of(counts: Statistics, *seeds: int) -> Runs:
+    return Runs(counts, list(seeds or range(1, len(counts) + 1)))
+
+
 def spread_of(*sides: Statistics) -> tuple[float, int]:
     return pooled_deviation([mean_of(side.sum(1)).tolist() for side in sides])
 
@@ -175,7 +181,7 @@ def test_run_to_run_noise_alone_is_not_called_real() -> None:
     by_sentences = called = 0
     for _ in range(200):
         sides = simulated(generator, 200, 3, 0.0, wobble=0.3)
-        (found,) = contrast_with(sides[0], [sides[1]], mean_of, spread_of(*sides), trials=199)
+        (found,) = contrast_with(runs_of(sides[0]), [runs_of(sides[1])], mean_of, spread_of(*sides), trials=199)
         by_sentences += found.p_sentences < 0.05
         called += found.real
     assert by_sentences > 60
@@ -190,27 +196,55 @@ def test_the_smallest_detectable_difference_is_found_four_times_in_five(wobble: 
         sides = simulated(generator, 100, 3, 0.0, wobble)
         more = [simulated(generator, 100, 3, 0.0, wobble)[0] for _ in range(8)]
         spread = spread_of(*sides, *more)
-        reach += contrast_with(sides[0], [sides[1]], mean_of, spread, trials=199)[0].detectable / 40
+        reach += contrast_with(runs_of(sides[0]), [runs_of(sides[1])], mean_of, spread, trials=199)[0].detectable / 40
     hits = 0
     for _ in range(200):
         sides = simulated(generator, 100, 3, reach, wobble)
         more = [simulated(generator, 100, 3, 0.0, wobble)[0] for _ in range(8)]
-        hits += contrast_with(sides[0], [sides[1]], mean_of, spread_of(*sides, *more), trials=199)[0].real
+        spread = spread_of(*sides, *more)
+        hits += contrast_with(runs_of(sides[0]), [runs_of(sides[1])], mean_of, spread, trials=199)[0].real
     assert 0.62 < hits / 200 < 0.93
 
 
 def test_a_real_difference_is_found_and_marked() -> None:
     generator = np.random.default_rng(3)
     base, better = simulated(generator, 300, 3, 0.5)
-    _, alike = simulated(generator, 300, 3, 0.0)
     worse = base - np.array([0.4, 0.0])
-    found = contrast_with(base, [better, worse, base.copy()], mean_of, spread_of(base, better, worse), trials=499)
+    others = [runs_of(own) for own in (better, worse, base.copy())]
+    found = contrast_with(runs_of(base), others, mean_of, spread_of(base, better, worse), trials=499)
     assert [own.real for own in found] == [True, True, False]
     assert found[0].difference > 0 > found[1].difference
     assert all(own.p >= max(own.p_sentences, own.p_seeds or 0) for own in found)
-    alone = contrast_with(base[:1], [better[:1]], mean_of, (math.nan, 0), trials=499)[0]
+    alone = contrast_with(runs_of(base[:1]), [runs_of(better[:1])], mean_of, (math.nan, 0), trials=499)[0]
     assert alone.p_seeds is None
     assert alone.p == alone.p_sentences
-    # Of unequal numbers of seeds, those that both have are paired.
-    fewer = contrast_with(base, [alike[:2]], mean_of, (0.05, 4), trials=99)[0]
-    assert fewer.difference == pytest.approx(float((mean_of(alike[:2].sum(1)) - mean_of(base[:2].sum(1))).mean()))
+
+
+def constant(*values: float) -> Statistics:
+    """[K, 4, 2] sentence scores of runs whose sentences all have the same."""
+    return np.stack([np.stack([np.full(4, value), np.ones(4)], -1) for value in values])
+
+
+def test_unequal_numbers_of_seeds_by_hand() -> None:
+    base, other = runs_of(constant(1, 2, 9), 1, 2, 3), runs_of(constant(4, 8), 3, 1)
+    ours, theirs = paired(base, other)
+    assert mean_of(ours.sum(1)).tolist() == [1, 9], "seeds 1 and 3,"
+    assert mean_of(theirs.sum(1)).tolist() == [8, 4], "in the same order"
+    (found,) = contrast_with(base, [other], mean_of, (3.0, 3), trials=99)
+    # All seeds: 6 - 4, and the error of a mean of three less a mean of two.
+    assert found.difference == pytest.approx(2)
+    assert found.p_seeds == pytest.approx(student_t(2 / (3 * math.sqrt(1 / 3 + 1 / 2)), 3))
+    # None in common: the first two of both.
+    ours, theirs = paired(base, runs_of(constant(4, 8), 7, 8))
+    assert mean_of(ours.sum(1)).tolist() == [1, 2]
+    assert mean_of(theirs.sum(1)).tolist() == [4, 8]
+
+
+def test_shared_seeds_that_point_the_other_way_prove_nothing() -> None:
+    generator = np.random.default_rng(2)
+    base, better = simulated(generator, 300, 1, 1.0)
+    more = np.concatenate([base, base + np.array([3.0, 0.0])])  # seed 2 lifts the mean above the other's
+    (found,) = contrast_with(runs_of(more, 1, 2), [runs_of(better, 1)], mean_of, (0.01, 9), trials=199)
+    assert found.difference < 0
+    assert found.p_sentences == 1
+    assert not found.real
