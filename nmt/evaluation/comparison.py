@@ -38,6 +38,7 @@ class Scored(NamedTuple):
         alignment: alignment error rate from 0 to 1, for shift 0 and 1; empty without gold links.
         measured: perplexity, entropy, speed (`scores.json`).
         looks: weights of some references.
+        origin: what must be equal in runs that are compared on the split, in words -> a fingerprint of it.
     """
 
     sources: list[str] | None
@@ -50,6 +51,7 @@ class Scored(NamedTuple):
     alignment: Mapping[int, float]
     measured: Mapping[str, Any]
     looks: Sequence[Look]
+    origin: Mapping[str, str] = {}
 
 
 def counted(
@@ -99,7 +101,7 @@ class Result(NamedTuple):
         name: of the run.
         seed: of the run.
         settings: {dotted key: value} of all that makes the run but its seed and its data.
-        origin: what must be equal in comparable runs, in words -> a fingerprint of it.
+        origin: what must be equal in comparable runs whatever the split, in words -> a fingerprint of it.
         training: "minutes", "train_tokens_per_second", "peak_memory" and so on, where known.
         history: its validations.
         splits: the results.
@@ -254,9 +256,7 @@ def compare(
     variants = [Variant(name, group, _training(group)) for name, group in zip(names, runs, strict=True)]
     first = _baseline(variants, baseline)
     every = [result for group in runs for result in group]
-    shared = [name for name in every[0].splits if all(name in result.splits for result in every)]
-    partly = sorted({name for result in every for name in result.splits} - set(shared))
-    notes = [f"{name} is left out: not every run was scored on it." for name in partly]
+    shared, notes = _common(every)
     if len({tuple(run.seed for run in group) for group in runs}) > 1:
         notes.append(
             "The variants have different seeds: means, differences and the test over seeds take all of them, the test "
@@ -272,25 +272,72 @@ def compare(
 
 
 def _comparable(results: Sequence[Result], baseline: str | None) -> tuple[list[Result], list[tuple[str, str]]]:
-    """The runs that go with the baseline's (else the most that go together), and the others with the reason."""
+    """The runs that go with the baseline's (else the most that go together), and the others with the reason.
 
-    def odds(result: Result, other: Result) -> list[str]:
-        keys = [key for key in result.origin if key in other.origin]
-        found = [key for key in keys if result.origin[key] != other.origin[key]]
-        shared = result.splits.keys() & other.splits.keys()
-        return found if found or shared else ["set of scored texts"]
+    A split on which they are not alike sets runs apart only where they would else have none in common.
+    """
+
+    def company(own: Result) -> int:
+        return sum(bool(_alike(own, other)) for other in results)
 
     named = [result for result in results if baseline is not None and _named(result, baseline)]
-    pool = named or list(results)
-    centre = max(pool, key=lambda own: sum(not odds(own, other) for other in results))
-    kept, apart = [], []
-    for result in results:
-        found = odds(centre, result)
-        if found:
-            apart.append((result.name, f"not comparable with {centre.name}: another {', another '.join(found)}"))
-        else:
-            kept.append(result)
+    centre = max(named or results, key=company)
+    reasons = {result.name: _others(_odds(centre.origin, result.origin)) for result in results}
+    kept = [result for result in results if not reasons[result.name]]
+    if not any(all(name in _alike(centre, result) for result in kept) for name in centre.splits):
+        split = max(centre.splits, key=lambda name: sum(name in _alike(centre, result) for result in kept))
+        reasons |= {result.name: _split_odds(centre, result, split) for result in kept}
+        kept = [result for result in kept if not reasons[result.name]]
+    apart = [
+        (result.name, f"not comparable with {centre.name}: {reasons[result.name]}")
+        for result in results
+        if reasons[result.name]
+    ]
     return kept, apart
+
+
+def _odds(own: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
+    """In what two origins differ; what one of them does not say is not held against it."""
+    return [key for key in own if key in other and own[key] != other[key]]
+
+
+def _others(keys: Sequence[str]) -> str:
+    return ", ".join(f"another {key}" for key in keys)
+
+
+def _split_odds(own: Result, other: Result, split: str) -> str:
+    """Why two runs cannot be compared on a split that the first has; "" where they can."""
+    if split not in other.splits:
+        return f"not scored on {split}"
+    return _others([f"{key} on {split}" for key in _odds(own.splits[split].origin, other.splits[split].origin)])
+
+
+def _alike(own: Result, other: Result) -> list[str]:
+    """The splits on which two runs can be compared."""
+    return [] if _odds(own.origin, other.origin) else [name for name in own.splits if not _split_odds(own, other, name)]
+
+
+def _common(results: Sequence[Result]) -> tuple[list[str], list[str]]:
+    """The splits on which all runs can be compared, and why the other splits are left out."""
+    shared, notes = [], []
+    for name in dict.fromkeys(name for result in results for name in result.splits):
+        first = next(result for result in results if name in result.splits)
+        found: dict[str, list[str]] = {}
+        for result in results:
+            found.setdefault(_split_odds(first, result, name), []).append(result.name)
+        found.pop("")
+        if found:
+            why = "; ".join(f"{_some(runs)} ({reason})" for reason, runs in found.items())
+            notes.append(f"{name} is left out, because some runs are not like {first.name}: {why}.")
+        else:
+            shared.append(name)
+    return shared, notes
+
+
+def _some(names: Sequence[str], most: int = 6) -> str:
+    """A list of names, its end counted where it is long."""
+    more = len(names) - most
+    return ", ".join(names) if more <= 1 else f"{', '.join(names[:most])} and {more} more"
 
 
 def _named(result: Result, name: str) -> bool:

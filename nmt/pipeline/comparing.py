@@ -243,12 +243,11 @@ def _result(name: str, run: Run, chosen: Split | str | None) -> Result:
         made = scores.get("provenance", {})
         if len(made.get("runs", [1])) != 1 or "text" not in made:
             continue  # of an ensemble, or of an earlier version
-        splits[split] = _scored(run, split, scores)
         origin["tokenizer"] = str(made.get("tokenizer"))
-        origin[f"text of {split}"] = str(made["text"])
-        origin[f"search on {split}"] = _search(config, made)
-        for metric in METRICS:
-            origin[f"{metric} signature on {split}"] = splits[split].scores[metric].signature
+        scored = _scored(run, split, scores)
+        signatures = {f"{metric} signature": scored.scores[metric].signature for metric in METRICS}
+        made_of = {"text": str(made["text"]), "search": _search(config, made), **signatures}
+        splits[split] = scored._replace(origin=made_of)
     own = settings(config)
     training: dict[str, float] = {key: float(facts[key]) for key in TRAINING if isinstance(facts.get(key), int | float)}
     speeds = [entry["train_tokens_per_second"] for entry in history if entry.get("train_tokens_per_second")]

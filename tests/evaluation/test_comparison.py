@@ -44,6 +44,7 @@ def result(
     *,
     split: str = "test",
     origin: dict[str, str] | None = None,
+    made: dict[str, str] | None = None,
     weights: bool = True,
 ) -> Result:
     """A run that gets this share of the words right."""
@@ -71,6 +72,7 @@ def result(
         {0: 0.2, 1: 0.5} if weights else {},
         {"perplexity": 5.0 + seed, "attention_entropy": 1.5 if weights else None, "parameters": 1000, "device": "cpu"},
         looks if weights else [],
+        made or {},
     )
     history = [
         {"step": at, "epoch": at / 2, "minutes": at * 1.5, "valid_bleu": at * quality, "valid_perplexity": 9 / at}
@@ -163,25 +165,25 @@ def test_a_baseline_is_a_variant_or_a_run() -> None:
 
 
 def test_runs_that_cannot_be_compared_are_set_apart() -> None:
-    base = {"tokenizer": "a", "text of test": "t", "bleu signature on test": "s"}
-    runs = variant(OLD, 0.7, 2, origin=base)
+    base, text = {"tokenizer": "a"}, {"text": "t", "bleu signature": "s"}
+    runs = variant(OLD, 0.7, 2, origin=base, made=text)
     odd = [
-        result("other-tokenizer", 1, NEW, 0.8, origin={**base, "tokenizer": "b"}),
-        result("other-text", 2, NEW, 0.8, origin={**base, "text of test": "u"}),
-        result("other-signature", 3, NEW, 0.8, origin={**base, "bleu signature on test": "r"}),
-        result("other-data", 4, NEW, 0.8, origin={**base, "training text": "y"}),
-        result("other-split", 5, NEW, 0.8, split="valid", origin={"tokenizer": "a"}),
-        result("twice", 2, OLD, 0.7, origin=base),
+        result("other-tokenizer", 1, NEW, 0.8, origin={"tokenizer": "b"}, made=text),
+        result("other-text", 2, NEW, 0.8, origin=base, made={**text, "text": "u"}),
+        result("other-signature", 3, NEW, 0.8, origin=base, made={**text, "bleu signature": "r"}),
+        result("other-data", 4, NEW, 0.8, origin={**base, "training text": "y"}, made=text),
+        result("other-split", 5, NEW, 0.8, split="valid", origin=base),
+        result("twice", 2, OLD, 0.7, origin=base, made=text),
     ]
     found = compare([odd[0], *runs, *odd[1:]], trials=20)
     assert [[run.name for run in variant.runs] for variant in found.variants] == [[run.name for run in runs]]
     reasons = dict(found.apart)
     for name, word in (
         ("other-tokenizer", "another tokenizer"),
-        ("other-text", "another text of test"),
-        ("other-signature", "another bleu signature"),
+        ("other-text", "another text on test"),
+        ("other-signature", "another bleu signature on test"),
         ("other-data", "another training text"),
-        ("other-split", "another set of scored texts"),
+        ("other-split", "not scored on test"),
         ("twice", "the same settings and seed as"),
     ):
         assert word in reasons[name], name
@@ -216,12 +218,36 @@ def test_the_difference_is_that_of_the_means_whatever_the_seeds() -> None:
     assert compare(runs[1:], trials=50).notes == [note], "as many, and not the same"
 
 
+def on(run: Result, split: str, **origin: str) -> Result:
+    """The run, scored on one more split."""
+    return run._replace(splits={**run.splits, split: run.splits["test"]._replace(origin=origin)})
+
+
 def test_a_split_that_some_were_not_scored_on_is_left_out() -> None:
-    both = variant(OLD, 0.7, 1)[0]
-    both = both._replace(splits={**both.splits, "long": both.splits["test"]})
+    both = on(variant(OLD, 0.7, 1)[0], "long")
     found = compare([both, *variant(NEW, 0.7, 1)], trials=20)
     assert [split.name for split in found.splits] == ["test"]
-    assert found.notes == ["long is left out: not every run was scored on it."]
+    (note,) = found.notes
+    assert note.startswith("long is left out")
+    assert "luong-9-general-1 (not scored on long)" in note
+
+
+def test_a_split_on_which_runs_are_not_alike_sets_no_run_apart() -> None:
+    old, new, plain = (variant(own, 0.7, 1)[0] for own in (OLD, NEW, PLAIN))
+    runs = [on(old, "mine", text="t", search="beam"), on(new, "mine", text="u", search="greedy")]
+    found = compare([*runs, on(plain, "mine", text="t", search="beam")], trials=20)
+    assert found.apart == []
+    assert [split.name for split in found.splits] == ["test"]
+    (note,) = found.notes
+    assert "mine is left out" in note
+    assert "luong-9-general-1 (another text on mine, another search on mine)" in note
+    # Where it is the only one that they have, those apart are the fewer.
+    alone = [run._replace(splits={"mine": run.splits["mine"]}) for run in (runs[1], runs[0])]
+    alone.append(on(plain, "mine", text="t", search="beam"))
+    found = compare(alone, trials=20)
+    reason = "not comparable with bahdanau-8-additive-1: another text on mine, another search on mine"
+    assert found.apart == [("luong-9-general-1", reason)]
+    assert [split.name for split in found.splits] == ["mine"]
 
 
 @pytest.mark.parametrize(
