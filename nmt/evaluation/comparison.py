@@ -246,7 +246,7 @@ def compare(
     apart += [(result.name, "it has no scores") for result in results if not result.splits]
     groups: dict[str, dict[int, Result]] = {}
     for result in kept:
-        group = groups.setdefault(json.dumps(dict(result.settings), sort_keys=True, default=str), {})
+        group = groups.setdefault(_identity(result), {})
         if result.seed in group:
             apart.append((result.name, f"the same settings and seed as {group[result.seed].name}"))
         else:
@@ -254,7 +254,7 @@ def compare(
     runs = [[group[seed] for seed in sorted(group)] for group in groups.values()]
     differing, names = labels([group[0].settings for group in runs])
     variants = [Variant(name, group, _training(group)) for name, group in zip(names, runs, strict=True)]
-    first = _baseline(variants, baseline)
+    first = 0 if baseline is None else _baseline(baseline, variants, results, dict(apart))
     every = [result for group in runs for result in group]
     shared, notes = _common(every)
     if len({tuple(run.seed for run in group) for group in runs}) > 1:
@@ -340,21 +340,34 @@ def _some(names: Sequence[str], most: int = 6) -> str:
     return ", ".join(names) if more <= 1 else f"{', '.join(names[:most])} and {more} more"
 
 
+def _identity(result: Result) -> str:
+    """What runs of one variant share."""
+    return json.dumps(dict(result.settings), sort_keys=True, default=str)
+
+
 def _named(result: Result, name: str) -> bool:
-    return name in (result.name, re.sub(r"-(seed-)?[0-9]+$", "", result.name))
+    """Whether that is its name, or its name without its seed."""
+    return name in (result.name, re.sub(rf"-(seed-)?{result.seed}$", "", result.name))
 
 
-def _baseline(variants: Sequence[Variant], name: str | None) -> int:
-    if name is None:
-        return 0
+def _baseline(name: str, variants: Sequence[Variant], results: Sequence[Result], apart: Mapping[str, str]) -> int:
+    """The variant that is called so (UserError: none is, or it was set apart)."""
     for index, variant in enumerate(variants):
         if variant.label == name or any(_named(run, name) for run in variant.runs):
             return index
+    listed = f"They are: {'; '.join(variant.label for variant in variants)}."
+    every = {_identity(result): result for result in results}
+    called = dict(zip(every, labels([result.settings for result in every.values()])[1], strict=True))
+    for result in results:
+        if result.name not in apart:
+            continue
+        why = f"baseline={name} is none of the variants: {result.name} was set apart, {apart[result.name]}."
+        if _named(result, name):
+            raise UserError(f"{why} {listed}")
+        if called[_identity(result)] == name:
+            raise UserError(f"{why} baseline={result.name} compares it with the runs that go with it. {listed}")
     known = [variant.label for variant in variants] + [run.name for variant in variants for run in variant.runs]
-    raise UserError(
-        f"baseline={name} is none of the variants.{nearest(name, known)} "
-        f"They are: {'; '.join(variant.label for variant in variants)}."
-    )
+    raise UserError(f"baseline={name} is none of the variants.{nearest(name, known)} {listed}")
 
 
 _BARE = ("decoder", "attention.score", "attention.window", "attention.read")

@@ -164,6 +164,27 @@ def test_a_baseline_is_a_variant_or_a_run() -> None:
         compare(runs, baseline="luung", trials=20)
 
 
+def test_only_a_runs_own_seed_is_no_part_of_its_name() -> None:
+    runs = [result(f"heads-{heads}", 1, {**OLD, "attention.heads": heads}, 0.7) for heads in (2, 4)]
+    with pytest.raises(
+        UserError, match=r"baseline=heads is none of the variants\. Did you mean 'heads-4' or 'heads-2'"
+    ):
+        compare(runs, baseline="heads", trials=20)
+    swept = [result(f"{own.name}-seed-3", 3, own.settings, 0.7) for own in runs]
+    assert compare(swept, baseline="heads-4", trials=20).baseline == 1
+
+
+def test_a_baseline_that_was_set_apart_is_told_so_with_the_reason() -> None:
+    runs = [*variant(OLD, 0.7, 2), *variant(NEW, 0.8, 1, origin={"training text": "y"})]
+    with pytest.raises(UserError) as caught:
+        compare(runs, baseline="luong", trials=20)
+    for part in ("luong-9-general-1 was set apart", "another training text", "They are: bahdanau"):
+        assert part in str(caught.value)
+    twice = result("twice", 2, OLD, 0.7)
+    with pytest.raises(UserError, match="twice was set apart, the same settings and seed as bahdanau-8-additive-2"):
+        compare([*runs[:2], twice], baseline="twice", trials=20)
+
+
 def test_runs_that_cannot_be_compared_are_set_apart() -> None:
     base, text = {"tokenizer": "a"}, {"text": "t", "bleu signature": "s"}
     runs = variant(OLD, 0.7, 2, origin=base, made=text)
