@@ -196,6 +196,7 @@ class Comparison(NamedTuple):
     Attributes:
         variants: in the order of the runs.
         baseline: index of the variant that the others are tested against.
+        baseline_chosen: whether somebody chose it; else it is the first, and no better reason stands behind it.
         splits: the first is the one the verdict speaks of.
         golds: the alignment error rates.
         differing: the settings in which the variants differ.
@@ -207,6 +208,7 @@ class Comparison(NamedTuple):
 
     variants: list[Variant]
     baseline: int
+    baseline_chosen: bool
     splits: list[OnSplit]
     golds: list[OnGold]
     differing: list[str]
@@ -265,7 +267,9 @@ def compare(
     splits = [_on_split(name, variants, first, alpha, trials, sentences) for name in shared]
     if not splits:
         raise UserError("The runs share no split that all were scored on.")
-    return Comparison(variants, first, splits, _golds(variants), differing, apart, notes, alpha, trials)
+    return Comparison(
+        variants, first, baseline is not None, splits, _golds(variants), differing, apart, notes, alpha, trials
+    )
 
 
 # Which runs belong together
@@ -569,57 +573,12 @@ def _differences(counts: Sequence[Statistics], most: int) -> list[Difference]:
 def verdict(found: Comparison) -> list[str]:
     """What to use and why, the most important line first."""
     split, variants = found.splits[0], found.variants
-    bleu = [own["bleu"] for own in split.figures]
-    best, base = split.best, found.baseline
-
-    def said(index: int) -> str:
-        seeds = len(variants[index].runs)
-        deviation = bleu[index].deviation
-        over = f" ± {deviation:.2f} over {seeds} seeds" if deviation is not None else " with one seed"
-        return f"BLEU {bleu[index].mean:.2f}{over}"
-
     if len(variants) == 1:
         return [
-            f"There is one variant, {variants[0].label}, with {said(0)} on {split.name}: nothing to compare it with."
+            f"There is one variant, {variants[0].label}, with {_said(found, 0)} on {split.name}: nothing to compare it "
+            f"with."
         ]
-    lines = []
-    contrast = split.contrasts["bleu"][best]
-    if contrast is None:
-        lines.append(
-            f"Use {variants[best].label}, the baseline: no variant has a higher score ({said(best)} on {split.name})."
-        )
-    elif contrast.real:
-        lines.append(
-            f"Use {variants[best].label}: {said(best)} on {split.name}, {contrast.difference:+.2f} against the "
-            f"baseline {variants[base].label}, which is more than noise ({_p(contrast.p)})."
-        )
-    else:
-        lines.append(
-            f"Stay with the baseline {variants[base].label} ({said(base)} on {split.name}): the highest score, "
-            f"{bleu[best].mean:.2f} of {variants[best].label}, is within noise of it ({_p(contrast.p)})."
-        )
-    near = [index for index in split.near if index != base or contrast is None or contrast.real]
-    if near:
-        names = "; ".join(f"{variants[index].label} ({bleu[index].mean:.2f})" for index in near)
-        line = f"Not told apart from {variants[best].label}: {names}."
-        speed = {
-            index: variants[index].training["train_tokens_per_second"].mean
-            for index in [best, *near]
-            if "train_tokens_per_second" in variants[index].training
-        }
-        if len(speed) > 1:
-            fastest = max(speed, key=speed.__getitem__)
-            line += (
-                f" Of these {variants[fastest].label} trains fastest ({speed[fastest]:,.0f} target tokens a second)."
-            )
-        lines.append(line)
-    worse = [
-        f"{variants[index].label} ({other.difference:+.2f})"
-        for index, other in enumerate(split.contrasts["bleu"])
-        if other is not None and other.real and other.difference < 0
-    ]
-    if worse:
-        lines.append(f"Worse than the baseline by more than noise: {'; '.join(worse)}.")
+    lines = _against_baseline(found) if found.baseline_chosen else _highest(found)
     reach = [other.detectable for other in split.contrasts["bleu"] if other is not None]
     count = len(variants[0].runs[0].splits[split.name].hypotheses)
     reached = " to ".join(dict.fromkeys(f"{amount:.1f}" for amount in (min(reach), max(reach))))
@@ -644,6 +603,81 @@ def verdict(found: Comparison) -> list[str]:
     if found.apart:
         lines.append(f"Left out: {', '.join(name for name, _ in found.apart)} (reasons below).")
     return lines
+
+
+def _said(found: Comparison, index: int) -> str:
+    """A variant's score, with what it is the mean of."""
+    bleu = found.splits[0].figures[index]["bleu"]
+    over = f" ± {bleu.deviation:.2f} over {len(bleu.values)} seeds" if bleu.deviation is not None else " with one seed"
+    return f"BLEU {bleu.mean:.2f}{over}"
+
+
+def _against_baseline(found: Comparison) -> list[str]:
+    """The verdict where somebody chose what the others are tested against."""
+    split, variants, best = found.splits[0], found.variants, found.splits[0].best
+    top, base = variants[best].label, variants[found.baseline].label
+    contrast = split.contrasts["bleu"][best]
+    near = split.near
+    if contrast is None:
+        lines = [f"Use {top}, the baseline: no variant has a higher score ({_said(found, best)} on {split.name})."]
+    elif contrast.real:
+        lines = [
+            f"Use {top}: {_said(found, best)} on {split.name}, {contrast.difference:+.2f} against the baseline {base}, "
+            f"which is more than noise ({_p(contrast.p)})."
+        ]
+    else:
+        lines = [
+            f"Stay with the baseline {base} ({_said(found, found.baseline)} on {split.name}): the highest score, "
+            f"{split.figures[best]['bleu'].mean:.2f} of {top}, is within noise of it ({_p(contrast.p)})."
+        ]
+        near = [index for index in near if index != found.baseline]
+    lines += _not_told_apart(found, near)
+    worse = [
+        f"{variant.label} ({other.difference:+.2f})"
+        for variant, other in zip(variants, split.contrasts["bleu"], strict=True)
+        if other is not None and other.real and other.difference < 0
+    ]
+    if worse:
+        lines.append(f"Worse than the baseline by more than noise: {'; '.join(worse)}.")
+    return lines
+
+
+def _highest(found: Comparison) -> list[str]:
+    """The verdict where nobody chose a baseline: each variant against the highest."""
+    split, variants, best = found.splits[0], found.variants, found.splits[0].best
+    top = variants[best].label
+    lower = [index for index in range(len(variants)) if index not in (best, *split.near)]
+    if not split.near:
+        return [f"Use {top}: {_said(found, best)} on {split.name}, above every other variant by more than noise."]
+    lines = [
+        f"The highest score has {top}: {_said(found, best)} on {split.name}, but others are not told apart from it."
+    ]
+    lines += _not_told_apart(found, split.near)
+    if lower:
+        lines.append(f"Lower than {top} by more than noise: {_scored_names(found, lower)}.")
+    return lines
+
+
+def _scored_names(found: Comparison, indices: Sequence[int]) -> str:
+    bleu = found.splits[0].figures
+    return "; ".join(f"{found.variants[index].label} ({bleu[index]['bleu'].mean:.2f})" for index in indices)
+
+
+def _not_told_apart(found: Comparison, near: Sequence[int]) -> list[str]:
+    """What the tests cannot tell from the highest, and which of these trains fastest; no line where there is none."""
+    best, variants = found.splits[0].best, found.variants
+    if not near:
+        return []
+    line = f"Not told apart from {variants[best].label}: {_scored_names(found, near)}."
+    speed = {
+        index: variants[index].training["train_tokens_per_second"].mean
+        for index in [best, *near]
+        if "train_tokens_per_second" in variants[index].training
+    }
+    if len(speed) > 1:
+        fastest = max(speed, key=speed.__getitem__)
+        line += f" Of these {variants[fastest].label} trains fastest ({speed[fastest]:,.0f} target tokens a second)."
+    return [line]
 
 
 def _p(p: float) -> str:

@@ -84,6 +84,11 @@ def _mean(value: Spread | None, digits: int = 2) -> str:
     return f"{value.mean:,.{digits}f}{deviation}"
 
 
+def _baseline(found: Comparison) -> str:
+    label = found.variants[found.baseline].label
+    return label if found.baseline_chosen else f"{label} (the first, for none was chosen with baseline=)"
+
+
 def scores_table(found: Comparison, split: OnSplit) -> Table:
     """The figures of every variant on a split, the highest BLEU first."""
     columns: list[tuple[str, Callable[[int], str]]] = [
@@ -129,7 +134,7 @@ def _p(split: OnSplit, at: int) -> str:
 def _scores(found: Comparison, split: OnSplit) -> list[Block]:
     said = [
         f"Means and deviations over seeds; p is Holm-corrected; 'within noise' is what the test cannot tell from the "
-        f"baseline, {found.variants[found.baseline].label}. TER and perplexity: less is better. Entropy of the weights "
+        f"baseline, {_baseline(found)}. TER and perplexity: less is better. Entropy of the weights "
         f"in nats: 0 looks at one piece, log S evenly at S."
     ]
     return [
@@ -275,7 +280,7 @@ def _method(found: Comparison) -> list[Block]:
         Heading("How the differences were tested"),
         Lines(
             [
-                f"Against the baseline, {found.variants[found.baseline].label}, each variant is tested twice. Would "
+                f"Against the baseline, {_baseline(found)}, each variant is tested twice. Would "
                 f"other sentences say the same? Paired approximate randomisation: {found.trials:,} times the two "
                 f"variants' translations of each sentence, of all seeds at once, change places with probability one "
                 f"half; p is the share of trials with as large a difference. Would other seeds say "

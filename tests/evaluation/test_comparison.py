@@ -136,10 +136,29 @@ def test_only_what_is_more_than_noise_is_called_so(found: Comparison) -> None:
     assert bleu[2] is not None
     assert bleu[2].real
     assert bleu[2].difference < 0
+    assert found.splits[0].near == [1 if found.splits[0].best == 0 else 0]
+
+
+def test_without_a_baseline_the_highest_is_named_and_what_is_not_told_apart(found: Comparison) -> None:
+    best, near = found.splits[0].best, found.splits[0].near
+    assert not found.baseline_chosen
     lines = verdict(found)
+    top = found.variants[best].label
+    assert lines[0].startswith(f"The highest score has {top}: BLEU ")
+    assert lines[1].startswith(f"Not told apart from {top}: {found.variants[near[0]].label} (")
+    assert lines[2].startswith(f"Lower than {top} by more than noise: no attention (")
+    assert not any("baseline" in line for line in lines)
+    alone = verdict(compare([*variant(OLD, 0.8), *variant(PLAIN, 0.5)], trials=200))
+    assert alone[0].startswith("Use bahdanau: ")
+    assert "above every other variant by more than noise" in alone[0]
+    # The same runs with a baseline that somebody chose.
+    chosen = compare([run for own in found.variants for run in own.runs], baseline="bahdanau", trials=400)
+    lines = verdict(chosen)
     assert lines[0].startswith(("Stay with the baseline bahdanau", "Use bahdanau, the baseline"))
     assert any(line.startswith("Worse than the baseline by more than noise: no attention") for line in lines)
-    assert found.splits[0].near == [1 if found.splits[0].best == 0 else 0]
+    text = pages.as_markdown(pages.report(chosen, 0), "title")
+    assert "the baseline, bahdanau." in text
+    assert "the first, for none was chosen" in pages.as_markdown(pages.report(found, 0), "title")
 
 
 def test_the_verdict_names_what_beats_the_baseline() -> None:
