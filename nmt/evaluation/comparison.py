@@ -522,7 +522,7 @@ def _on_split(
         {metric: score.signature for metric, score in scored[0][0].scores.items()},
         contrasts,
         best,
-        [index for index, contrast in enumerate(near) if contrast is not None and not contrast.real],
+        [index for index, contrast in enumerate(near) if contrast is not None and not contrast.significant],
         [(shortest, longest, len(rows)) for shortest, longest, rows in bins],
         [
             [float(significance.bleu_of(own.counts[:, rows].sum(1)).mean()) for _, _, rows in bins]
@@ -583,11 +583,12 @@ def verdict(found: Comparison) -> list[str]:
     count = len(variants[0].runs[0].splits[split.name].hypotheses)
     reached = " to ".join(dict.fromkeys(f"{amount:.1f}" for amount in (min(reach), max(reach))))
     if max(reach) > 0:  # else all translations are alike
+        what = "a difference between these very runs" if _one_seed(found) else "a true difference"
         lines.append(
-            f"With these runs and {count:,} sentences, a true difference of {reached} BLEU would be found four times "
-            f"in five; smaller ones stay open."
+            f"With these runs and {count:,} sentences, {what} of {reached} BLEU would be found four times in five; "
+            f"smaller ones stay open."
         )
-    if all(len(variant.runs) == 1 for variant in variants):
+    if _one_seed(found):
         lines.append(
             "Every variant has one seed: what another seed would change is not known, and a difference can be luck. "
             "Train more seeds (seed=1,2,3)."
@@ -605,6 +606,10 @@ def verdict(found: Comparison) -> list[str]:
     return lines
 
 
+def _one_seed(found: Comparison) -> bool:
+    return all(len(variant.runs) == 1 for variant in found.variants)
+
+
 def _said(found: Comparison, index: int) -> str:
     """A variant's score, with what it is the mean of."""
     bleu = found.splits[0].figures[index]["bleu"]
@@ -620,7 +625,12 @@ def _against_baseline(found: Comparison) -> list[str]:
     near = split.near
     if contrast is None:
         lines = [f"Use {top}, the baseline: no variant has a higher score ({_said(found, best)} on {split.name})."]
-    elif contrast.real:
+    elif contrast.significant and not contrast.real:
+        lines = [
+            f"{top} is better than the baseline {base} on these sentences ({_said(found, best)} on {split.name}, "
+            f"{contrast.difference:+.2f}, {_p(contrast.p)}), of one seed each: other seeds may turn it round."
+        ]
+    elif contrast.significant:
         lines = [
             f"Use {top}: {_said(found, best)} on {split.name}, {contrast.difference:+.2f} against the baseline {base}, "
             f"which is more than noise ({_p(contrast.p)})."
@@ -635,10 +645,10 @@ def _against_baseline(found: Comparison) -> list[str]:
     worse = [
         f"{variant.label} ({other.difference:+.2f})"
         for variant, other in zip(variants, split.contrasts["bleu"], strict=True)
-        if other is not None and other.real and other.difference < 0
+        if other is not None and other.significant and other.difference < 0
     ]
     if worse:
-        lines.append(f"Worse than the baseline by more than noise: {'; '.join(worse)}.")
+        lines.append(f"Worse than the baseline {_how_sure(found)}: {'; '.join(worse)}.")
     return lines
 
 
@@ -648,14 +658,19 @@ def _highest(found: Comparison) -> list[str]:
     top = variants[best].label
     lower = [index for index in range(len(variants)) if index not in (best, *split.near)]
     if not split.near:
-        return [f"Use {top}: {_said(found, best)} on {split.name}, above every other variant by more than noise."]
+        use = f"{top} has the highest score" if _one_seed(found) else f"Use {top}"
+        return [f"{use}: {_said(found, best)} on {split.name}, above every other variant {_how_sure(found)}."]
     lines = [
         f"The highest score has {top}: {_said(found, best)} on {split.name}, but others are not told apart from it."
     ]
     lines += _not_told_apart(found, split.near)
     if lower:
-        lines.append(f"Lower than {top} by more than noise: {_scored_names(found, lower)}.")
+        lines.append(f"Lower than {top} {_how_sure(found)}: {_scored_names(found, lower)}.")
     return lines
+
+
+def _how_sure(found: Comparison) -> str:
+    return "on these sentences, of one seed each" if _one_seed(found) else "by more than noise"
 
 
 def _scored_names(found: Comparison, indices: Sequence[int]) -> str:
@@ -689,11 +704,16 @@ def p_text(p: float) -> str:
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
+ONE_SEED = " on these sentences, one seed"
+
+
 def judgement(contrast: Contrast | None) -> str:
-    """A test in a word or two."""
+    """A test in a few words: "baseline", "within noise", "better" or "worse", these with `ONE_SEED` where it is so."""
     if contrast is None:
         return "baseline"
-    return ("better" if contrast.difference > 0 else "worse") if contrast.real else "within noise"
+    if not contrast.significant:
+        return "within noise"
+    return ("better" if contrast.difference > 0 else "worse") + ("" if contrast.real else ONE_SEED)
 
 
 # JSON

@@ -286,7 +286,8 @@ def _method(found: Comparison) -> list[Block]:
                 f"half; p is the share of trials with as large a difference. Would other seeds say "
                 f"the same? Student's t over the runs, with the run-to-run deviation pooled over all variants. The "
                 f"larger p counts, corrected by Holm for {len(found.variants) - 1} variants; a difference is real at "
-                f"p < {found.alpha:g}. 'Could have seen' is the true difference that would have been found in 4 of 5 "
+                f"p < {found.alpha:g}. Where every variant has one seed, only the first can be asked, and none "
+                f"is called real. 'Could have seen' is the true difference that would have been found in 4 of 5 "
                 f"such comparisons, in the normal approximation. chrF is tested the same way, in a family of its own; "
                 f"TER is not."
             ]
@@ -383,6 +384,10 @@ img { max-width: 100%; height: auto; background: #ffffff; border-radius: 6px; pa
 """
 
 
+#: Of a row by its judgement; what is no finding looks like noise.
+_CLASSES = {"better": "better", "worse": "worse", "baseline": "baseline"}
+
+
 def as_html(blocks: Sequence[Block], title: str) -> str:
     """One page with its pictures inside it, that asks nothing of any network."""
     escape = html.escape
@@ -395,7 +400,7 @@ def as_html(blocks: Sequence[Block], title: str) -> str:
                 paragraphs = "\n".join(f'<p dir="auto">{escape(line)}</p>' for line in lines)
                 parts.append(f'<div class="lead">\n{paragraphs}\n</div>' if lead else paragraphs)
             case Table(header, rows, marks, text):
-                kinds = [mark.removeprefix("within ") for mark in marks] or [""] * len(rows)
+                kinds = [_CLASSES.get(mark, "noise") for mark in marks] or [""] * len(rows)
                 head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in header)
                 body = "\n".join(
                     (f'<tr class="{kind}">' if kind else "<tr>")

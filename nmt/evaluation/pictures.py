@@ -17,15 +17,21 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, ScalarFormatter
 
 from nmt.evaluation import fonts
-from nmt.evaluation.comparison import Comparison, OnSplit, Variant, judgement
+from nmt.evaluation.comparison import ONE_SEED, Comparison, OnSplit, Variant, judgement
 from nmt.evaluation.forced import Look
 from nmt.evaluation.heatmap import WHITE_TO_BLUE
 from nmt.evaluation.tables import shorten
 
 _GREY = "#5a5a5a"
 _GRID = "#dcdfe4"
-#: Of a judgement, told apart without red and green too.
-COLOURS = {"better": "#1f5fa8", "worse": "#c05a00", "within noise": "#8a8f96", "baseline": "#222222"}
+#: Of a judgement, told apart without red and green too; what one seed says has no colour of its own.
+COLOURS = {
+    "better": "#1f5fa8",
+    "worse": "#c05a00",
+    "within noise": "#8a8f96",
+    "baseline": "#222222",
+    **{f"{side}{ONE_SEED}": "#8a8f96" for side in ("better", "worse")},
+}
 _PALETTE = [to_hex(colormaps["tab10"](index)) for index in range(10)]
 _STYLES = ("-", "--", ":", "-.")
 _COLUMNS = 4  # of panels side by side

@@ -4,7 +4,8 @@ Two kinds of noise can make a difference. Another test set would have given anot
 randomisation over sentences (Noreen 1989; Riezler and Maxwell 2005, as sacreBLEU has it), a sentence with all its
 seeds at once. Other seeds would have given another one: Student's t over the runs, with the deviation
 pooled over all variants. A difference is called real where both say so, so that the larger p counts (an
-intersection-union test, Berger 1982), corrected by Holm (1979) for the number of variants.
+intersection-union test, Berger 1982), corrected by Holm (1979) for the number of variants. Where no variant has two
+seeds, only the first can be asked, and no difference is called real.
 """
 
 import math
@@ -183,7 +184,8 @@ class Contrast(NamedTuple):
         p_seeds: of the t over runs; None where no variant has two seeds.
         p: the larger of the two, Holm-corrected.
         detectable: the smallest true difference that would have been found with probability 0.8.
-        real: whether p is below the level.
+        significant: whether p is below the level.
+        real: whether other seeds were asked besides: significant, and some variant has two seeds.
     """
 
     difference: float
@@ -191,6 +193,7 @@ class Contrast(NamedTuple):
     p_seeds: float | None
     p: float
     detectable: float
+    significant: bool
     real: bool
 
 
@@ -228,7 +231,7 @@ def contrast_with(
         rows.append((difference, p_sentences, p_seeds, detectable))
     adjusted = holm([max(p_sentences, p_seeds or 0.0) for _, p_sentences, p_seeds, _ in rows])
     return [
-        Contrast(difference, p_sentences, p_seeds, p, detectable, p < alpha)
+        Contrast(difference, p_sentences, p_seeds, p, detectable, p < alpha, p < alpha and p_seeds is not None)
         for (difference, p_sentences, p_seeds, detectable), p in zip(rows, adjusted, strict=True)
     ]
 

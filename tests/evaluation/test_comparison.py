@@ -18,6 +18,7 @@ from nmt.evaluation.comparison import (
     as_json,
     compare,
     counted,
+    judgement,
     labels,
     verdict,
 )
@@ -170,9 +171,26 @@ def test_the_verdict_names_what_beats_the_baseline() -> None:
     assert lines[0].startswith(f"Use {best}: BLEU ")
     assert "more than noise" in lines[0]
     assert lines[1].startswith(f"Not told apart from {best}: ")
-    one = verdict(compare([*variant(PLAIN, 0.5, 1), *variant(OLD, 0.8, 1)], trials=200))
-    assert any("one seed" in line for line in one)
     assert "nothing to compare it with" in verdict(compare(variant(OLD, 0.8), trials=50))[0]
+
+
+@pytest.mark.parametrize("baseline", [None, "no attention", "bahdanau"])
+def test_of_one_seed_each_nothing_is_called_real(baseline: str | None) -> None:
+    runs = [*variant(PLAIN, 0.5, 1), *variant(OLD, 0.8, 1), *variant(NEW, 0.3, 1)]
+    found = compare(runs, baseline=baseline, trials=400)
+    contrasts = [own for own in found.splits[0].contrasts["bleu"] if own is not None]
+    assert all(own.significant and not own.real for own in contrasts)
+    claims = [line for line in verdict(found) if "better" in line.lower() or "above" in line or "orse" in line]
+    assert claims
+    assert all("on these sentences" in line and "one seed" in line for line in claims)
+    assert not any("more than noise" in line or line.startswith("Use luong") for line in verdict(found))
+    said = {judgement(own) for own in contrasts}
+    assert said <= {"better on these sentences, one seed", "worse on these sentences, one seed"}
+    assert all(pictures.COLOURS[own] == pictures.COLOURS["within noise"] for own in said)
+    page = pages.as_html(pages.report(found, 0), "title")
+    assert 'class="better"' not in page
+    assert 'class="worse"' not in page
+    assert "on these sentences, one seed" in page
 
 
 def test_a_baseline_is_a_variant_or_a_run() -> None:
@@ -417,7 +435,9 @@ def test_the_json_keeps_its_shape(found: Comparison) -> None:
     first, second = split["variants"][:2]
     assert list(first) == ["label", "figures", "tests", "bleu_by_length"]
     assert first["tests"] == {"bleu": None, "chrf": None}
-    assert list(second["tests"]["bleu"]) == ["difference", "p_sentences", "p_seeds", "p", "detectable", "real"]
+    assert list(second["tests"]["bleu"]) == [
+        *("difference", "p_sentences", "p_seeds", "p", "detectable", "significant", "real")
+    ]
     assert list(first["figures"]["bleu"]) == ["mean", "deviation", "values"]
     assert list(split["differences"][0]) == ["line", "chrf"]
 

@@ -217,6 +217,8 @@ def test_a_real_difference_is_found_and_marked() -> None:
     assert all(own.p >= max(own.p_sentences, own.p_seeds or 0) for own in found)
     alone = contrast_with(runs_of(base[:1]), [runs_of(better[:1])], mean_of, (math.nan, 0), trials=499)[0]
     assert alone.p_seeds is None
+    assert alone.significant
+    assert not alone.real, "nobody knows other seeds"
     assert alone.p == alone.p_sentences
 
 
