@@ -578,16 +578,11 @@ def verdict(found: Comparison) -> list[str]:
             f"There is one variant, {variants[0].label}, with {_said(found, 0)} on {split.name}: nothing to compare it "
             f"with."
         ]
-    lines = _against_baseline(found) if found.baseline_chosen else _highest(found)
-    reach = [other.detectable for other in split.contrasts["bleu"] if other is not None]
-    count = len(variants[0].runs[0].splits[split.name].hypotheses)
-    reached = " to ".join(dict.fromkeys(f"{amount:.1f}" for amount in (min(reach), max(reach))))
-    if max(reach) > 0:  # else all translations are alike
-        what = "a difference between these very runs" if _one_seed(found) else "a true difference"
-        lines.append(
-            f"With these runs and {count:,} sentences, {what} of {reached} BLEU would be found four times in five; "
-            f"smaller ones stay open."
-        )
+    if too_few_trials(found):
+        lines = [f"The highest score has {variants[split.best].label}: {_said(found, split.best)} on {split.name}."]
+        lines.append(too_few_trials(found))
+    else:
+        lines = [*(_against_baseline(found) if found.baseline_chosen else _highest(found)), *_reach(found)]
     if _one_seed(found):
         lines.append(
             "Every variant has one seed: what another seed would change is not known, and a difference can be luck. "
@@ -604,6 +599,32 @@ def verdict(found: Comparison) -> list[str]:
     if found.apart:
         lines.append(f"Left out: {', '.join(name for name, _ in found.apart)} (reasons below).")
     return lines
+
+
+def too_few_trials(found: Comparison) -> str:
+    """That no difference could have been found, with the cure; "" where one could."""
+    needed = significance.least_trials(len(found.variants) - 1, found.alpha)
+    if found.trials >= needed:
+        return ""
+    return (
+        f"Nothing is said about the differences: trials={found.trials} are too few for {len(found.variants)} variants. "
+        f"Give trials={needed} or more."
+    )
+
+
+def _reach(found: Comparison) -> list[str]:
+    """How small a difference would have been found; no line where all translations are alike."""
+    split = found.splits[0]
+    reach = [own.detectable for own in split.contrasts["bleu"] if own is not None]
+    if max(reach) <= 0:
+        return []
+    count = len(found.variants[0].runs[0].splits[split.name].hypotheses)
+    reached = " to ".join(dict.fromkeys(f"{amount:.1f}" for amount in (min(reach), max(reach))))
+    what = "a difference between these very runs" if _one_seed(found) else "a true difference"
+    return [
+        f"With these runs and {count:,} sentences, {what} of {reached} BLEU would be found four times in five; smaller "
+        f"ones stay open."
+    ]
 
 
 def _one_seed(found: Comparison) -> bool:
@@ -707,10 +728,16 @@ def p_text(p: float) -> str:
 ONE_SEED = " on these sentences, one seed"
 
 
-def judgement(contrast: Contrast | None) -> str:
-    """A test in a few words: "baseline", "within noise", "better" or "worse", these with `ONE_SEED` where it is so."""
+def judgement(found: Comparison, contrast: Contrast | None) -> str:
+    """A test in a few words.
+
+    Returns:
+        "baseline", "within noise", "better" or "worse" (with `ONE_SEED` where it is so), or "too few trials".
+    """
     if contrast is None:
         return "baseline"
+    if too_few_trials(found):
+        return "too few trials"
     if not contrast.significant:
         return "within noise"
     return ("better" if contrast.difference > 0 else "worse") + ("" if contrast.real else ONE_SEED)

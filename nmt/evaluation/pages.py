@@ -96,7 +96,7 @@ def scores_table(found: Comparison, split: OnSplit) -> Table:
         ("BLEU", lambda at: _mean(split.figures[at]["bleu"])),
         ("to baseline", lambda at: _difference(split, at)),
         ("p", lambda at: _p(split, at)),
-        ("", lambda at: judgement(split.contrasts["bleu"][at])),
+        ("", lambda at: judgement(found, split.contrasts["bleu"][at])),
         ("chrF", lambda at: _mean(split.figures[at]["chrf"])),
         ("TER", lambda at: _mean(split.figures[at]["ter"])),
         ("perplexity", lambda at: _mean(split.figures[at].get("perplexity"))),
@@ -113,7 +113,7 @@ def scores_table(found: Comparison, split: OnSplit) -> Table:
     return Table(
         ["variant", *(title for title, _ in columns)],
         [[found.variants[at].label, *(show(at) for _, show in columns)] for at in order],
-        [judgement(split.contrasts["bleu"][at]) for at in order],
+        [judgement(found, split.contrasts["bleu"][at]) for at in order],
     )
 
 
@@ -301,7 +301,7 @@ def _method(found: Comparison) -> list[Block]:
                     seeds = "-" if contrast.p_seeds is None else p_text(contrast.p_seeds)
                     rows.append(
                         [variant.label, title, f"{contrast.difference:+.2f}", p_text(contrast.p_sentences), seeds,
-                         p_text(contrast.p), f"{contrast.detectable:.2f}", judgement(contrast)]
+                         p_text(contrast.p), f"{contrast.detectable:.2f}", judgement(found, contrast)]
                     )  # fmt: skip
         if rows:
             header = [split.name, "metric", "difference", "p, sentences", "p, seeds", "p, Holm", "could have seen", ""]

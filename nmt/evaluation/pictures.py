@@ -29,6 +29,7 @@ COLOURS = {
     "better": "#1f5fa8",
     "worse": "#c05a00",
     "within noise": "#8a8f96",
+    "too few trials": "#8a8f96",
     "baseline": "#222222",
     **{f"{side}{ONE_SEED}": "#8a8f96" for side in ("better", "worse")},
 }
@@ -80,7 +81,7 @@ def scores(found: Comparison, split: OnSplit) -> Figure:
     picture = _figure(8.2, 1.1 + 0.34 * len(order))
     axes = picture.add_subplot()
     for place, index in enumerate(order):
-        said = judgement(split.contrasts["bleu"][index])
+        said = judgement(found, split.contrasts["bleu"][index])
         bleu = split.figures[index]["bleu"]
         axes.plot(bleu.values, [place] * len(bleu.values), "o", color=COLOURS[said], markersize=5, alpha=0.45)
         axes.plot(bleu.mean, place, "|", color=COLOURS[said], markersize=17, markeredgewidth=2.6)

@@ -151,6 +151,12 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
+def least_trials(tests: int, alpha: float) -> int:
+    """The fewest swaps that let one of so many tests be significant: tests / (trials + 1), its least p, below alpha."""
+    trials = math.ceil(tests / alpha) - 1
+    return trials if tests * (1 / (trials + 1)) < alpha else trials + 1
+
+
 class Runs(NamedTuple):
     """A variant's runs.
 

@@ -184,13 +184,29 @@ def test_of_one_seed_each_nothing_is_called_real(baseline: str | None) -> None:
     assert claims
     assert all("on these sentences" in line and "one seed" in line for line in claims)
     assert not any("more than noise" in line or line.startswith("Use luong") for line in verdict(found))
-    said = {judgement(own) for own in contrasts}
+    said = {judgement(found, own) for own in contrasts}
     assert said <= {"better on these sentences, one seed", "worse on these sentences, one seed"}
     assert all(pictures.COLOURS[own] == pictures.COLOURS["within noise"] for own in said)
     page = pages.as_html(pages.report(found, 0), "title")
     assert 'class="better"' not in page
     assert 'class="worse"' not in page
     assert "on these sentences, one seed" in page
+
+
+@pytest.mark.parametrize("baseline", [None, "no attention"])
+def test_too_few_trials_are_told_and_claim_nothing(baseline: str | None) -> None:
+    runs = [*variant(PLAIN, 0.3), *variant(OLD, 0.8), *variant(NEW, 0.5)]
+    few = compare(runs, baseline=baseline, trials=39)  # 2 / 40 is not below 0.05
+    lines = verdict(few)
+    assert lines[0].startswith("The highest score has bahdanau: BLEU ")
+    assert lines[1].endswith("trials=39 are too few for 3 variants. Give trials=40 or more.")
+    assert len(lines) == 2
+    for split in few.splits:
+        assert {judgement(few, own) for own in split.contrasts["bleu"]} == {"baseline", "too few trials"}
+    assert "within noise" not in pages.as_text(few)
+    enough = compare(runs, baseline=baseline, trials=40)
+    assert not any("too few" in line for line in verdict(enough))
+    assert "too few" not in pages.as_html(pages.report(enough, 0), "title")
 
 
 def test_a_baseline_is_a_variant_or_a_run() -> None:

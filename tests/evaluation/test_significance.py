@@ -18,6 +18,7 @@ from nmt.evaluation.significance import (
     chrf_of,
     contrast_with,
     holm,
+    least_trials,
     paired,
     pooled_deviation,
     randomise,
@@ -121,6 +122,19 @@ def test_pooled_deviation_by_hand() -> None:
     assert deviation == pytest.approx(math.sqrt(4 / 3))
     assert freedom == 3
     assert pooled_deviation([[1], [2]])[1] == 0
+
+
+def test_the_fewest_trials_that_can_find_something() -> None:
+    # 16 tests at 5 %: 16 / 320 is 0.05 and not below it, 16 / 321 is.
+    assert least_trials(16, 0.05) == 320
+    assert least_trials(1, 0.05) == 20
+    assert least_trials(3, 0.04) == 75
+    for tests in range(1, 40):
+        for alpha in (0.01, 0.05, 0.1, 0.3):
+            needed = least_trials(tests, alpha)
+            for trials in (needed - 1, needed):
+                smallest = holm([1 / (trials + 1)] + [1.0] * (tests - 1))[0]
+                assert (smallest < alpha) == (trials == needed)
 
 
 def mean_of(statistics: Statistics) -> Statistics:
