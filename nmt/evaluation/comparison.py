@@ -106,6 +106,7 @@ class Result(NamedTuple):
         history: its validations.
         splits: the results.
         aligned: what is known against gold links, by a name that only the same measurement has.
+        training_machine: where it was trained, such as "cpu, 1 threads"; "" where that is not known.
     """
 
     name: str
@@ -116,6 +117,7 @@ class Result(NamedTuple):
     history: Sequence[Mapping[str, float]]
     splits: Mapping[str, Scored]
     aligned: Mapping[str, Aligned] = {}
+    training_machine: str = ""
 
 
 class Spread(NamedTuple):
@@ -264,6 +266,7 @@ def compare(
             "The variants have different seeds: means, differences and the test over seeds take all of them, the test "
             "over sentences those that both variants have (where they share none, the first of both)."
         )
+    notes += _machines(every, shared)
     splits = [_on_split(name, variants, first, alpha, trials, sentences) for name in shared]
     if not splits:
         raise UserError("The runs share no split that all were scored on.")
@@ -476,6 +479,20 @@ def _figures(scored: Scored) -> dict[str, Any]:
         **scored.measured,
         **{f"aer_shift_{shift}": 100 * aer for shift, aer in scored.alignment.items()},
     }
+
+
+def _machines(results: Sequence[Result], splits: Sequence[str]) -> list[str]:
+    """Which speeds are not of one kind of machine."""
+    trained = sorted({result.training_machine or "unknown" for result in results})
+    notes = []
+    if len(trained) > 1:
+        notes.append(f"Speeds of training are of different machines or threads: {'; '.join(trained)}.")
+    for split in splits:
+        measured = [result.splits[split].measured for result in results]
+        used = sorted({f"{own.get('device', 'unknown')}, {own.get('threads', 'unknown')} threads" for own in measured})
+        if len(used) > 1:
+            notes.append(f"Speeds of translating {split} are of different machines or threads: {'; '.join(used)}.")
+    return notes
 
 
 def _golds(variants: Sequence[Variant]) -> list[OnGold]:
@@ -700,17 +717,18 @@ def _scored_names(found: Comparison, indices: Sequence[int]) -> str:
 
 
 def _not_told_apart(found: Comparison, near: Sequence[int]) -> list[str]:
-    """What the tests cannot tell from the highest, and which of these trains fastest; no line where there is none."""
+    """What the tests cannot tell from the highest, and which of these trains fastest, if all were trained alike."""
     best, variants = found.splits[0].best, found.variants
     if not near:
         return []
     line = f"Not told apart from {variants[best].label}: {_scored_names(found, near)}."
+    machines = {run.training_machine for variant in variants for run in variant.runs}
     speed = {
         index: variants[index].training["train_tokens_per_second"].mean
         for index in [best, *near]
         if "train_tokens_per_second" in variants[index].training
     }
-    if len(speed) > 1:
+    if len(speed) > 1 and len(machines) == 1 and "" not in machines:
         fastest = max(speed, key=speed.__getitem__)
         line += f" Of these {variants[fastest].label} trains fastest ({speed[fastest]:,.0f} target tokens a second)."
     return [line]

@@ -26,6 +26,7 @@ from nmt.evaluation.forced import Look
 from nmt.evaluation.metrics import Score
 from nmt.evaluation.significance import chrf_of
 
+MACHINE = {"device": "cpu", "threads": 1}
 WORDS = [start + end for start in "bdfgklmnprst" for end in ("an", "el", "ist", "oru")]
 NONE, BAHDANAU, LUONG = (f"nmt.model.decoders.{name}" for name in ("NoAttention", "Bahdanau", "Luong"))
 ADDITIVE, GENERAL = (f"nmt.attention.scores.{name}" for name in ("Additive", "General"))
@@ -71,7 +72,7 @@ def result(
         found,
         counted(hypotheses, references, "en", found),
         {0: 0.2, 1: 0.5} if weights else {},
-        {"perplexity": 5.0 + seed, "attention_entropy": 1.5 if weights else None, "parameters": 1000, "device": "cpu"},
+        {"perplexity": 5.0 + seed, "attention_entropy": 1.5 if weights else None, "parameters": 1000, **MACHINE},
         looks if weights else [],
         made or {},
     )
@@ -80,7 +81,8 @@ def result(
         for at in (1, 2, 3)
     ]
     training = {"minutes": 4.5, "train_tokens_per_second": 1000.0 * seed, "peak_memory": 2.0**30}
-    return Result(name, seed, settings, {"training text": "x", **(origin or {})}, training, history, {split: scored})
+    made_from = {"training text": "x", **(origin or {})}
+    return Result(name, seed, settings, made_from, training, history, {split: scored}, {}, "cpu, 1 threads")
 
 
 def variant(settings: dict[str, Any], quality: float, seeds: int = 3, **more: Any) -> list[Result]:
@@ -207,6 +209,26 @@ def test_too_few_trials_are_told_and_claim_nothing(baseline: str | None) -> None
     enough = compare(runs, baseline=baseline, trials=40)
     assert not any("too few" in line for line in verdict(enough))
     assert "too few" not in pages.as_html(pages.report(enough, 0), "title")
+
+
+def test_speeds_are_compared_on_one_machine_only() -> None:
+    runs = [*variant(OLD, 0.8), *variant(NEW, 0.8)]
+    alike = compare(runs, trials=50)
+    assert "trains fastest" in verdict(alike)[1]
+    assert alike.notes == []
+    for machine in ("cpu, 2 threads", ""):
+        found = compare([runs[0]._replace(training_machine=machine), *runs[1:]], trials=50)
+        assert not any("fastest" in line for line in verdict(found))
+        (note,) = found.notes
+        assert note.startswith("Speeds of training are of different machines or threads: cpu, 1 threads; ")
+        assert note.endswith(f"; {machine or 'unknown'}.")
+    unknown = compare([run._replace(training_machine="") for run in runs], trials=50)
+    assert not any("fastest" in line for line in verdict(unknown))
+    own = runs[0].splits["test"]
+    elsewhere = own._replace(measured={**own.measured, "device": "cuda:0"})
+    found = compare([runs[0]._replace(splits={"test": elsewhere}), *runs[1:]], trials=50)
+    (note,) = found.notes
+    assert note.startswith("Speeds of translating test are of different machines or threads: cpu, 1 threads; cuda:0, 1")
 
 
 def test_a_baseline_is_a_variant_or_a_run() -> None:
