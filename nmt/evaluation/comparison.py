@@ -459,7 +459,8 @@ def _name(key: str, keys: Sequence[str]) -> str:
 
 def spread(values: Sequence[float]) -> Spread:
     """Mean and sample standard deviation."""
-    deviation = float(np.std(values, ddof=1)) if len(values) > 1 else None
+    with np.errstate(invalid="ignore"):  # of an infinite perplexity
+        deviation = float(np.std(values, ddof=1)) if len(values) > 1 else None
     return Spread(float(np.mean(values)), deviation, list(values))
 
 
@@ -765,8 +766,8 @@ def judgement(found: Comparison, contrast: Contrast | None) -> str:
 
 
 def as_json(found: Comparison) -> dict[str, Any]:
-    """Returns what `json.dumps` takes, with no figure that is not a number."""
-    return {
+    """Returns what `json.dumps` takes; a figure that is not a number (a perplexity of a run gone astray) is None."""
+    known = {
         "verdict": verdict(found),
         "baseline": found.variants[found.baseline].label,
         "alpha": found.alpha,
@@ -796,7 +797,7 @@ def as_json(found: Comparison) -> dict[str, Any]:
                         "label": variant.label,
                         "figures": {key: value._asdict() for key, value in split.figures[index].items()},
                         "tests": {
-                            metric: None if (contrast := row[index]) is None else _finite(contrast._asdict())
+                            metric: None if (contrast := row[index]) is None else contrast._asdict()
                             for metric, row in split.contrasts.items()
                         },
                         "bleu_by_length": split.by_length[index],
@@ -827,7 +828,13 @@ def as_json(found: Comparison) -> dict[str, Any]:
         "apart": [{"run": name, "reason": reason} for name, reason in found.apart],
         "notes": found.notes,
     }
+    return {key: _finite(value) for key, value in known.items()}
 
 
-def _finite(row: dict[str, Any]) -> dict[str, Any]:
-    return {key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in row.items()}
+def _finite(value: Any) -> Any:
+    """The same with None for every number that is none, at any depth."""
+    if isinstance(value, Mapping):
+        return {key: _finite(own) for key, own in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(own) for own in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

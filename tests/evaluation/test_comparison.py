@@ -480,6 +480,29 @@ def test_the_json_keeps_its_shape(found: Comparison) -> None:
     assert list(split["differences"][0]) == ["line", "chrf"]
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_figures_that_are_no_numbers_are_none_in_the_json(value: float) -> None:
+    runs = [*variant(OLD, 0.8, 2), *variant(NEW, 0.8, 2)]
+    own = runs[0].splits["test"]
+    runs[0] = runs[0]._replace(
+        splits={"test": own._replace(measured={**own.measured, "perplexity": value})},
+        settings={**OLD, "trainer.odd": value},
+        training={**runs[0].training, "minutes": value},
+    )
+    odd = compare(
+        [runs[0], *(run._replace(settings={**run.settings, "trainer.odd": 1.0}) for run in runs[1:])], trials=50
+    )
+    known = json.loads(json.dumps(as_json(odd), allow_nan=False))
+    first = known["splits"][0]["variants"][0]
+    assert first["figures"]["perplexity"] == {"mean": None, "deviation": None, "values": [None]}
+    assert known["variants"][0]["training"]["minutes"]["mean"] is None
+    assert known["variants"][0]["settings"]["trainer.odd"] is None
+    assert first["figures"]["bleu"]["mean"] > 0
+    two = compare([runs[0]._replace(settings=OLD), *runs[1:]], trials=50)
+    json.dumps(as_json(two), allow_nan=False)
+    pages.as_html(pages.report(two, 0), "title")
+
+
 def test_pictures_of_any_text_are_drawn(found: Comparison) -> None:
     look = Look(line=1, source=["数据", "שלום", "$a"], target=["a" * 40, "_{x}"], weights=[[1000, 0, 0], [0, 500, 500]])
     panels = [(f"variant ${number}", look) for number in range(5)]
