@@ -351,21 +351,59 @@ def test_a_split_on_which_runs_are_not_alike_sets_no_run_apart() -> None:
     [
         ([{**NEW, "attention.heads": 1}, {**NEW, "attention.heads": 4}], ["heads 1", "heads 4"]),
         ([{**NEW, "attention.heads": heads} for heads in (1, 4)] + [{**OLD, "attention.heads": 1}],
-         ["luong", "luong, heads 4", "bahdanau"]),
+         ["luong", "luong heads 4", "bahdanau"]),
         ([{**OLD, "attention.score._target_": f"nmt.attention.scores.{name}"} for name in ("ScaledDot", "Additive")],
          ["scaled_dot", "additive"]),
         ([{"encoder.size": 8, "decoder.size": size} for size in (8, 16)], ["decoder size 8", "decoder size 16"]),
         ([{"attention.coverage": False}, {"attention.coverage": True}], ["no coverage", "coverage"]),
         ([{"encoder._target_": "nmt.model.encoders.GRU"}, {"encoder._target_": "nmt.model.encoders.LSTM"}],
          ["gru encoder", "lstm encoder"]),
-        ([OLD], ["bahdanau, additive"]),
+        ([OLD], ["bahdanau additive"]),
         # Only a setting that one has and the other has not tells these apart.
         ([{"a": 1, "attention.window.radius": 2}, {"a": 1}, {"a": 1, "attention.window.radius": 3}],
          ["radius 2", "without radius", "radius 3"]),
+        # The usual one needs a name too, where it is all that it has.
+        ([{"attention.heads": one, "attention.coverage": two} for one, two in ((1, False), (2, False), (1, True))],
+         ["no coverage", "heads 2", "coverage"]),
+        # Of two scores that come with two wirings, the wiring says enough.
+        ([OLD, NEW, {**NEW, "attention.score._target_": ADDITIVE}], ["bahdanau", "luong general", "luong additive"]),
     ],
 )  # fmt: skip
 def test_labels_are_the_fewest_words_that_tell_apart(settings: list[dict[str, Any]], expected: list[str]) -> None:
     assert labels(settings)[1] == expected
+
+
+def study() -> list[tuple[str, dict[str, Any]]]:
+    """A study of mechanisms, with what each variant should be called."""
+    usual = {
+        "attention.window._target_": "nmt.attention.windows.Global",
+        "attention.read._target_": "nmt.attention.reads.Soft",
+        "attention.heads": 1,
+        "attention.coverage": False,
+    }
+    scores = [("dot", "Dot"), ("general", "General"), ("concat", "Concat"), ("scaled_dot", "ScaledDot")]
+    known = [("no attention", {**PLAIN, "decoder.summary": "every"}), ("bahdanau", {**OLD, **usual})]
+    known += [
+        (f"luong {name}", {**NEW, **usual, "attention.score._target_": f"nmt.attention.scores.{kind}"})
+        for name, kind in scores
+    ]
+    for name, kind in (("local_m", "LocalMonotonic"), ("local_p", "LocalPredictive")):
+        window = {"attention.window._target_": f"nmt.attention.windows.{kind}"}
+        known += [
+            (f"luong general {name} {radius}", {**NEW, **usual, **window, "attention.window.radius": radius})
+            for radius in (2, 4)
+        ]
+    known += [(f"bahdanau heads {heads}", {**OLD, **usual, "attention.heads": heads}) for heads in (2, 4)]
+    known.append(("bahdanau coverage", {**OLD, **usual, "attention.coverage": True}))
+    known.append(("conditional", {**OLD, **usual, "decoder._target_": "nmt.model.decoders.Conditional"}))
+    hard = {"attention.read._target_": "nmt.attention.reads.Hard", "attention.read.entropy": 0.01}
+    known.append(("bahdanau hard", {**OLD, **usual, **hard}))
+    return known
+
+
+def test_labels_of_a_study_hide_what_is_usual() -> None:
+    known = study()
+    assert labels([own for _, own in known])[1] == [name for name, _ in known]
 
 
 def test_translations_that_do_not_give_their_score_are_refused() -> None:
