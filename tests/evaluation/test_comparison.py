@@ -541,6 +541,25 @@ def test_figures_that_are_no_numbers_are_none_in_the_json(value: float) -> None:
     pages.as_html(pages.report(two, 0), "title")
 
 
+@pytest.mark.parametrize("pieces", [2, 5, 14])
+def test_titles_of_many_panels_neither_overlap_nor_leave_the_picture(pieces: int) -> None:
+    source = ["▁Straßen"] * (pieces - 2) + ["a", "."]
+    look = Look(line=1, source=source, target=["▁street"] * pieces, weights=[[1000] + [0] * (pieces - 1)] * pieces)
+    panels = [(name, look) for name, _ in study() if name != "no attention"]
+    panels.append(("a-label-without-any-blank-in-it", look))
+    picture = pictures.side_by_side(panels)
+    pictures.png(picture)  # lays it out
+    page = picture.bbox
+    shown = [axes for axes in picture.axes if axes.get_visible()]
+    assert len(shown) == len(panels)
+    assert len({round(axes.get_position().y0, 3) for axes in shown}) == -(-len(panels) // 4), "rows of four"
+    boxes = [axes.title.get_window_extent() for axes in shown]
+    for at, box in enumerate(boxes):
+        assert page.x0 <= box.x0 < box.x1 <= page.x1
+        assert page.y0 <= box.y0 < box.y1 <= page.y1
+        assert not any(box.overlaps(other) for other in boxes[at + 1 :])
+
+
 def test_pictures_of_any_text_are_drawn(found: Comparison) -> None:
     look = Look(line=1, source=["数据", "שלום", "$a"], target=["a" * 40, "_{x}"], weights=[[1000, 0, 0], [0, 500, 500]])
     panels = [(f"variant ${number}", look) for number in range(5)]
