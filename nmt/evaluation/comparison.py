@@ -450,6 +450,29 @@ def _usual(key: str, values: Sequence[Any]) -> Any:
     return _NOTHING
 
 
+def telling(found: Comparison) -> list[str]:
+    """The settings in which the variants differ by more than that some choices bring them along and others do not."""
+    settings = [variant.runs[0].settings for variant in found.variants]
+
+    def varies(key: str) -> bool:
+        return len({json.dumps(own[key], default=str) for own in settings if key in own}) > 1
+
+    choices = [key for key in found.differing if key.endswith("._target_") and varies(key)]
+
+    def follows(key: str, choice: str) -> bool:
+        with_key, without = ({own.get(choice) for own in settings if (key in own) == there} for there in (True, False))
+        return not with_key & without
+
+    return [key for key in found.differing if varies(key) or not any(follows(key, choice) for choice in choices)]
+
+
+def setting_words(key: str, value: Any) -> str:
+    """A setting's value as the command line has it, a class by its short name."""
+    if key.endswith("._target_"):
+        return class_words(str(value))
+    return value if isinstance(value, str) else json.dumps(value, default=str)
+
+
 def class_words(value: str) -> str:
     """The class that a `_target_` names, as the command line and the papers call it."""
     kind = value.rpartition(".")[2]

@@ -10,7 +10,16 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from nmt.evaluation import pictures
-from nmt.evaluation.comparison import Comparison, OnSplit, Spread, judgement, p_text, verdict
+from nmt.evaluation.comparison import (
+    Comparison,
+    OnSplit,
+    Spread,
+    judgement,
+    p_text,
+    setting_words,
+    telling,
+    verdict,
+)
 from nmt.evaluation.tables import plain_table
 
 
@@ -307,14 +316,16 @@ def _method(found: Comparison) -> list[Block]:
             header = [split.name, "metric", "difference", "p, sentences", "p, seeds", "p, Holm", "could have seen", ""]
             blocks.append(Table(header, rows))
         blocks.append(Lines([f"{metric.upper()}: {signature}" for metric, signature in split.signatures.items()]))
-    if found.differing:
-        rows = [
-            [key, *(str(variant.runs[0].settings.get(key, "")) for variant in found.variants)]
-            for key in found.differing
-        ]
+    keys = telling(found)
+    if keys:
+        rows = []
+        for variant in found.variants:
+            own = variant.runs[0].settings
+            rows.append([variant.label, *(setting_words(key, own[key]) if key in own else "" for key in keys)])
         blocks += [
             Heading("Settings in which the variants differ"),
-            Table(["setting", *(variant.label for variant in found.variants)], rows, text=True),
+            Table(["variant", *(key.removesuffix("._target_") for key in keys)], rows, text=True),
+            Lines(["Left out: settings that only some choices have, and that are alike where they are."]),
         ]
     runs = [[variant.label, ", ".join(run.name for run in variant.runs)] for variant in found.variants]
     blocks += [Heading("Runs"), Table(["variant", "runs"], runs, text=True)]

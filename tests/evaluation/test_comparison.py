@@ -20,6 +20,7 @@ from nmt.evaluation.comparison import (
     counted,
     judgement,
     labels,
+    telling,
     verdict,
 )
 from nmt.evaluation.forced import Look
@@ -404,6 +405,38 @@ def study() -> list[tuple[str, dict[str, Any]]]:
 def test_labels_of_a_study_hide_what_is_usual() -> None:
     known = study()
     assert labels([own for _, own in known])[1] == [name for name, _ in known]
+
+
+def test_the_settings_that_differ_are_a_row_a_variant_in_words() -> None:
+    known = study()
+    runs = [result(name, 1, {**own, "encoder.size": 8}, 0.7) for name, own in known]
+    blocks = pages.report(compare(runs, trials=20), 0)
+    place = blocks.index(pages.Heading("Settings in which the variants differ"))
+    table = blocks[place + 1]
+    assert isinstance(table, pages.Table)
+    # The summary and the entropy are one choice's own, which never vary; encoders are all alike.
+    assert set(table.header) == {
+        *("variant", "decoder", "decoder.size", "attention.score", "attention.window", "attention.window.radius"),
+        *("attention.read", "attention.heads", "attention.coverage"),
+    }
+    rows = {row[0]: dict(zip(table.header, row, strict=True)) for row in table.rows}
+    assert list(rows) == [name for name, _ in known]
+    assert rows["luong general local_m 4"] == {
+        "variant": "luong general local_m 4",
+        "decoder": "luong",
+        "decoder.size": "9",
+        "attention.score": "general",
+        "attention.window": "local_m",
+        "attention.window.radius": "4",
+        "attention.read": "soft",
+        "attention.heads": "1",
+        "attention.coverage": "false",
+    }
+    assert rows["no attention"]["attention.score"] == ""
+    assert "nmt." not in str(table)
+    # What only one has stays where no choice brings it along.
+    lone = compare([result("a", 1, {**OLD, "x": 1}, 0.7), result("b", 1, OLD, 0.7)], trials=20)
+    assert telling(lone) == ["x"]
 
 
 def test_translations_that_do_not_give_their_score_are_refused() -> None:
