@@ -56,6 +56,17 @@ class Picture(NamedTuple):
 Block = Heading | Lines | Table | Picture
 
 
+def title(found: Comparison) -> str:
+    """What was compared, in a line."""
+    runs = sum(len(variant.runs) for variant in found.variants)
+    splits = ", ".join(split.name for split in found.splits)
+    return f"{_count(len(found.variants), 'variant')}, {_count(runs, 'run')}, on {splits}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 def report(found: Comparison, heatmaps: int = 4) -> list[Block]:
     """All of a comparison, the verdict first.
 
@@ -217,8 +228,7 @@ def _alignments(found: Comparison) -> list[Block]:
             [label, *(_mean(rates.get(way), 1) for way in ("chosen", *ways))]
             for label, rates in sorted(measured, key=lambda row: row[1]["chosen"].mean)
         ]
-        title = f"{own.gold}, {own.pairs:,} pairs"
-        blocks.append(Table([title, "chosen", *ways], rows))
+        blocks.append(Table([f"{own.gold}, {_count(own.pairs, 'pair')}", "chosen", *ways], rows))
     if not blocks:
         return []
     said = (
@@ -294,8 +304,8 @@ def _method(found: Comparison) -> list[Block]:
                 f"variants' translations of each sentence, of all seeds at once, change places with probability one "
                 f"half; p is the share of trials with as large a difference. Would other seeds say "
                 f"the same? Student's t over the runs, with the run-to-run deviation pooled over all variants. The "
-                f"larger p counts, corrected by Holm for {len(found.variants) - 1} variants; a difference is real at "
-                f"p < {found.alpha:g}. Where every variant has one seed, only the first can be asked, and none "
+                f"larger p counts, corrected by Holm for {_count(len(found.variants) - 1, 'variant')}; a difference is "
+                f"real at p < {found.alpha:g}. Where every variant has one seed, only the first can be asked, and none "
                 f"is called real. 'Could have seen' is the true difference that would have been found in 4 of 5 "
                 f"such comparisons, in the normal approximation. chrF is tested the same way, in a family of its own; "
                 f"TER is not."

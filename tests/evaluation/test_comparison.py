@@ -510,6 +510,14 @@ def test_the_page_is_whole_and_asks_for_nothing(found: Comparison) -> None:
         assert part in body
 
 
+def test_the_title_counts_in_words(found: Comparison) -> None:
+    assert pages.title(found) == "3 variants, 9 runs, on test"
+    (split,) = found.splits
+    one = found.variants[0]
+    single = found._replace(variants=[one._replace(runs=one.runs[:1])], splits=[split, split._replace(name="long")])
+    assert pages.title(single) == "1 variant, 1 run, on test, long"
+
+
 def test_the_markdown_names_its_pictures(found: Comparison) -> None:
     blocks = pages.report(found._replace(apart=[("a|b", "line\nbreak")]), 1)
     text = pages.as_markdown(blocks, "title")
