@@ -158,7 +158,7 @@ class OnSplit(NamedTuple):
         signatures: of the metrics.
         contrasts: for each tested metric the test against the baseline; None for the baseline itself.
         best: index of the variant with the highest mean BLEU.
-        near: indices of the variants that the tests cannot tell from the best.
+        to_best: the test of each variant's BLEU against the best's, which was picked by it; None for the best itself.
         bins: shortest and longest source length, and how many sentences.
         by_length: for each variant the mean BLEU of each bin.
         unit: of the lengths.
@@ -170,11 +170,16 @@ class OnSplit(NamedTuple):
     signatures: dict[str, str]
     contrasts: dict[Metric, list[Contrast | None]]
     best: int
-    near: list[int]
+    to_best: list[Contrast | None]
     bins: list[tuple[int, int, int]]
     by_length: list[list[float]]
     unit: str
     differences: list[Difference]
+
+    @property
+    def near(self) -> list[int]:
+        """The variants that the tests cannot tell from the best."""
+        return [index for index, own in enumerate(self.to_best) if own is not None and not own.significant]
 
 
 class OnGold(NamedTuple):
@@ -576,11 +581,7 @@ def _on_split(
         for metric in TESTED
     }
     best = max(range(len(variants)), key=lambda index: figures[index]["bleu"].mean)
-    near = (
-        contrasts["bleu"]
-        if best == baseline
-        else _contrasts(runs["bleu"], [own["bleu"].values for own in figures], "bleu", best, alpha, trials)
-    )
+    bleu = [own["bleu"].values for own in figures]
     bins = lengths.binned(scored[0][0].lengths)
     return OnSplit(
         name,
@@ -588,7 +589,7 @@ def _on_split(
         {metric: score.signature for metric, score in scored[0][0].scores.items()},
         contrasts,
         best,
-        [index for index, contrast in enumerate(near) if contrast is not None and not contrast.significant],
+        _contrasts(runs["bleu"], bleu, "bleu", best, alpha, trials, picked=True),
         [(shortest, longest, len(rows)) for shortest, longest, rows in bins],
         [
             [float(significance.bleu_of(own.counts[:, rows].sum(1)).mean()) for _, _, rows in bins]
@@ -606,6 +607,7 @@ def _contrasts(
     baseline: int,
     alpha: float,
     trials: int,
+    picked: bool = False,
 ) -> list[Contrast | None]:
     others = [index for index in range(len(runs)) if index != baseline]
     found = significance.contrast_with(
@@ -615,6 +617,7 @@ def _contrasts(
         significance.pooled_deviation(values),
         trials=trials,
         alpha=alpha,
+        picked=picked,
     )
     rows: list[Contrast | None] = [None] * len(runs)
     for index, contrast in zip(others, found, strict=True):
@@ -644,9 +647,10 @@ def verdict(found: Comparison) -> list[str]:
             f"There is one variant, {variants[0].label}, with {_said(found, 0)} on {split.name}: nothing to compare it "
             f"with."
         ]
-    if too_few_trials(found):
+    few = too_few_trials(found, _against_one(found) if found.baseline_chosen else _pairs(found))
+    if few:
         lines = [f"The highest score has {variants[split.best].label}: {_said(found, split.best)} on {split.name}."]
-        lines.append(too_few_trials(found))
+        lines.append(f"Nothing is said about the differences: {few}")
     else:
         lines = [*(_against_baseline(found) if found.baseline_chosen else _highest(found)), *_reach(found)]
     if _one_seed(found):
@@ -667,21 +671,29 @@ def verdict(found: Comparison) -> list[str]:
     return lines
 
 
-def too_few_trials(found: Comparison) -> str:
-    """That no difference could have been found, with the cure; "" where one could."""
-    needed = significance.least_trials(len(found.variants) - 1, found.alpha)
+def _against_one(found: Comparison) -> int:
+    """How many tests there are against a baseline."""
+    return len(found.variants) - 1
+
+
+def _pairs(found: Comparison) -> int:
+    """How many tests there could be against the highest, whichever that is."""
+    return len(found.variants) * (len(found.variants) - 1) // 2
+
+
+def too_few_trials(found: Comparison, tests: int) -> str:
+    """That none of so many tests could have found a difference, with the cure; "" where one could."""
+    needed = significance.least_trials(tests, found.alpha)
     if found.trials >= needed:
         return ""
-    return (
-        f"Nothing is said about the differences: trials={found.trials} are too few for {len(found.variants)} variants. "
-        f"Give trials={needed} or more."
-    )
+    return f"trials={found.trials} are too few for {len(found.variants)} variants. Give trials={needed} or more."
 
 
 def _reach(found: Comparison) -> list[str]:
     """How small a difference would have been found; no line where all translations are alike."""
     split = found.splits[0]
-    reach = [own.detectable for own in split.contrasts["bleu"] if own is not None]
+    contrasts = split.contrasts["bleu"] if found.baseline_chosen else split.to_best
+    reach = [own.detectable for own in contrasts if own is not None]
     if max(reach) <= 0:
         return []
     count = len(found.variants[0].runs[0].splits[split.name].hypotheses)
@@ -770,6 +782,9 @@ def _not_told_apart(found: Comparison, near: Sequence[int]) -> list[str]:
     best, variants = found.splits[0].best, found.variants
     if not near:
         return []
+    few = too_few_trials(found, _pairs(found))
+    if few:
+        return [f"Nothing is said about which variants come close to {variants[best].label}: {few}"]
     line = f"Not told apart from {variants[best].label}: {_scored_names(found, near)}."
     machines = {run.training_machine for variant in variants for run in variant.runs}
     speed = {
@@ -803,7 +818,7 @@ def judgement(found: Comparison, contrast: Contrast | None) -> str:
     """
     if contrast is None:
         return "baseline"
-    if too_few_trials(found):
+    if too_few_trials(found, _against_one(found)):
         return "too few trials"
     if not contrast.significant:
         return "within noise"

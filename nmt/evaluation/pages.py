@@ -308,7 +308,8 @@ def _method(found: Comparison) -> list[Block]:
                 f"real at p < {found.alpha:g}. Where every variant has one seed, only the first can be asked, and none "
                 f"is called real. 'Could have seen' is the true difference that would have been found in 4 of 5 "
                 f"such comparisons, in the normal approximation. chrF is tested the same way, in a family of its own; "
-                f"TER is not."
+                f"TER is not. What is said of differences from the highest score is corrected by Bonferroni for all "
+                f"pairs of variants, because the scores themselves picked it."
             ]
         ),
     ]

@@ -188,7 +188,7 @@ class Contrast(NamedTuple):
         difference: the variant's mean over its seeds less the baseline's over its own.
         p_sentences: of the randomisation over sentences, with the seeds that both have.
         p_seeds: of the t over runs; None where no variant has two seeds.
-        p: the larger of the two, Holm-corrected.
+        p: the larger of the two, corrected for the number of tests.
         detectable: the smallest true difference that would have been found with probability 0.8.
         significant: whether p is below the level.
         real: whether other seeds were asked besides: significant, and some variant has two seeds.
@@ -211,8 +211,12 @@ def contrast_with(
     *,
     trials: int = 10_000,
     alpha: float = 0.05,
+    picked: bool = False,
 ) -> list[Contrast]:
-    """Tests every other variant against the baseline; the Holm family is all of them.
+    """Tests every other variant against the baseline, corrected by Holm for their number.
+
+    Where the scores themselves picked the baseline as the highest, it stands above others by luck too: any pair of
+    variants could have been tested, and Bonferroni's correction for all pairs holds whichever was picked.
 
     Args:
         baseline: its runs.
@@ -221,7 +225,9 @@ def contrast_with(
         spread: run-to-run deviation and its degrees of freedom (`pooled_deviation`).
         trials: random swaps a test.
         alpha: the level.
+        picked: whether the baseline was picked by its score.
     """
+    pairs = len(others) * (len(others) + 1) // 2
     deviation, freedom = spread
     rows = []
     for own in others:
@@ -233,9 +239,10 @@ def contrast_with(
         p_seeds = None
         if freedom:
             p_seeds = student_t(difference / error, freedom) if error else float(difference == 0)
-        detectable = _detectable(found.deviation, error, freedom, alpha / len(others))
+        detectable = _detectable(found.deviation, error, freedom, alpha / (pairs if picked else len(others)))
         rows.append((difference, p_sentences, p_seeds, detectable))
-    adjusted = holm([max(p_sentences, p_seeds or 0.0) for _, p_sentences, p_seeds, _ in rows])
+    larger = [max(p_sentences, p_seeds or 0.0) for _, p_sentences, p_seeds, _ in rows]
+    adjusted = [min(1.0, pairs * p) for p in larger] if picked else holm(larger)
     return [
         Contrast(difference, p_sentences, p_seeds, p, detectable, p < alpha, p < alpha and p_seeds is not None)
         for (difference, p_sentences, p_seeds, detectable), p in zip(rows, adjusted, strict=True)

@@ -241,6 +241,21 @@ def constant(*values: float) -> Statistics:
     return np.stack([np.stack([np.full(4, value), np.ones(4)], -1) for value in values])
 
 
+def test_what_the_scores_picked_is_tested_at_its_level() -> None:
+    """The highest of six that are alike is above the others by luck."""
+    generator = np.random.default_rng(17)
+    called = {False: 0, True: 0}
+    for _ in range(150):
+        sides = [side for _ in range(3) for side in simulated(generator, 60, 2, 0.0, wobble=0.2)]
+        best = max(range(6), key=lambda index, sides=sides: float(mean_of(sides[index].sum(1)).mean()))  # type: ignore[misc]
+        others = [runs_of(side) for index, side in enumerate(sides) if index != best]
+        for picked in called:
+            found = contrast_with(runs_of(sides[best]), others, mean_of, spread_of(*sides), trials=499, picked=picked)
+            called[picked] += any(own.real for own in found)
+    assert called[True] / 150 < 0.05 + 2 * math.sqrt(0.05 * 0.95 / 150)
+    assert called[False] > called[True]
+
+
 def test_unequal_numbers_of_seeds_by_hand() -> None:
     base, other = runs_of(constant(1, 2, 9), 1, 2, 3), runs_of(constant(4, 8), 3, 1)
     ours, theirs = paired(base, other)
