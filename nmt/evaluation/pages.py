@@ -10,7 +10,16 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from nmt.evaluation import pictures
-from nmt.evaluation.comparison import Comparison, OnSplit, Spread, judgement, p_text, verdict
+from nmt.evaluation.comparison import (
+    Comparison,
+    OnSplit,
+    Spread,
+    judgement,
+    p_text,
+    setting_words,
+    telling,
+    verdict,
+)
 from nmt.evaluation.tables import plain_table
 
 
@@ -45,6 +54,17 @@ class Picture(NamedTuple):
 
 
 Block = Heading | Lines | Table | Picture
+
+
+def title(found: Comparison) -> str:
+    """What was compared, in a line."""
+    runs = sum(len(variant.runs) for variant in found.variants)
+    splits = ", ".join(split.name for split in found.splits)
+    return f"{_count(len(found.variants), 'variant')}, {_count(runs, 'run')}, on {splits}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def report(found: Comparison, heatmaps: int = 4) -> list[Block]:
@@ -84,6 +104,11 @@ def _mean(value: Spread | None, digits: int = 2) -> str:
     return f"{value.mean:,.{digits}f}{deviation}"
 
 
+def _baseline(found: Comparison) -> str:
+    label = found.variants[found.baseline].label
+    return label if found.baseline_chosen else f"{label} (the first, for none was chosen with baseline=)"
+
+
 def scores_table(found: Comparison, split: OnSplit) -> Table:
     """The figures of every variant on a split, the highest BLEU first."""
     columns: list[tuple[str, Callable[[int], str]]] = [
@@ -91,7 +116,7 @@ def scores_table(found: Comparison, split: OnSplit) -> Table:
         ("BLEU", lambda at: _mean(split.figures[at]["bleu"])),
         ("to baseline", lambda at: _difference(split, at)),
         ("p", lambda at: _p(split, at)),
-        ("", lambda at: judgement(split.contrasts["bleu"][at])),
+        ("", lambda at: judgement(found, split.contrasts["bleu"][at])),
         ("chrF", lambda at: _mean(split.figures[at]["chrf"])),
         ("TER", lambda at: _mean(split.figures[at]["ter"])),
         ("perplexity", lambda at: _mean(split.figures[at].get("perplexity"))),
@@ -108,7 +133,7 @@ def scores_table(found: Comparison, split: OnSplit) -> Table:
     return Table(
         ["variant", *(title for title, _ in columns)],
         [[found.variants[at].label, *(show(at) for _, show in columns)] for at in order],
-        [judgement(split.contrasts["bleu"][at]) for at in order],
+        [judgement(found, split.contrasts["bleu"][at]) for at in order],
     )
 
 
@@ -129,7 +154,7 @@ def _p(split: OnSplit, at: int) -> str:
 def _scores(found: Comparison, split: OnSplit) -> list[Block]:
     said = [
         f"Means and deviations over seeds; p is Holm-corrected; 'within noise' is what the test cannot tell from the "
-        f"baseline, {found.variants[found.baseline].label}. TER and perplexity: less is better. Entropy of the weights "
+        f"baseline, {_baseline(found)}. TER and perplexity: less is better. Entropy of the weights "
         f"in nats: 0 looks at one piece, log S evenly at S."
     ]
     return [
@@ -203,8 +228,7 @@ def _alignments(found: Comparison) -> list[Block]:
             [label, *(_mean(rates.get(way), 1) for way in ("chosen", *ways))]
             for label, rates in sorted(measured, key=lambda row: row[1]["chosen"].mean)
         ]
-        title = f"{own.gold}, {own.pairs:,} pairs"
-        blocks.append(Table([title, "chosen", *ways], rows))
+        blocks.append(Table([f"{own.gold}, {_count(own.pairs, 'pair')}", "chosen", *ways], rows))
     if not blocks:
         return []
     said = (
@@ -275,15 +299,17 @@ def _method(found: Comparison) -> list[Block]:
         Heading("How the differences were tested"),
         Lines(
             [
-                f"Against the baseline, {found.variants[found.baseline].label}, each variant is tested twice. Would "
-                f"other sentences say the same? Paired approximate randomisation, stratified over seeds (Clark et al. "
-                f"2011): {found.trials:,} times the two translations of each sentence and seed change places with "
-                f"probability one half; p is the share of trials with as large a difference. Would other seeds say "
+                f"Against the baseline, {_baseline(found)}, each variant is tested twice. Would "
+                f"other sentences say the same? Paired approximate randomisation: {found.trials:,} times the two "
+                f"variants' translations of each sentence, of all seeds at once, change places with probability one "
+                f"half; p is the share of trials with as large a difference. Would other seeds say "
                 f"the same? Student's t over the runs, with the run-to-run deviation pooled over all variants. The "
-                f"larger p counts, corrected by Holm for {len(found.variants) - 1} variants; a difference is real at "
-                f"p < {found.alpha:g}. 'Could have seen' is the true difference that would have been found in 4 of 5 "
+                f"larger p counts, corrected by Holm for {_count(len(found.variants) - 1, 'variant')}; a difference is "
+                f"real at p < {found.alpha:g}. Where every variant has one seed, only the first can be asked, and none "
+                f"is called real. 'Could have seen' is the true difference that would have been found in 4 of 5 "
                 f"such comparisons, in the normal approximation. chrF is tested the same way, in a family of its own; "
-                f"TER is not."
+                f"TER is not. What is said of differences from the highest score is corrected by Bonferroni for all "
+                f"pairs of variants, because the scores themselves picked it."
             ]
         ),
     ]
@@ -295,20 +321,22 @@ def _method(found: Comparison) -> list[Block]:
                     seeds = "-" if contrast.p_seeds is None else p_text(contrast.p_seeds)
                     rows.append(
                         [variant.label, title, f"{contrast.difference:+.2f}", p_text(contrast.p_sentences), seeds,
-                         p_text(contrast.p), f"{contrast.detectable:.2f}", judgement(contrast)]
+                         p_text(contrast.p), f"{contrast.detectable:.2f}", judgement(found, contrast)]
                     )  # fmt: skip
         if rows:
             header = [split.name, "metric", "difference", "p, sentences", "p, seeds", "p, Holm", "could have seen", ""]
             blocks.append(Table(header, rows))
         blocks.append(Lines([f"{metric.upper()}: {signature}" for metric, signature in split.signatures.items()]))
-    if found.differing:
-        rows = [
-            [key, *(str(variant.runs[0].settings.get(key, "")) for variant in found.variants)]
-            for key in found.differing
-        ]
+    keys = telling(found)
+    if keys:
+        rows = []
+        for variant in found.variants:
+            own = variant.runs[0].settings
+            rows.append([variant.label, *(setting_words(key, own[key]) if key in own else "" for key in keys)])
         blocks += [
             Heading("Settings in which the variants differ"),
-            Table(["setting", *(variant.label for variant in found.variants)], rows, text=True),
+            Table(["variant", *(key.removesuffix("._target_") for key in keys)], rows, text=True),
+            Lines(["Left out: settings that only some choices have, and that are alike where they are."]),
         ]
     runs = [[variant.label, ", ".join(run.name for run in variant.runs)] for variant in found.variants]
     blocks += [Heading("Runs"), Table(["variant", "runs"], runs, text=True)]
@@ -378,6 +406,10 @@ img { max-width: 100%; height: auto; background: #ffffff; border-radius: 6px; pa
 """
 
 
+#: Of a row by its judgement; what is no finding looks like noise.
+_CLASSES = {"better": "better", "worse": "worse", "baseline": "baseline"}
+
+
 def as_html(blocks: Sequence[Block], title: str) -> str:
     """One page with its pictures inside it, that asks nothing of any network."""
     escape = html.escape
@@ -390,7 +422,7 @@ def as_html(blocks: Sequence[Block], title: str) -> str:
                 paragraphs = "\n".join(f'<p dir="auto">{escape(line)}</p>' for line in lines)
                 parts.append(f'<div class="lead">\n{paragraphs}\n</div>' if lead else paragraphs)
             case Table(header, rows, marks, text):
-                kinds = [mark.removeprefix("within ") for mark in marks] or [""] * len(rows)
+                kinds = [_CLASSES.get(mark, "noise") for mark in marks] or [""] * len(rows)
                 head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in header)
                 body = "\n".join(
                     (f'<tr class="{kind}">' if kind else "<tr>")

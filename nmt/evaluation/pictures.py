@@ -17,15 +17,22 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, ScalarFormatter
 
 from nmt.evaluation import fonts
-from nmt.evaluation.comparison import Comparison, OnSplit, Variant, judgement
+from nmt.evaluation.comparison import ONE_SEED, Comparison, OnSplit, Variant, judgement
 from nmt.evaluation.forced import Look
 from nmt.evaluation.heatmap import WHITE_TO_BLUE
-from nmt.evaluation.tables import shorten
+from nmt.evaluation.tables import shorten, wrap
 
 _GREY = "#5a5a5a"
 _GRID = "#dcdfe4"
-#: Of a judgement, told apart without red and green too.
-COLOURS = {"better": "#1f5fa8", "worse": "#c05a00", "within noise": "#8a8f96", "baseline": "#222222"}
+#: Of a judgement, told apart without red and green too; what one seed says has no colour of its own.
+COLOURS = {
+    "better": "#1f5fa8",
+    "worse": "#c05a00",
+    "within noise": "#8a8f96",
+    "too few trials": "#8a8f96",
+    "baseline": "#222222",
+    **{f"{side}{ONE_SEED}": "#8a8f96" for side in ("better", "worse")},
+}
 _PALETTE = [to_hex(colormaps["tab10"](index)) for index in range(10)]
 _STYLES = ("-", "--", ":", "-.")
 _COLUMNS = 4  # of panels side by side
@@ -74,7 +81,7 @@ def scores(found: Comparison, split: OnSplit) -> Figure:
     picture = _figure(8.2, 1.1 + 0.34 * len(order))
     axes = picture.add_subplot()
     for place, index in enumerate(order):
-        said = judgement(split.contrasts["bleu"][index])
+        said = judgement(found, split.contrasts["bleu"][index])
         bleu = split.figures[index]["bleu"]
         axes.plot(bleu.values, [place] * len(bleu.values), "o", color=COLOURS[said], markersize=5, alpha=0.45)
         axes.plot(bleu.mean, place, "|", color=COLOURS[said], markersize=17, markeredgewidth=2.6)
@@ -166,16 +173,21 @@ def side_by_side(panels: Sequence[tuple[str, Look]]) -> Figure:
     labels = [fonts.shape(shorten(fonts.without(text, missing), 16)) for text in texts]
     columns = min(_COLUMNS, len(panels))
     rows = -(-len(panels) // columns)
-    cell = 0.17
-    picture = _figure(columns * (cell * len(source) + 0.25) + 1.3, rows * (cell * len(target) + 1.25))
+    cell, points = 0.17, 8.5
+    panel = max(cell * len(source), 1.1)  # inches; narrower ones would break every title
+    titles = [
+        wrap(title, int(panel * 72 / points / 0.62)) for title, _ in panels
+    ]  # a letter is 0.62 of its height wide
+    above = max(map(len, titles)) * 1.3 * points / 72
+    picture = _figure(columns * (panel + 0.25) + 1.3, rows * (cell * len(target) + above + 1.1))
     grid = picture.subplots(rows, columns, squeeze=False)
-    small, tiny = fonts.properties(families, 8), fonts.properties([fonts.BASE], 8.5)
+    small, tiny = fonts.properties(families, 8), fonts.properties([fonts.BASE], points)
     for axes in grid.flat[len(panels) :]:
         axes.set_visible(False)
-    for axes, (title, look), number in zip(grid.flat, panels, range(len(panels))):
+    for axes, title, (_, look), number in zip(grid.flat, titles, panels, range(len(panels))):
         weights = np.array(look["weights"]).reshape(len(target), len(source)) / 1000
         axes.imshow(weights, cmap=WHITE_TO_BLUE, vmin=0, vmax=1, interpolation="nearest")
-        axes.set_title(title, fontproperties=tiny, parse_math=False)
+        axes.set_title("\n".join(title), fontproperties=tiny, parse_math=False)
         axes.xaxis.tick_top()
         axes.set_xticks(range(len(source)), labels[: len(source)], rotation=60, ha="left", fontproperties=small)
         named = labels[len(source) :] if number % columns == 0 else [""] * len(target)
@@ -185,4 +197,6 @@ def side_by_side(panels: Sequence[tuple[str, Look]]) -> Figure:
         axes.tick_params(length=0, pad=1)
         for spine in axes.spines.values():
             spine.set(color="#b4b8be", linewidth=0.6)
+    # A title finds its place above slanting labels only when it is drawn, and the layout reckons with the place before.
+    picture.draw_without_rendering()
     return picture

@@ -1,10 +1,11 @@
 """Two variants, several seeds, one test set -> is the difference more than noise? Stands on the metrics.
 
 Two kinds of noise can make a difference. Another test set would have given another one: approximate
-randomisation over sentences, stratified over seeds (Noreen 1989; Clark et al. 2011, section 4.2, as MultEval and
-sacreBLEU have it). Other seeds would have given another one: Student's t over the runs, with the deviation
+randomisation over sentences (Noreen 1989; Riezler and Maxwell 2005, as sacreBLEU has it), a sentence with all its
+seeds at once. Other seeds would have given another one: Student's t over the runs, with the deviation
 pooled over all variants. A difference is called real where both say so, so that the larger p counts (an
-intersection-union test, Berger 1982), corrected by Holm (1979) for the number of variants.
+intersection-union test, Berger 1982), corrected by Holm (1979) for the number of variants. Where no variant has two
+seeds, only the first can be asked, and no difference is called real.
 """
 
 import math
@@ -80,10 +81,12 @@ class Randomised(NamedTuple):
 def randomise(
     first: Statistics, second: Statistics, scorer: Scorer, *, trials: int = 10_000, seed: int = 12345
 ) -> Randomised:
-    """Paired approximate randomisation, stratified over seeds.
+    """Paired approximate randomisation over sentences.
 
-    If the variants were alike, it would be chance which of the two wrote a translation: each trial swaps the
-    two translations of each sentence and seed with probability one half, and takes the difference anew.
+    If the variants were alike, it would be chance which of the two a sentence favours: each trial swaps the two
+    variants' translations of each sentence, in all seeds at once, with probability one half, and takes the difference
+    anew. Clark et al. 2011 (section 4.2, MultEval) draw a swap for each seed, as if each seed had sentences of its own:
+    what suits one variant's way with a sentence, and comes back in every seed, then counts as often as there are seeds.
 
     Args:
         first: [K, N, S] sufficient statistics of the first variant: seeds, sentences, statistics of the metric.
@@ -99,12 +102,12 @@ def randomise(
     size = max(1, min(trials, _CELLS // first.shape[1]))
     for start in range(0, trials, size):
         count = min(size, trials - start)
+        swaps = generator.integers(2, size=(count, first.shape[1]), dtype=np.int8).astype(np.float32)
         differences = np.zeros(count)
-        for stratum in range(len(first)):
-            swaps = generator.integers(2, size=(count, first.shape[1]), dtype=np.int8).astype(np.float32)
+        for run in range(len(first)):
             # Counts of n-grams are whole numbers far below 2^24: exact in float32.
-            moved = (swaps @ gain[stratum].astype(np.float32)).astype(np.float64)
-            differences += scorer(second[stratum].sum(0) - moved) - scorer(total[stratum] + moved)
+            moved = (swaps @ gain[run].astype(np.float32)).astype(np.float64)
+            differences += scorer(second[run].sum(0) - moved) - scorer(total[run] + moved)
         found.append(differences / len(first))
     differences = np.concatenate(found)
     extreme = int((np.abs(differences) >= abs(observed) - 1e-9).sum())
@@ -148,16 +151,47 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
+def least_trials(tests: int, alpha: float) -> int:
+    """The fewest swaps that let one of so many tests be significant: tests / (trials + 1), its least p, below alpha."""
+    trials = math.ceil(tests / alpha) - 1
+    return trials if tests * (1 / (trials + 1)) < alpha else trials + 1
+
+
+class Runs(NamedTuple):
+    """A variant's runs.
+
+    Attributes:
+        counts: [K, N, S] sufficient statistics: seeds, sentences, statistics of the metric.
+        seeds: the K numbers, each once.
+    """
+
+    counts: Statistics
+    seeds: list[int]
+
+
+def paired(first: Runs, second: Runs) -> tuple[Statistics, Statistics]:
+    """The runs of the seeds that both variants have, in one order; the first runs of both where none is shared."""
+    shared = [seed for seed in first.seeds if seed in second.seeds]
+    if not shared:
+        pairs = min(len(first.seeds), len(second.seeds))
+        return first.counts[:pairs], second.counts[:pairs]
+    return (
+        first.counts[[first.seeds.index(seed) for seed in shared]],
+        second.counts[[second.seeds.index(seed) for seed in shared]],
+    )
+
+
 class Contrast(NamedTuple):
     """A variant against the baseline.
 
     Attributes:
-        difference: mean over seeds, the variant's less the baseline's.
-        p_sentences: of the randomisation over sentences.
+        difference: the variant's mean over its seeds less the baseline's over its own.
+        p_sentences: of the randomisation over sentences, with the seeds that both have.
         p_seeds: of the t over runs; None where no variant has two seeds.
-        p: the larger of the two, Holm-corrected.
+        p: the larger of the two, corrected for the number of tests.
         detectable: the smallest true difference that would have been found with probability 0.8.
-        real: whether p is below the level.
+        significant: whether p is below the level.
+        real: whether other seeds were asked besides: significant, and some variant has two seeds.
     """
 
     difference: float
@@ -165,50 +199,59 @@ class Contrast(NamedTuple):
     p_seeds: float | None
     p: float
     detectable: float
+    significant: bool
     real: bool
 
 
 def contrast_with(
-    baseline: Statistics,
-    others: Sequence[Statistics],
+    baseline: Runs,
+    others: Sequence[Runs],
     scorer: Scorer,
     spread: tuple[float, int],
     *,
     trials: int = 10_000,
     alpha: float = 0.05,
+    picked: bool = False,
 ) -> list[Contrast]:
-    """Tests every other variant against the baseline; the Holm family is all of them.
+    """Tests every other variant against the baseline, corrected by Holm for their number.
+
+    Where the scores themselves picked the baseline as the highest, it stands above others by luck too: any pair of
+    variants could have been tested, and Bonferroni's correction for all pairs holds whichever was picked.
 
     Args:
-        baseline: [K, N, S] sufficient statistics, seeds in order.
-        others: the same of each; the first seeds are paired where the numbers of seeds differ.
+        baseline: its runs.
+        others: the runs of each other variant, with as many sentences; the numbers of seeds may differ.
         scorer: of the metric.
         spread: run-to-run deviation and its degrees of freedom (`pooled_deviation`).
         trials: random swaps a test.
         alpha: the level.
+        picked: whether the baseline was picked by its score.
     """
+    pairs = len(others) * (len(others) + 1) // 2
     deviation, freedom = spread
     rows = []
     for own in others:
-        pairs = min(len(own), len(baseline))
-        found = randomise(baseline[:pairs], own[:pairs], scorer, trials=trials)
-        error = deviation * math.sqrt(2 / pairs) if freedom else 0.0
+        difference = _mean(own, scorer) - _mean(baseline, scorer)
+        found = randomise(*paired(baseline, own), scorer, trials=trials)
+        # Where the seeds that both have point the other way, they are no evidence for the difference of the means.
+        p_sentences = found.p if found.difference * difference > 0 else 1.0
+        error = deviation * math.sqrt(1 / len(own.seeds) + 1 / len(baseline.seeds)) if freedom else 0.0
         p_seeds = None
         if freedom:
-            p_seeds = student_t(found.difference / error, freedom) if error else float(found.difference == 0)
-        rows.append((found, error, p_seeds))
-    adjusted = holm([max(found.p, p_seeds or 0.0) for found, _, p_seeds in rows])
+            p_seeds = student_t(difference / error, freedom) if error else float(difference == 0)
+        detectable = _detectable(found.deviation, error, freedom, alpha / (pairs if picked else len(others)))
+        rows.append((difference, p_sentences, p_seeds, detectable))
+    larger = [max(p_sentences, p_seeds or 0.0) for _, p_sentences, p_seeds, _ in rows]
+    adjusted = [min(1.0, pairs * p) for p in larger] if picked else holm(larger)
     return [
-        Contrast(
-            found.difference,
-            found.p,
-            p_seeds,
-            p,
-            _detectable(found.deviation, error, freedom, alpha / len(others)),
-            p < alpha,
-        )
-        for (found, error, p_seeds), p in zip(rows, adjusted, strict=True)
+        Contrast(difference, p_sentences, p_seeds, p, detectable, p < alpha, p < alpha and p_seeds is not None)
+        for (difference, p_sentences, p_seeds, detectable), p in zip(rows, adjusted, strict=True)
     ]
+
+
+def _mean(runs: Runs, scorer: Scorer) -> float:
+    """The score of a variant: the mean over its runs."""
+    return float(scorer(runs.counts.sum(1)).mean())
 
 
 def _detectable(by_sentences: float, by_seeds: float, freedom: int, level: float) -> float:

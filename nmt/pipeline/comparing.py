@@ -68,7 +68,7 @@ def compare(config: DictConfig) -> int:
         sentences=int(config.sentences),
     )
     found = found._replace(apart=[*found.apart, *problems.items()])
-    title = f"{len(found.variants)} variants, {sum(len(variant.runs) for variant in found.variants)} runs"
+    title = pages.title(found)
     blocks = pages.report(found, int(config.pictures))
     for block in blocks:
         if isinstance(block, pages.Picture):
@@ -172,8 +172,7 @@ def _wanted(run: Run, chosen: Split | str | None) -> list[str]:
         return [chosen.name]
     if chosen is not None:
         return [chosen]
-    known = run.facts().get("text")
-    tests = [name for name in known if name not in ("train", "valid")] if isinstance(known, dict) else []
+    tests = [name for name in run.facts().get("text", {}) if name not in ("train", "valid")]
     if not tests and not run.splits():
         raise UserError("its data name no test set. Give split=valid, or source=FILE reference=FILE.")
     return tests or run.splits()
@@ -239,19 +238,17 @@ def _result(name: str, run: Run, chosen: Split | str | None) -> Result:
     config, facts, history = run.config(), run.facts(), run.history()
     wanted = _wanted(run, chosen)
     names = wanted if chosen is not None else [*wanted, *(split for split in run.splits() if split not in wanted)]
-    text = facts.get("text")
-    splits, origin = {}, {"training text": str(text.get("train") if isinstance(text, dict) else None)}
+    splits, origin = {}, {"training text": str(facts.get("text", {}).get("train"))}
     for split in names:
         scores = run.scores(split)
         made = scores.get("provenance")
         if not isinstance(made, dict) or "text" not in made or len(made.get("runs", [1])) != 1:
             continue  # of an earlier version, or of an ensemble
-        splits[split] = _scored(run, split, scores)
         origin["tokenizer"] = str(made.get("tokenizer"))
-        origin[f"text of {split}"] = str(made["text"])
-        origin[f"search on {split}"] = _search(config, made)
-        for metric in METRICS:
-            origin[f"{metric} signature on {split}"] = splits[split].scores[metric].signature
+        scored = _scored(run, split, scores)
+        signatures = {f"{metric} signature": scored.scores[metric].signature for metric in METRICS}
+        made_of = {"text": str(made["text"]), "search": _search(config, made), **signatures}
+        splits[split] = scored._replace(origin=made_of)
     own = settings(config)
     training: dict[str, float] = {key: float(facts[key]) for key in TRAINING if isinstance(facts.get(key), int | float)}
     speeds = [entry["train_tokens_per_second"] for entry in history if entry.get("train_tokens_per_second")]
@@ -266,6 +263,7 @@ def _result(name: str, run: Run, chosen: Split | str | None) -> Result:
         history,
         splits,
         _aligned(run),
+        f"{facts['device']}, {facts['threads']} threads" if "device" in facts and "threads" in facts else "",
     )
 
 

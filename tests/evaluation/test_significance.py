@@ -12,11 +12,14 @@ from sacrebleu.metrics.chrf import CHRF
 
 from nmt.evaluation import metrics
 from nmt.evaluation.significance import (
+    Runs,
     Statistics,
     bleu_of,
     chrf_of,
     contrast_with,
     holm,
+    least_trials,
+    paired,
     pooled_deviation,
     randomise,
     student_t,
@@ -59,12 +62,12 @@ def test_randomisation_agrees_with_all_the_swaps_there_are() -> None:
         for seed in range(2):
             ours, theirs = list(first[seed]), list(second[seed])
             for line in range(4):
-                if swaps[4 * seed + line]:
+                if swaps[line]:
                     ours[line], theirs[line] = theirs[line], ours[line]
             total += bleu(theirs) - bleu(ours)
         return total / 2
 
-    everything = [difference(swaps) for swaps in itertools.product((0, 1), repeat=8)]
+    everything = [difference(swaps) for swaps in itertools.product((0, 1), repeat=4)]
     observed = everything[0]
     exact = sum(abs(value) >= abs(observed) - 1e-9 for value in everything) / len(everything)
     assert 0.02 < exact < 0.9, "a case that says something"
@@ -121,6 +124,19 @@ def test_pooled_deviation_by_hand() -> None:
     assert pooled_deviation([[1], [2]])[1] == 0
 
 
+def test_the_fewest_trials_that_can_find_something() -> None:
+    # 16 tests at 5 %: 16 / 320 is 0.05 and not below it, 16 / 321 is.
+    assert least_trials(16, 0.05) == 320
+    assert least_trials(1, 0.05) == 20
+    assert least_trials(3, 0.04) == 75
+    for tests in range(1, 40):
+        for alpha in (0.01, 0.05, 0.1, 0.3):
+            needed = least_trials(tests, alpha)
+            for trials in (needed - 1, needed):
+                smallest = holm([1 / (trials + 1)] + [1.0] * (tests - 1))[0]
+                assert (smallest < alpha) == (trials == needed)
+
+
 def mean_of(statistics: Statistics) -> Statistics:
     """A score that is the mean of the sentences."""
     scores: Statistics = statistics[..., 0] / statistics[..., 1]
@@ -128,25 +144,46 @@ def mean_of(statistics: Statistics) -> Statistics:
 
 
 def simulated(
-    generator: np.random.Generator, sentences: int, seeds: int, gain: float, wobble: float = 0.0
+    generator: np.random.Generator,
+    sentences: int,
+    seeds: int,
+    gain: float,
+    wobble: float = 0.0,
+    interaction: float = 0.0,
 ) -> tuple[Statistics, Statistics]:
-    """Sentence scores of two systems: hard and easy sentences, noise, a run-to-run wobble; the second gains."""
+    """Sentence scores of two systems: hard and easy sentences, noise, a run-to-run wobble; the second gains.
+
+    The interaction is what suits one system in a sentence, whatever its seed.
+    """
     hardness = generator.normal(size=sentences)
     sides = [
-        hardness + generator.normal(size=(seeds, sentences)) + generator.normal(0, wobble, size=(seeds, 1))
+        hardness
+        + generator.normal(0, interaction, size=sentences)
+        + generator.normal(size=(seeds, sentences))
+        + generator.normal(0, wobble, size=(seeds, 1))
         for _ in range(2)
     ]
     ones = np.ones((seeds, sentences))
     return np.stack([sides[0], ones], -1), np.stack([sides[1] + gain, ones], -1)
 
 
+def runs_of(counts: Statistics, *seeds: int) -> Runs:
+    return Runs(counts, list(seeds or range(1, len(counts) + 1)))
+
+
 def spread_of(*sides: Statistics) -> tuple[float, int]:
     return pooled_deviation([mean_of(side.sum(1)).tolist() for side in sides])
 
 
-def test_where_nothing_differs_p_is_uniform() -> None:
+@pytest.mark.parametrize("interaction", [0.0, 1.0])
+def test_where_nothing_differs_p_is_uniform(interaction: float) -> None:
     generator = np.random.default_rng(11)
-    found = np.array([randomise(*simulated(generator, 30, 2, 0.0), mean_of, trials=199).p for _ in range(400)])
+    found = np.array(
+        [
+            randomise(*simulated(generator, 30, 3, 0.0, interaction=interaction), mean_of, trials=199).p
+            for _ in range(400)
+        ]
+    )
     for level in (0.05, 0.2, 0.5, 0.8):
         # Four standard errors of a share of 400.
         assert abs((found <= level).mean() - level) < 4 * math.sqrt(level * (1 - level) / 400)
@@ -158,7 +195,7 @@ def test_run_to_run_noise_alone_is_not_called_real() -> None:
     by_sentences = called = 0
     for _ in range(200):
         sides = simulated(generator, 200, 3, 0.0, wobble=0.3)
-        (found,) = contrast_with(sides[0], [sides[1]], mean_of, spread_of(*sides), trials=199)
+        (found,) = contrast_with(runs_of(sides[0]), [runs_of(sides[1])], mean_of, spread_of(*sides), trials=199)
         by_sentences += found.p_sentences < 0.05
         called += found.real
     assert by_sentences > 60
@@ -173,27 +210,72 @@ def test_the_smallest_detectable_difference_is_found_four_times_in_five(wobble: 
         sides = simulated(generator, 100, 3, 0.0, wobble)
         more = [simulated(generator, 100, 3, 0.0, wobble)[0] for _ in range(8)]
         spread = spread_of(*sides, *more)
-        reach += contrast_with(sides[0], [sides[1]], mean_of, spread, trials=199)[0].detectable / 40
+        reach += contrast_with(runs_of(sides[0]), [runs_of(sides[1])], mean_of, spread, trials=199)[0].detectable / 40
     hits = 0
     for _ in range(200):
         sides = simulated(generator, 100, 3, reach, wobble)
         more = [simulated(generator, 100, 3, 0.0, wobble)[0] for _ in range(8)]
-        hits += contrast_with(sides[0], [sides[1]], mean_of, spread_of(*sides, *more), trials=199)[0].real
+        spread = spread_of(*sides, *more)
+        hits += contrast_with(runs_of(sides[0]), [runs_of(sides[1])], mean_of, spread, trials=199)[0].real
     assert 0.62 < hits / 200 < 0.93
 
 
 def test_a_real_difference_is_found_and_marked() -> None:
     generator = np.random.default_rng(3)
     base, better = simulated(generator, 300, 3, 0.5)
-    _, alike = simulated(generator, 300, 3, 0.0)
     worse = base - np.array([0.4, 0.0])
-    found = contrast_with(base, [better, worse, base.copy()], mean_of, spread_of(base, better, worse), trials=499)
+    others = [runs_of(own) for own in (better, worse, base.copy())]
+    found = contrast_with(runs_of(base), others, mean_of, spread_of(base, better, worse), trials=499)
     assert [own.real for own in found] == [True, True, False]
     assert found[0].difference > 0 > found[1].difference
     assert all(own.p >= max(own.p_sentences, own.p_seeds or 0) for own in found)
-    alone = contrast_with(base[:1], [better[:1]], mean_of, (math.nan, 0), trials=499)[0]
+    alone = contrast_with(runs_of(base[:1]), [runs_of(better[:1])], mean_of, (math.nan, 0), trials=499)[0]
     assert alone.p_seeds is None
+    assert alone.significant
+    assert not alone.real, "nobody knows other seeds"
     assert alone.p == alone.p_sentences
-    # Of unequal numbers of seeds, those that both have are paired.
-    fewer = contrast_with(base, [alike[:2]], mean_of, (0.05, 4), trials=99)[0]
-    assert fewer.difference == pytest.approx(float((mean_of(alike[:2].sum(1)) - mean_of(base[:2].sum(1))).mean()))
+
+
+def constant(*values: float) -> Statistics:
+    """[K, 4, 2] sentence scores of runs whose sentences all have the same."""
+    return np.stack([np.stack([np.full(4, value), np.ones(4)], -1) for value in values])
+
+
+def test_what_the_scores_picked_is_tested_at_its_level() -> None:
+    """The highest of six that are alike is above the others by luck."""
+    generator = np.random.default_rng(17)
+    called = {False: 0, True: 0}
+    for _ in range(150):
+        sides = [side for _ in range(3) for side in simulated(generator, 60, 2, 0.0, wobble=0.2)]
+        best = max(range(6), key=lambda index, sides=sides: float(mean_of(sides[index].sum(1)).mean()))  # type: ignore[misc]
+        others = [runs_of(side) for index, side in enumerate(sides) if index != best]
+        for picked in called:
+            found = contrast_with(runs_of(sides[best]), others, mean_of, spread_of(*sides), trials=499, picked=picked)
+            called[picked] += any(own.real for own in found)
+    assert called[True] / 150 < 0.05 + 2 * math.sqrt(0.05 * 0.95 / 150)
+    assert called[False] > called[True]
+
+
+def test_unequal_numbers_of_seeds_by_hand() -> None:
+    base, other = runs_of(constant(1, 2, 9), 1, 2, 3), runs_of(constant(4, 8), 3, 1)
+    ours, theirs = paired(base, other)
+    assert mean_of(ours.sum(1)).tolist() == [1, 9], "seeds 1 and 3,"
+    assert mean_of(theirs.sum(1)).tolist() == [8, 4], "in the same order"
+    (found,) = contrast_with(base, [other], mean_of, (3.0, 3), trials=99)
+    # All seeds: 6 - 4, and the error of a mean of three less a mean of two.
+    assert found.difference == pytest.approx(2)
+    assert found.p_seeds == pytest.approx(student_t(2 / (3 * math.sqrt(1 / 3 + 1 / 2)), 3))
+    # None in common: the first two of both.
+    ours, theirs = paired(base, runs_of(constant(4, 8), 7, 8))
+    assert mean_of(ours.sum(1)).tolist() == [1, 2]
+    assert mean_of(theirs.sum(1)).tolist() == [4, 8]
+
+
+def test_shared_seeds_that_point_the_other_way_prove_nothing() -> None:
+    generator = np.random.default_rng(2)
+    base, better = simulated(generator, 300, 1, 1.0)
+    more = np.concatenate([base, base + np.array([3.0, 0.0])])  # seed 2 lifts the mean above the other's
+    (found,) = contrast_with(runs_of(more, 1, 2), [runs_of(better, 1)], mean_of, (0.01, 9), trials=199)
+    assert found.difference < 0
+    assert found.p_sentences == 1
+    assert not found.real

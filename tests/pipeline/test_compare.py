@@ -43,7 +43,7 @@ def test_the_first_comparison_scores_what_was_not_scored(swept: Path, here: Path
     assert err == "", "nothing has to be scored a second time"
     assert snapshot(swept) == before
     assert report(here / "again") == report(swept / "comparison")
-    assert out.startswith("Use bahdanau, the baseline")
+    assert out.startswith("Use bahdanau: ")
     assert "no attention" in out
     assert str(here / "again" / "report.html") in out
 
