@@ -43,7 +43,11 @@ class Attended(NamedTuple):
 
 
 def masked_softmax(energies: Tensor, visible: Tensor) -> Tensor:
-    """Softmax over the visible slots of the last axis; a row with nothing to look at gives zeros, never NaN."""
+    """Softmax over the visible slots of the last axis, in float32 at least.
+
+    A row with nothing to look at gives zeros, never NaN.
+    """
+    energies = energies.to(torch.promote_types(energies.dtype, torch.float32))
     lowest = torch.finfo(energies.dtype).min
     return torch.softmax(energies.masked_fill(~visible, lowest), -1).masked_fill(~visible, 0.0)
 

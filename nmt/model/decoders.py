@@ -183,8 +183,10 @@ class Decoder(nn.Module):
         """Memory and first state, once a sentence."""
         batch = encoded.mask.shape[0]
         memory = self.remember(encoded)
+        hidden = self.first_state(encoded)
         state = DecoderState(
-            self.first_state(encoded),
+            # Under autocast the first state's product is in bfloat16; a state that is carried on stays in float32.
+            hidden.to(torch.promote_types(hidden.dtype, torch.float32)),
             encoded.values.new_zeros(batch, self.feed_size),
             torch.zeros(batch, dtype=torch.int64, device=encoded.mask.device),
             () if self.attention is None else tuple(part.flatten(0, 1) for part in self.attention.start(memory)),
