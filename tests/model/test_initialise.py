@@ -48,6 +48,36 @@ def test_recurrent_matrices_are_orthogonal_gate_by_gate(wiring: str) -> None:
                 assert not parameter.any()
 
 
+@pytest.mark.parametrize(
+    ("overrides", "name", "bound"),
+    [
+        # 16 A^-1/2 of an additive or concat score, with A = 128, for every head that has 128 of 256
+        (("attention.size=128",), "scores.0.v", 16 * 128**-0.5),
+        (("attention.size=128", "attention/score=concat"), "scores.0.v", 16 * 128**-0.5),
+        (("attention.size=256", "attention.heads=2"), "scores.1.v", 16 * 128**-0.5),
+        # D^-1/2 of a predicted window, with D = 256
+        (("decoder.size=256", "attention/window=local_p"), "windows.0.v", 256**-0.5),
+        # Glorot's bound of [256, 64] times 256^-1/2
+        (("decoder.size=256", "attention/score=general"), "scores.0.W.weight", (6 / (256 + 64)) ** 0.5 * 256**-0.5),
+        # Glorot's bound alone
+        (("decoder.size=256", "attention.size=128"), "scores.0.W.weight", (6 / (256 + 128)) ** 0.5),
+    ],
+)
+def test_the_bounds_of_attention(overrides: tuple[str, ...], name: str, bound: float) -> None:
+    """All of the interval is used, and no more."""
+    attention = fresh(*overrides).decoder.attention
+    assert attention is not None
+    parameter = dict(attention.named_parameters())[name]
+    assert 0.9 * bound < parameter.max() <= bound
+    assert -bound <= parameter.min() < -0.9 * bound
+
+
+def test_the_weight_of_the_coverage_starts_at_nothing() -> None:
+    attention = fresh("attention.coverage=true").decoder.attention
+    assert attention is not None
+    assert not dict(attention.named_parameters())["scores.0.w"].any()
+
+
 def test_padding_is_a_zero_vector() -> None:
     model = fresh()
     assert not model.source_embedding.weight[0].any()
