@@ -81,7 +81,7 @@ def _note_unused_attention(config: DictConfig, overrides: Sequence[str]) -> None
     """
     named = [override for override in overrides if re.match(r"[+~]*attention\b", override)]
     if named and str(config.decoder._target_).endswith(".NoAttention"):
-        print(f"decoder=none has no attention: {' '.join(named)} takes no part in it.", file=sys.stderr)
+        print(f"decoder=none has no attention, and these change nothing: {' '.join(named)}.", file=sys.stderr)
 
 
 def check_model(config: DictConfig) -> None:
