@@ -147,9 +147,13 @@ class Attention(nn.Module):
         sentences, slots = memory.mask.shape
         return (memory.values.new_zeros(sentences, 1, self.heads, slots),)
 
-    def pin(self, slots: Sequence[int | Sequence[int] | None]) -> None:
-        """Makes every head look where a person says, in place of its window (arguments and errors as `Forced`)."""
-        self.windows = nn.ModuleList(Forced(self.score().query_size, slots) for _ in range(self.heads))
+    def pin(self, slots: Sequence[int | Sequence[int] | None], device: torch.device) -> None:
+        """Makes every head look where a person says, in place of its window, on the model's device.
+
+        Slots and errors are those of `Forced`.
+        """
+        pinned = nn.ModuleList(Forced(self.score().query_size, slots) for _ in range(self.heads))
+        self.windows = pinned.to(device)
 
     def forward(self, queries: Tensor, memory: Memory, steps: Tensor, state: AttentionState = ()) -> Attended:
         """Attends with queries [B, T, Dq] at target positions `steps` [B, T].

@@ -233,14 +233,14 @@ def test_a_finished_mechanism_can_be_pinned(heads: int) -> None:
     values = torch.randn(1, 7, 10, dtype=F64)
     memory = made.remember(values, torch.ones(1, 7, dtype=torch.bool))
     queries, steps = torch.randn(1, 2, 10, dtype=F64), torch.arange(2).unsqueeze(0)
-    made.pin([5, [1]])
+    made.pin([5, [1]], torch.device("cpu"))
     weights = made(queries, memory, steps).weights
     assert (weights[0, :, 0, 5] == 1).all()
     assert (weights[0, :, 1, 1] == 1).all()
     torch.testing.assert_close(weights.sum(-1), torch.ones(1, heads, 2, dtype=F64))
 
 
-@pytest.mark.parametrize("slots", [3, ["a"], [1.0], [True], [-1], [[0, -2]], [[[0]]]])
+@pytest.mark.parametrize("slots", [3, [], ["a"], [1.0], [True], [-1], [[0, -2]], [[[0]]]])
 def test_slots_that_name_nothing_are_refused(slots: object) -> None:
     with pytest.raises(UserError, match=r"\[0,\[1,2\],null\]"):
         Forced(1, slots)  # type: ignore[arg-type]
