@@ -265,7 +265,8 @@ class Bahdanau(Decoder):
     """Attend with the previous state, then update: c_t = attend(s_{t-1}); s_t = GRU(s_{t-1}, [y_{t-1}; c_t]).
 
     Bahdanau, Cho, Bengio 2015, section 3.1 (readout from s_t, eq. 4) and appendix A.2. With `previous_state` the
-    readout sees s_{t-1}, as in the appendix.
+    readout sees s_{t-1}, as in the appendix. s_{t-1} and c_t have seen no further than y_{t-2}: a readout has to see
+    s_t or y_{t-1} itself, and others are refused.
     """
 
     def __init__(
@@ -293,6 +294,15 @@ class Bahdanau(Decoder):
             dropout=dropout,
             fast=fast,
         )
+        parts = readout.parts()
+        if parts.word is None and (previous_state or parts.state is None):
+            cure = "decoder=luong or conditional" if parts.state is None else "decoder.previous_state=false"
+            raise UserError(
+                "decoder=bahdanau attends before the previous word has come in, so that with this readout "
+                f"{'and decoder.previous_state=true ' if previous_state else ''}no word would depend on the one "
+                f"before it. Give {cure}, or a readout that sees the word: decoder/readout=maxout, or "
+                f"decoder/readout=tanh decoder.readout.word=true."
+            )
         self.previous_state = previous_state
 
     def transition(self, embedded: Tensor, state: DecoderState, memory: Memory) -> tuple[Looked, DecoderState]:
@@ -440,6 +450,12 @@ class NoAttention(Decoder):
     ) -> None:
         if summary not in ("first", "every"):
             raise UserError(f"decoder.summary={summary} is not known. Give decoder.summary=first or =every.")
+        if summary == "first" and first_state == "zero":
+            raise UserError(
+                "decoder.summary=first shows the source to the first state alone, and decoder.first_state=zero takes "
+                "nothing from it: the model would never see a source. Give decoder.first_state=last or "
+                "decoder.summary=every."
+            )
         context_size = context_size_without_attention(summary, sizes.value)
         super().__init__(
             None,

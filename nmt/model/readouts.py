@@ -10,6 +10,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from nmt.errors import UserError
+
 #: Vectors [..., I] -> units [..., U], linear in them and without a bias.
 Product = Callable[[Tensor], Tensor]
 
@@ -118,6 +120,16 @@ class FromContext(Readout):
     """The context alone, through a linear layer where the sizes differ."""
 
     def __init__(self, state_size: int, embedding_size: int, context_size: int, size: int) -> None:
+        """Sizes as every readout has them.
+
+        Raises:
+            UserError: there is no context.
+        """
+        if context_size == 0:
+            raise UserError(
+                "decoder/readout=context sees the context alone, and with decoder.summary=first there is none. "
+                "Give decoder/readout=maxout, tanh or state."
+            )
         super().__init__(state_size, embedding_size, context_size, size)
         self.linear = nn.Linear(context_size, size) if context_size != size else nn.Identity()
 

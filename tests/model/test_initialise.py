@@ -1,7 +1,5 @@
 """How a fresh model starts: spreads of its matrices and of its logits, and that a seed is a model."""
 
-from itertools import product
-
 import pytest
 import torch
 from torch import nn
@@ -9,9 +7,6 @@ from torch import nn
 from nmt import build, cli
 from nmt.model import Seq2Seq
 from tests import catalogue
-
-#: Refused: they would not use their attention, or know nothing of the sentence.
-USELESS = [("luong", "state"), ("none", "context")]
 
 
 def fresh(*overrides: str, seed: int = 1) -> Seq2Seq:
@@ -21,9 +16,7 @@ def fresh(*overrides: str, seed: int = 1) -> Seq2Seq:
 
 
 @pytest.mark.parametrize("size", [64, 256])
-@pytest.mark.parametrize(
-    ("wiring", "readout"), [pair for pair in product(catalogue.WIRINGS, catalogue.READOUTS) if pair not in USELESS]
-)
+@pytest.mark.parametrize(("wiring", "readout"), catalogue.WIRED_READOUTS)
 def test_the_softmax_starts_neither_flat_nor_sharp(wiring: str, readout: str, size: int) -> None:
     """At any size, real (not unit) features give tied logits whose deviation is a fair share of one."""
     sizes = [f"{key}={size}" for key in ("model.embedding_size", "encoder.size", "decoder.size")]
