@@ -105,7 +105,24 @@ def test_step_by_step_equals_the_whole_sequence(overrides: tuple[str, ...]) -> N
             torch.testing.assert_close(stepped.weights, decoded.weights[:, :, t])
 
 
-@pytest.mark.parametrize("overrides", [own for own in certain if "decoder=conditional" not in own], ids=" ".join)
+def is_fast(made: Seq2Seq) -> bool:
+    """Whether training computes this model in another way than step by step."""
+    decoder = made.decoder
+    if isinstance(decoder, Bahdanau):
+        assert decoder.attention is not None
+        return has_fast_path(decoder.attention, decoder.rnn)
+    if isinstance(decoder, Luong):
+        assert decoder.attention is not None
+        return not decoder.input_feeding and not decoder.attention.coverage
+    return isinstance(decoder, NoAttention)
+
+
+def test_every_wiring_that_has_a_fast_path_is_compared_with_its_reference() -> None:
+    compared = {own[0] for own in certain if is_fast(model(*own))}
+    assert compared == {"decoder=bahdanau", "decoder=luong", "decoder=none"}
+
+
+@pytest.mark.parametrize("overrides", [own for own in certain if is_fast(model(*own))], ids=" ".join)
 def test_the_fast_path_equals_the_reference(overrides: tuple[str, ...]) -> None:
     """Losses, weights and every gradient, with padding on both sides."""
     results = []
@@ -347,7 +364,7 @@ def test_the_tanh_readout_by_hand() -> None:
         torch.testing.assert_close(readout(state, word, context), torch.tensor([math.tanh(inner)]))
 
 
-def test_what_is_slow_says_so_and_what_is_fast_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_fused_recurrence_is_used_where_it_can_be(monkeypatch: pytest.MonkeyPatch) -> None:
     """The fused recurrence runs for additive and concat attention as it comes, and for nothing else."""
     called: list[str] = []
 
