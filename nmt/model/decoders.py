@@ -1,6 +1,7 @@
 """Decoders: the wirings, that is, where in the recurrence the attention is asked.
 
-`step` serves search, `forward` serves training; both give the same numbers. Rows are hypotheses: at one step a
+`step` serves search, `forward` serves training and scoring; both give the same numbers (but for a read that
+enumerates: search makes a choice where `forward` gives the mixture). Rows are hypotheses: at one step a
 memory of B sentences may be asked by N = B * K rows, K to a sentence, without being copied.
 
 Shapes: embedded [N, E] (the previous target words), hidden [N, L, D], memory of B sentences, weights [N, H, S] at one
@@ -46,7 +47,7 @@ class Mixture(NamedTuple):
 class Decoded(NamedTuple):
     """Features for the softmax, attention weights (None without attention), and terms for the loss by name.
 
-    With `mixture` the next word's distribution in training is that mixture, and the features are what is fed back.
+    With `mixture` the next word's distribution is that mixture, and the features are what is fed back.
     """
 
     features: Tensor
@@ -233,30 +234,41 @@ class Decoder(nn.Module):
         raise TypeError(f"{type(self).__name__} does not say how it is wired")
 
     def step(self, embedded: Tensor, state: DecoderState, memory: Memory) -> tuple[Decoded, DecoderState]:
-        """One step for search: embedded [N, E] -> features [N, F], weights [N, H, S], the next state."""
+        """One step for search: embedded [N, E] -> features [N, F], weights [N, H, S], the next state.
+
+        Where the readout may choose among slots it takes the most probable one.
+        """
         looked, state = self.transition(embedded, state, memory)
-        decoded, fed = self.read_out(looked, embedded)
+        features = self.readout(looked.top, embedded, looked.context)
         if self.feed_size:
-            state = state._replace(feed=fed)
+            state = state._replace(feed=features)
+        if looked.choices is not None:
+            features = self.readout(looked.top, embedded, looked.choices.heaviest())
+        return Decoded(features, looked.weights, looked.terms), state
+
+    def forced_step(self, embedded: Tensor, state: DecoderState, memory: Memory) -> tuple[Decoded, DecoderState]:
+        """One step towards a target that is given: `step`, with the mixture where the readout may choose."""
+        looked, state = self.transition(embedded, state, memory)
+        decoded = self.read_out(looked, embedded)
+        if self.feed_size:
+            state = state._replace(feed=decoded.features)
         return decoded, state
 
-    def read_out(self, looked: Looked, embedded: Tensor) -> tuple[Decoded, Tensor]:
-        """The readout of one step or of all, and the features [..., F] that may be fed back."""
+    def read_out(self, looked: Looked, embedded: Tensor) -> Decoded:
+        """The readout of one step or of all, with the mixture where it may choose."""
         features = self.readout(looked.top, embedded, looked.context)
-        if looked.choices is None:
-            return Decoded(features, looked.weights, looked.terms), features
-        contexts, log_weights = looked.choices
-        top, word = (part.unsqueeze(-2).expand(*contexts.shape[:-1], -1) for part in (looked.top, embedded))
-        each = self.readout(top, word, contexts)
-        if each.shape[-2] == 1:  # the choice is made
-            return Decoded(each.squeeze(-2), looked.weights, looked.terms), features
-        return Decoded(features, looked.weights, looked.terms, Mixture(each, log_weights)), features
+        mixture = None
+        if looked.choices is not None:
+            contexts, log_weights = looked.choices
+            top, word = (part.unsqueeze(-2).expand(*contexts.shape[:-1], -1) for part in (looked.top, embedded))
+            mixture = Mixture(self.readout(top, word, contexts), log_weights)
+        return Decoded(features, looked.weights, looked.terms, mixture)
 
     def forward(self, embedded: Tensor, state: DecoderState, memory: Memory) -> Decoded:
-        """The whole target for training: embedded [B, T, E] -> features [B, T, F], weights [B, H, T, S]."""
+        """The whole target where it is given: embedded [B, T, E] -> features [B, T, F], weights [B, H, T, S]."""
         decoded = []
         for position in range(embedded.shape[1]):
-            now, state = self.step(embedded[:, position], state, memory)
+            now, state = self.forced_step(embedded[:, position], state, memory)
             decoded.append(now)
         return stack_steps(decoded)
 
@@ -385,7 +397,7 @@ class Luong(Decoder):
         steps = state.steps.unsqueeze(1) + torch.arange(embedded.shape[1], device=embedded.device)
         attended = self.attention(tops, memory, steps)
         looked = Looked(tops, attended.context, attended.weights, attended.terms, attended.choices)
-        return self.read_out(looked, embedded)[0]
+        return self.read_out(looked, embedded)
 
 
 class Conditional(Decoder):

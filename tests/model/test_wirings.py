@@ -67,7 +67,10 @@ LENGTHS = [6, 1, 4]
 def run(made: Seq2Seq, source: Tensor, mask: Tensor, target: Tensor) -> tuple[Tensor, Decoded]:
     """Log-probabilities [B, T, V] and what was decoded."""
     decoded: Decoded = made(source, mask, None, target)
-    return torch.log_softmax(made.logits(decoded.features), -1), decoded
+    if decoded.mixture is None:
+        return torch.log_softmax(made.logits(decoded.features), -1), decoded
+    everywhere = torch.ones(target.shape, dtype=torch.bool)
+    return made.target_logits(decoded, everywhere).unflatten(0, target.shape), decoded
 
 
 def targets(batch: int = 3, steps: int = 5) -> Tensor:
@@ -92,7 +95,8 @@ def test_step_by_step_equals_the_whole_sequence(overrides: tuple[str, ...]) -> N
     made = model(*overrides)
     source, mask, lengths = sentences(LENGTHS, 23)
     target = targets()
-    whole, decoded = run(made, source, mask, target)
+    decoded = run(made, source, mask, target)[1]
+    whole = searched(made, decoded)
     memory, state = made.encode(source, mask, lengths)
     for t in range(target.shape[1]):
         stepped = made.step(target[:, t], state, memory)
@@ -441,3 +445,34 @@ def test_scheduled_sampling_at_probability_one_feeds_the_models_own_draws() -> N
     torch.testing.assert_close(results[0], results[1])
     torch.manual_seed(1)
     assert not torch.allclose(made(source, mask, None, one, 0.0).features, results[0])
+
+
+@pytest.mark.parametrize("own", [(), ("attention/read=hard", "attention.read.objective=enumerate")], ids=" ".join)
+@pytest.mark.parametrize("sampling", [0.5, 1.0])
+def test_scheduled_sampling_draws_as_often_as_the_model_says(own: tuple[str, ...], sampling: float) -> None:
+    """One sentence thousands of times: how often each piece is the second input, within four deviations."""
+    made, times = model(*own, train=True), 20_000
+    with torch.no_grad():  # so that slots differ, and their mixture from what is read off the soft context
+        made.decoder.readout.linear.weight.mul_(4)
+    source, mask, _ = sentences([4], 23)
+    target = targets(1, 2)
+    given = int(target[0, 1])
+    expected = sampling * run(made, source, mask, target)[0][0, 0].exp().detach().double()
+    expected[given] += 1 - sampling
+    inputs: list[Tensor] = []
+    made.target_embedding.register_forward_hook(lambda _, arguments, __: inputs.append(arguments[0]))
+    torch.manual_seed(4)
+    with torch.no_grad():
+        made(source.expand(times, -1), mask.expand(times, -1), None, target.expand(times, -1), sampling)
+    found = torch.bincount(inputs[1], minlength=29) / times
+    assert ((found - expected).abs() <= 4 * (expected * (1 - expected) / times).sqrt() + 1e-4).all()
+
+
+def test_scheduled_sampling_lets_a_model_that_has_diverged_through() -> None:
+    """The trainer says that the loss is no number; drawing must not end the run before."""
+    made = model(train=True)
+    with torch.no_grad():
+        made.output.bias.fill_(math.nan)
+    source, mask, _ = sentences(LENGTHS, 23)
+    decoded = made(source, mask, None, targets(), 1.0)
+    assert made.target_logits(decoded, torch.ones(3, 5, dtype=torch.bool)).isnan().all()
