@@ -1,6 +1,7 @@
 """What the configuration offers, read from its folders, so that a new mechanism is tested without a new line."""
 
 import functools
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from nmt import build, cli
 from nmt.attention import Attention
-from nmt.model import Seq2Seq
+from nmt.model import Decoded, Seq2Seq
 
 CONFIGS = cli.config_folder()
 
@@ -20,8 +21,16 @@ def options(group: str) -> list[str]:
 
 
 SCORES, WINDOWS, READS = (options(f"attention/{room}") for room in ("score", "window", "read"))
+#: Windows as overrides, with what they cannot do without.
+WINDOWED = [
+    (f"attention/window={window}", *(["attention.window.slots=[null]"] if window == "forced" else []))
+    for window in WINDOWS
+]
 WIRINGS, READOUTS = options("decoder"), options("decoder/readout")
 WITH_ATTENTION = [wiring for wiring in WIRINGS if wiring != "none"]
+#: Refused: they would not use their attention, not see the previous word, or know nothing of the sentence.
+USELESS = {("luong", "state"), ("bahdanau", "context"), ("none", "context")}
+WIRED_READOUTS = [pair for pair in itertools.product(WIRINGS, READOUTS) if pair not in USELESS]
 
 
 @functools.cache
@@ -46,6 +55,8 @@ def attention(
 
     `settings` (radius, slots, ...) go to whichever of the choices has them.
     """
+    if window == "forced":
+        settings.setdefault("slots", [None])
     rooms = (("score", score), ("window", window), ("read", read))
     nodes = {
         room: {key: settings.get(key, value) for key, value in _settings(room, choice).items()}
@@ -90,12 +101,28 @@ def _composed(*overrides: str) -> DictConfig:
 
 def model(*overrides: str, pieces: tuple[int, int] = (23, 29), joint: bool = False, train: bool = False) -> Seq2Seq:
     """A small model composed from the real configuration, in double precision."""
-    made = build.assemble(_composed(*SMALL, *overrides), *pieces, joint).double()
+    return assembled(_composed(*SMALL, *overrides), pieces=pieces, joint=joint, train=train)
+
+
+def assembled(
+    config: DictConfig, pieces: tuple[int, int] = (23, 29), joint: bool = False, train: bool = False
+) -> Seq2Seq:
+    """`model` from a configuration that is composed already."""
+    made = build.assemble(config, *pieces, joint).double()
     with torch.no_grad():  # biases start at zero, where mistakes hide
         generator = torch.Generator().manual_seed(5)
         for parameter in made.parameters():
             parameter.add_(torch.randn(parameter.shape, generator=generator) * 0.3)
     return made.train(train)
+
+
+def searched(made: Seq2Seq, decoded: Decoded) -> torch.Tensor:
+    """Log-probabilities [B, T, V] of a forced target as search has them: of the most probable slot of a mixture."""
+    features = decoded.features
+    if decoded.mixture is not None:
+        heaviest = decoded.mixture.log_weights.argmax(-1)[..., None, None]
+        features = decoded.mixture.features.take_along_dim(heaviest, -2).squeeze(-2)
+    return torch.log_softmax(made.logits(features), -1)
 
 
 def sentences(lengths: list[int], pieces: int, seed: int = 2) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

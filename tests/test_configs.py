@@ -16,7 +16,7 @@ from nmt.data.corpus import DataSource
 from nmt.text.tokenizer import Tokenizer
 from nmt.training.loss import batch_loss
 from nmt.translation.translator import Translator
-from tests.catalogue import CONFIGS, READOUTS, READS, SCORES, SMALL, WINDOWS, WIRINGS, WITH_ATTENTION, options
+from tests.catalogue import CONFIGS, READS, SCORES, SMALL, WINDOWED, WIRED_READOUTS, WIRINGS, WITH_ATTENTION, options
 from tests.pipeline.small import pairs, write_text
 
 GROUPS = sorted({path.parent.relative_to(CONFIGS).as_posix() for path in Path(CONFIGS).rglob("*.yaml")} - {"."})
@@ -70,21 +70,18 @@ def test_every_score_in_every_wiring(wiring: str, score: str) -> None:
     one_step(f"decoder={wiring}", f"attention/score={score}")
 
 
-@pytest.mark.parametrize(
-    ("wiring", "readout"),
-    # Refused: Luong's wiring without its context would not use its attention, and without attention the context
-    # is the same at every step.
-    [pair for pair in itertools.product(WIRINGS, READOUTS) if pair not in {("luong", "state"), ("none", "context")}],
-)
+@pytest.mark.parametrize(("wiring", "readout"), WIRED_READOUTS)
 def test_every_readout_in_every_wiring(wiring: str, readout: str) -> None:
     one_step(f"decoder={wiring}", f"decoder/readout={readout}")
 
 
 @pytest.mark.parametrize(
-    ("wiring", "window", "read"), list(itertools.product(WITH_ATTENTION, WINDOWS, READS)), ids=lambda value: value
+    ("wiring", "window", "read"),
+    list(itertools.product(WITH_ATTENTION, WINDOWED, READS)),
+    ids=lambda value: value if isinstance(value, str) else value[0],
 )
-def test_every_window_and_read_in_every_wiring(wiring: str, window: str, read: str) -> None:
-    one_step(f"decoder={wiring}", f"attention/window={window}", f"attention/read={read}")
+def test_every_window_and_read_in_every_wiring(wiring: str, window: tuple[str, ...], read: str) -> None:
+    one_step(f"decoder={wiring}", *window, f"attention/read={read}")
 
 
 @pytest.mark.parametrize(("encoder", "wiring"), list(itertools.product(ENCODERS, WIRINGS)))
@@ -190,7 +187,7 @@ VARIANTS = (
     "decoder/readout=maxout",
     "decoder/readout=tanh",
     "decoder/readout=state",
-    "decoder/readout=context",
+    "decoder=luong decoder/readout=context",
 )
 
 

@@ -43,7 +43,11 @@ class Attended(NamedTuple):
 
 
 def masked_softmax(energies: Tensor, visible: Tensor) -> Tensor:
-    """Softmax over the visible slots of the last axis; a row with nothing to look at gives zeros, never NaN."""
+    """Softmax over the visible slots of the last axis, in float32 at least.
+
+    A row with nothing to look at gives zeros, never NaN.
+    """
+    energies = energies.to(torch.promote_types(energies.dtype, torch.float32))
     lowest = torch.finfo(energies.dtype).min
     return torch.softmax(energies.masked_fill(~visible, lowest), -1).masked_fill(~visible, 0.0)
 
@@ -143,9 +147,13 @@ class Attention(nn.Module):
         sentences, slots = memory.mask.shape
         return (memory.values.new_zeros(sentences, 1, self.heads, slots),)
 
-    def pin(self, slots: Sequence[int | Sequence[int] | None]) -> None:
-        """Makes every head look where a person says, in place of its window (arguments and errors as `Forced`)."""
-        self.windows = nn.ModuleList(Forced(self.score().query_size, slots) for _ in range(self.heads))
+    def pin(self, slots: Sequence[int | Sequence[int] | None], device: torch.device) -> None:
+        """Makes every head look where a person says, in place of its window, on the model's device.
+
+        Slots and errors are those of `Forced`.
+        """
+        pinned = nn.ModuleList(Forced(self.score().query_size, slots) for _ in range(self.heads))
+        self.windows = pinned.to(device)
 
     def forward(self, queries: Tensor, memory: Memory, steps: Tensor, state: AttentionState = ()) -> Attended:
         """Attends with queries [B, T, Dq] at target positions `steps` [B, T].

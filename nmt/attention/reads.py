@@ -21,6 +21,11 @@ class Choices(NamedTuple):
     contexts: Tensor
     log_weights: Tensor
 
+    def heaviest(self) -> Tensor:
+        """The context [B, T, Dv] of the most probable slot."""
+        chosen = self.log_weights.argmax(-1, keepdim=True).unsqueeze(-1)
+        return self.contexts.take_along_dim(chosen, -2).squeeze(-2)
+
 
 class Reading(NamedTuple):
     """The context, the terms [B, T] for the loss by name, and the choices where the readout is to see others."""
@@ -49,7 +54,7 @@ class Soft(Read):
 
 
 class Hard(Read):
-    """c_t = v_j of one slot j: in translation the most probable one. Xu et al. 2015, section 4.1.
+    """c_t = v_j of one slot j: in search the most probable one. Xu et al. 2015, section 4.1.
 
     What is trained is one of two objectives (in both, weights that a window's factor has shrunk are made to sum to
     one again, so that they are probabilities):
@@ -57,7 +62,8 @@ class Hard(Read):
     sampled: j is drawn from the weights, each head on its own, and the bound sum_j a_tj log p(y_t | j) is raised by
         its score-function gradient (the paper's eq. 12 and 13), of which the terms are the draw's part.
     enumerate: log sum_j a_tj p(y_t | j), every slot going through the readout and the softmax (Deng et al. 2018,
-        section 3). Recurrences are given the soft context, in translation too.
+        section 3), wherever the target is given: in training, validation and forced decoding. Recurrences are given
+        the soft context, in search too.
     """
 
     OBJECTIVES = ("sampled", "enumerate")
@@ -84,7 +90,7 @@ class Hard(Read):
         seen = total > 0  # else there is nothing to look at: zeros
         shares = torch.where(seen, weights / total.where(seen, 1), 1 / weights.shape[-1])
         logs = shares.where(shares > 0, 1).log()  # 0 where the share is 0, so that no gradient is infinite
-        if self.training and self.enumerates:
+        if self.enumerates:
             contexts = values * seen.transpose(1, 2)  # [B, 1, S, Dv] * [B, T, 1, 1]
             return Reading(weights @ values, {}, Choices(contexts, logs.masked_fill(shares == 0, -torch.inf)[:, 0]))
         if self.training:
@@ -92,9 +98,6 @@ class Hard(Read):
         else:
             chosen = shares.argmax(-1, keepdim=True)
         context = torch.zeros_like(shares).scatter(-1, chosen, seen.to(shares.dtype)) @ values
-        if self.enumerates:
-            certain = context.new_zeros(*total.shape[:1], *total.shape[2:])
-            return Reading(weights @ values, {}, Choices(context.transpose(1, 2), certain))
         if not self.training:
             return Reading(context, {})
         log_prob = (logs.gather(-1, chosen) * seen).sum((1, 3))

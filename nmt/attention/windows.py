@@ -103,25 +103,35 @@ class Forced(Window):
         A step of which no slot exists in a sentence looks at nothing there.
 
         Raises:
-            UserError: something else stands in the list.
+            UserError: the list is empty, or something else stands in it.
         """
         super().__init__(query_size)
         if not isinstance(slots, list | tuple):
             raise UserError(f"The slots to look at are a list, an entry for each step: [0,[1,2],null], not {slots}.")
-        self.slots = [[named] if isinstance(named, int) else named for named in slots]
-        for step, named in enumerate(self.slots):
-            if named is None:
-                continue
-            if not isinstance(named, list | tuple) or any(type(slot) is not int or slot < 0 for slot in named):
+        if not slots:
+            raise UserError(
+                "No step is told where to look. Give an entry for each step, a slot, a list of slots, or null for all: "
+                "[0,[1,2],null] (attention.window.slots= in training), or take attention/window=global."
+            )
+        rows = []
+        for step, named in enumerate(slots):
+            row = [named] if type(named) is int else [] if named is None else named
+            if not isinstance(row, list | tuple) or any(type(slot) is not int or slot < 0 for slot in row):
                 raise UserError(
                     f"Step {step} is to look at {named}, which names no slots. Give a source position from 0, "
                     f"a list of them, or null for all: [0,[1,2],null]."
                 )
+            rows.append(list(row))
+        # Row t of [N + 1, K] names the slots of step t, padded with -1; the last row is that of all steps beyond.
+        most = max(1, *map(len, rows))
+        padded = [row + [-1] * (most - len(row)) for row in [*rows, []]]
+        self.named: Tensor
+        self.free: Tensor
+        self.register_buffer("named", torch.tensor(padded), persistent=False)
+        self.register_buffer("free", torch.tensor([*(named is None for named in slots), True]), persistent=False)
 
     def forward(self, queries: Tensor, steps: Tensor, mask: Tensor) -> tuple[Tensor, Tensor | None]:
-        table = mask.new_ones(len(self.slots) + 1, mask.shape[-1])
-        for row, named in zip(table, self.slots):
-            if named is not None:
-                row[:] = False
-                row[[slot for slot in named if slot < len(row)]] = True
-        return mask.unsqueeze(-2) & table[steps.clamp(max=len(self.slots))], None
+        rows = steps.clamp(max=len(self.free) - 1)
+        positions = torch.arange(mask.shape[-1], device=mask.device)
+        named = (self.named[rows].unsqueeze(-1) == positions).any(-2)  # [B, T, K, 1] == [S], any of K
+        return mask.unsqueeze(-2) & (named | self.free[rows].unsqueeze(-1)), None

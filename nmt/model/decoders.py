@@ -1,6 +1,7 @@
 """Decoders: the wirings, that is, where in the recurrence the attention is asked.
 
-`step` serves search, `forward` serves training; both give the same numbers. Rows are hypotheses: at one step a
+`step` serves search, `forward` serves training and scoring; both give the same numbers (but for a read that
+enumerates: search makes a choice where `forward` gives the mixture). Rows are hypotheses: at one step a
 memory of B sentences may be asked by N = B * K rows, K to a sentence, without being copied.
 
 Shapes: embedded [N, E] (the previous target words), hidden [N, L, D], memory of B sentences, weights [N, H, S] at one
@@ -46,7 +47,7 @@ class Mixture(NamedTuple):
 class Decoded(NamedTuple):
     """Features for the softmax, attention weights (None without attention), and terms for the loss by name.
 
-    With `mixture` the next word's distribution in training is that mixture, and the features are what is fed back.
+    With `mixture` the next word's distribution is that mixture, and the features are what is fed back.
     """
 
     features: Tensor
@@ -183,8 +184,10 @@ class Decoder(nn.Module):
         """Memory and first state, once a sentence."""
         batch = encoded.mask.shape[0]
         memory = self.remember(encoded)
+        hidden = self.first_state(encoded)
         state = DecoderState(
-            self.first_state(encoded),
+            # Under autocast the first state's product is in bfloat16; a state that is carried on stays in float32.
+            hidden.to(torch.promote_types(hidden.dtype, torch.float32)),
             encoded.values.new_zeros(batch, self.feed_size),
             torch.zeros(batch, dtype=torch.int64, device=encoded.mask.device),
             () if self.attention is None else tuple(part.flatten(0, 1) for part in self.attention.start(memory)),
@@ -231,30 +234,41 @@ class Decoder(nn.Module):
         raise TypeError(f"{type(self).__name__} does not say how it is wired")
 
     def step(self, embedded: Tensor, state: DecoderState, memory: Memory) -> tuple[Decoded, DecoderState]:
-        """One step for search: embedded [N, E] -> features [N, F], weights [N, H, S], the next state."""
+        """One step for search: embedded [N, E] -> features [N, F], weights [N, H, S], the next state.
+
+        Where the readout may choose among slots it takes the most probable one.
+        """
         looked, state = self.transition(embedded, state, memory)
-        decoded, fed = self.read_out(looked, embedded)
+        features = self.readout(looked.top, embedded, looked.context)
         if self.feed_size:
-            state = state._replace(feed=fed)
+            state = state._replace(feed=features)
+        if looked.choices is not None:
+            features = self.readout(looked.top, embedded, looked.choices.heaviest())
+        return Decoded(features, looked.weights, looked.terms), state
+
+    def forced_step(self, embedded: Tensor, state: DecoderState, memory: Memory) -> tuple[Decoded, DecoderState]:
+        """One step towards a target that is given: `step`, with the mixture where the readout may choose."""
+        looked, state = self.transition(embedded, state, memory)
+        decoded = self.read_out(looked, embedded)
+        if self.feed_size:
+            state = state._replace(feed=decoded.features)
         return decoded, state
 
-    def read_out(self, looked: Looked, embedded: Tensor) -> tuple[Decoded, Tensor]:
-        """The readout of one step or of all, and the features [..., F] that may be fed back."""
+    def read_out(self, looked: Looked, embedded: Tensor) -> Decoded:
+        """The readout of one step or of all, with the mixture where it may choose."""
         features = self.readout(looked.top, embedded, looked.context)
-        if looked.choices is None:
-            return Decoded(features, looked.weights, looked.terms), features
-        contexts, log_weights = looked.choices
-        top, word = (part.unsqueeze(-2).expand(*contexts.shape[:-1], -1) for part in (looked.top, embedded))
-        each = self.readout(top, word, contexts)
-        if each.shape[-2] == 1:  # the choice is made
-            return Decoded(each.squeeze(-2), looked.weights, looked.terms), features
-        return Decoded(features, looked.weights, looked.terms, Mixture(each, log_weights)), features
+        mixture = None
+        if looked.choices is not None:
+            contexts, log_weights = looked.choices
+            top, word = (part.unsqueeze(-2).expand(*contexts.shape[:-1], -1) for part in (looked.top, embedded))
+            mixture = Mixture(self.readout(top, word, contexts), log_weights)
+        return Decoded(features, looked.weights, looked.terms, mixture)
 
     def forward(self, embedded: Tensor, state: DecoderState, memory: Memory) -> Decoded:
-        """The whole target for training: embedded [B, T, E] -> features [B, T, F], weights [B, H, T, S]."""
+        """The whole target where it is given: embedded [B, T, E] -> features [B, T, F], weights [B, H, T, S]."""
         decoded = []
         for position in range(embedded.shape[1]):
-            now, state = self.step(embedded[:, position], state, memory)
+            now, state = self.forced_step(embedded[:, position], state, memory)
             decoded.append(now)
         return stack_steps(decoded)
 
@@ -263,7 +277,8 @@ class Bahdanau(Decoder):
     """Attend with the previous state, then update: c_t = attend(s_{t-1}); s_t = GRU(s_{t-1}, [y_{t-1}; c_t]).
 
     Bahdanau, Cho, Bengio 2015, section 3.1 (readout from s_t, eq. 4) and appendix A.2. With `previous_state` the
-    readout sees s_{t-1}, as in the appendix.
+    readout sees s_{t-1}, as in the appendix. s_{t-1} and c_t have seen no further than y_{t-2}: a readout has to see
+    s_t or y_{t-1} itself, and others are refused.
     """
 
     def __init__(
@@ -291,6 +306,15 @@ class Bahdanau(Decoder):
             dropout=dropout,
             fast=fast,
         )
+        parts = readout.parts()
+        if parts.word is None and (previous_state or parts.state is None):
+            cure = "decoder=luong or conditional" if parts.state is None else "decoder.previous_state=false"
+            raise UserError(
+                "decoder=bahdanau attends before the previous word has come in, so that with this readout "
+                f"{'and decoder.previous_state=true ' if previous_state else ''}no word would depend on the one "
+                f"before it. Give {cure}, or a readout that sees the word: decoder/readout=maxout, or "
+                f"decoder/readout=tanh decoder.readout.word=true."
+            )
         self.previous_state = previous_state
 
     def transition(self, embedded: Tensor, state: DecoderState, memory: Memory) -> tuple[Looked, DecoderState]:
@@ -373,7 +397,7 @@ class Luong(Decoder):
         steps = state.steps.unsqueeze(1) + torch.arange(embedded.shape[1], device=embedded.device)
         attended = self.attention(tops, memory, steps)
         looked = Looked(tops, attended.context, attended.weights, attended.terms, attended.choices)
-        return self.read_out(looked, embedded)[0]
+        return self.read_out(looked, embedded)
 
 
 class Conditional(Decoder):
@@ -438,6 +462,12 @@ class NoAttention(Decoder):
     ) -> None:
         if summary not in ("first", "every"):
             raise UserError(f"decoder.summary={summary} is not known. Give decoder.summary=first or =every.")
+        if summary == "first" and first_state == "zero":
+            raise UserError(
+                "decoder.summary=first shows the source to the first state alone, and decoder.first_state=zero takes "
+                "nothing from it: the model would never see a source. Give decoder.first_state=last or "
+                "decoder.summary=every."
+            )
         context_size = context_size_without_attention(summary, sizes.value)
         super().__init__(
             None,

@@ -6,11 +6,14 @@ end in few different words, each of which is multiplied once. `Decoder.step` is 
 against.
 """
 
+import functools
+
 import torch
 from torch import Tensor, nn
 
 from nmt.attention import Memory
 from nmt.model.decoders import Bahdanau, Conditional, Decoded, Decoder, DecoderState, Luong
+from nmt.model.readouts import Parts
 
 
 def can_fold(decoder: Decoder) -> bool:
@@ -29,11 +32,15 @@ def can_fold(decoder: Decoder) -> bool:
 
 
 def fold(decoder: Decoder, memory: Memory) -> Memory:
-    """The memory with values [B, 1, S, R + U]: their shares of the recurrence (R is 0 or 3 D) and of the readout."""
-    recurrent = _context_weight(decoder)
-    readout = decoder.readout.parts(memory.values.device).context
-    weight = readout if recurrent is None else torch.cat([recurrent, readout])
-    return memory._replace(values=nn.functional.linear(memory.values, weight))
+    """The memory with values [B, 1, S, R + U]: their shares of the recurrence (R is 0 or 3 D) and of the readout.
+
+    U is 0 for a readout that sees no context.
+    """
+    recurrent, readout = _context_weight(decoder), decoder.readout.parts().context
+    shares = [] if recurrent is None else [nn.functional.linear(memory.values, recurrent)]
+    if readout is not None:
+        shares.append(readout(memory.values))
+    return memory._replace(values=torch.cat(shares, -1))
 
 
 def folded_step(
@@ -43,16 +50,15 @@ def folded_step(
 
     words [W, E] are the embeddings of the different words, which [N] their rows.
     """
-    readout, rnn = decoder.readout.parts(memory.values.device), decoder.rnn
+    rnn = decoder.rnn
     input_weight, input_bias = _weights(rnn, "ih")
     word_weight, fed_weight = input_weight.split([words.shape[1], input_weight.shape[1] - words.shape[1]], 1)
     size = rnn.hidden_size
     inputs = nn.functional.linear(words, word_weight, input_bias)[which]
-    units = nn.functional.linear(words, readout.word, readout.bias)[which]
     hidden = state.hidden[:, 0]
     if isinstance(decoder, Bahdanau):
         looked, attention_state = decoder.attend(hidden, state, memory)
-        shares, seen = looked.context.split([3 * size, units.shape[1]], 1)
+        shares, seen = looked.context[:, : 3 * size], looked.context[:, 3 * size :]
         top = hidden
         hidden = _gru(inputs + shares, hidden, rnn)
         if not decoder.previous_state:
@@ -64,13 +70,27 @@ def folded_step(
         looked, attention_state = decoder.attend(hidden, state, memory)
         seen = looked.context
         if isinstance(decoder, Conditional):
-            shares, seen = seen.split([3 * size, units.shape[1]], 1)
+            shares, seen = seen[:, : 3 * size], seen[:, 3 * size :]
             hidden = _gru(shares + _weights(decoder.second, "ih")[1], hidden, decoder.second)
         top = hidden
-    features = decoder.readout.activate(units + seen + nn.functional.linear(top, readout.state))
+    features = decoder.readout.activate(_units(decoder.readout.parts(), words, which, top, seen))
     feed = features if decoder.feed_size else state.feed
     following = DecoderState(hidden.unsqueeze(1), feed, state.steps + 1, attention_state)
     return Decoded(features, looked.weights, looked.terms), following
+
+
+def _units(parts: Parts, words: Tensor, which: Tensor, top: Tensor, seen: Tensor) -> Tensor:
+    """The readout's units [N, U], from different words [W, E], states [N, D] and contexts' shares seen [N, U or 0]."""
+    units = []
+    if parts.word is not None:
+        units.append(parts.word(words)[which])
+    if parts.state is not None:
+        units.append(parts.state(top))
+    if parts.context is not None:
+        units.append(seen)
+    if parts.bias is not None:
+        units.append(parts.bias)
+    return functools.reduce(torch.add, units)
 
 
 def _context_weight(decoder: Decoder) -> Tensor | None:
@@ -88,10 +108,13 @@ def _weights(rnn: nn.GRU, kind: str) -> tuple[Tensor, Tensor]:
 
 
 def _gru(inputs: Tensor, hidden: Tensor, rnn: nn.GRU) -> Tensor:
-    """One step of torch's GRU from inputs [N, 3 D] that are multiplied already, hidden [N, D]."""
+    """One step of torch's GRU from inputs [N, 3 D] that are multiplied already, hidden [N, D].
+
+    Under autocast the products are in bfloat16; the state keeps its own type.
+    """
     recurrent = nn.functional.linear(hidden, *_weights(rnn, "hh"))
     size = rnn.hidden_size
     gates, candidate = recurrent.split([2 * size, size], 1)
     reset, update = (inputs[:, : 2 * size] + gates).sigmoid_().split(size, 1)
     new = torch.addcmul(inputs[:, 2 * size :], reset, candidate).tanh_()
-    return torch.lerp(new, hidden.to(new.dtype), update)
+    return torch.lerp(new.to(hidden.dtype), hidden, update.to(hidden.dtype))

@@ -13,6 +13,7 @@ vectors (biases, the weight of the coverage): zero.
 import torch
 from torch import nn
 
+from nmt.attention import Score, Window
 from nmt.attention.scores import General
 from nmt.model.seq2seq import Seq2Seq
 
@@ -28,6 +29,14 @@ def initialise(model: Seq2Seq, seed: int) -> None:
             for parameter in layer.parameters()
         }
         bilinear = {id(score.W.weight) for score in model.modules() if isinstance(score, General)}
+        bounds = {
+            id(vector): spread * vector.shape[0] ** -0.5
+            for kind, spread in ((Score, 16.0), (Window, 1.0))
+            for part in model.modules()
+            if isinstance(part, kind)
+            for name, vector in part.named_parameters(recurse=False)
+            if name == "v"
+        }
         embeddings = {id(layer.weight): layer for layer in model.modules() if isinstance(layer, nn.Embedding)}
         for name, parameter in model.named_parameters():
             if id(parameter) in embeddings:
@@ -36,8 +45,7 @@ def initialise(model: Seq2Seq, seed: int) -> None:
                 if padding is not None:
                     parameter[padding] = 0
             elif parameter.ndim == 1:
-                spread = 16.0 if ".scores." in name else 1.0
-                bound = spread * parameter.shape[0] ** -0.5 if name.endswith(".v") else 0.0
+                bound = bounds.get(id(parameter), 0.0)
                 nn.init.uniform_(parameter, -bound, bound)
             elif id(parameter) in recurrent:
                 size = recurrent[id(parameter)].hidden_size

@@ -5,11 +5,15 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from nmt.attention import Memory
-from nmt.model.decoders import Decoded, Decoder, DecoderState, stack_steps
+from nmt.model.decoders import Decoded, Decoder, DecoderState, Mixture, stack_steps
 from nmt.model.encoders import RecurrentEncoder, lengths_of
 from nmt.model.folding import folded_step
+
+#: The most logits of a mixture that are held at a time: 64 MiB in float32.
+MIXED_LOGITS = 2**24
 
 
 class Stepped(NamedTuple):
@@ -64,6 +68,16 @@ class Seq2Seq(nn.Module):
         logits: Tensor = self.output(self.dropout(features) * self.scale)
         return logits
 
+    def target_logits(self, decoded: Decoded, mask: Tensor | None = None) -> Tensor:
+        """Logits [N, V] in float32 of N steps that were decoded, of a mixture its log-probabilities.
+
+        Of a sequence they are the steps where `mask` [B, T] is true.
+        """
+        features, mixture = decoded.features, decoded.mixture
+        if mixture is None:
+            return self.logits(features if mask is None else features[mask]).float()
+        return mixture_log_probs(self, mixture if mask is None else Mixture(*(part[mask] for part in mixture)))
+
     def log_probs(self, features: Tensor) -> Tensor:
         """Features [..., F] -> log-probabilities [..., V] in float32."""
         return torch.log_softmax(self.logits(features).float(), -1)
@@ -106,9 +120,30 @@ class Seq2Seq(nn.Module):
         tokens = target_in[:, 0]
         for position in range(target_in.shape[1]):
             if position:
-                drawn = torch.distributions.Categorical(logits=self.logits(steps[-1].features).detach().float())
                 own = torch.rand(tokens.shape, device=tokens.device) < sampling
-                tokens = torch.where(own, drawn.sample(), target_in[:, position])
-            now, state = self.decoder.step(self.dropout(self.target_embedding(tokens)), state, memory)
+                tokens = torch.where(own, self._draw(steps[-1]), target_in[:, position])
+            now, state = self.decoder.forced_step(self.dropout(self.target_embedding(tokens)), state, memory)
             steps.append(now)
         return stack_steps(steps)
+
+    def _draw(self, decoded: Decoded) -> Tensor:
+        """A token [N] from the distribution of each row of one step.
+
+        By the Gumbel-max trick, which does not make the host wait for the device, and lets logits that are no
+        numbers through: the loss will tell.
+        """
+        with torch.no_grad():
+            logits = self.target_logits(decoded)
+            return (logits - torch.empty_like(logits).exponential_().log()).argmax(-1)
+
+
+def mixture_log_probs(model: Seq2Seq, mixture: Mixture) -> Tensor:
+    """log sum_j a_j p(v | j) [N, V] from a mixture's features [N, J, F], with the logits of a few rows at a time."""
+
+    def mix(features: Tensor, log_weights: Tensor) -> Tensor:
+        return torch.logsumexp(log_weights.float().unsqueeze(-1) + model.log_probs(features), 1)
+
+    rows = max(1, MIXED_LOGITS // (mixture.features.shape[1] * model.output.out_features))
+    parts = zip(*(part.split(rows) for part in mixture), strict=True)
+    mixed = [checkpoint(mix, *part, use_reentrant=False) for part in parts]
+    return torch.cat(mixed)

@@ -18,7 +18,10 @@ from nmt.links import GoldLinks, Link, check_range, is_naacl, looks_based_on_one
 from nmt.pipeline.paths import check_paths
 
 #: What a file of links has no use for.
-_OF_RUNS = ("run", "reverse", "split", "output", "matrix", "threshold", "symmetrize", "valid_source", "valid_gold")
+_OF_RUNS = (
+    *("run", "reverse", "split", "output", "matrix", "threshold", "symmetrize"),
+    *("valid_source", "valid_target", "valid_gold", "valid_words"),
+)
 
 
 def score_links(config: DictConfig) -> int:
@@ -28,6 +31,9 @@ def score_links(config: DictConfig) -> int:
             raise UserError(f"links= is scored as it is, and {key}= is for links that a run makes. Give one of them.")
     if config.gold is None:
         raise UserError("links= is scored against gold links: give gold=FILE as well.")
+    if config.words == "moses" and config.languages is None:
+        raise UserError("words=moses goes by the language, which links alone do not tell: give languages=[de,en].")
+    split = splitters(str(config.words), languages(config, ("", "")))
     paths = {key: Path(str(config[key])) for key in ("links", "gold", "source", "target") if config[key] is not None}
     check_paths(paths, {})
     lines = {key: read_lines(paths[key]) for key in ("links", "gold")}
@@ -42,7 +48,6 @@ def score_links(config: DictConfig) -> int:
     for found in (links, gold):
         found.extend([GoldLinks(frozenset(), frozenset())] * (most - len(found)))
     if text:
-        split = splitters(str(config.words), languages(config, ("", "")))
         for found, key in ((links, "links"), (gold, "gold")):
             check_links(found, text, split, str(paths[key]), str(config.words))
     # Whoever guesses a link says that it is there: a mark p in such a file makes no difference.

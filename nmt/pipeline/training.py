@@ -57,6 +57,7 @@ def train(config: DictConfig, overrides: Sequence[str]) -> int:
         run.check_free()
     elif config.resume:
         raise UserError("resume=true needs the run's name. Give name= as well.")
+    _note_unused_attention(config, overrides)
     source = build.build_source(config)
     if isinstance(source, UserFiles):
         config, chosen, source = _fit_to_text(config, overrides, source)
@@ -79,6 +80,16 @@ def resumed(run: Run, overrides: Sequence[str]) -> DictConfig:
         build.build_schedule(config)
         build.build_search(config.search)
     return config
+
+
+def _note_unused_attention(config: DictConfig, overrides: Sequence[str]) -> None:
+    """Says that settings of the attention take no part where the line gives some to a model that has none.
+
+    That is no mistake: a sweep that crosses scores with wirings comes by here.
+    """
+    named = [override for override in overrides if re.match(r"[+~]*attention\b", override)]
+    if named and str(config.decoder._target_).endswith(".NoAttention"):
+        print(f"decoder=none has no attention, and these change nothing: {' '.join(named)}.", file=sys.stderr)
 
 
 def check_model(config: DictConfig) -> None:

@@ -4,7 +4,8 @@ import torch
 from torch import Tensor
 
 #: Where a window hides a linked position its weight is zero: the loss stays finite, and has no gradient there.
-LEAST = 1e-8
+#: It is far below any weight that a softmax gives: attention that is wrong with certainty has most to learn.
+LEAST = 1e-30
 
 
 def guided_alignment(weights: Tensor, links: Tensor) -> Tensor:

@@ -4,15 +4,11 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.utils.checkpoint import checkpoint
 
 from nmt.attention import LOG_PROB
 from nmt.data.batches import Batch
-from nmt.model import Mixture, Seq2Seq
+from nmt.model import Seq2Seq
 from nmt.training.guiding import guided_alignment
-
-#: The most logits of a mixture that are held at a time: 64 MiB in float32.
-MIXED_LOGITS = 2**24
 
 
 class Loss(NamedTuple):
@@ -62,18 +58,6 @@ def smoothed_cross_entropy(logits: Tensor, targets: Tensor, smoothing: float) ->
     return loss, plain
 
 
-def mixture_logits(model: Seq2Seq, mixture: Mixture) -> Tensor:
-    """log sum_j a_j p(v | j) [N, V] from a mixture's features [N, J, F], with the logits of a few rows at a time."""
-
-    def mix(features: Tensor, log_weights: Tensor) -> Tensor:
-        return torch.logsumexp(log_weights.unsqueeze(-1) + model.log_probs(features), 1)
-
-    rows = max(1, MIXED_LOGITS // (mixture.features.shape[1] * model.output.out_features))
-    parts = zip(*(part.split(rows) for part in mixture), strict=True)
-    mixed = [checkpoint(mix, *part, use_reentrant=False) for part in parts]
-    return torch.cat(mixed)
-
-
 def score_function(log_prob: Tensor, gains: Tensor, mask: Tensor, baseline: float, carried: bool) -> Tensor:
     """What to add to the loss for draws of log-probability `log_prob` [B, T]: zero, with a gradient.
 
@@ -109,12 +93,8 @@ def batch_loss(
     """
     mask = batch.target_mask
     decoded = model(batch.source, batch.source_mask, batch.source_lengths, batch.target_in, scheduled_sampling)
-    if decoded.mixture is None:
-        logits = model.logits(decoded.features[mask]).float()
-    else:
-        logits = mixture_logits(model, Mixture(*(part[mask] for part in decoded.mixture)))
     targets = batch.target_out[mask]
-    total, plain = smoothed_cross_entropy(logits, targets, label_smoothing)
+    total, plain = smoothed_cross_entropy(model.target_logits(decoded, mask), targets, label_smoothing)
     for name, term in decoded.terms.items():
         if name == LOG_PROB:
             gains = torch.zeros_like(term).masked_scatter(mask, -plain.to(term.dtype))

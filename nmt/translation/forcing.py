@@ -52,5 +52,7 @@ def saliency(model: Seq2Seq, batch: Batch) -> Forced:
 
 
 def _log_probs(model: Seq2Seq, decoded: Decoded, batch: Batch) -> Tensor:
-    log_probs = model.log_probs(decoded.features)
-    return log_probs.gather(2, batch.target_out.unsqueeze(2)).squeeze(2) * batch.target_mask
+    mask = batch.target_mask
+    log_probs = torch.log_softmax(model.target_logits(decoded, mask), -1)
+    own = log_probs.gather(1, batch.target_out[mask].unsqueeze(1)).squeeze(1)
+    return own.new_zeros(mask.shape).masked_scatter(mask, own)

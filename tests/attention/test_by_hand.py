@@ -233,14 +233,17 @@ def test_a_finished_mechanism_can_be_pinned(heads: int) -> None:
     values = torch.randn(1, 7, 10, dtype=F64)
     memory = made.remember(values, torch.ones(1, 7, dtype=torch.bool))
     queries, steps = torch.randn(1, 2, 10, dtype=F64), torch.arange(2).unsqueeze(0)
-    made.pin([5, [1]])
+    made.pin([5, [1]], torch.device("cpu"))
     weights = made(queries, memory, steps).weights
     assert (weights[0, :, 0, 5] == 1).all()
     assert (weights[0, :, 1, 1] == 1).all()
     torch.testing.assert_close(weights.sum(-1), torch.ones(1, heads, 2, dtype=F64))
+    assert not [name for name in made.state_dict() if name.startswith("windows")], "a pin is no part of the weights"
+    made.pin([5, [1]], torch.device("meta"))
+    assert {table.device.type for table in made.windows.buffers()} == {"meta"}
 
 
-@pytest.mark.parametrize("slots", [3, ["a"], [1.0], [True], [-1], [[0, -2]], [[[0]]]])
+@pytest.mark.parametrize("slots", [3, [], ["a"], [1.0], [True], [-1], [[0, -2]], [[[0]]]])
 def test_slots_that_name_nothing_are_refused(slots: object) -> None:
     with pytest.raises(UserError, match=r"\[0,\[1,2\],null\]"):
         Forced(1, slots)  # type: ignore[arg-type]
@@ -267,16 +270,26 @@ VALUES = tensor([[[[1.0], [2.0], [4.0]], [[10.0], [20.0], [40.0]]]])
 
 
 def test_hard_reads_the_most_probable_slot_in_translation() -> None:
-    for objective in Hard.OBJECTIVES:
-        heads = slice(0, 1) if objective == "enumerate" else slice(0, 2)
-        reading = Hard(objective).eval()(WEIGHTS[:, heads], VALUES[:, heads])
-        assert reading.terms == {}
-        if objective == "sampled":
-            assert reading.context.flatten().tolist() == [2, 10]
-        else:  # the recurrence keeps the soft context, the readout gets the slot
-            assert reading.context.tolist() == [[[[0.25 + 1.5]]]]
-            assert reading.choices.contexts.tolist() == [[[[2]]]]
-            assert reading.choices.log_weights.tolist() == [[[0]]]
+    reading = Hard("sampled").eval()(WEIGHTS, VALUES)
+    assert reading.terms == {}
+    assert reading.context.flatten().tolist() == [2, 10]
+
+
+def test_enumerate_keeps_the_soft_context_and_offers_every_slot_in_translation_too() -> None:
+    """Search takes the heaviest; who scores a given target takes them all."""
+    reading = Hard("enumerate").eval()(WEIGHTS[:, :1], VALUES[:, :1])
+    assert reading.terms == {}
+    assert reading.context.tolist() == [[[[0.25 + 1.5]]]]
+    assert reading.choices.contexts.tolist() == [[[[1], [2], [4]]]]
+    torch.testing.assert_close(reading.choices.log_weights.exp(), WEIGHTS[:, 0])
+    assert reading.choices.heaviest().tolist() == [[[2]]]
+
+
+def test_enumerate_with_nothing_to_look_at_reads_nothing() -> None:
+    reading = Hard("enumerate").eval()(torch.zeros_like(WEIGHTS[:, :1]), VALUES[:, :1])
+    assert reading.context.tolist() == [[[[0]]]]
+    assert reading.choices.heaviest().tolist() == [[[0]]]
+    torch.testing.assert_close(reading.choices.log_weights.exp().sum(-1), torch.ones(1, 1, dtype=F64))
 
 
 def test_hard_draws_in_proportion_to_the_weights_each_head_on_its_own() -> None:

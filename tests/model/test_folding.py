@@ -3,9 +3,16 @@
 import pytest
 import torch
 
+from nmt.model.decoders import FirstState
 from nmt.model.folding import can_fold, fold
-from tests.catalogue import model, sentences
+from tests.catalogue import WITH_ATTENTION, model, sentences
 from tests.model.test_wirings import COMBINATIONS, LENGTHS
+
+#: Readouts that are their input as it is, which they are where sizes are equal.
+IDENTITIES = [
+    ("decoder=bahdanau", "decoder/readout=state", "decoder.readout.size=10"),
+    ("decoder=luong", "decoder/readout=context", "decoder.readout.size=10"),
+]
 
 
 def test_what_is_folded() -> None:
@@ -16,9 +23,14 @@ def test_what_is_folded() -> None:
     for own in folded:
         assert not {"attention.heads=2", "decoder.layers=3", "decoder=none"} & set(own)
     assert not can_fold(model("decoder=bahdanau", "decoder.fast=false").decoder)
+    for own in IDENTITIES:
+        assert can_fold(model(*own).decoder)
+        assert not list(model(*own).decoder.readout.parameters())
 
 
-@pytest.mark.parametrize("overrides", [own for own in COMBINATIONS if can_fold(model(*own).decoder)], ids=" ".join)
+@pytest.mark.parametrize(
+    "overrides", [own for own in [*COMBINATIONS, *IDENTITIES] if can_fold(model(*own).decoder)], ids=" ".join
+)
 def test_folded_steps_equal_the_reference(overrides: tuple[str, ...]) -> None:
     """Three hypotheses a sentence, some with the same word, re-ordered between the steps."""
     made = model(*overrides)
@@ -41,3 +53,18 @@ def test_folded_steps_equal_the_reference(overrides: tuple[str, ...]) -> None:
         torch.testing.assert_close(folded.hidden, reference.hidden)
         torch.testing.assert_close(folded.feed, reference.feed)
         assert torch.equal(folded.steps, reference.steps)
+
+
+@pytest.mark.parametrize("wiring", WITH_ATTENTION)
+@pytest.mark.parametrize("kind", FirstState.KINDS)
+def test_states_and_weights_stay_in_single_precision_under_autocast(wiring: str, kind: str) -> None:
+    made = model(f"decoder={wiring}", f"decoder.first_state={kind}").float()
+    source, mask, lengths = sentences(LENGTHS, 23)
+    tokens = torch.tensor([5, 6, 7])
+    with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16):
+        memory, state = made.encode(source, mask, lengths)
+        assert state.hidden.dtype == memory.values.dtype == torch.float32
+        for found in (made.step(tokens, state, memory), made.folded_step(tokens, state, fold(made.decoder, memory))):
+            assert found.state.hidden.dtype == found.log_probs.dtype == torch.float32
+            assert found.weights is not None
+            assert found.weights.dtype == torch.float32

@@ -1,7 +1,5 @@
 """How a fresh model starts: spreads of its matrices and of its logits, and that a seed is a model."""
 
-from itertools import product
-
 import pytest
 import torch
 from torch import nn
@@ -9,9 +7,6 @@ from torch import nn
 from nmt import build, cli
 from nmt.model import Seq2Seq
 from tests import catalogue
-
-#: Refused: they would not use their attention, or know nothing of the sentence.
-USELESS = [("luong", "state"), ("none", "context")]
 
 
 def fresh(*overrides: str, seed: int = 1) -> Seq2Seq:
@@ -21,9 +16,7 @@ def fresh(*overrides: str, seed: int = 1) -> Seq2Seq:
 
 
 @pytest.mark.parametrize("size", [64, 256])
-@pytest.mark.parametrize(
-    ("wiring", "readout"), [pair for pair in product(catalogue.WIRINGS, catalogue.READOUTS) if pair not in USELESS]
-)
+@pytest.mark.parametrize(("wiring", "readout"), catalogue.WIRED_READOUTS)
 def test_the_softmax_starts_neither_flat_nor_sharp(wiring: str, readout: str, size: int) -> None:
     """At any size, real (not unit) features give tied logits whose deviation is a fair share of one."""
     sizes = [f"{key}={size}" for key in ("model.embedding_size", "encoder.size", "decoder.size")]
@@ -46,6 +39,36 @@ def test_recurrent_matrices_are_orthogonal_gate_by_gate(wiring: str) -> None:
                     torch.testing.assert_close(gate @ gate.T, torch.eye(layer.hidden_size), atol=1e-5, rtol=0)
             if name.startswith("bias"):
                 assert not parameter.any()
+
+
+@pytest.mark.parametrize(
+    ("overrides", "name", "bound"),
+    [
+        # 16 A^-1/2 of an additive or concat score, with A = 128, for every head that has 128 of 256
+        (("attention.size=128",), "scores.0.v", 16 * 128**-0.5),
+        (("attention.size=128", "attention/score=concat"), "scores.0.v", 16 * 128**-0.5),
+        (("attention.size=256", "attention.heads=2"), "scores.1.v", 16 * 128**-0.5),
+        # D^-1/2 of a predicted window, with D = 256
+        (("decoder.size=256", "attention/window=local_p"), "windows.0.v", 256**-0.5),
+        # Glorot's bound of [256, 64] times 256^-1/2
+        (("decoder.size=256", "attention/score=general"), "scores.0.W.weight", (6 / (256 + 64)) ** 0.5 * 256**-0.5),
+        # Glorot's bound alone
+        (("decoder.size=256", "attention.size=128"), "scores.0.W.weight", (6 / (256 + 128)) ** 0.5),
+    ],
+)
+def test_the_bounds_of_attention(overrides: tuple[str, ...], name: str, bound: float) -> None:
+    """All of the interval is used, and no more."""
+    attention = fresh(*overrides).decoder.attention
+    assert attention is not None
+    parameter = dict(attention.named_parameters())[name]
+    assert 0.9 * bound < parameter.max() <= bound
+    assert -bound <= parameter.min() < -0.9 * bound
+
+
+def test_the_weight_of_the_coverage_starts_at_nothing() -> None:
+    attention = fresh("attention.coverage=true").decoder.attention
+    assert attention is not None
+    assert not dict(attention.named_parameters())["scores.0.w"].any()
 
 
 def test_padding_is_a_zero_vector() -> None:

@@ -2,33 +2,45 @@
 
 import itertools
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import torch
+from omegaconf import DictConfig, OmegaConf
 from torch import Tensor, nn
 
+from nmt import cli
 from nmt.errors import UserError
 from nmt.model import Decoded, Seq2Seq, decoders
-from nmt.model.decoders import Conditional, FirstState
+from nmt.model.decoders import Bahdanau, Conditional, FirstState, Luong, NoAttention
 from nmt.model.encoders import Encoded
 from nmt.model.readouts import Tanh
-from nmt.model.recurrence import attentive_gru
-from tests.catalogue import READOUTS, READS, SCORES, WINDOWS, WIRINGS, WITH_ATTENTION, model, sentences
+from nmt.model.recurrence import attentive_gru, has_fast_path
+from tests.catalogue import (
+    READOUTS,
+    READS,
+    SCORES,
+    SMALL,
+    WINDOWED,
+    WIRED_READOUTS,
+    WIRINGS,
+    WITH_ATTENTION,
+    assembled,
+    model,
+    searched,
+    sentences,
+)
 
 COMBINATIONS = [
     *((f"decoder={wiring}", f"attention/score={score}") for wiring, score in itertools.product(WITH_ATTENTION, SCORES)),
     *((f"decoder={wiring}", "attention.heads=2") for wiring in WITH_ATTENTION),
     *((f"decoder={wiring}", "decoder.layers=3") for wiring in WITH_ATTENTION),
-    *((f"decoder={wiring}", f"attention/window={window}") for wiring in WITH_ATTENTION for window in WINDOWS),
+    *((f"decoder={wiring}", *window) for wiring in WITH_ATTENTION for window in WINDOWED),
     *((f"decoder={wiring}", f"attention/read={read}") for wiring in WITH_ATTENTION for read in READS),
     *((f"decoder={wiring}", "attention.coverage=true", "attention.heads=2") for wiring in WITH_ATTENTION),
     *((f"decoder={wiring}", "attention/read=hard", "attention.read.objective=enumerate") for wiring in WITH_ATTENTION),
-    *(
-        (f"decoder={wiring}", f"decoder/readout={readout}")
-        for wiring, readout in itertools.product(WITH_ATTENTION, READOUTS)
-        if (wiring, readout) != ("luong", "state")  # refused: it would not use its attention
-    ),
+    *((f"decoder={wiring}", f"decoder/readout={readout}") for wiring, readout in WIRED_READOUTS if wiring != "none"),
     *((f"decoder={wiring}", f"decoder.first_state={kind}") for wiring in WITH_ATTENTION for kind in FirstState.KINDS),
     *((f"decoder={wiring}", "encoder=lstm", "encoder.layers=2") for wiring in WITH_ATTENTION),
     *((f"decoder={wiring}", "encoder.bidirectional=false", "decoder.size=5") for wiring in WITH_ATTENTION),
@@ -55,7 +67,10 @@ LENGTHS = [6, 1, 4]
 def run(made: Seq2Seq, source: Tensor, mask: Tensor, target: Tensor) -> tuple[Tensor, Decoded]:
     """Log-probabilities [B, T, V] and what was decoded."""
     decoded: Decoded = made(source, mask, None, target)
-    return torch.log_softmax(made.logits(decoded.features), -1), decoded
+    if decoded.mixture is None:
+        return torch.log_softmax(made.logits(decoded.features), -1), decoded
+    everywhere = torch.ones(target.shape, dtype=torch.bool)
+    return made.target_logits(decoded, everywhere).unflatten(0, target.shape), decoded
 
 
 def targets(batch: int = 3, steps: int = 5) -> Tensor:
@@ -80,7 +95,8 @@ def test_step_by_step_equals_the_whole_sequence(overrides: tuple[str, ...]) -> N
     made = model(*overrides)
     source, mask, lengths = sentences(LENGTHS, 23)
     target = targets()
-    whole, decoded = run(made, source, mask, target)
+    decoded = run(made, source, mask, target)[1]
+    whole = searched(made, decoded)
     memory, state = made.encode(source, mask, lengths)
     for t in range(target.shape[1]):
         stepped = made.step(target[:, t], state, memory)
@@ -93,7 +109,24 @@ def test_step_by_step_equals_the_whole_sequence(overrides: tuple[str, ...]) -> N
             torch.testing.assert_close(stepped.weights, decoded.weights[:, :, t])
 
 
-@pytest.mark.parametrize("overrides", [own for own in certain if "decoder=conditional" not in own], ids=" ".join)
+def is_fast(made: Seq2Seq) -> bool:
+    """Whether training computes this model in another way than step by step."""
+    decoder = made.decoder
+    if isinstance(decoder, Bahdanau):
+        assert decoder.attention is not None
+        return has_fast_path(decoder.attention, decoder.rnn)
+    if isinstance(decoder, Luong):
+        assert decoder.attention is not None
+        return not decoder.input_feeding and not decoder.attention.coverage
+    return isinstance(decoder, NoAttention)
+
+
+def test_every_wiring_that_has_a_fast_path_is_compared_with_its_reference() -> None:
+    compared = {own[0] for own in certain if is_fast(model(*own))}
+    assert compared == {"decoder=bahdanau", "decoder=luong", "decoder=none"}
+
+
+@pytest.mark.parametrize("overrides", [own for own in certain if is_fast(model(*own))], ids=" ".join)
 def test_the_fast_path_equals_the_reference(overrides: tuple[str, ...]) -> None:
     """Losses, weights and every gradient, with padding on both sides."""
     results = []
@@ -158,8 +191,85 @@ def test_a_readout_that_would_leave_the_attention_unused_is_refused() -> None:
         model("decoder=luong", "decoder/readout=state")
     with pytest.raises(UserError, match="decoder/readout=context would say the same word"):
         model("decoder=none", "decoder/readout=context")
+    with pytest.raises(UserError, match=r"sees the context alone, and with decoder\.summary=first there is none"):
+        model("decoder=none", "decoder/readout=context", "decoder.summary=first")
     with pytest.raises(UserError, match="choose among slots, which decoder/readout=state does not see"):
         model("decoder/readout=state", "attention/read=hard", "attention.read.objective=enumerate")
+
+
+#: Beside the readout, every setting that says what a step or its readout sees; those that a wiring has are crossed.
+SIGHT: dict[str, list[Any]] = {
+    "decoder.readout.word": [False, True],
+    "decoder.previous_state": [False, True],
+    "decoder.input_feeding": [False, True],
+    "decoder.summary": ["first", "every"],
+    "decoder.first_state": list(FirstState.KINDS),
+}
+
+
+def sights(wiring: str) -> Iterator[DictConfig]:
+    """Every combination of the settings of SIGHT that this wiring and the readout have."""
+    for readout in READOUTS:
+        config = cli.compose("train", [*SMALL, f"decoder={wiring}", f"decoder/readout={readout}"])
+        keys = [key for key in SIGHT if OmegaConf.select(config, key) is not None]
+        for values in itertools.product(*(SIGHT[key] for key in keys)):
+            for key, value in zip(keys, values, strict=True):
+                OmegaConf.update(config, key, value)
+            yield config
+
+
+@pytest.mark.parametrize("wiring", WIRINGS)
+def test_every_word_depends_on_the_one_before_it_and_on_the_source(wiring: str) -> None:
+    """All that is accepted does, whatever is refused: at the last step, another previous word, another source.
+
+    Sources have several words: the context of a single one is the same whatever is asked.
+    """
+    lengths = [6, 3, 4]
+    source, mask, _ = sentences(lengths, 23)
+    target = targets()
+    other_target = target.clone()
+    other_target[:, -1] = 4 + (target[:, -1] - 3) % 25
+    accepted, refused = 0, []
+    for config in sights(wiring):
+        try:
+            made = assembled(config)
+        except UserError as error:
+            refused.append(str(error))
+            continue
+        accepted += 1
+        with torch.no_grad():
+            before, by_word, by_source = (
+                run(made, *pair)[0][:, -1]
+                for pair in (
+                    (source, mask, target),
+                    (source, mask, other_target),
+                    (sentences(lengths, 23, seed=7)[0], mask, target),
+                )
+            )
+        for after in (by_word, by_source):
+            assert ((before - after).abs().amax(1) > 1e-6).all(), config.decoder
+    assert accepted > len(refused)
+    assert all("Give decoder" in message for message in refused)
+
+
+def test_a_readout_that_would_not_see_the_previous_word_is_refused_with_its_cure() -> None:
+    before = "decoder.previous_state=true"
+    for blind, cure in (
+        (("decoder/readout=context",), "Give decoder=luong or conditional, or"),
+        (("decoder/readout=context", before), "Give decoder=luong or conditional, or"),
+        (("decoder/readout=state", before), "Give decoder.previous_state=false, or"),
+        (("decoder/readout=tanh", before), "decoder/readout=tanh decoder.readout.word=true"),
+    ):
+        with pytest.raises(UserError, match="no word would depend on the one before it") as caught:
+            model("decoder=bahdanau", *blind)
+        assert cure in str(caught.value)
+    for cured in (("decoder/readout=tanh", before, "decoder.readout.word=true"), ("decoder/readout=maxout", before)):
+        model("decoder=bahdanau", *cured)
+
+
+def test_a_model_that_would_never_see_a_source_is_refused() -> None:
+    with pytest.raises(UserError, match=r"Give decoder\.first_state=last or decoder\.summary=every"):
+        model("decoder=none", "decoder.summary=first", "decoder.first_state=zero")
 
 
 @pytest.mark.parametrize("wiring", WIRINGS)
@@ -258,7 +368,7 @@ def test_the_tanh_readout_by_hand() -> None:
         torch.testing.assert_close(readout(state, word, context), torch.tensor([math.tanh(inner)]))
 
 
-def test_what_is_slow_says_so_and_what_is_fast_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_fused_recurrence_is_used_where_it_can_be(monkeypatch: pytest.MonkeyPatch) -> None:
     """The fused recurrence runs for additive and concat attention as it comes, and for nothing else."""
     called: list[str] = []
 
@@ -269,7 +379,7 @@ def test_what_is_slow_says_so_and_what_is_fast_is_used(monkeypatch: pytest.Monke
     monkeypatch.setattr(decoders, "attentive_gru", spy)
     fused = set()
     for overrides in [(f"attention/score={score}",) for score in SCORES] + [
-        *((f"attention/window={window}",) for window in WINDOWS),
+        *WINDOWED,
         *((f"attention/read={read}",) for read in READS),
         ("attention.coverage=true",),
         ("attention.heads=2",),
@@ -335,3 +445,34 @@ def test_scheduled_sampling_at_probability_one_feeds_the_models_own_draws() -> N
     torch.testing.assert_close(results[0], results[1])
     torch.manual_seed(1)
     assert not torch.allclose(made(source, mask, None, one, 0.0).features, results[0])
+
+
+@pytest.mark.parametrize("own", [(), ("attention/read=hard", "attention.read.objective=enumerate")], ids=" ".join)
+@pytest.mark.parametrize("sampling", [0.5, 1.0])
+def test_scheduled_sampling_draws_as_often_as_the_model_says(own: tuple[str, ...], sampling: float) -> None:
+    """One sentence thousands of times: how often each piece is the second input, within four deviations."""
+    made, times = model(*own, train=True), 20_000
+    with torch.no_grad():  # so that slots differ, and their mixture from what is read off the soft context
+        made.decoder.readout.linear.weight.mul_(4)
+    source, mask, _ = sentences([4], 23)
+    target = targets(1, 2)
+    given = int(target[0, 1])
+    expected = sampling * run(made, source, mask, target)[0][0, 0].exp().detach().double()
+    expected[given] += 1 - sampling
+    inputs: list[Tensor] = []
+    made.target_embedding.register_forward_hook(lambda _, arguments, __: inputs.append(arguments[0]))
+    torch.manual_seed(4)
+    with torch.no_grad():
+        made(source.expand(times, -1), mask.expand(times, -1), None, target.expand(times, -1), sampling)
+    found = torch.bincount(inputs[1], minlength=29) / times
+    assert ((found - expected).abs() <= 4 * (expected * (1 - expected) / times).sqrt() + 1e-4).all()
+
+
+def test_scheduled_sampling_lets_a_model_that_has_diverged_through() -> None:
+    """The trainer says that the loss is no number; drawing must not end the run before."""
+    made = model(train=True)
+    with torch.no_grad():
+        made.output.bias.fill_(math.nan)
+    source, mask, _ = sentences(LENGTHS, 23)
+    decoded = made(source, mask, None, targets(), 1.0)
+    assert made.target_logits(decoded, torch.ones(3, 5, dtype=torch.bool)).isnan().all()

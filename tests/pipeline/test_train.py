@@ -93,12 +93,15 @@ def test_nothing_else_is_written_and_nothing_goes_to_standard_output(here: Path,
     assert "Finished after 2 steps" in err
 
 
-def test_names_are_made_from_data_wiring_and_score(here: Path, text: Path) -> None:
+def test_names_are_made_from_data_wiring_and_score(here: Path, text: Path, capfd: Capture) -> None:
     line = words(text, here, "trainer.steps=1")
     assert call("train", *line) == 0
     assert call("train", *line) == 0
     assert call("train", *line, "decoder=luong", "attention/score=dot") == 0
-    assert call("train", *line, "decoder=none") == 0
+    unused = "decoder=none has no attention, and these change nothing: attention.size=16 attention/score=dot.\n"
+    assert unused.partition(":")[0] not in capfd.readouterr().err
+    assert call("train", *line, "decoder=none", "attention/score=dot") == 0
+    assert unused in capfd.readouterr().err
     assert sorted(path.name for path in here.iterdir()) == [
         "text-de-en-bahdanau-additive",
         "text-de-en-bahdanau-additive-2",

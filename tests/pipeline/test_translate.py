@@ -312,6 +312,8 @@ def test_attention_can_be_pinned(trained: Path, unattentive: Path, here: Path, c
     for line in links.read_text().splitlines():
         assert {link.partition("-")[0] for link in line.split()} == {"0"}
     assert translate(trained, sentences, here, "slots=[null,null]") == free
+    assert call("translate", f"run={trained}", "slots=[]", f"input={here / 'in.txt'}") == 1
+    assert "No step is told where to look" in capfd.readouterr().err
     assert call("translate", f"run={trained}", "slots=[[a]]", f"input={here / 'in.txt'}") == 1
     assert "Step 0 is to look at ['a'], which names no slots" in capfd.readouterr().err
     assert call("translate", f"run={unattentive}", "slots=[0]", f"input={here / 'in.txt'}") == 1

@@ -36,6 +36,17 @@ def test_its_gradient_by_hand() -> None:
     torch.testing.assert_close(energies.grad[:, 0], expected, atol=1e-6, rtol=1e-5)
 
 
+@pytest.mark.parametrize("gap", [19.0, 40.0])
+def test_attention_that_is_surely_wrong_is_drawn_back(gap: float) -> None:
+    """a - G in single precision, where the linked position has next to no weight: e^-19, e^-40."""
+    energies = torch.tensor([[[[gap, 0.0]]]], requires_grad=True)
+    found = guided_alignment(torch.softmax(energies, -1), torch.tensor([[[0.0, 1.0]]]))
+    assert found.item() == pytest.approx(gap)
+    found.sum().backward()
+    assert energies.grad is not None
+    assert energies.grad.flatten().tolist() == pytest.approx([1, -1])
+
+
 def test_a_hidden_position_leaves_it_finite() -> None:
     weights = torch.tensor([[[[1.0, 0.0]]]], requires_grad=True)
     loss = guided_alignment(weights, torch.tensor([[[0.0, 1.0]]]))

@@ -9,9 +9,10 @@ from torch import Tensor
 
 from nmt.attention.reads import Soft
 from nmt.data.batches import Batch, make_batch
-from nmt.model import Seq2Seq
+from nmt.model import Seq2Seq, seq2seq
 from nmt.training import loss
 from nmt.training.loss import batch_loss
+from nmt.translation import forcing
 from tests.catalogue import WITH_ATTENTION, model
 
 STEPS, SLOTS = 2, 3  # with the ends of the sentences
@@ -160,7 +161,7 @@ def test_enumerate_is_the_log_of_the_mixture(overrides: tuple[str, ...], monkeyp
     expected = -marginal(made, batch)
     by_hand = torch.autograd.grad(expected, list(made.parameters()))
     for chunk in (2**24, 1):  # all at once, and a target position at a time
-        monkeypatch.setattr(loss, "MIXED_LOGITS", chunk)
+        monkeypatch.setattr(seq2seq, "MIXED_LOGITS", chunk)
         found = batch_loss(made, batch)
         assert found.total.item() == pytest.approx(expected.item(), abs=1e-5)
         assert found.negative_log_likelihood.item() == pytest.approx(expected.item(), abs=1e-5)
@@ -179,6 +180,25 @@ def test_enumerate_smooths_the_mixture() -> None:
     right = probabilities.log().gather(2, batch.target_out.unsqueeze(2)).sum()
     expected = -0.8 * right - 0.2 * probabilities.log().mean(-1).sum()
     assert batch_loss(made, batch, 0.2).total.item() == pytest.approx(expected.item(), abs=1e-5)
+
+
+@pytest.mark.parametrize("overrides", [own for own in WIRINGS if "attention.heads=2" not in own], ids=" ".join)
+def test_given_targets_are_scored_by_the_mixture_and_search_takes_the_heaviest_slot(overrides: tuple[str, ...]) -> None:
+    """Validation and forced decoding against the marginal by hand; search against the readout of one slot."""
+    made, batch = small(*overrides, *ENUMERATE).eval(), one_pair()
+    expected = marginal(made, batch).item()
+    with torch.inference_mode():
+        assert -batch_loss(made, batch).negative_log_likelihood.item() == pytest.approx(expected, abs=1e-5)
+    assert forcing.attention(made, batch).log_probs.sum().item() == pytest.approx(expected, abs=1e-5)
+    assert forcing.saliency(made, batch).log_probs.sum().item() == pytest.approx(expected, abs=1e-5)
+    memory, state = made.encode(batch.source, batch.source_mask, batch.source_lengths)
+    embedded = made.target_embedding(batch.target_in[:, 0])
+    looked, _ = made.decoder.transition(embedded, state, memory)
+    assert looked.weights is not None
+    heaviest = memory.values[:, 0, int(looked.weights.argmax())]
+    features = made.decoder.readout(looked.top, embedded, heaviest)
+    searched = made.step(batch.target_in[:, 0], state, memory).log_probs
+    torch.testing.assert_close(searched, made.log_probs(features))
 
 
 def test_the_bound_is_at_most_the_marginal(draws: Draws) -> None:

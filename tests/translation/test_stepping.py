@@ -9,7 +9,7 @@ import torch
 from nmt.model import Seq2Seq
 from nmt.search import BeamSearch, GreedySearch, Hypothesis, Limits, Search
 from nmt.translation.stepping import Stepper
-from tests.catalogue import SCORES, WITH_ATTENTION, model, sentences
+from tests.catalogue import SCORES, WITH_ATTENTION, model, searched, sentences
 
 BOS, EOS = 2, 3
 COMBINATIONS = [
@@ -64,7 +64,7 @@ def test_a_beam_that_keeps_everything_is_exhaustive_search(overrides: tuple[str,
                 target = torch.tensor([[BOS, *words]])
                 with torch.inference_mode():
                     decoded = made(source[row : row + 1], mask[row : row + 1], None, target)
-                    log_probs = torch.log_softmax(made.logits(decoded.features), -1)[0]
+                    log_probs = searched(made, decoded)[0]
                 tokens = [*words, EOS]
                 total = sum(log_probs[t, token].item() for t, token in enumerate(tokens))
                 best = max(best, (total / ((5 + len(tokens)) / 6), tokens))
@@ -105,7 +105,7 @@ def test_log_probs_and_weights_are_those_of_forced_decoding(overrides: tuple[str
             target = torch.tensor([[BOS, *hypothesis.tokens[:-1]]])
             with torch.inference_mode():
                 decoded = made(source[row : row + 1], mask[row : row + 1], None, target)
-                log_probs = torch.log_softmax(made.logits(decoded.features), -1)[0]
+                log_probs = searched(made, decoded)[0]
             total = log_probs.gather(1, torch.tensor(hypothesis.tokens).unsqueeze(1)).sum()
             assert hypothesis.log_prob == pytest.approx(total.item(), abs=1e-4)
             if decoded.weights is not None:
