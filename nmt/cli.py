@@ -741,9 +741,9 @@ def main(
     standard output but what `action` writes, or what --help, --version and --cfg ask for.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:  # closed by whoever started this (>&-)
-            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by whoever started this (>&-): print would take the other one
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
     try:
         with _cleaning_up():
             status = _run(verb, action, words, sweep)

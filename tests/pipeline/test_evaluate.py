@@ -119,7 +119,9 @@ def test_files_of_ones_own_are_scored(trained: Path, here: Path, capfd: Capture)
     assert call("evaluate", f"run={trained}", *files, f"output={here / 'scores'}", "pictures=0") == 0
     out = capfd.readouterr().out
     assert "100.0" in out
-    hypotheses = (here / "scores" / "mine.de" / "hypotheses.txt").read_text(encoding="utf-8")
+    (folder,) = (here / "scores").iterdir()
+    assert re.fullmatch(r"mine\.de-\w{6}", folder.name), "a name that no other text has"
+    hypotheses = (folder / "hypotheses.txt").read_text(encoding="utf-8")
     assert hypotheses == reference.read_text(encoding="utf-8")
 
 
