@@ -98,7 +98,7 @@ def count(run: Callable[[], Tensor]) -> float:
     """Multiplications of the forward pass."""
     with FlopCounterMode(display=False) as counter:
         run()
-    return counter.get_total_flops() / 2
+    return float(counter.get_total_flops()) / 2
 
 
 if __name__ == "__main__":

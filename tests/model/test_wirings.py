@@ -453,7 +453,8 @@ def test_scheduled_sampling_draws_as_often_as_the_model_says(own: tuple[str, ...
     """One sentence thousands of times: how often each piece is the second input, within four deviations."""
     made, times = model(*own, train=True), 20_000
     with torch.no_grad():  # so that slots differ, and their mixture from what is read off the soft context
-        made.decoder.readout.linear.weight.mul_(4)
+        for weight in made.decoder.readout.parameters():
+            weight.mul_(4)
     source, mask, _ = sentences([4], 23)
     target = targets(1, 2)
     given = int(target[0, 1])

@@ -125,7 +125,7 @@ def test_the_estimate_changes_nothing(tmp_path: Path) -> None:
     ("changes", "message"),
     [
         ({"steps": None}, "There is no budget"),
-        ({"minutes": -1.0}, "trainer.minutes must be positive, not -1.0"),
+        ({"minutes": -1.0}, "trainer.minutes must be positive and finite, not -1.0"),
         ({"patience": 0}, "trainer.patience must be at least 1, not 0"),
         ({"accumulate": 0}, "trainer.accumulate must be at least 1"),
         ({"clip_norm": -1.0}, "trainer.clip_norm must not be negative"),
