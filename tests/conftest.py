@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 
+# Before torch is loaded: test processes side by side, each with a thread a core, take twice the time.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 
 @pytest.fixture
 def corpora() -> Path:
