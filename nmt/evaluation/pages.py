@@ -10,16 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from nmt.evaluation import pictures
-from nmt.evaluation.comparison import (
-    Comparison,
-    OnSplit,
-    Spread,
-    judgement,
-    p_text,
-    setting_words,
-    telling,
-    verdict,
-)
+from nmt.evaluation.comparison import Comparison, OnSplit, Spread
+from nmt.evaluation.findings import judgement, p_text, verdict
+from nmt.evaluation.labels import setting_words, telling
 from nmt.evaluation.tables import plain_table
 
 
@@ -327,7 +320,7 @@ def _method(found: Comparison) -> list[Block]:
             header = [split.name, "metric", "difference", "p, sentences", "p, seeds", "p, Holm", "could have seen", ""]
             blocks.append(Table(header, rows))
         blocks.append(Lines([f"{metric.upper()}: {signature}" for metric, signature in split.signatures.items()]))
-    keys = telling(found)
+    keys = telling([variant.runs[0].settings for variant in found.variants], found.differing)
     if keys:
         rows = []
         for variant in found.variants:

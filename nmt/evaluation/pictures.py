@@ -17,7 +17,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, ScalarFormatter
 
 from nmt.evaluation import fonts
-from nmt.evaluation.comparison import ONE_SEED, Comparison, OnSplit, Variant, judgement
+from nmt.evaluation.comparison import Comparison, OnSplit, Variant
+from nmt.evaluation.findings import ONE_SEED, judgement
 from nmt.evaluation.forced import Look
 from nmt.evaluation.heatmap import WHITE_TO_BLUE
 from nmt.evaluation.tables import shorten, wrap

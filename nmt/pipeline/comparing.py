@@ -14,7 +14,7 @@ from nmt import cli
 from nmt.data.corpus import Split, given_split, safe_name
 from nmt.data.lines import read_lines
 from nmt.errors import UserError
-from nmt.evaluation import comparison, pages
+from nmt.evaluation import comparison, findings, pages
 from nmt.evaluation.comparison import TESTED, Aligned, Metric, Result, Scored, check_counts, counted
 from nmt.evaluation.forced import Look
 from nmt.evaluation.lengths import source_lengths
@@ -77,7 +77,7 @@ def compare(config: DictConfig) -> int:
     write_text(output / "report.html", pages.as_html(blocks, title))
     write_text(
         output / "report.json",
-        json.dumps(comparison.as_json(found), ensure_ascii=False, indent=2, allow_nan=False) + "\n",
+        json.dumps(findings.as_json(found), ensure_ascii=False, indent=2, allow_nan=False) + "\n",
     )
     print(pages.as_text(found))
     print(f"\nThe whole report: {output / 'report.html'} (also report.md, report.json)")

@@ -16,15 +16,12 @@ from nmt.evaluation.comparison import (
     Comparison,
     Result,
     Scored,
-    as_json,
     compare,
     counted,
-    judgement,
-    labels,
-    telling,
-    verdict,
 )
+from nmt.evaluation.findings import as_json, judgement, verdict
 from nmt.evaluation.forced import Look
+from nmt.evaluation.labels import labels, telling
 from nmt.evaluation.metrics import Score
 from nmt.evaluation.significance import chrf_of
 
@@ -452,7 +449,7 @@ def test_the_settings_that_differ_are_a_row_a_variant_in_words() -> None:
     assert "nmt." not in str(table)
     # What only one has stays where no choice brings it along.
     lone = compare([result("a", 1, {**OLD, "x": 1}, 0.7), result("b", 1, OLD, 0.7)], trials=20)
-    assert telling(lone) == ["x"]
+    assert telling([own.runs[0].settings for own in lone.variants], lone.differing) == ["x"]
 
 
 def test_translations_that_do_not_give_their_score_are_refused() -> None:

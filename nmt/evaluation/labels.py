@@ -1,0 +1,130 @@
+"""Settings of several variants -> a short name for each, and which settings tell them apart."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+_BARE = ("decoder", "attention.score", "attention.window", "attention.read")
+
+
+def labels(settings: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[str]]:
+    """Names the variants by the fewest settings that tell them apart: choices before numbers.
+
+    What follows from the words before it goes without saying, and so does what most variants have (`_usual`).
+
+    Returns:
+        All keys that differ, and a label for each variant, such as "luong general heads 2".
+    """
+    keys = list(dict.fromkeys(key for own in settings for key in own))
+
+    def values(key: str) -> list[str]:
+        return [json.dumps(own[key], default=str) if key in own else "" for own in settings]
+
+    differing = [key for key in keys if len(set(values(key))) > 1]
+
+    def rank(key: str) -> tuple[int, int, str]:
+        part = key.removesuffix("._target_")
+        if part == key:
+            return (2, key.count("."), key)
+        return (0, _BARE.index(part), "") if part in _BARE else (1, key.count("."), key)
+
+    chosen: list[str] = []
+    classes = 1
+    for key in sorted(differing or [f"{part}._target_" for part in _BARE[:2]], key=rank):
+        finer = len(set(zip(*(values(one) for one in [*chosen, key]), strict=True)))
+        if finer > classes or not differing:
+            chosen.append(key)
+            classes = finer
+    usual = {key: _usual(key, [own[key] for own in settings if key in own]) for key in chosen}
+    found = []
+    for hidden in (usual, {}):  # unless that makes two of one name
+        found = [_label(own, settings, chosen, hidden, keys) for own in settings]
+        if len(set(found)) == len(found):
+            break
+    return differing, [name if found.count(name) == 1 else f"{name} ({at + 1})" for at, name in enumerate(found)]
+
+
+_NOTHING = object()
+_Settings = Mapping[str, Any]
+
+
+def _label(
+    own: _Settings, settings: Sequence[_Settings], chosen: Sequence[str], hidden: _Settings, keys: Sequence[str]
+) -> str:
+    """A variant's name: the chosen settings that it has, less those that are hidden or follow from those before."""
+    open_, alike = [], settings
+    for key in chosen:
+        rest = [other for other in alike if other.get(key, _NOTHING) == own.get(key, _NOTHING)]
+        if key in own and (len(rest) < len(alike) or len(settings) == 1):
+            open_.append(key)
+        alike = rest
+    shown = [key for key in open_ if own[key] != hidden.get(key, _NOTHING)] or open_[:1]
+    if not shown:
+        return f"without {' or '.join(_name(key, keys) for key in chosen)}"
+    return " ".join(_words(key, own[key], keys, shown) for key in shown)
+
+
+def _usual(key: str, values: Sequence[Any]) -> Any:
+    """The value that more variants have than any other; none where two are as common.
+
+    Of the choices only a window and a read are usual or not: the wiring and the score are what a label begins with.
+    """
+    if key.endswith("._target_") and key.removesuffix("._target_") not in _BARE[2:]:
+        return _NOTHING
+    counted = Counter(json.dumps(value, default=str) for value in values).most_common(2)
+    if len(counted) == 2 and counted[0][1] > counted[1][1]:
+        return next(value for value in values if json.dumps(value, default=str) == counted[0][0])
+    return _NOTHING
+
+
+def telling(settings: Sequence[_Settings], differing: Sequence[str]) -> list[str]:
+    """The settings in which variants differ by more than that some choices bring them along and others do not."""
+
+    def varies(key: str) -> bool:
+        return len({json.dumps(own[key], default=str) for own in settings if key in own}) > 1
+
+    choices = [key for key in differing if key.endswith("._target_") and varies(key)]
+
+    def follows(key: str, choice: str) -> bool:
+        with_key, without = ({own.get(choice) for own in settings if (key in own) == there} for there in (True, False))
+        return not with_key & without
+
+    return [key for key in differing if varies(key) or not any(follows(key, choice) for choice in choices)]
+
+
+def setting_words(key: str, value: Any) -> str:
+    """A setting's value as the command line has it, a class by its short name."""
+    if key.endswith("._target_"):
+        return class_words(str(value))
+    return value if isinstance(value, str) else json.dumps(value, default=str)
+
+
+def class_words(value: str) -> str:
+    """The class that a `_target_` names, as the command line and the papers call it."""
+    kind = value.rpartition(".")[2]
+    return _CALLED.get(kind) or re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", kind).lower()
+
+
+_CALLED = {"NoAttention": "no attention", "LocalMonotonic": "local_m", "LocalPredictive": "local_p"}
+
+
+def _words(key: str, value: Any, keys: Sequence[str], shown: Sequence[str]) -> str:
+    part, _, last = key.rpartition(".")
+    if last == "_target_":
+        return class_words(str(value)) if part in _BARE else f"{class_words(str(value))} {part.rpartition('.')[2]}"
+    name = _name(key, keys)
+    if isinstance(value, bool):
+        return name if value else f"no {name}"
+    written = "none" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+    # "local_p 2": the one number of a choice that stands before it needs no name.
+    alone = part in _BARE[1:] and [one for one in shown if one.startswith(f"{part}.")] == [f"{part}._target_", key]
+    return written if alone else f"{name} {written}"
+
+
+def _name(key: str, keys: Sequence[str]) -> str:
+    """A setting in a word, or in two where several settings share the last."""
+    parts = key.split(".")
+    shared = sum(other.split(".")[-1] == parts[-1] for other in keys) > 1
+    return " ".join(parts[-2:] if shared else parts[-1:]).replace("_", " ")
