@@ -57,39 +57,54 @@ CHANGEABLE = (
 PATIENCE = 10  # validations, one an epoch
 
 
-def recommend(pairs: int, mean_words: float) -> Recommendation:
+def recommend(
+    pairs: int, mean_words: float, *, pieces: str | None = "unigram", sizes: bool = True, decoder_sizes: int = 1
+) -> Recommendation:
     """Returns settings for a training text of `pairs` pairs with `mean_words` words a source sentence.
 
     The amount of text is counted in words, since a thousand paragraphs teach more than a thousand phrases.
+
+    Args:
+        pairs: of sentences.
+        mean_words: a source sentence.
+        pieces: the tokenizer's model_type; None where a tokenizer is there already.
+        sizes: whether the model's sizes and dropout are to be chosen, or stand in a preset.
+        decoder_sizes: the decoder's size, in those of the encoder.
     """
     words = pairs * max(mean_words, 1.0)
     scale = next(scale for scale in _SCALES if words <= scale.words)
-    overrides = [
-        f"tokenizer.vocabulary_size={scale.vocabulary}",
-        f"tokenizer.sampling={scale.sampling}",
-        f"model.embedding_size={scale.size}",
-        f"model.dropout={scale.dropout}",
-        f"encoder.size={scale.size}",
-        f"decoder.size={scale.size}",
-        f"attention.size={scale.size}",
-        f"trainer.epochs={scale.epochs}",
-        f"trainer.patience={PATIENCE}",
-    ]
     amount = f"{pairs:,} pairs of about {mean_words:.0f} words"
-    size_keys = "model.embedding_size, encoder.size, decoder.size, attention.size"
-    little = words <= 40_000
-    reasons = [
-        f"a vocabulary of {scale.vocabulary:,} pieces for {amount} (tokenizer.vocabulary_size): "
-        "each piece should be seen often enough to be learnt",
-        f"embeddings and states of {scale.size} ({size_keys}): "
-        + ("a larger model would learn so little text by heart" if little else "in keeping with the text"),
-        f"dropout {scale.dropout} (model.dropout): "
-        + ("strong, against learning by heart" if scale.dropout >= 0.4 else "less where there is more text"),
-    ]
-    if scale.sampling:
+    overrides, reasons = [], []
+    # Characters and words cannot be cut anew, and have the size that the text gives them.
+    if pieces in ("unigram", "bpe"):
+        # For bpe it is dropout of merges, of which a tenth is usual.
+        sampling = min(scale.sampling, 0.1) if pieces == "bpe" else scale.sampling
+        overrides += [f"tokenizer.vocabulary_size={scale.vocabulary}", f"tokenizer.sampling={sampling}"]
         reasons.append(
-            f"words cut anew at random in training (tokenizer.sampling={scale.sampling}): small texts gain most from it"
+            f"a vocabulary of {scale.vocabulary:,} pieces for {amount} (tokenizer.vocabulary_size): "
+            "each piece should be seen often enough to be learnt"
         )
+    if sizes:
+        overrides += [
+            f"model.embedding_size={scale.size}",
+            f"model.dropout={scale.dropout}",
+            f"encoder.size={scale.size}",
+            f"decoder.size={decoder_sizes * scale.size}",
+            f"attention.size={scale.size}",
+        ]
+        size_keys = "model.embedding_size, encoder.size, decoder.size, attention.size"
+        little = words <= 40_000
+        reasons += [
+            f"embeddings and states of {scale.size} ({size_keys}): "
+            + ("a larger model would learn so little text by heart" if little else "in keeping with the text"),
+            f"dropout {scale.dropout} (model.dropout): "
+            + ("strong, against learning by heart" if scale.dropout >= 0.4 else "less where there is more text"),
+        ]
+    if scale.sampling and pieces in ("unigram", "bpe"):
+        reasons.append(
+            f"words cut anew at random in training (tokenizer.sampling={sampling}): small texts gain most from it"
+        )
+    overrides += [f"trainer.epochs={scale.epochs}", f"trainer.patience={PATIENCE}"]
     reasons.append(
         f"at most {scale.epochs} passes over the text (trainer.epochs): "
         f"training ends earlier when {PATIENCE} validations bring nothing better (trainer.patience)"

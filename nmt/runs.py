@@ -310,6 +310,11 @@ def _portable(tree: Any) -> Any:
     return PurePath(tree).name if outside else tree
 
 
+def attends(decoder: Mapping[str, Any] | DictConfig) -> bool:
+    """Whether a configured decoder has attention; loads no model to know it."""
+    return not str(decoder.get("_target_", "")).endswith(".NoAttention")
+
+
 def settings(config: DictConfig) -> dict[str, Any]:
     """What a run is: {dotted key: value} without the settings that only say where and how it is made.
 
@@ -317,7 +322,7 @@ def settings(config: DictConfig) -> dict[str, Any]:
     """
     tree = OmegaConf.to_container(config, resolve=True)
     assert isinstance(tree, dict)
-    if str(tree["decoder"].get("_target_", "")).endswith(".NoAttention"):
+    if not attends(tree["decoder"]):
         tree.pop("attention", None)
     return {key: value for key, value in leaves(tree).items() if key not in INCIDENTAL}
 

@@ -21,7 +21,7 @@ from nmt.errors import UserError
 from nmt.memory import peak_memory
 from nmt.model import Seq2Seq
 from nmt.pipeline.opening import describes
-from nmt.runs import Run, TakenError, check_name, command, free_name, shown
+from nmt.runs import Run, TakenError, attends, check_name, command, free_name, shown
 from nmt.search import GreedySearch
 from nmt.text.tokenizer import Tokenizer, load_tokenizer
 from nmt.training.state import check_state, load_state
@@ -88,7 +88,7 @@ def _note_unused_attention(config: DictConfig, overrides: Sequence[str]) -> None
     That is no mistake: a sweep that crosses scores with wirings comes by here.
     """
     named = [override for override in overrides if re.match(r"[+~]*attention\b", override)]
-    if named and str(config.decoder._target_).endswith(".NoAttention"):
+    if named and not attends(config.decoder):
         print(f"decoder=none has no attention, and these change nothing: {' '.join(named)}.", file=sys.stderr)
 
 
@@ -106,23 +106,14 @@ def _fit_to_text(
     """Chooses sizes by the amount of text; what the command line says comes after and wins."""
     split = source.read("train")
     words = sum(len(sentence.split()) for sentence in split.source)
-    advice = recommend(len(split.source), words / max(1, len(split.source)))
-    advised, reasons = advice.overrides, advice.reasons
-    chosen_by_name = {override.partition("=")[0] for override in overrides}
-    if "experiment" in chosen_by_name:  # an architecture that somebody names keeps its sizes
-        sizes = ("model.", "encoder.", "decoder.", "attention.")
-        advised = [word for word in advised if not word.startswith(sizes)]
-        reasons = [reason for reason in reasons if not any(size in reason for size in sizes)]
-    elif str(config.decoder._target_).endswith(".Luong"):  # as large as the encoder's values, so that any score fits
-        doubled = {f"decoder.size={size}": f"decoder.size={2 * size}" for size in _sizes(advised)}
-        advised = [doubled.get(word, word) for word in advised]
-    if config.tokenizer.model_type == "bpe":  # there it is dropout of merges, of which a tenth is usual
-        advised = [re.sub(r"^(tokenizer\.sampling)=0\.[1-9]\d*$", r"\1=0.1", word) for word in advised]
-        reasons = [re.sub(r"tokenizer\.sampling=0\.\d+", "tokenizer.sampling=0.1", reason) for reason in reasons]
-    if config.tokenizer.model or config.tokenizer.model_type in ("char", "word"):
-        # A vocabulary that is there already has its size, and such pieces cannot be drawn anew.
-        advised = [word for word in advised if not word.startswith("tokenizer.")]
-        reasons = [reason for reason in reasons if "tokenizer." not in reason]
+    advised, reasons = recommend(
+        len(split.source),
+        words / max(1, len(split.source)),
+        pieces=None if config.tokenizer.model else str(config.tokenizer.model_type),
+        sizes="experiment" not in {override.partition("=")[0] for override in overrides},
+        # As large as the encoder's values, so that any score fits.
+        decoder_sizes=2 if str(config.decoder._target_).endswith(".Luong") else 1,
+    )
     chosen = [*advised, *overrides]
     named = {override.lstrip("+").partition("=")[0] for override in overrides}
     if named & {f"trainer.{budget}" for budget in BUDGETS}:
@@ -133,11 +124,6 @@ def _fit_to_text(
             print(reason, file=sys.stderr)
     # Composing again would read the files again: the data set is the same whatever the sizes.
     return cli.compose("train", chosen), chosen, source
-
-
-def _sizes(advised: Sequence[str]) -> list[int]:
-    """The size that the advice has for the decoder."""
-    return [int(word.partition("=")[2]) for word in advised if word.startswith("decoder.size=")]
 
 
 def _take_named_budget(config: DictConfig, overrides: Sequence[str]) -> None:
@@ -454,7 +440,7 @@ def _check_guided(trainer: Trainer, config: DictConfig, split: Split, name: str)
     """UserError for a guided-alignment loss that has no links to go by, or no attention to guide."""
     if not trainer.guided_alignment:
         return
-    if str(config.decoder._target_).endswith(".NoAttention"):
+    if not attends(config.decoder):
         raise UserError(
             "trainer.guided_alignment draws attention weights to word links, and decoder=none has none. Leave it out, "
             "or take a decoder with attention."
