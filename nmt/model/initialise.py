@@ -3,18 +3,19 @@
 Embeddings: normal with deviation E^-1/2, and features start about as small; the softmax multiplies them by F^1/2
 (seq2seq.py), so that tied logits start with a deviation of 0.3 to 0.9. The padding row is zero.
 Recurrent matrices: orthogonal, gate by gate. Other matrices: uniform after Glorot and Bengio 2010, gate by gate where
-a recurrent layer stacks gates. The v of an additive score: uniform within 16 A^-1/2, since what it multiplies starts
-about as small as the embeddings; with A^-1/2 it looks at everything alike for long, and a small model may never learn
-to look (docs/results.md). The v of a predicted window: uniform within D^-1/2. The bilinear score's W: a Glorot matrix
-times D^-1/2, so that its weights start spread out, as those of a scaled dot product do, and not on one slot. Other
-vectors (biases, the weight of the coverage): zero.
+a recurrent layer stacks gates. The W and U of an additive score (the W of concat): Glorot matrices times 16, and its v
+uniform within 4 A^-1/2: the states that they multiply start about as small as the embeddings, and where tanh is all but
+linear the query adds the same to every slot, so that there is nothing to learn to look with (docs/results.md). The v of
+a predicted window: uniform within D^-1/2. The bilinear score's W: a Glorot matrix times D^-1/2, so that its weights
+start spread out, as those of a scaled dot product do, and not on one slot. Other vectors (biases, the weight of the
+coverage): zero.
 """
 
 import torch
 from torch import nn
 
 from nmt.attention import Score, Window
-from nmt.attention.scores import General
+from nmt.attention.scores import Additive, Concat, General
 from nmt.model.seq2seq import Seq2Seq
 
 
@@ -28,10 +29,20 @@ def initialise(model: Seq2Seq, seed: int) -> None:
             if isinstance(layer, nn.RNNBase)
             for parameter in layer.parameters()
         }
-        bilinear = {id(score.W.weight) for score in model.modules() if isinstance(score, General)}
+        scores = [module for module in model.modules() if isinstance(module, Score)]
+        factors = {
+            id(score.W.weight): score.W.weight.shape[0] ** -0.5 for score in scores if isinstance(score, General)
+        }
+        factors |= {
+            id(matrix): 16.0
+            for score in scores
+            if isinstance(score, Additive | Concat)
+            for matrix in score.parameters()
+            if matrix.ndim == 2
+        }
         bounds = {
             id(vector): spread * vector.shape[0] ** -0.5
-            for kind, spread in ((Score, 16.0), (Window, 1.0))
+            for kind, spread in ((Score, 4.0), (Window, 1.0))
             for part in model.modules()
             if isinstance(part, kind)
             for name, vector in part.named_parameters(recurse=False)
@@ -56,5 +67,4 @@ def initialise(model: Seq2Seq, seed: int) -> None:
                         nn.init.xavier_uniform_(gate)
             else:
                 nn.init.xavier_uniform_(parameter)
-                if id(parameter) in bilinear:
-                    parameter.mul_(parameter.shape[0] ** -0.5)
+                parameter.mul_(factors.get(id(parameter), 1.0))

@@ -372,6 +372,8 @@ def _keep_rates(config: DictConfig, direction: "_Direction", pairs: Pairs, found
     measured = [str(config[key]) for key in ("words", "threshold", "checkpoint", "max_length")]
     links = [format_links(own.sure, own.possible) for own in pairs.gold]
     text = "\n".join([*pairs.source, *pairs.target, *links, *measured, str(direction.head)])
+    if config.threshold is not None:
+        gold += f", links above {config.threshold}"
     name = f"{safe_name(gold)}-{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}.json"
     kept = {
         "gold": gold,
