@@ -232,13 +232,13 @@ TITLE = "# Which attention? A study on Multi30k, German to English"
 METHOD = f"""## What was done
 
 Every variant is the same model but for its attention: embeddings of 128, a bidirectional GRU of 128 a direction, a
-decoder of 256, 4,000 joint pieces, four epochs of Multi30k's 29,000 captions, the same batches, learning rate and
-dropout, the same readout (tanh of state, previous word and context), three seeds each. `none` has no attention, `bahdanau` is additive, `luong` has input feeding; windows are
-around `luong` with `general`; heads, coverage, `hard` and `conditional` have the additive score. Every variant but
-the baseline keeps the settings that suit the baseline: a variant that needs others is treated unkindly. The long
-sentences are {JOINED} neighbours of test_2016_flickr joined to one line, longer than all that was trained on. The
-word links are a statistical aligner's on the same test set, silver and not gold, and gold links of a hundred
-sentences of Europarl, far from what was trained on.
+decoder of 256, a tanh readout of state, previous word and context, 4,000 joint pieces, four epochs of Multi30k's
+29,000 captions, the same batches, learning rate and dropout, three seeds each. `none` has no attention, `bahdanau` is
+additive, `luong` has input feeding; windows are around `luong` with `general`; heads, coverage, `hard` and
+`conditional` have the additive score. Every variant but the baseline keeps the settings that suit the baseline: a
+variant that needs others is treated unkindly. The long sentences are {JOINED} neighbours of test_2016_flickr joined to
+one line, longer than all that was trained on. The word links are a statistical aligner's on the same test set, silver
+and not gold, and gold links of a hundred sentences of Europarl, far from what was trained on.
 
     python scripts/attention_study.py train multi30k=DIR precision=bf16
     python scripts/attention_study.py score multi30k=DIR alignments=DIR
