@@ -3,12 +3,12 @@
 Embeddings: normal with deviation E^-1/2, and features start about as small; the softmax multiplies them by F^1/2
 (seq2seq.py), so that tied logits start with a deviation of 0.3 to 0.9. The padding row is zero.
 Recurrent matrices: orthogonal, gate by gate. Other matrices: uniform after Glorot and Bengio 2010, gate by gate where
-a recurrent layer stacks gates. The W and U of an additive score (the W of concat): Glorot matrices times 16, and its v
-uniform within 4 A^-1/2: the states that they multiply start about as small as the embeddings, and where tanh is all but
-linear the query adds the same to every slot, so that there is nothing to learn to look with (docs/results.md). The v of
-a predicted window: uniform within D^-1/2. The bilinear score's W: a Glorot matrix times D^-1/2, so that its weights
-start spread out, as those of a scaled dot product do, and not on one slot. Other vectors (biases, the weight of the
-coverage): zero.
+a recurrent layer stacks gates. The W and U of an additive score (the W of concat): Glorot matrices times 4, and its v
+uniform within 8 A^-1/2: the states that they multiply start about as small as the embeddings, and where tanh is all but
+linear the query adds the same to every slot, so that there is nothing to learn to look with; but they grow, and wider
+matrices leave it saturated in the end (docs/results.md). The v of a predicted window: uniform within D^-1/2. The
+bilinear score's W: a Glorot matrix times D^-1/2, so that its weights start spread out, as those of a scaled dot product
+do, and not on one slot. Other vectors (biases, the weight of the coverage): zero.
 """
 
 import torch
@@ -34,7 +34,7 @@ def initialise(model: Seq2Seq, seed: int) -> None:
             id(score.W.weight): score.W.weight.shape[0] ** -0.5 for score in scores if isinstance(score, General)
         }
         factors |= {
-            id(matrix): 16.0
+            id(matrix): 4.0
             for score in scores
             if isinstance(score, Additive | Concat)
             for matrix in score.parameters()
@@ -42,7 +42,7 @@ def initialise(model: Seq2Seq, seed: int) -> None:
         }
         bounds = {
             id(vector): spread * vector.shape[0] ** -0.5
-            for kind, spread in ((Score, 4.0), (Window, 1.0))
+            for kind, spread in ((Score, 8.0), (Window, 1.0))
             for part in model.modules()
             if isinstance(part, kind)
             for name, vector in part.named_parameters(recurse=False)

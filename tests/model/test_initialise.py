@@ -44,21 +44,21 @@ def test_recurrent_matrices_are_orthogonal_gate_by_gate(wiring: str) -> None:
 @pytest.mark.parametrize(
     ("overrides", "name", "bound"),
     [
-        # 4 A^-1/2 of an additive or concat score, with A = 128, for every head that has 128 of 256
-        (("attention.size=128",), "scores.0.v", 4 * 128**-0.5),
-        (("attention.size=128", "attention/score=concat"), "scores.0.v", 4 * 128**-0.5),
-        (("attention.size=256", "attention.heads=2"), "scores.1.v", 4 * 128**-0.5),
+        # 8 A^-1/2 of an additive or concat score, with A = 128, for every head that has 128 of 256
+        (("attention.size=128",), "scores.0.v", 8 * 128**-0.5),
+        (("attention.size=128", "attention/score=concat"), "scores.0.v", 8 * 128**-0.5),
+        (("attention.size=256", "attention.heads=2"), "scores.1.v", 8 * 128**-0.5),
         # D^-1/2 of a predicted window, with D = 256
         (("decoder.size=256", "attention/window=local_p"), "windows.0.v", 256**-0.5),
         # Glorot's bound of [256, 64] times 256^-1/2
         (("decoder.size=256", "attention/score=general"), "scores.0.W.weight", (6 / (256 + 64)) ** 0.5 * 256**-0.5),
-        # 16 times Glorot's bound of an additive or concat score's matrices: D = 256, C = 64
-        (("decoder.size=256", "attention.size=128"), "scores.0.W.weight", 16 * (6 / (256 + 128)) ** 0.5),
-        (("decoder.size=256", "attention.size=128"), "scores.0.U.weight", 16 * (6 / (64 + 128)) ** 0.5),
+        # 4 times Glorot's bound of an additive or concat score's matrices: D = 256, C = 64
+        (("decoder.size=256", "attention.size=128"), "scores.0.W.weight", 4 * (6 / (256 + 128)) ** 0.5),
+        (("decoder.size=256", "attention.size=128"), "scores.0.U.weight", 4 * (6 / (64 + 128)) ** 0.5),
         (
             ("decoder.size=256", "attention.size=128", "attention/score=concat"),
             "scores.0.W.weight",
-            16 * (6 / (256 + 64 + 128)) ** 0.5,
+            4 * (6 / (256 + 64 + 128)) ** 0.5,
         ),
     ],
 )
