@@ -64,7 +64,7 @@ THRESHOLD = 0.2
 
 
 def main(arguments: list[str]) -> int:
-    """Does one of the three parts; returns its exit status."""
+    """Does one of the four parts; returns its exit status."""
     part, *words = arguments or [""]
     given = dict(word.split("=", 1) for word in words)
     root = given.pop("multi30k", None)
@@ -94,7 +94,8 @@ def train(sweep: Path, groups: Sequence[tuple[str, list[str]]], words: Sequence[
         if any("," in word for word in given):
             status = verb("train", "-m", f"name={sweep.name}/{prefix}".strip("/"), *given)
         else:
-            status = verb("train", f"name={prefix}", f"checkpoints={sweep}", "resume=true", *given)
+            alone = [word for word in given if not word.startswith("jobs=")]  # how many of a sweep run at a time
+            status = verb("train", f"name={prefix}", f"checkpoints={sweep}", "resume=true", *alone)
         if status > 128:  # stopped by a signal
             return status
         failed |= status
@@ -116,17 +117,20 @@ def builtin(further: Sequence[str]) -> int:
     for run in finished(BUILTIN):
         if not (run / "evaluation").exists():
             verbs.append(["evaluate", f"run={run}", "pictures=0"])
-        if not (run / "alignments").exists():
-            words = ["align", f"run={run}", f"method={looked(run)}"]
-            verbs += [[*words, f"threshold={threshold}"] for threshold in ("null", THRESHOLD)]
-    side_by_side(verbs)
-    return records(BUILTIN, BUILTIN_RECORDS, "bahdanau")
+        words = ["align", f"run={run}", f"method={looked(run)}"]
+        verbs += unless_aligned(run, [[*words, f"threshold={threshold}"] for threshold in ("null", THRESHOLD)])
+    return side_by_side(verbs) or records(BUILTIN, BUILTIN_RECORDS, "bahdanau")
 
 
-def side_by_side(verbs: Sequence[list[str]]) -> None:
-    """Runs the product's commands, one a core."""
+def unless_aligned(run: Path, verbs: list[list[str]]) -> list[list[str]]:
+    """Nothing where the error rates of so many verbs are kept already; all of them where one was interrupted."""
+    return [] if len(list((run / "alignments").glob("*.json"))) >= len(verbs) else verbs
+
+
+def side_by_side(verbs: Sequence[list[str]]) -> int:
+    """Runs the product's commands, one a core; returns the exit status of one that failed, or 0."""
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        list(pool.map(lambda words: verb(*words, "threads=1"), verbs))
+        return max(pool.map(lambda words: verb(*words, "threads=1"), verbs), default=0)
 
 
 def records(sweep: Path, folder: Path, baseline: str) -> int:
@@ -151,15 +155,15 @@ def score(root: Path, links: Path | None) -> int:
             verbs.append(["evaluate", f"run={run}", "pictures=0"])
         if not any((run / "evaluation").glob(f"{source.name}-*/scores.json")):
             verbs.append(["evaluate", f"run={run}", f"source={source}", f"reference={target}", "pictures=0"])
-        if links is not None and not (run / "alignments").exists():
-            verbs += [["align", f"run={run}", f"method={looked(run)}", *words] for words in _links(root, links)]
-    side_by_side(verbs)
-    return records(SWEEP, RECORDS, BASELINE)
+        if links is not None:
+            aligned = [["align", f"run={run}", f"method={looked(run)}", *words] for words in _links(root, links)]
+            verbs += unless_aligned(run, aligned)
+    return side_by_side(verbs) or records(SWEEP, RECORDS, BASELINE)
 
 
 def looked(run: Path) -> str:
     """What `align` reads links off."""
-    return "saliency" if "none" in run.name else "attention"
+    return "saliency" if run.name.partition("-")[0] == "none" else "attention"
 
 
 def _links(root: Path, links: Path) -> list[list[str]]:
