@@ -130,7 +130,7 @@ def unless_aligned(run: Path, verbs: list[list[str]]) -> list[list[str]]:
 def side_by_side(verbs: Sequence[list[str]]) -> int:
     """Runs the product's commands, one a core; returns the exit status of one that failed, or 0."""
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return max(pool.map(lambda words: verb(*words, "threads=1"), verbs), default=0)
+        return max((abs(status) for status in pool.map(lambda words: verb(*words, "threads=1"), verbs)), default=0)
 
 
 def records(sweep: Path, folder: Path, baseline: str) -> int:

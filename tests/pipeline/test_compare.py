@@ -303,6 +303,17 @@ def test_error_rates_that_align_has_kept(swept: Path, here: Path, capfd: Capture
     assert own["variants"][0]["aer"] == {}
 
 
+def test_links_by_a_threshold_are_another_measurement(swept: Path, here: Path) -> None:
+    """It stands beside the links of best words, and says which it is."""
+    text = [f"source={write_lines(here / 'a', ['eins zwei'])}", f"target={write_lines(here / 'b', ['one two'])}"]
+    gold = write_lines(here / "gold", ["0-0 1-1"])
+    runs = [copied(swept / name, here / "runs") for name in ("bahdanau-1", "none-1")]
+    for how in ([], ["threshold=0.01"]):
+        assert call("align", f"run={runs[0]}", *text, f"gold={gold}", "shift=0", *how) == 0
+    assert call("compare", f"runs={here / 'runs'}", f"output={here / 'out'}", *QUICK) == 0
+    assert sorted(own["gold"] for own in report(here / "out")["alignments"]) == ["gold", "gold, links above 0.01"]
+
+
 def test_what_was_scored_before_is_not_taken_for_what_is_asked(swept: Path, here: Path, capfd: Capture) -> None:
     """Neither the scores of an earlier state, nor those of another text that has the same name."""
     line = [f"runs={here / 'runs'}", f"output={here / 'out'}", "evaluate=false", *QUICK]
