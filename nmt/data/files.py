@@ -376,9 +376,8 @@ def find_file(prefix: Path, language: str) -> Path:
         raise UserError(f"There is no folder {prefix.parent} (looked for {wanted} in it).")
     names = sorted(entry.name for entry in prefix.parent.iterdir() if entry.is_file())
     listed = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "") if names else "nothing"
-    raise UserError(
-        f"There is no {wanted} and no {wanted}.gz in {prefix.parent}.{nearest(wanted, names)} The folder has: {listed}."
-    )
+    folder = prefix.parent.resolve()
+    raise UserError(f"There is no {wanted} and no {wanted}.gz in {folder}.{nearest(wanted, names)} It has: {listed}.")
 
 
 def _candidates(prefix: Path, language: str) -> list[Path]:

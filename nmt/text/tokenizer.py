@@ -239,11 +239,13 @@ def load_tokenizer(folder: Path) -> Tokenizer:
     Raises:
         UserError: a file is missing or damaged.
     """
-    joint = folder / "tokenizer.model"
+    joint, sides = folder / "tokenizer.model", (folder / "source.model", folder / "target.model")
     if joint.is_file():
         vocabulary = load_vocabulary(joint)
         return Tokenizer(vocabulary, vocabulary, joint=True)
-    return Tokenizer(load_vocabulary(folder / "source.model"), load_vocabulary(folder / "target.model"), joint=False)
+    if not any(path.is_file() for path in sides):
+        raise UserError(f"{joint} is missing: the run is incomplete. Take a copy that is whole, or train anew.")
+    return Tokenizer(load_vocabulary(sides[0]), load_vocabulary(sides[1]), joint=False)
 
 
 def load_vocabulary(path: Path) -> Vocabulary:

@@ -93,7 +93,7 @@ class TestTextFiles:
         corpus(tmp_path, ["train", "valid"], ["de", "en"], ".gz")
         data = TextFiles("de", "fr", f"{tmp_path}/train", f"{tmp_path}/valid")
         message = (
-            r"no train\.fr and no train\.fr\.gz in .*Did you mean.*The folder has: train\.de\.gz, train\.en\.gz, val"
+            r"no train\.fr and no train\.fr\.gz in .*Did you mean.*It has: train\.de\.gz, train\.en\.gz, val"
         )
         with pytest.raises(UserError, match=message):
             data.check()

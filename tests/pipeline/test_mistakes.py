@@ -316,7 +316,7 @@ def without(key: str) -> Callable[[Path], None]:
         ("best.safetensors", halve, ["best.safetensors is damaged"]),
         ("best.safetensors", Path.unlink, ["best.safetensors is missing", "checkpoint=last"]),
         ("best.safetensors", lambda path: path.write_bytes(b""), ["best.safetensors is damaged"]),
-        ("tokenizer/tokenizer.model", Path.unlink, ["tokenizer"]),
+        ("tokenizer/tokenizer.model", Path.unlink, ["tokenizer.model is missing: the run is incomplete", "train anew"]),
         ("tokenizer/tokenizer.model", halve, ["tokenizer.model is no SentencePiece model, or is damaged"]),
         ("config.yaml", Path.unlink, ["is no run, or an incomplete one: it has no config.yaml"]),
         ("config.yaml", halve, ["config.yaml is damaged"]),
