@@ -92,9 +92,7 @@ class TestTextFiles:
     def test_missing_files_and_splits(self, tmp_path: Path) -> None:
         corpus(tmp_path, ["train", "valid"], ["de", "en"], ".gz")
         data = TextFiles("de", "fr", f"{tmp_path}/train", f"{tmp_path}/valid")
-        message = (
-            r"no train\.fr and no train\.fr\.gz in .*Did you mean.*It has: train\.de\.gz, train\.en\.gz, val"
-        )
+        message = r"no train\.fr and no train\.fr\.gz in .*Did you mean.*It has: train\.de\.gz, train\.en\.gz, val"
         with pytest.raises(UserError, match=message):
             data.check()
         with pytest.raises(UserError, match=message):
