@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from nmt.attention import Attention, AttentionState, Choices, Memory
 from nmt.errors import UserError
 from nmt.model.encoders import Encoded, mean_of, summary_of
+from nmt.model.gru import gru_layers
 from nmt.model.layers import run_rnn
 from nmt.model.readouts import FromContext, FromState, Readout
 from nmt.model.recurrence import attentive_gru, has_fast_path
@@ -225,7 +226,10 @@ class Decoder(nn.Module):
 
     def sweep(self, inputs: Tensor, hidden: Tensor) -> Tensor:
         """All steps of the recurrent layers: inputs [B, T, I], hidden [B, L, D] -> the top layer's states [B, T, D]."""
-        outputs, _ = run_rnn(self.rnn, inputs, hidden.transpose(0, 1).contiguous())
+        first = hidden.transpose(0, 1).contiguous()
+        if inputs.device.type == "cpu":
+            return gru_layers(self.rnn, inputs, first)[0]
+        outputs, _ = run_rnn(self.rnn, inputs, first)
         assert isinstance(outputs, Tensor)
         return outputs
 

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from nmt.errors import UserError
+from nmt.model.gru import gru_layers
 from nmt.model.layers import run_rnn
 
 
@@ -27,7 +28,7 @@ class Encoded(NamedTuple):
 
 
 class RecurrentEncoder(nn.Module):
-    """A stack of bidirectional GRU or LSTM layers over packed sentences, so that padding never enters it.
+    """A stack of bidirectional GRU or LSTM layers that padding never enters.
 
     Bahdanau, Cho, Bengio 2015, section 3.2: h_j is the forward state at j beside the backward state at j.
     """
@@ -42,8 +43,11 @@ class RecurrentEncoder(nn.Module):
         cell: str = "gru",
         bidirectional: bool = True,
         dropout: float = 0.0,
+        fast: bool = True,
     ) -> None:
         """`size` is that of one direction's state; `dropout` acts between layers, not on the values (docs/results.md).
+
+        With `fast`, GRUs on a CPU are computed by `nmt.model.gru`, else by torch's own layers.
 
         Raises:
             UserError: `cell` is neither gru nor lstm.
@@ -63,13 +67,17 @@ class RecurrentEncoder(nn.Module):
         self.layers, self.directions = layers, 2 if bidirectional else 1
         self.output_size = size * self.directions
         self.backward_size = size
+        self.fast = fast
 
     def forward(self, embedded: Tensor, mask: Tensor, lengths: Tensor) -> Encoded:
         """Encodes embedded [B, S, E] with mask [B, S] and lengths [B] (on the CPU, at least 1)."""
-        packed = pack_padded_sequence(embedded, lengths, batch_first=True, enforce_sorted=False)
-        outputs, hidden = run_rnn(self.rnn, packed)
-        assert isinstance(outputs, PackedSequence)
-        values, _ = pad_packed_sequence(outputs, batch_first=True, total_length=embedded.shape[1])
+        if self.fast and isinstance(self.rnn, nn.GRU) and embedded.device.type == "cpu":
+            values, hidden = gru_layers(self.rnn, embedded, mask=mask)
+        else:
+            packed = pack_padded_sequence(embedded, lengths, batch_first=True, enforce_sorted=False)
+            outputs, hidden = run_rnn(self.rnn, packed)
+            assert isinstance(outputs, PackedSequence)
+            values, _ = pad_packed_sequence(outputs, batch_first=True, total_length=embedded.shape[1])
         finals = hidden.unflatten(0, (self.layers, self.directions)).permute(2, 0, 1, 3)
         return Encoded(values, mask, finals.flatten(2), finals[:, -1, -1])
 

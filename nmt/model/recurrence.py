@@ -15,6 +15,7 @@ from nmt.attention import Attention, Memory
 from nmt.attention.reads import Soft
 from nmt.attention.scores import Additive, Concat
 from nmt.attention.windows import Global
+from nmt.model.gru import advance, retreat
 
 GRU_PARAMETERS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 
@@ -103,19 +104,13 @@ class _AttentiveGRU(torch.autograd.Function):
         hidden = first
         for t in range(steps):
             projected = torch.addmm(product_bias, hidden.to(product), recurrent_t).to(hidden.dtype)
-            gate_part, candidate, query = projected.split([2 * size, size, v.shape[0]], 1)
+            query = projected[:, 3 * size :]
             tanh = torch.add(keys, query.unsqueeze(1), out=tanhs[t % kept]).tanh_()
             energies = (tanh.view(-1, v.shape[0]) @ v).view(batch, slots)
             weight = torch.softmax(energies + penalty, 1)
             weights[t] = weight
             gate = torch.bmm(weight.to(product).unsqueeze(1), shares).squeeze(1).add(inputs[t])
-            carried[t] = candidate
-            reset_update = (gate[:, : 2 * size] + gate_part).sigmoid_()
-            reset, update = reset_update.split(size, 1)
-            new = torch.addcmul(gate[:, 2 * size :], reset, candidate).tanh_()
-            gates[t, :, : 2 * size] = reset_update
-            gates[t, :, 2 * size :] = new
-            hidden = torch.lerp(new, hidden, update)
+            hidden = advance(gate, projected[:, : 3 * size], hidden, gates[t], carried[t])
             states[t] = hidden
         ctx.save_for_backward(shares, keys, first, recurrent, v, states, weights, tanhs, gates, carried)
         return states, weights
@@ -134,25 +129,17 @@ class _AttentiveGRU(torch.autograd.Function):
         hidden_grad = torch.zeros_like(first)
         for t in range(steps - 1, -1, -1):
             before = states[t - 1] if t else first
-            reset, update, new = gates[t].split(size, 1)
-            total = hidden_grad + states_grad[t]
-            new_grad = torch.ops.aten.tanh_backward(total * (1 - update), new)
-            update_grad = torch.ops.aten.sigmoid_backward(total * (before - new), update)
-            reset_grad = torch.ops.aten.sigmoid_backward(new_grad * carried[t], reset)
-            gate_grad = inputs_grad[t]
-            gate_grad[:, :size] = reset_grad
-            gate_grad[:, size : 2 * size] = update_grad
-            gate_grad[:, 2 * size :] = new_grad
+            gate_grad, projected = inputs_grad[t], projected_grad[t]
+            kept = retreat(
+                hidden_grad + states_grad[t], before, gates[t], carried[t], gate_grad, projected[:, : 3 * size]
+            )
             weight_grad = torch.bmm(shares, gate_grad.to(product).unsqueeze(2)).squeeze(2) + weights_grad[t]
             energy_grad = torch.ops.aten._softmax_backward_data(weight_grad, weights[t], 1, states.dtype)
             energies_grad[t] = energy_grad
             slots_grad = torch.ops.aten.tanh_backward(energy_grad.unsqueeze(2) * v, tanhs[t])
             keys_grad += slots_grad
-            projected = projected_grad[t]
-            projected[:, : 2 * size] = gate_grad[:, : 2 * size]
-            torch.mul(new_grad, reset, out=projected[:, 2 * size : 3 * size])
             torch.sum(slots_grad, 1, out=projected[:, 3 * size :])
-            hidden_grad = total * update + projected.to(product) @ product_recurrent
+            hidden_grad = kept + projected.to(product) @ product_recurrent
         befores = torch.cat([first.unsqueeze(0), states[:-1]])
         flat = projected_grad.flatten(0, 1)
         shares_grad = torch.bmm(weights.permute(1, 2, 0).to(product), inputs_grad.transpose(0, 1).to(product))

@@ -1,0 +1,134 @@
+"""Layers of GRUs as one autograd function each: what torch's own do on a CPU, in fewer and larger products.
+
+Both directions run side by side, inputs are projected before the loop over steps and weight gradients are one product
+after it. Autograd through torch's packed layers does both a step at a time, and its gradient of each step's slice of
+the inputs is a whole tensor of zeros. `torch.nn.GRU` is the reference that this is tested against; it keeps the
+parameters.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+#: Added to the update gate of a step that is padding: its sigmoid is 1 to the last bit, and the state stays.
+_STAY = 1e4
+
+
+def gru_layers(
+    rnn: nn.GRU, inputs: Tensor, first: Tensor | None = None, mask: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """Runs `rnn` over inputs [B, T, I] from `first` [L * R, B, D], R directions, zeros without one.
+
+    mask [B, T] is true where a step is real; padding comes last. Returns the top layer's states [B, T, R * D], zero
+    where padded, and each layer's states after its last real step [L * R, B, D].
+    """
+    directions = 2 if rnn.bidirectional else 1
+    padding = None if mask is None or mask.all() else ~mask.t()
+    lasts = []
+    for layer in range(rnn.num_layers):
+        if layer and rnn.dropout:
+            inputs = functional.dropout(inputs, rnn.dropout, rnn.training)
+        start = None if first is None else first[layer * directions : (layer + 1) * directions]
+        states = _layer(rnn, layer, inputs, start, padding)
+        lasts.append(states[:, -1])
+        onward = states[:1] if directions == 1 else torch.stack([states[0], states[1].flip(0)])
+        inputs = onward.permute(2, 1, 0, 3).flatten(2)
+    return inputs if padding is None else inputs.masked_fill(padding.t().unsqueeze(-1), 0), torch.cat(lasts)
+
+
+def _layer(rnn: nn.GRU, layer: int, inputs: Tensor, first: Tensor | None, padding: Tensor | None) -> Tensor:
+    """One layer's states [R, T, B, D], each direction's in the order in which it reads."""
+    names = [f"l{layer}", f"l{layer}_reverse"][: 2 if rnn.bidirectional else 1]
+    weight_ih, weight_hh, bias_ih, bias_hh = (
+        torch.stack([getattr(rnn, f"{kind}_{name}") for name in names])
+        for kind in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+    )
+    steps = inputs.transpose(0, 1)
+    read = steps.unsqueeze(0) if len(names) == 1 else torch.stack([steps, steps.flip(0)])
+    device, kind = inputs.device.type, weight_hh.dtype
+    product = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else kind
+    gates = torch.bmm(read.flatten(1, 2), weight_ih.transpose(1, 2)).to(kind) + bias_ih.unsqueeze(1)
+    gates = gates.unflatten(1, read.shape[1:3])
+    if padding is not None:
+        stay = padding.unsqueeze(0) if len(names) == 1 else torch.stack([padding, padding.flip(0)])
+        reset, update, new = gates.chunk(3, -1)
+        gates = torch.cat([reset, update.masked_fill(stay.unsqueeze(-1), _STAY), new], -1)
+    if first is None:
+        first = gates.new_zeros(len(names), read.shape[2], rnn.hidden_size)
+    with torch.autocast(device, enabled=False):
+        states: Tensor = _GRULayer.apply(  # type: ignore[no-untyped-call]
+            gates, first.to(kind), weight_hh, bias_hh, product
+        )
+    return states
+
+
+class _GRULayer(torch.autograd.Function):
+    """inputs [R, T, B, 3D], first [R, B, D], recurrent [R, 3D, D], bias [R, 3D] -> states [R, T, B, D]."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, inputs: Tensor, first: Tensor, recurrent: Tensor, bias: Tensor, product: torch.dtype
+    ) -> Tensor:
+        directions, steps, batch, _ = inputs.shape
+        size = first.shape[2]
+        states = inputs.new_empty(directions, steps, batch, size)
+        gates = torch.empty_like(inputs)  # r, z, n after their nonlinearities
+        carried = torch.empty_like(states)  # the candidate's recurrent part before r multiplies it
+        recurrent_t, product_bias = recurrent.to(product).transpose(1, 2), bias.to(product).unsqueeze(1)
+        hidden = first
+        for t in range(steps):
+            projected = torch.baddbmm(product_bias, hidden.to(product), recurrent_t).to(hidden.dtype)
+            hidden = advance(inputs[:, t], projected, hidden, gates[:, t], carried[:, t])
+            states[:, t] = hidden
+        ctx.save_for_backward(first, recurrent, states, gates, carried)
+        ctx.product = product
+        return states
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        (states_grad,) = gradients
+        first, recurrent, states, gates, carried = ctx.saved_tensors
+        product = ctx.product
+        product_recurrent = recurrent.to(product)
+        inputs_grad, projected_grad = torch.empty_like(gates), torch.empty_like(gates)
+        hidden_grad = torch.zeros_like(first)
+        for t in range(states.shape[1] - 1, -1, -1):
+            before = states[:, t - 1] if t else first
+            total = hidden_grad + states_grad[:, t]
+            kept = retreat(total, before, gates[:, t], carried[:, t], inputs_grad[:, t], projected_grad[:, t])
+            hidden_grad = kept + torch.bmm(projected_grad[:, t].to(product), product_recurrent)
+        befores = torch.cat([first.unsqueeze(1), states[:, :-1]], 1).flatten(1, 2)
+        flat = projected_grad.flatten(1, 2)
+        recurrent_grad = torch.bmm(flat.to(product).transpose(1, 2), befores.to(product)).to(flat.dtype)
+        return inputs_grad, hidden_grad, recurrent_grad, flat.sum(1), None
+
+
+def advance(inputs: Tensor, projected: Tensor, hidden: Tensor, gates: Tensor, carried: Tensor) -> Tensor:
+    """One step of a GRU from both projections [..., 3D] and the state [..., D]; writes what `retreat` will need."""
+    size = hidden.shape[-1]
+    torch.add(inputs[..., : 2 * size], projected[..., : 2 * size], out=gates[..., : 2 * size]).sigmoid_()
+    reset, update, new = gates.split(size, -1)
+    carried.copy_(projected[..., 2 * size :])
+    torch.addcmul(inputs[..., 2 * size :], reset, carried, out=new).tanh_()
+    return torch.lerp(new, hidden, update)
+
+
+def retreat(
+    total: Tensor, before: Tensor, gates: Tensor, carried: Tensor, inputs_grad: Tensor, projected_grad: Tensor
+) -> Tensor:
+    """The gradients of one step from that of its state: writes those of both projections.
+
+    Returns what reaches the state before by way of the update gate alone.
+    """
+    size = total.shape[-1]
+    reset, update, new = gates.split(size, -1)
+    reset_grad, update_grad, new_grad = inputs_grad.split(size, -1)
+    sigmoid_backward = torch.ops.aten.sigmoid_backward.grad_input
+    torch.ops.aten.tanh_backward.grad_input(total * (1 - update), new, grad_input=new_grad)
+    sigmoid_backward(new_grad * carried, reset, grad_input=reset_grad)
+    sigmoid_backward(total * (before - new), update, grad_input=update_grad)
+    projected_grad[..., : 2 * size] = inputs_grad[..., : 2 * size]
+    torch.mul(new_grad, reset, out=projected_grad[..., 2 * size :])
+    return torch.mul(total, update)

@@ -1,0 +1,95 @@
+"""The GRU layers of `nmt.model.gru` against torch's own."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from nmt.model.encoders import Encoded, RecurrentEncoder
+from nmt.model.gru import gru_layers
+
+
+def layers(size: int, count: int, directions: int, dtype: torch.dtype = torch.float64) -> nn.GRU:
+    torch.manual_seed(size)
+    return nn.GRU(3, size, count, batch_first=True, bidirectional=directions == 2, dtype=dtype)
+
+
+def torchs_own(rnn: nn.GRU, inputs: Tensor, first: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+    packed = pack_padded_sequence(inputs, lengths, batch_first=True, enforce_sorted=False)
+    outputs, last = rnn(packed, first)
+    return pad_packed_sequence(outputs, batch_first=True, total_length=inputs.shape[1])[0], last
+
+
+@settings(deadline=None)
+@given(
+    lengths=st.lists(st.integers(1, 6), min_size=1, max_size=4),
+    extra=st.integers(0, 2),
+    size=st.integers(1, 4),
+    count=st.integers(1, 3),
+    directions=st.integers(1, 2),
+    seed=st.integers(0, 99),
+)
+def test_states_and_gradients_are_those_of_torch(
+    lengths: list[int], extra: int, size: int, count: int, directions: int, seed: int
+) -> None:
+    rnn = layers(size, count, directions)
+    torch.manual_seed(seed)
+    ends = torch.tensor(lengths)
+    inputs = torch.randn(len(lengths), int(ends.max()) + extra, 3, dtype=torch.float64, requires_grad=True)
+    first = torch.randn(count * directions, len(lengths), size, dtype=torch.float64, requires_grad=True)
+    mask = torch.arange(inputs.shape[1]) < ends.unsqueeze(1)
+    theirs, ours = torchs_own(rnn, inputs, first, ends), gru_layers(rnn, inputs, first, mask)
+    weights = [torch.randn_like(part) for part in theirs]
+    wanted = (inputs, first, *rnn.parameters())
+    gradients = [
+        torch.autograd.grad([(part * weight).sum() for part, weight in zip(parts, weights, strict=True)], wanted)
+        for parts in (theirs, ours)
+    ]
+    for their, our in zip((*theirs, *gradients[0]), (*ours, *gradients[1]), strict=True):
+        torch.testing.assert_close(our, their, rtol=1e-10, atol=1e-12)
+
+
+def test_gradients_agree_with_finite_differences() -> None:
+    rnn = layers(2, 1, 2)
+    mask = torch.tensor([[True, True, True], [True, False, False]])
+    inputs = torch.randn(2, 3, 3, dtype=torch.float64, requires_grad=True)
+    first = torch.randn(2, 2, 2, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda inputs, first: gru_layers(rnn, inputs, first, mask), (inputs, first))
+
+
+def test_without_a_mask_or_a_first_state_all_is_real_and_the_start_is_zero() -> None:
+    rnn = layers(4, 2, 1)
+    inputs = torch.randn(2, 5, 3, dtype=torch.float64)
+    outputs, last = gru_layers(rnn, inputs)
+    wanted, wanted_last = rnn(inputs)
+    torch.testing.assert_close(outputs, wanted)
+    torch.testing.assert_close(last, wanted_last)
+
+
+def test_dropout_acts_between_layers_and_in_training_only() -> None:
+    rnn = layers(4, 2, 2)
+    inputs = torch.randn(2, 5, 3, dtype=torch.float64)
+    plain, _ = gru_layers(rnn, inputs)
+    rnn.dropout = 0.5
+    assert not torch.equal(gru_layers(rnn, inputs)[0], plain)
+    assert torch.equal(gru_layers(rnn.eval(), inputs)[0], plain)
+
+
+@pytest.mark.parametrize("autocast", [False, True], ids=["float32", "bf16"])
+@pytest.mark.parametrize("bidirectional", [True, False])
+@pytest.mark.parametrize("count", [1, 2])
+def test_the_fast_encoder_is_the_reference(count: int, bidirectional: bool, autocast: bool) -> None:
+    encoded: list[Encoded] = []
+    mask = torch.arange(7) < torch.tensor([[7], [3], [1]])
+    inputs = torch.randn(3, 7, 6)
+    for fast in (True, False):
+        torch.manual_seed(3)
+        encoder = RecurrentEncoder(6, 8, count, bidirectional=bidirectional, fast=fast)
+        with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+            encoded.append(encoder(inputs, mask, mask.sum(1)))
+    bound = 0.02 if autocast else 1e-6
+    for ours, theirs in zip(*encoded, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=bound, atol=bound, check_dtype=False)
+    assert not encoded[0].values[~mask].any()
