@@ -6,6 +6,7 @@ checkpoints/NAME/
   run.json            status, versions of libraries, what was counted
   tokenizer/          SentencePiece models
   best.safetensors    weights of the best validation       last.safetensors    of the last save
+  lexicon.safetensors likely translations of each piece, for shortlist=
   trainer.pt          all that resuming takes (plain tensors)
   history.jsonl       one validation a line
   train.log           what was said on the way
@@ -84,6 +85,11 @@ class Run:
     def state(self) -> Path:
         """What resuming takes."""
         return self.folder / "trainer.pt"
+
+    @property
+    def lexicon(self) -> Path:
+        """Likely translations of each source piece."""
+        return self.folder / "lexicon.safetensors"
 
     @property
     def tokenizer(self) -> Path:

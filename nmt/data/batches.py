@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from nmt.data.corpus import Split
+from nmt.text.lexicon import PLACES, Lexicon, learn_lexicon
 from nmt.text.tokenizer import BOS, EOS, PAD, Tokenizer
 
 Integers = npt.NDArray[np.int64]
@@ -192,6 +193,19 @@ class EncodedPairs:
         """Ids of one target sentence, without specials."""
         ids: list[int] = self._target[index].tolist()
         return ids
+
+    def lexicon(self, size: int) -> Lexicon:
+        """The lexicon of the pairs, of as many as `nmt.text.lexicon.PLACES` allows; `size` source pieces exist."""
+        order = np.random.default_rng(0).permutation(len(self))
+        places = np.cumsum(self.source_lengths[order] * self.target_lengths[order])
+        taken = np.sort(order[: max(1, np.searchsorted(places, PLACES))])
+        return learn_lexicon(
+            self._source.take(taken),
+            self.source_lengths[taken],
+            self._target.take(taken),
+            self.target_lengths[taken],
+            size,
+        )
 
     def length_ratio(self, extra: int) -> float:
         """The least ratio from 1 on, such that 999 of 1,000 targets have no more than ratio * source + extra pieces."""

@@ -16,6 +16,10 @@ from nmt.model.folding import folded_step
 MIXED_LOGITS = 2**24
 
 
+#: Some rows of the output layer: weight [C, F] and bias [C].
+Output = tuple[Tensor, Tensor]
+
+
 class Stepped(NamedTuple):
     """One step of search: log-probabilities [N, V], attention weights [N, H, S] or None, the next state."""
 
@@ -63,9 +67,10 @@ class Seq2Seq(nn.Module):
         start: tuple[Memory, DecoderState] = self.decoder.start(encoded)
         return start
 
-    def logits(self, features: Tensor) -> Tensor:
-        """Features t [..., F] -> logits F^1/2 W t + b [..., V]."""
-        logits: Tensor = self.output(self.dropout(features) * self.scale)
+    def logits(self, features: Tensor, output: Output | None = None) -> Tensor:
+        """Features t [..., F] -> logits F^1/2 W t + b [..., V], of the rows `output` of W and b where given."""
+        scaled = self.dropout(features) * self.scale
+        logits: Tensor = self.output(scaled) if output is None else nn.functional.linear(scaled, *output)
         return logits
 
     def target_logits(self, decoded: Decoded, mask: Tensor | None = None) -> Tensor:
@@ -78,23 +83,26 @@ class Seq2Seq(nn.Module):
             return self.logits(features if mask is None else features[mask]).float()
         return mixture_log_probs(self, mixture if mask is None else Mixture(*(part[mask] for part in mixture)))
 
-    def log_probs(self, features: Tensor) -> Tensor:
-        """Features [..., F] -> log-probabilities [..., V] in float32."""
-        return torch.log_softmax(self.logits(features).float(), -1)
+    def log_probs(self, features: Tensor, output: Output | None = None) -> Tensor:
+        """Features [..., F] -> log-probabilities [..., V] in float32; see `logits`."""
+        return torch.log_softmax(self.logits(features, output).float(), -1)
 
-    def step(self, tokens: Tensor, state: DecoderState, memory: Memory) -> Stepped:
-        """One step for search: the previous tokens [N] -> log-probabilities [N, V] in float32."""
+    def step(self, tokens: Tensor, state: DecoderState, memory: Memory, output: Output | None = None) -> Stepped:
+        """One step for search: the previous tokens [N] -> log-probabilities [N, V] in float32.
+
+        With `output`, rows of the output layer's weight and bias, they are of these pieces alone.
+        """
         embedded = self.dropout(self.target_embedding(tokens))
         decoded, state = self.decoder.step(embedded, state, memory)
-        return Stepped(self.log_probs(decoded.features), decoded.weights, state)
+        return Stepped(self.log_probs(decoded.features, output), decoded.weights, state)
 
-    def folded_step(self, tokens: Tensor, state: DecoderState, memory: Memory) -> Stepped:
+    def folded_step(self, tokens: Tensor, state: DecoderState, memory: Memory, output: Output | None = None) -> Stepped:
         """`step`, faster, with the memory that `nmt.model.folding.fold` gives, where `can_fold`; in evaluation mode."""
         words, which = tokens, torch.arange(len(tokens), device=tokens.device)
         if tokens.device.type == "cpu":  # elsewhere the wait for how many there are costs more than it saves
             words, which = tokens.unique(return_inverse=True)
         decoded, state = folded_step(self.decoder, self.target_embedding(words), which, state, memory)
-        return Stepped(self.log_probs(decoded.features), decoded.weights, state)
+        return Stepped(self.log_probs(decoded.features, output), decoded.weights, state)
 
     def forward(
         self,

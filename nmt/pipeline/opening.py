@@ -16,7 +16,9 @@ from nmt.errors import UserError
 from nmt.model import Seq2Seq
 from nmt.model.weights import load_weights
 from nmt.runs import Run
+from nmt.text.lexicon import load_lexicon
 from nmt.text.tokenizer import Tokenizer, load_tokenizer
+from nmt.translation.shortlist import Shortlist
 from nmt.translation.translator import LENGTH_RATIO, Translator
 
 
@@ -138,7 +140,16 @@ def open_translator(config: DictConfig, overrides: Sequence[str]) -> Translator:
         max_source_length=int(config.max_source_length),
         long_lines=str(config.long_lines),
         warn=lambda line: print(f"warning: {line}", file=sys.stderr),
+        shortlist=_shortlist(config, runs[0], tokenizer),
     )
+
+
+def _shortlist(config: DictConfig, run: Run, tokenizer: Tokenizer) -> Shortlist | None:
+    count = int(config.get("shortlist", 0))
+    if count == 0:
+        return None
+    lexicon = load_lexicon(run.lexicon, tokenizer.source.size, tokenizer.target.size)
+    return Shortlist(lexicon, count, tokenizer.joint)
 
 
 def _length_ratio(config: DictConfig, runs: Sequence[Run]) -> float:

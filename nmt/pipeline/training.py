@@ -218,6 +218,8 @@ class _Session:
         run = self._open(tokenizer, len(pairs))
         ratio = pairs.length_ratio(EXTRA_LENGTH)
         run.note(length_ratio=ratio)
+        if not run.lexicon.exists():
+            pairs.lexicon(tokenizer.source.size).save(run.lexicon)
         with _enough_memory():
             outcome = trainer.run(
                 model,

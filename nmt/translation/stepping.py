@@ -9,7 +9,9 @@ from torch import Tensor
 from nmt.attention import Memory
 from nmt.model import DecoderState, Seq2Seq
 from nmt.model.folding import can_fold, fold
+from nmt.model.seq2seq import Output
 from nmt.search import SearchState
+from nmt.translation.shortlist import Candidates, rows_of
 
 
 class ModelState(NamedTuple):
@@ -25,13 +27,14 @@ class ModelState(NamedTuple):
 
 
 class EnsembleState(NamedTuple):
-    """The states of all models, in order."""
+    """The states of all models, in order, and the candidates that search is held to, if it is."""
 
     members: tuple[ModelState, ...]
+    candidates: Candidates | None = None
 
     def select(self, rows: Tensor, sentences: Tensor | None = None) -> "EnsembleState":
         """Hypotheses `rows` of every member."""
-        return EnsembleState(tuple(member.select(rows, sentences) for member in self.members))
+        return EnsembleState(tuple(member.select(rows, sentences) for member in self.members), self.candidates)
 
 
 class Stepper:
@@ -41,27 +44,38 @@ class Stepper:
         self.models = list(models)
         self.folded = [can_fold(model.decoder) for model in self.models]
 
-    def start(self, source: Tensor, mask: Tensor, lengths: Tensor) -> EnsembleState:
-        """The state before the first token of source [B, S]."""
+    def start(self, source: Tensor, mask: Tensor, lengths: Tensor, ids: Tensor | None = None) -> EnsembleState:
+        """The state before the first token of source [B, S].
+
+        With `ids` [C] search sees these pieces alone, and knows each by its place among them.
+        """
         members: list[ModelState] = []
         for model, folded in zip(self.models, self.folded, strict=True):
             memory, state = model.encode(source, mask, lengths)
             members.append(ModelState(fold(model.decoder, memory) if folded else memory, state))
-        return EnsembleState(tuple(members))
+        if ids is None:
+            return EnsembleState(tuple(members))
+        return EnsembleState(
+            tuple(members), Candidates(ids, tuple(rows_of(model.output, ids) for model in self.models))
+        )
 
     def __call__(self, tokens: Tensor, state: SearchState) -> tuple[Tensor, Tensor | None, SearchState]:
-        """Previous tokens [N] -> log-probabilities [N, V], weights [N, H, S] or None, the next state."""
+        """Previous tokens [N] -> log-probabilities [N, V or C], weights [N, H, S] or None, the next state."""
         assert isinstance(state, EnsembleState)
+        candidates = state.candidates
+        outputs: Sequence[Output | None] = [None] * len(self.models)
+        if candidates is not None:
+            tokens, outputs = candidates.ids[tokens], candidates.outputs
         log_probs: list[Tensor] = []
         weights: list[Tensor] = []
         members: list[ModelState] = []
-        for model, folded, member in zip(self.models, self.folded, state.members, strict=True):
-            stepped = (model.folded_step if folded else model.step)(tokens, member.decoder, member.memory)
+        for model, folded, member, output in zip(self.models, self.folded, state.members, outputs, strict=True):
+            stepped = (model.folded_step if folded else model.step)(tokens, member.decoder, member.memory, output)
             log_probs.append(stepped.log_probs)
             if stepped.weights is not None:
                 weights.append(stepped.weights)
             members.append(ModelState(member.memory, stepped.state))
-        following = EnsembleState(tuple(members))
+        following = EnsembleState(tuple(members), candidates)
         if len(self.models) == 1:
             return log_probs[0], weights[0] if weights else None, following
         mixed = torch.logsumexp(torch.stack(log_probs), 0) - torch.log(torch.tensor(float(len(log_probs))))

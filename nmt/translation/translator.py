@@ -6,6 +6,7 @@ from itertools import islice
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from nmt.data.batches import Batch, make_batch
 from nmt.errors import UserError
@@ -13,6 +14,7 @@ from nmt.model import Seq2Seq
 from nmt.search import Hypothesis, Limits, Search
 from nmt.text.tokenizer import BOS, EOS, Tokenizer
 from nmt.translation import forcing
+from nmt.translation.shortlist import Shortlist
 from nmt.translation.stepping import Stepper
 from nmt.translation.types import Translation
 
@@ -39,6 +41,7 @@ class Translator:
         long_lines: str = "split",
         warn: Callable[[str], None] | None = None,
         keep_weights: bool = True,
+        shortlist: Shortlist | None = None,
     ) -> None:
         """Builds a translator.
 
@@ -54,6 +57,7 @@ class Translator:
             long_lines: "split" translates a long line part by part, "truncate" its beginning only.
             warn: told about lines that were split or truncated.
             keep_weights: whether translations carry attention weights; a line of thousands of pieces has millions.
+            shortlist: chooses the pieces that search sees; None for the whole vocabulary.
 
         Raises:
             UserError: a setting is out of range.
@@ -71,7 +75,7 @@ class Translator:
         self.batch_sentences = batch_sentences
         self.length_ratio, self.extra_length = length_ratio, extra_length
         self.max_source_length, self.long_lines = max_source_length, long_lines
-        self.warn, self.keep_weights = warn, keep_weights
+        self.warn, self.keep_weights, self.shortlist = warn, keep_weights, shortlist
 
     def translate(self, sentences: Iterable[str], chunk: int = 2000) -> Iterator[list[Translation]]:
         """Yields the n-best list of each sentence, in order; holds `chunk` sentences at a time."""
@@ -157,15 +161,15 @@ class Translator:
         with _evaluating(self.models), torch.inference_mode(), self._precision():
             batch = make_batch(sources, None, list(range(len(sources)))).to(self.device)
             lengths = [math.ceil(self.length_ratio * len(tokens)) + self.extra_length for tokens in sources]
-            limits = Limits(
-                BOS,
-                EOS,
-                self.tokenizer.target.forbidden,
-                torch.tensor(lengths, device=self.device),
-                batch.source_mask,
-            )
-            state = self.stepper.start(batch.source, batch.source_mask, batch.source_lengths)
+            ids = None if self.shortlist is None else self.shortlist.candidates(batch.source)
+            forbidden = self.tokenizer.target.forbidden
+            if ids is not None:
+                forbidden = tuple(torch.isin(ids.cpu(), torch.tensor(forbidden)).nonzero().flatten().tolist())
+            limits = Limits(BOS, EOS, forbidden, torch.tensor(lengths, device=self.device), batch.source_mask)
+            state = self.stepper.start(batch.source, batch.source_mask, batch.source_lengths, ids)
             found = self.search(self.stepper, state, limits)
+            if ids is not None:
+                found = [[_named(hypothesis, ids) for hypothesis in nbest] for nbest in found]
         if self.keep_weights:
             return found
         return [[hypothesis._replace(weights=None) for hypothesis in nbest] for nbest in found]
@@ -217,6 +221,11 @@ class _evaluating:  # noqa: N801  a context manager, used like a function
     def __exit__(self, *_: object) -> None:
         for model, training in zip(self.models, self.training, strict=True):
             model.train(training)
+
+
+def _named(hypothesis: Hypothesis, ids: Tensor) -> Hypothesis:
+    """The hypothesis with pieces in the place of their places among the candidates."""
+    return hypothesis._replace(tokens=ids[hypothesis.tokens].tolist())
 
 
 def empty(sentence: str) -> Translation:

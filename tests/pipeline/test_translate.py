@@ -131,6 +131,32 @@ def test_every_line_has_its_line(end: str, trained: Path, here: Path) -> None:
     assert out[12] == "blue", "the carriage return is no part of the last line"
 
 
+def test_a_shortlist_keeps_what_the_text_needs(trained: Path, second: Path, here: Path) -> None:
+    sentences = [sentence for sentence, _ in pairs(60, seed=9)]
+    whole = translate(trained, [*sentences, "", "数据"], here)
+    shortened = translate(trained, [*sentences, "", "数据"], here, "shortlist=5")
+    assert shortened[:-1] == whole[:-1]
+    together = translate(f"[{trained},{second}]", sentences, here)
+    assert translate(f"[{trained},{second}]", sentences, here, "shortlist=5") == together
+
+
+@pytest.mark.parametrize(
+    ("count", "message"), [("101", "give a number from 1 to 100"), ("-1", "from 1 to 100"), ("many", "shortlist")]
+)
+def test_a_shortlist_is_a_number(count: str, message: str, trained: Path, here: Path, capfd: Capture) -> None:
+    write_lines(here / "in.txt", ["eins"])
+    assert call("translate", f"run={trained}", f"input={here / 'in.txt'}", f"shortlist={count}") == 1
+    assert message in capfd.readouterr().err
+
+
+def test_a_run_without_a_lexicon_says_so(trained: Path, here: Path, capfd: Capture) -> None:
+    run = copied(trained, here / "old")
+    (run / "lexicon.safetensors").unlink()
+    assert translate(run, ["eins"], here) == ["one"]
+    assert call("translate", f"run={run}", f"input={here / 'in.txt'}", "shortlist=5") == 1
+    assert "lexicon.safetensors is missing" in capfd.readouterr().err
+
+
 def test_no_line_end_at_the_end_and_no_lines_at_all(trained: Path, here: Path) -> None:
     (here / "in.txt").write_text("eins\nzwei", encoding="utf-8")
     assert call("translate", f"run={trained}", f"input={here / 'in.txt'}", f"output={here / 'out.txt'}") == 0
