@@ -29,6 +29,7 @@ def test_a_run_folder_holds_everything(trained: Path) -> None:
         "config.yaml",
         "history.jsonl",
         "last.safetensors",
+        "lexicon.safetensors",
         "overrides.json",
         "run.json",
         "tensorboard",

@@ -206,7 +206,10 @@ def test_a_saved_tokenizer_comes_back(tmp_path: Path) -> None:
 
 
 def test_damaged_and_missing_models_are_named(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"source\.model"):
+    with pytest.raises(UserError, match=r"tokenizer\.model is missing: the run is incomplete"):
+        load_tokenizer(tmp_path)
+    (tmp_path / "source.model").write_bytes(vocabulary("bpe").model)
+    with pytest.raises(UserError, match=r"target\.model: No such file"):
         load_tokenizer(tmp_path)
     for damage in (b"", b"no model", vocabulary("bpe").model[:900]):
         (tmp_path / "tokenizer.model").write_bytes(damage)
