@@ -52,7 +52,9 @@ def attentive_gru(
     word_weight, context_weight = weight_ih.split([embedding_size, attention.context_size], 1)
     inputs = nn.functional.linear(embedded, word_weight, bias_ih).transpose(0, 1)
     shares = nn.functional.linear(memory.values[:, 0], context_weight)
-    recurrent = torch.cat([weight_hh, query_weight], 0)
+    # tanh x = 2 sigmoid(2 x) - 1, and torch has the sigmoid several times as fast on a CPU (docs/benchmarks.md). The two
+    # goes into the weights; that the sum of v is then missing in every energy makes no difference to the softmax.
+    recurrent = torch.cat([weight_hh, 2 * query_weight], 0)
     bias = torch.cat([bias_hh, bias_hh.new_zeros(score.size)])
     # Under autocast the products run in bfloat16; states, energies and sums over steps stay in float32.
     device = embedded.device.type
@@ -62,11 +64,11 @@ def attentive_gru(
         states, weights = _AttentiveGRU.apply(  # type: ignore[no-untyped-call]
             inputs.to(kind).contiguous(),
             shares.to(product),
-            memory.keys[:, 0].to(kind),
+            2 * memory.keys[:, 0].to(kind),
             first.to(kind),
             recurrent,
             bias,
-            score.v,
+            2 * score.v,
             memory.mask,
             product,
         )
@@ -74,7 +76,10 @@ def attentive_gru(
 
 
 class _AttentiveGRU(torch.autograd.Function):
-    """inputs [T, B, 3D], shares [B, S, 3D], keys [B, S, A], first [B, D], recurrent [3D + A, D], bias, v [A]."""
+    """inputs [T, B, 3D], shares [B, S, 3D], keys [B, S, A], first [B, D], recurrent [3D + A, D], bias, v [A].
+
+    The energies are v^T sigmoid(W s + k).
+    """
 
     @staticmethod
     def forward(
@@ -97,7 +102,7 @@ class _AttentiveGRU(torch.autograd.Function):
         weights = inputs.new_empty(steps, batch, slots)
         # Only a backward pass needs the largest of these, T x B x S x A, for more than the step at hand.
         kept = steps if any(ctx.needs_input_grad) else 1
-        tanhs = inputs.new_empty(kept, batch, slots, v.shape[0])
+        terms = inputs.new_empty(kept, batch, slots, v.shape[0])
         gates = inputs.new_empty(steps, batch, 3 * size)  # r, z, n after their nonlinearities
         carried = inputs.new_empty(steps, batch, size)  # the candidate's recurrent part before r multiplies it
         recurrent_t, product_bias = recurrent.to(product).t().contiguous(), bias.to(product)
@@ -105,20 +110,20 @@ class _AttentiveGRU(torch.autograd.Function):
         for t in range(steps):
             projected = torch.addmm(product_bias, hidden.to(product), recurrent_t).to(hidden.dtype)
             query = projected[:, 3 * size :]
-            tanh = torch.add(keys, query.unsqueeze(1), out=tanhs[t % kept]).tanh_()
-            energies = (tanh.view(-1, v.shape[0]) @ v).view(batch, slots)
+            term = torch.add(keys, query.unsqueeze(1), out=terms[t % kept]).sigmoid_()
+            energies = (term.view(-1, v.shape[0]) @ v).view(batch, slots)
             weight = torch.softmax(energies + penalty, 1)
             weights[t] = weight
             gate = torch.bmm(weight.to(product).unsqueeze(1), shares).squeeze(1).add(inputs[t])
             hidden = advance(gate, projected[:, : 3 * size], hidden, gates[t], carried[t])
             states[t] = hidden
-        ctx.save_for_backward(shares, keys, first, recurrent, v, states, weights, tanhs, gates, carried)
+        ctx.save_for_backward(shares, keys, first, recurrent, v, states, weights, terms, gates, carried)
         return states, weights
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         states_grad, weights_grad = gradients
-        shares, keys, first, recurrent, v, states, weights, tanhs, gates, carried = ctx.saved_tensors
+        shares, keys, first, recurrent, v, states, weights, terms, gates, carried = ctx.saved_tensors
         steps, batch, size = states.shape
         product = shares.dtype
         product_recurrent = recurrent.to(product)
@@ -133,10 +138,12 @@ class _AttentiveGRU(torch.autograd.Function):
             kept = retreat(
                 hidden_grad + states_grad[t], before, gates[t], carried[t], gate_grad, projected[:, : 3 * size]
             )
-            weight_grad = torch.bmm(shares, gate_grad.to(product).unsqueeze(2)).squeeze(2) + weights_grad[t]
+            # A row times a transposed matrix: the other way round it takes ten times as long.
+            weight_grad = torch.bmm(gate_grad.to(product).unsqueeze(1), shares.transpose(1, 2)).squeeze(1)
+            weight_grad = weight_grad + weights_grad[t]
             energy_grad = torch.ops.aten._softmax_backward_data(weight_grad, weights[t], 1, states.dtype)
             energies_grad[t] = energy_grad
-            slots_grad = torch.ops.aten.tanh_backward(energy_grad.unsqueeze(2) * v, tanhs[t])
+            slots_grad = torch.ops.aten.sigmoid_backward(energy_grad.unsqueeze(2) * v, terms[t])
             keys_grad += slots_grad
             torch.sum(slots_grad, 1, out=projected[:, 3 * size :])
             hidden_grad = kept + projected.to(product) @ product_recurrent
@@ -144,7 +151,7 @@ class _AttentiveGRU(torch.autograd.Function):
         flat = projected_grad.flatten(0, 1)
         shares_grad = torch.bmm(weights.permute(1, 2, 0).to(product), inputs_grad.transpose(0, 1).to(product))
         recurrent_grad = (flat.to(product).t() @ befores.flatten(0, 1).to(product)).to(flat.dtype)
-        v_grad = energies_grad.flatten() @ tanhs.flatten(0, 2)
+        v_grad = energies_grad.flatten() @ terms.flatten(0, 2)
         return (
             inputs_grad,
             shares_grad,

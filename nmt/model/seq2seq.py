@@ -11,6 +11,7 @@ from nmt.attention import Memory
 from nmt.model.decoders import Decoded, Decoder, DecoderState, Mixture, stack_steps
 from nmt.model.encoders import RecurrentEncoder, lengths_of
 from nmt.model.folding import folded_step
+from nmt.model.layers import Dropout
 
 #: The most logits of a mixture that are held at a time: 64 MiB in float32.
 MIXED_LOGITS = 2**24
@@ -47,7 +48,7 @@ class Seq2Seq(nn.Module):
         self.encoder = encoder
         self.decoder = decoder
         self.output = output
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         # A fresh model's features are about as small as the embeddings they come from, E^-1/2 (initialise.py).
         # Without this factor the softmax starts flat and learns several times slower (docs/results.md).
         self.scale = math.sqrt(output.in_features)
