@@ -52,7 +52,7 @@ def attentive_gru(
     word_weight, context_weight = weight_ih.split([embedding_size, attention.context_size], 1)
     inputs = nn.functional.linear(embedded, word_weight, bias_ih).transpose(0, 1)
     shares = nn.functional.linear(memory.values[:, 0], context_weight)
-    # tanh x = 2 sigmoid(2 x) - 1, and torch has the sigmoid several times as fast on a CPU (docs/benchmarks.md). The two
+    # tanh x = 2 sigmoid(2 x) - 1, and torch has the sigmoid several times as fast on a CPU (docs/benchmarks.md). The 2
     # goes into the weights; that the sum of v is then missing in every energy makes no difference to the softmax.
     recurrent = torch.cat([weight_hh, 2 * query_weight], 0)
     bias = torch.cat([bias_hh, bias_hh.new_zeros(score.size)])
