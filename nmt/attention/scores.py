@@ -6,6 +6,7 @@ step (T = 1), a whole sequence and the hypotheses of a beam are one implementati
 Shapes: queries [..., T, Dq], keys as `prepare` returns them [..., S, Dk], energies [..., T, S].
 """
 
+import functools
 import math
 
 import torch
@@ -67,11 +68,11 @@ class Additive(Score):
         return keys
 
     def forward(self, queries: Tensor, keys: Tensor, coverage: Tensor | None = None) -> Tensor:
-        inner = self.W(queries).unsqueeze(-2) + keys.unsqueeze(-3)
+        terms = [self.W(queries).unsqueeze(-2), keys.unsqueeze(-3)]
         if coverage is not None:
             assert self.w is not None
-            inner = inner + coverage.unsqueeze(-1) * self.w
-        return _dot_tanh(self.v, inner)
+            terms.append(coverage.unsqueeze(-1) * self.w)
+        return _dot_tanh(self.v, *terms)
 
 
 class Concat(Score):
@@ -90,18 +91,21 @@ class Concat(Score):
 
     def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
         projected = nn.functional.linear(queries, self.W.weight[:, : self.query_size])
-        return _dot_tanh(self.v, projected.unsqueeze(-2) + keys.unsqueeze(-3))
+        return _dot_tanh(self.v, projected.unsqueeze(-2), keys.unsqueeze(-3))
 
 
-def _dot_tanh(v: Tensor, inner: Tensor) -> Tensor:
-    """v^T tanh(inner) [...], for v [A] and inner [..., A].
+def _dot_tanh(v: Tensor, *terms: Tensor) -> Tensor:
+    """v^T tanh(sum of terms) [...], for v [A] and terms [..., A].
 
-    On a CPU as v^T (2 sigmoid(2 inner) - 1) in float32: torch has the sigmoid several times as fast as the tanh there.
+    On a CPU as v^T (2 sigmoid(2 sum of terms) - 1) in float32: torch has the sigmoid several times as fast as the tanh
+    there, and what is broadcast is doubled and cast before it is.
     """
-    if inner.device.type != "cpu" or inner.dtype is torch.float64:
-        return torch.tanh(inner) @ v
+    if v.device.type != "cpu" or v.dtype is torch.float64:
+        return torch.tanh(functools.reduce(torch.add, terms)) @ v
     with torch.autocast("cpu", enabled=False):
-        return 2 * (torch.sigmoid(2 * inner.float()) @ v) - v.sum()
+        inner = functools.reduce(torch.add, (2 * term.float() for term in terms))
+        activated = torch.sigmoid(inner) if inner.requires_grad else inner.sigmoid_()
+        return 2 * (activated @ v) - v.sum()
 
 
 class General(Score):

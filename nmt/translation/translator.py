@@ -70,7 +70,7 @@ class Translator:
         if not 0 <= length_ratio < math.inf or extra_length < 1:
             raise UserError("length_ratio must not be negative, and extra_length must be at least 1.")
         self.models, self.tokenizer, self.search = list(models), tokenizer, search
-        self.stepper = Stepper(self.models)
+        self.stepper = Stepper(self.models, autocast)
         self.device, self.autocast = device, autocast
         self.batch_sentences = batch_sentences
         self.length_ratio, self.extra_length = length_ratio, extra_length
@@ -158,7 +158,7 @@ class Translator:
         return torch.autocast(self.device.type, dtype=self.autocast, enabled=self.autocast is not None)
 
     def _search(self, sources: list[list[int]]) -> list[list[Hypothesis]]:
-        with _evaluating(self.models), torch.inference_mode(), self._precision():
+        with _evaluating(self.stepper.models), torch.inference_mode(), self._precision():
             batch = make_batch(sources, None, list(range(len(sources)))).to(self.device)
             lengths = [math.ceil(self.length_ratio * len(tokens)) + self.extra_length for tokens in sources]
             ids = None if self.shortlist is None else self.shortlist.candidates(batch.source)

@@ -1,5 +1,6 @@
 """Numbers worked by hand from the papers' equations, and agreement with independent implementations."""
 
+import copy
 import math
 
 import pytest
@@ -32,6 +33,32 @@ def test_additive_is_v_tanh_wq_plus_uk() -> None:
     # slot 0: W q + U k = (1, 0); slot 1: (-0.5, 1.5)
     expected = tensor([[3 * math.tanh(1.0), 3 * math.tanh(-0.5) + 5 * math.tanh(1.5)]])
     torch.testing.assert_close(energies, expected)
+
+
+@pytest.mark.parametrize("spread", [0.01, 1.0, 30.0], ids="spread {}".format)
+@pytest.mark.parametrize("coverage", [False, True], ids=["plain", "coverage"])
+def test_additive_in_float32_goes_by_the_sigmoid_to_the_same_numbers(spread: float, coverage: bool) -> None:
+    torch.manual_seed(7)
+    score = Additive(query_size=5, key_size=3, size=7)
+    if coverage:
+        score.cover()
+    with torch.no_grad():
+        for parameter in score.parameters():
+            parameter.normal_(std=spread if parameter.ndim == 2 else 1.0)
+    queries, values, covered = torch.randn(2, 4, 5), torch.randn(2, 6, 3), torch.rand(2, 4, 6)
+    energies, gradients = [], []
+    for own, kind in (
+        (score, torch.float32),
+        (copy.deepcopy(score).double(), F64),
+    ):  # in double precision it is the tanh itself
+        more = [covered.to(kind)] if coverage else []
+        energies.append(own(queries.to(kind), own.prepare(values.to(kind)), *more))
+        gradients.append(torch.autograd.grad(energies[-1].sin().sum(), list(own.parameters())))
+        with torch.no_grad():
+            again = own(queries.to(kind), own.prepare(values.to(kind)), *more)
+        torch.testing.assert_close(again, energies[-1].detach())
+    for ours, exact in zip((energies[0], *gradients[0]), (energies[1], *gradients[1]), strict=True):
+        torch.testing.assert_close(ours.double(), exact, rtol=2e-5, atol=2e-5)
 
 
 def test_concat_is_v_tanh_w_of_both() -> None:

@@ -143,3 +143,19 @@ def test_members_with_other_numbers_of_heads_share_their_means() -> None:
         assert best.weights is not None
         assert best.weights.shape[0] == 1
         torch.testing.assert_close(torch.tensor(best.weights.sum(-1)), torch.ones(1, len(best.tokens)))
+
+
+@pytest.mark.parametrize("wiring", WITH_ATTENTION)
+def test_matrices_that_are_cast_once_are_the_ones_that_autocast_would_cast(wiring: str) -> None:
+    made = model(f"decoder={wiring}", "model.tie_embeddings=target", "decoder.readout.size=7").float()
+    source, mask, counts = sentences([5, 2, 7], 23, 4)
+    tokens = torch.tensor([5, 11, 4])
+    steppers = [Stepper([made]), Stepper([made], torch.bfloat16)]
+    with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16):
+        ours, theirs = (stepper(tokens, stepper.start(source, mask, counts))[0] for stepper in steppers)
+    torch.testing.assert_close(ours, theirs, rtol=0.01, atol=0.01)
+    assert {parameter.dtype for parameter in made.parameters()} == {torch.float32}
+    assert made.output.weight is made.target_embedding.weight
+    own = steppers[1].models[0]
+    assert own.output.weight.dtype is torch.bfloat16
+    assert own.target_embedding.weight.dtype is torch.float32
