@@ -1,0 +1,78 @@
+"""Two ways to compute the same thing, timed in turn: why the fast paths are written as they are.
+
+    python scripts/primitives.py [--rounds N] [--threads N]
+
+Prints a Markdown table: milliseconds of the plain way and of the one that is taken, medians over the rounds, and their
+ratio. Sizes are those of a training step of `scripts/benchmark.py`: 80 sentences of 15 and 16 pieces.
+"""
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence
+
+from nmt.model.gru import gru_layers
+from nmt.model.layers import Dropout
+
+SENTENCES, SLOTS, STEPS, EMBEDDING, STATE, ATTENTION = 80, 15, 16, 256, 512, 512
+REPEATS = 20
+Work = Callable[[], object]
+
+
+def pairs() -> dict[str, tuple[Work, Work]]:
+    """What is compared: the plain way and the one that is taken."""
+    shares, weights = torch.randn(SENTENCES, SLOTS, 3 * STATE), torch.randn(SENTENCES, 3 * STATE)
+    inner = torch.randn(SENTENCES, SLOTS, ATTENTION)
+    embedded = torch.randn(SENTENCES, STEPS, EMBEDDING)
+    rnn = nn.GRU(EMBEDDING, STATE // 2, batch_first=True, bidirectional=True)
+    lengths, mask = torch.full((SENTENCES,), STEPS), torch.ones(SENTENCES, STEPS, dtype=torch.bool)
+    plain, fast = nn.Dropout(0.3), Dropout(0.3)
+
+    def packed() -> Tensor:
+        outputs: Tensor = rnn(pack_padded_sequence(embedded, lengths, batch_first=True))[0].data
+        return outputs
+
+    return {
+        "tanh of [80, 15, 512], by the sigmoid": (lambda: torch.tanh(inner), lambda: torch.sigmoid(inner)),
+        "[80, 15, 1536] times [80, 1536], the row first": (
+            lambda: torch.bmm(shares, weights.unsqueeze(2)),
+            lambda: torch.bmm(weights.unsqueeze(1), shares.transpose(1, 2)),
+        ),
+        "dropout of [80, 16, 256], 16 bits a place": (lambda: plain(embedded), lambda: fast(embedded)),
+        "bidirectional GRU of 256 over 16 steps, with backward": (
+            lambda: packed().sum().backward(),
+            lambda: gru_layers(rnn, embedded, mask=mask)[0].sum().backward(),
+        ),
+    }
+
+
+def main() -> None:
+    """Prints the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--threads", type=int, default=2)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    works = pairs()
+    seconds: dict[tuple[str, int], list[float]] = {(name, way): [] for name in works for way in (0, 1)}
+    for turn in range(options.rounds + 1):
+        for name, ways in works.items():
+            for way, run in enumerate(ways):
+                before = time.perf_counter()
+                for _ in range(REPEATS):
+                    run()
+                if turn:  # the first one warms up
+                    seconds[name, way].append((time.perf_counter() - before) / REPEATS)
+    print("| work | plain, ms | taken, ms | plain / taken |\n|---|---:|---:|---:|")
+    for name in works:
+        plain, taken = (statistics.median(seconds[name, way]) * 1e3 for way in (0, 1))
+        ratios = [first / second for first, second in zip(seconds[name, 0], seconds[name, 1], strict=True)]
+        print(f"| {name} | {plain:.2f} | {taken:.2f} | {plain / taken:.1f} ({min(ratios):.1f} to {max(ratios):.1f}) |")
+
+
+if __name__ == "__main__":
+    main()
