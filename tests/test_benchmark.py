@@ -24,6 +24,7 @@ from benchmarking.flops import Product
 from benchmarking.plain import Plain, train_plain
 from benchmarking.settings import (
     CURVES,
+    FASTER,
     MATCHED,
     QUICK,
     SEARCHES,
@@ -394,6 +395,12 @@ def test_a_whole_run(tmp_path: Path, python: str) -> None:
             assert list(own["batches"]) == ["1", "64"]
             assert own["batches"]["1"]["peak_memory_bytes"] > 2**20
             assert 0 <= own["bleu"] <= 100
+    for way in FASTER:
+        own = found["translating"]["bahdanau"][way]
+        assert list(own["batches"]) == ["64"]
+        assert own["sentences_per_second"] > 0
+        ratio = found["peers"]["joeynmt"]["translating"]["faster"][way]["ratio"]["ours_over_theirs"]
+        assert ratio == pytest.approx(own["sentences_per_second"] / 8)
     assert {curve["axis"] for curves in found["growth"].values() for curve in curves} == set(QUICK.growth)
     assert sum(len(curves) for curves in found["growth"].values()) == len(CURVES)
     for curves in found["growth"].values():
@@ -413,6 +420,7 @@ def test_a_whole_run(tmp_path: Path, python: str) -> None:
     assert startup["answer_seconds"] > 0
     least = startup["import_torch_seconds"] + startup["read_model_seconds"]
     assert startup["ratio"] == pytest.approx(startup["answer_seconds"] / least)
+    assert "ours beam5_bf16_shortlist, sentences/s" in done.stdout
     for heading in ("## Training", "## Translating", "## Peers", "## Start-up", "## Growth with beam size"):
         assert heading in done.stdout
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarking.settings import AXES, SEARCHES, WIRINGS, Json
+from benchmarking.settings import AXES, WIRINGS, Json
 from nmt.files import replace_atomically, write_text
 
 if TYPE_CHECKING:
@@ -102,8 +102,7 @@ def _training(measured: Json) -> list[str]:
 def _translating(measured: Json) -> list[str]:
     rows = []
     for name in measured:
-        for search in SEARCHES:
-            own = measured[name][search]
+        for search, own in measured[name].items():
             for batch, figures in own["batches"].items():
                 rows.append(
                     [
@@ -129,20 +128,26 @@ def _peers(found: Json) -> list[str]:
     rows, notes = [], []
     for name, own in found.items():
         notes += [own[key] for key in ("missing", "failed") if key in own]
-        for part, unit, form in (
-            ("training", "tokens_per_second", "{:,.0f}"),
-            ("translating", "sentences_per_second", "{:,.1f}"),
-        ):
-            if part in own:
-                ratio = own[part].get("ratio")
+        parts = [("training, tokens/s", "tokens_per_second", "{:,.0f}", own.get("training"))]
+        translating = own.get("translating", {})
+        parts += [
+            (f"{title}, sentences/s", "sentences_per_second", "{:,.1f}", measured)
+            for title, measured in (
+                ("translating", translating or None),
+                *((f"ours {way}", measured) for way, measured in translating.get("faster", {}).items()),
+            )
+        ]
+        for title, unit, form, measured in parts:
+            if measured:
+                ratio = measured.get("ratio")
                 rows.append(
                     [
                         f"{name} {own['version']}",
-                        f"{part}, {unit.replace('_per_', '/').replace('second', 's')}",
-                        _with_spread(own[part], unit, form),
+                        title,
+                        _with_spread(measured, unit, form),
                         _with_spread(ratio, "ours_over_theirs", "{:.2f}") if ratio else "",
-                        _both(own[part], "bleu"),
-                        _both(own[part], "pieces_per_sentence"),
+                        _both(measured, "bleu"),
+                        _both(measured, "pieces_per_sentence"),
                     ]
                 )
         notes += _unlike(name, own.get("translating", {}))

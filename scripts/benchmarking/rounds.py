@@ -17,6 +17,7 @@ from benchmarking.peers import Peer, PeerError, Task
 from benchmarking.settings import (
     AXES,
     CURVES,
+    FASTER,
     MATCHED,
     PLAIN,
     QUICK,
@@ -316,24 +317,25 @@ class _Session:
         rounds: dict[tuple[str, str, int], list[dict[str, float]]] = {}
         their_rounds: dict[str, list[float]] = {peer.name: [] for peer in theirs}
         texts: dict[str, list[str]] = {}
+        faster = FASTER if place.device == "cpu" else {}
+        asked = {
+            (name, search, batch): {"wiring": name, "search": search, "batch": batch, "shortlist": 0}
+            for name in WIRINGS
+            for search in SEARCHES
+            for batch in amounts
+        }
+        for way, (precision, shortlist) in faster.items():
+            asked["bahdanau", way, 64] = {
+                **asked["bahdanau", "beam5", 64],
+                "place": place._replace(precision=precision),
+                "shortlist": shortlist,
+            }
         with contextlib.ExitStack() as stack:
             cases = {
-                (name, search, batch): stack.enter_context(
-                    Case(
-                        "translating",
-                        {
-                            **shared,
-                            "wiring": name,
-                            "search": search,
-                            "batch": batch,
-                            "weights": self._weights(place, name),
-                        },
-                        self.log,
-                    )
+                key: stack.enter_context(
+                    Case("translating", {**shared, "weights": self._weights(place, key[0]), **own}, self.log)
                 )
-                for name in WIRINGS
-                for search in SEARCHES
-                for batch in amounts
+                for key, own in asked.items()
             }
             answers: dict[tuple[str, str, int], Json] = {}
             for number in self._rounds():
@@ -351,26 +353,33 @@ class _Session:
                     self._translate_peer(peer, number, their_rounds, texts, found)
             scored = {key: case.ask(texts=True) for key, case in cases.items() if key[2] == 64}
         results: Json = {}
-        for name in WIRINGS:
-            results[name] = {}
-            for search in SEARCHES:
-                batches = {
-                    str(batch): {
-                        **summary(rounds[name, search, batch]),
-                        "peak_memory_bytes": answers[name, search, batch]["peak_memory"],
-                        "sentences": int(answers[name, search, batch]["sentences"]),
-                    }
-                    for batch in amounts
-                }
-                results[name][search] = {**batches["64"], "bleu": scored[name, search, 64]["bleu"], "batches": batches}
-        ours = [entry["sentences_per_second"] for entry in rounds["bahdanau", "beam5", 64]]
+        for (name, search, batch), own in rounds.items():
+            found_here = results.setdefault(name, {}).setdefault(search, {"batches": {}})
+            found_here["batches"][str(batch)] = {
+                **summary(own),
+                "peak_memory_bytes": answers[name, search, batch]["peak_memory"],
+                "sentences": int(answers[name, search, batch]["sentences"]),
+            }
+            if batch == 64:
+                found_here |= {**found_here["batches"]["64"], "bleu": scored[name, search, 64]["bleu"]}
+        ours = {
+            way: [entry["sentences_per_second"] for entry in rounds["bahdanau", way, 64]] for way in ("beam5", *faster)
+        }
         our_length = scored["bahdanau", "beam5", 64]["pieces_per_sentence"]
         for peer in theirs:
             if their_rounds[peer.name]:
                 settings = {"folder": self.data, "split": "test", "texts": texts[peer.name]}
                 scores = crew.once("scoring", settings, self.log)
                 found[peer.name]["translating"] = {
-                    **_beside(ours, their_rounds[peer.name], "sentences_per_second"),
+                    **_beside(ours["beam5"], their_rounds[peer.name], "sentences_per_second"),
+                    "faster": {
+                        way: {
+                            **_beside(ours[way], their_rounds[peer.name], "sentences_per_second"),
+                            "bleu": scores["bleu"],
+                            "our_bleu": scored["bahdanau", way, 64]["bleu"],
+                        }
+                        for way in faster
+                    },
                     "bleu": scores["bleu"],
                     "pieces_per_sentence": scores["pieces_per_sentence"],
                     "our_bleu": scored["bahdanau", "beam5", 64]["bleu"],

@@ -49,6 +49,13 @@ PLAIN = "cudnn"
 
 SEARCHES = ("greedy", "beam5")
 
+#: Faster ways through beam 5 on a CPU, for `bahdanau` alone: the precision and the length of the shortlist (0: none).
+FASTER = {
+    "beam5_shortlist": ("float32", 10),
+    "beam5_bf16": ("bf16", 0),
+    "beam5_bf16_shortlist": ("bf16", 10),
+}
+
 
 class Place(NamedTuple):
     """Where a case runs: the device, "float32" or "bf16", CPU threads."""

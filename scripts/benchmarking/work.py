@@ -31,6 +31,7 @@ from nmt.runs import Run
 from nmt.search import BeamSearch, GreedySearch, Limits, SearchState
 from nmt.text.tokenizer import BOS, EOS, PAD, load_tokenizer
 from nmt.training.trainer import Validation
+from nmt.translation.shortlist import Shortlist
 from nmt.translation.stepping import Stepper
 from nmt.translation.translator import Translator
 from nmt.translation.types import Translation
@@ -402,14 +403,20 @@ def translating(settings: Json, exchange: Exchange) -> None:
     model = made(composed(WIRINGS[settings["wiring"]], sizes, scale.batch, scale.longest), sizes, place)
     load_weights(settings["weights"], model)
     lines = corpus.read_text(folder, "test", corpus.SOURCE)
+    tokenizer = load_tokenizer(folder)
+    shortlist = None
+    if settings["shortlist"]:
+        lexicon = corpus.read_pairs(folder).lexicon(tokenizer.source.size)
+        shortlist = Shortlist(lexicon, settings["shortlist"], tokenizer.joint)
     translator = Translator(
         [model],
-        load_tokenizer(folder),
+        tokenizer,
         GreedySearch() if settings["search"] == "greedy" else BeamSearch(5),
         device=torch.device(place.device),
         autocast=autocast,
         batch_sentences=settings["batch"],
         keep_weights=False,  # as the verb does, unless it is asked for links or pictures
+        shortlist=shortlist,
     )
     list(translator.translate(lines[: min(settings["batch"], 4)]))  # warms up
     answer: Json = {}
