@@ -10,8 +10,11 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
+from nmt.model.layers import dropout
+
+#: A layer's parameters, as torch calls them, without the layer and the direction.
+GRU_PARAMETERS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 #: Added to the update gate of a step that is padding: its sigmoid is 1 to the last bit, and the state stays.
 _STAY = 1e4
 
@@ -28,8 +31,8 @@ def gru_layers(
     padding = None if mask is None or mask.all() else ~mask.t()
     lasts = []
     for layer in range(rnn.num_layers):
-        if layer and rnn.dropout:
-            inputs = functional.dropout(inputs, rnn.dropout, rnn.training)
+        if layer:
+            inputs = dropout(inputs, rnn.dropout, rnn.training)
         start = None if first is None else first[layer * directions : (layer + 1) * directions]
         states = _layer(rnn, layer, inputs, start, padding)
         lasts.append(states[:, -1])
@@ -42,8 +45,7 @@ def _layer(rnn: nn.GRU, layer: int, inputs: Tensor, first: Tensor | None, paddin
     """One layer's states [R, T, B, D], each direction's in the order in which it reads."""
     names = [f"l{layer}", f"l{layer}_reverse"][: 2 if rnn.bidirectional else 1]
     weight_ih, weight_hh, bias_ih, bias_hh = (
-        torch.stack([getattr(rnn, f"{kind}_{name}") for name in names])
-        for kind in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+        torch.stack([getattr(rnn, f"{kind}_{name}") for name in names]) for kind in GRU_PARAMETERS
     )
     steps = inputs.transpose(0, 1)
     read = steps.unsqueeze(0) if len(names) == 1 else torch.stack([steps, steps.flip(0)])
@@ -53,8 +55,7 @@ def _layer(rnn: nn.GRU, layer: int, inputs: Tensor, first: Tensor | None, paddin
     gates = gates.unflatten(1, read.shape[1:3])
     if padding is not None:
         stay = padding.unsqueeze(0) if len(names) == 1 else torch.stack([padding, padding.flip(0)])
-        reset, update, new = gates.chunk(3, -1)
-        gates = torch.cat([reset, update.masked_fill(stay.unsqueeze(-1), _STAY), new], -1)
+        gates[..., rnn.hidden_size : 2 * rnn.hidden_size] += _STAY * stay.unsqueeze(-1)
     if first is None:
         first = gates.new_zeros(len(names), read.shape[2], rnn.hidden_size)
     with torch.autocast(device, enabled=False):

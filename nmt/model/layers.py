@@ -23,18 +23,23 @@ def run_rnn(
     return outputs, last[0] if isinstance(last, tuple) else last
 
 
-class Dropout(nn.Dropout):
-    """Dropout whose draws do not take longer than what they are for.
+def dropout(inputs: Tensor, p: float, training: bool) -> Tensor:
+    """`torch.nn.functional.dropout` whose draws do not take longer than what they are for.
 
     On a CPU torch draws each place's Bernoulli variable alone, 10 ns a place (docs/benchmarks.md). Here a place takes
     16 bits of a random integer, so that p is met to 2^-17, and the scale is that of the p that was met.
     """
+    places = round(p * 2**16)
+    if not training or inputs.device.type != "cpu" or not 0 < places < 2**16:
+        return nn.functional.dropout(inputs, p, training)
+    count = inputs.numel()
+    words = torch.empty((count + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
+    bits = words.view(torch.int16)[:count].view(inputs.shape)
+    return inputs * ((bits >= places - 2**15).to(inputs.dtype) * (2**16 / (2**16 - places)))
+
+
+class Dropout(nn.Dropout):
+    """`dropout` as a layer."""
 
     def forward(self, input: Tensor) -> Tensor:  # noqa: A002  torch's name
-        places = round(self.p * 2**16)
-        if not self.training or input.device.type != "cpu" or not 0 < places < 2**16:
-            return super().forward(input)
-        count = input.numel()
-        words = torch.empty((count + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
-        bits = words.view(torch.int16)[:count].view(input.shape)
-        return input * ((bits >= places - 2**15).to(input.dtype) * (2**16 / (2**16 - places)))
+        return dropout(input, self.p, self.training)

@@ -15,9 +15,7 @@ from nmt.attention import Attention, Memory
 from nmt.attention.reads import Soft
 from nmt.attention.scores import Additive, Concat
 from nmt.attention.windows import Global
-from nmt.model.gru import advance, retreat
-
-GRU_PARAMETERS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+from nmt.model.gru import GRU_PARAMETERS, advance, retreat
 
 
 def has_fast_path(attention: Attention, rnn: nn.GRU) -> bool:

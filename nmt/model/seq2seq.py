@@ -99,9 +99,10 @@ class Seq2Seq(nn.Module):
 
     def folded_step(self, tokens: Tensor, state: DecoderState, memory: Memory, output: Output | None = None) -> Stepped:
         """`step`, faster, with the memory that `nmt.model.folding.fold` gives, where `can_fold`; in evaluation mode."""
-        words, which = tokens, torch.arange(len(tokens), device=tokens.device)
-        if tokens.device.type == "cpu":  # elsewhere the wait for how many there are costs more than it saves
+        if tokens.device.type == "cpu":
             words, which = tokens.unique(return_inverse=True)
+        else:  # the wait for how many there are would cost more than it saves
+            words, which = tokens, torch.arange(len(tokens), device=tokens.device)
         decoded, state = folded_step(self.decoder, self.target_embedding(words), which, state, memory)
         return Stepped(self.log_probs(decoded.features, output), decoded.weights, state)
 

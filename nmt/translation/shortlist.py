@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.errors import UserError
+from nmt.model.seq2seq import Output
 from nmt.text.lexicon import TRANSLATIONS, Lexicon
 from nmt.text.tokenizer import EOS
 
@@ -20,7 +21,7 @@ class Candidates(NamedTuple):
     """ids [C]: pieces, smallest first, and so the specials in their own places. outputs: each model's rows for them."""
 
     ids: Tensor
-    outputs: tuple[tuple[Tensor, Tensor], ...]
+    outputs: tuple[Output, ...]
 
 
 class Shortlist:
@@ -50,7 +51,7 @@ class Shortlist:
         return wanted
 
 
-def rows_of(output: nn.Linear, ids: Tensor) -> tuple[Tensor, Tensor]:
+def rows_of(output: nn.Linear, ids: Tensor) -> Output:
     """The weight [C, F] and the bias [C] of an output layer for these pieces, in the type that products run in."""
     weight, device = output.weight[ids], ids.device.type
     if torch.is_autocast_enabled(device):

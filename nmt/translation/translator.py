@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import islice
 
 import numpy as np
@@ -70,12 +71,16 @@ class Translator:
         if not 0 <= length_ratio < math.inf or extra_length < 1:
             raise UserError("length_ratio must not be negative, and extra_length must be at least 1.")
         self.models, self.tokenizer, self.search = list(models), tokenizer, search
-        self.stepper = Stepper(self.models, autocast)
         self.device, self.autocast = device, autocast
         self.batch_sentences = batch_sentences
         self.length_ratio, self.extra_length = length_ratio, extra_length
         self.max_source_length, self.long_lines = max_source_length, long_lines
         self.warn, self.keep_weights, self.shortlist = warn, keep_weights, shortlist
+
+    @cached_property
+    def stepper(self) -> Stepper:
+        """The models' step function, made for the first sentence: until then they may still be pinned."""
+        return Stepper(self.models, self.autocast)
 
     def translate(self, sentences: Iterable[str], chunk: int = 2000) -> Iterator[list[Translation]]:
         """Yields the n-best list of each sentence, in order; holds `chunk` sentences at a time."""

@@ -329,15 +329,17 @@ def test_searches_can_be_chosen(trained: Path, here: Path) -> None:
     assert [row[1] for row in rows[::2]] == [row[1] for row in rows[1::2]] == greedy
 
 
-def test_attention_can_be_pinned(trained: Path, unattentive: Path, here: Path, capfd: Capture) -> None:
+@pytest.mark.parametrize("precision", ["float32", "bf16"])
+def test_attention_can_be_pinned(precision: str, trained: Path, unattentive: Path, here: Path, capfd: Capture) -> None:
     sentences, links = ["eins zwei drei", "rot haus"], here / "links.txt"
-    free = translate(trained, sentences, here, f"alignments={links}")
+    words = [f"alignments={links}", f"precision={precision}"]
+    free = translate(trained, sentences, here, *words)
     assert links.read_text() != ""
-    pinned = translate(trained, sentences, here, f"alignments={links}", f"slots={[0] * 30}".replace(" ", ""))
+    pinned = translate(trained, sentences, here, *words, f"slots={[0] * 30}".replace(" ", ""))
     assert pinned != free
     for line in links.read_text().splitlines():
         assert {link.partition("-")[0] for link in line.split()} == {"0"}
-    assert translate(trained, sentences, here, "slots=[null,null]") == free
+    assert translate(trained, sentences, here, *words, "slots=[null,null]") == free
     assert call("translate", f"run={trained}", "slots=[]", f"input={here / 'in.txt'}") == 1
     assert "No step is told where to look" in capfd.readouterr().err
     assert call("translate", f"run={trained}", "slots=[[a]]", f"input={here / 'in.txt'}") == 1
