@@ -50,6 +50,17 @@ def test_smoothing_by_hand() -> None:
     assert loss.item() == pytest.approx(-0.9 * math.log(0.75) - 0.1 * math.log(0.25))
 
 
+@pytest.mark.parametrize("gap", [70.0, 85.0, 95.0, 300.0])
+def test_a_target_whose_probability_float32_cannot_hold_keeps_its_likelihood(gap: float) -> None:
+    logits = torch.tensor([[gap, 0.0, -1.0], [0.5, 0.0, 0.25]], requires_grad=True)
+    targets = torch.tensor([1, 2])
+    loss, plain = smoothed_cross_entropy(logits, targets, 0.1)
+    torch.testing.assert_close(plain, nn.functional.cross_entropy(logits, targets, reduction="none"))
+    expected = nn.functional.cross_entropy(logits, targets, reduction="sum", label_smoothing=0.1)
+    torch.testing.assert_close(loss, expected)
+    torch.testing.assert_close(torch.autograd.grad(loss, logits)[0], torch.autograd.grad(expected, logits)[0])
+
+
 def test_a_batch_is_the_sum_of_its_sentences() -> None:
     made = model()
     sources, targets = [[5, 6, 7], [8]], [[9, 4], [5, 6, 7, 8, 9]]
