@@ -33,7 +33,7 @@ from nmt.text.tokenizer import BOS, EOS, PAD, load_tokenizer
 from nmt.training.trainer import Validation
 from nmt.translation.shortlist import Shortlist
 from nmt.translation.stepping import Stepper
-from nmt.translation.translator import Translator
+from nmt.translation.translator import EXTRA_LENGTH, Translator
 from nmt.translation.types import Translation
 
 
@@ -404,9 +404,9 @@ def translating(settings: Json, exchange: Exchange) -> None:
     load_weights(settings["weights"], model)
     lines = corpus.read_text(folder, "test", corpus.SOURCE)
     tokenizer = load_tokenizer(folder)
-    shortlist = None
+    pairs, shortlist = corpus.read_pairs(folder), None
     if settings["shortlist"]:
-        lexicon = corpus.read_pairs(folder).lexicon(tokenizer.source.size)
+        lexicon = pairs.lexicon(tokenizer.source.size)
         shortlist = Shortlist(lexicon, settings["shortlist"], tokenizer.joint)
     translator = Translator(
         [model],
@@ -415,6 +415,7 @@ def translating(settings: Json, exchange: Exchange) -> None:
         device=torch.device(place.device),
         autocast=autocast,
         batch_sentences=settings["batch"],
+        length_ratio=pairs.length_ratio(EXTRA_LENGTH),  # as a run has it
         keep_weights=False,  # as the verb does, unless it is asked for links or pictures
         shortlist=shortlist,
     )
