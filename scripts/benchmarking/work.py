@@ -28,7 +28,7 @@ from nmt.files import write_bytes
 from nmt.model import Seq2Seq
 from nmt.model.weights import load_weights, save_weights
 from nmt.runs import Run
-from nmt.search import BeamSearch, GreedySearch, Limits, SearchState
+from nmt.search import BeamSearch, GreedySearch, Limits, Search, SearchState
 from nmt.text.tokenizer import BOS, EOS, PAD, load_tokenizer
 from nmt.training.trainer import Validation
 from nmt.translation.shortlist import Shortlist
@@ -334,9 +334,7 @@ def _checked(settings: Json, weights: Path) -> Json:
     folder: Path = settings["folder"]
     model = made(cli.compose("train", settings["recipe"]), settings["sizes"], place)
     load_weights(weights, model)
-    translator = Translator(
-        [model], load_tokenizer(folder), BeamSearch(5), device=torch.device(place.device), keep_weights=False
-    )
+    translator = _translator(model, folder, place, BeamSearch(5))
     lines = corpus.read_text(folder, "valid", corpus.SOURCE)
     return _scores(folder, "valid", [best[0].text for best in translator.translate(lines)])
 
@@ -393,6 +391,30 @@ def _seconds_of(left: Tensor, right: Tensor, out: Tensor, seconds: float) -> flo
             return passed / done
 
 
+def _translator(
+    model: Seq2Seq,
+    folder: Path,
+    place: Place,
+    search: Search,
+    autocast: torch.dtype | None = None,
+    batch: int = 64,
+    shortlist: int = 0,
+) -> Translator:
+    """What the verb would translate with, from a run that learnt from the pairs in `folder`."""
+    tokenizer, pairs = load_tokenizer(folder), corpus.read_pairs(folder)
+    return Translator(
+        [model],
+        tokenizer,
+        search,
+        device=torch.device(place.device),
+        autocast=autocast,
+        batch_sentences=batch,
+        length_ratio=pairs.length_ratio(EXTRA_LENGTH),
+        keep_weights=False,  # as long as nobody asks for links or pictures
+        shortlist=Shortlist(pairs.lexicon(tokenizer.source.size), shortlist, tokenizer.joint) if shortlist else None,
+    )
+
+
 def translating(settings: Json, exchange: Exchange) -> None:
     """Translates the test set; orders: {"sentences": n} to be measured, {"texts": true} for the translations."""
     scale: Scale = settings["scale"]
@@ -403,21 +425,14 @@ def translating(settings: Json, exchange: Exchange) -> None:
     model = made(composed(WIRINGS[settings["wiring"]], sizes, scale.batch, scale.longest), sizes, place)
     load_weights(settings["weights"], model)
     lines = corpus.read_text(folder, "test", corpus.SOURCE)
-    tokenizer = load_tokenizer(folder)
-    pairs, shortlist = corpus.read_pairs(folder), None
-    if settings["shortlist"]:
-        lexicon = pairs.lexicon(tokenizer.source.size)
-        shortlist = Shortlist(lexicon, settings["shortlist"], tokenizer.joint)
-    translator = Translator(
-        [model],
-        tokenizer,
+    translator = _translator(
+        model,
+        folder,
+        place,
         GreedySearch() if settings["search"] == "greedy" else BeamSearch(5),
-        device=torch.device(place.device),
-        autocast=autocast,
-        batch_sentences=settings["batch"],
-        length_ratio=pairs.length_ratio(EXTRA_LENGTH),  # as a run has it
-        keep_weights=False,  # as the verb does, unless it is asked for links or pictures
-        shortlist=shortlist,
+        autocast,
+        settings["batch"],
+        settings["shortlist"],
     )
     list(translator.translate(lines[: min(settings["batch"], 4)]))  # warms up
     answer: Json = {}
