@@ -159,10 +159,16 @@ def test_what_others_do_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     assert before > 0
 
 
-def test_lines_and_medians() -> None:
-    assert numbers.line([1, 2, 4], [5, 7, 11]) == pytest.approx((3, 2, 1))
-    assert numbers.line([0, 1, 2], [0, 1, 0]).r2 == pytest.approx(0)
-    assert numbers.line([0, 1], [2, 2]) == (2, 0, 1)
+def test_curves_and_medians() -> None:
+    straight = numbers.fit([1, 2, 4], [5, 7, 11])
+    assert straight.coefficients == pytest.approx([3, 2])
+    assert straight.r2 == pytest.approx(1)
+    assert straight.at(10) == pytest.approx(23)
+    assert numbers.fit([0, 1, 2], [0, 1, 0]).r2 == pytest.approx(0)
+    assert numbers.fit([0, 1], [2, 2]).coefficients == pytest.approx([2, 0])
+    square = numbers.fit([1, 2, 3, 4], [6, 11, 18, 27], 2)
+    assert square.coefficients == pytest.approx([3, 2, 1])
+    assert square.at(10) == pytest.approx(123)
     found = numbers.summary([{"x": 3.0}, {"x": 1.0}, {"x": 2.0}])
     assert found == {"x": 2.0, "spread": {"x": [1.0, 3.0]}, "rounds": 3}
 

@@ -1,8 +1,10 @@
-"""Medians, spreads and lines through points."""
+"""Medians, spreads and curves through points."""
 
 import statistics
 from collections.abc import Sequence
 from typing import NamedTuple
+
+import numpy as np
 
 from benchmarking.settings import Json
 
@@ -21,18 +23,21 @@ def summary(rounds: Sequence[dict[str, float]]) -> Json:
     return medians
 
 
-class Line(NamedTuple):
-    """y = intercept + slope x by least squares; `r2` is the share of the variance that it explains."""
+class Fit(NamedTuple):
+    """y = a + b x + c x^2 ... by least squares; `r2` is the share of the variance that it explains."""
 
-    intercept: float
-    slope: float
+    coefficients: list[float]
     r2: float
 
+    def at(self, x: float) -> float:
+        """The y that belongs to `x`."""
+        return sum(own * x**power for power, own in enumerate(self.coefficients))
 
-def line(xs: Sequence[float], ys: Sequence[float]) -> Line:
-    """The least-squares line through at least two points of different x."""
-    slope, intercept = statistics.linear_regression(xs, ys)
+
+def fit(xs: Sequence[float], ys: Sequence[float], degree: int = 1) -> Fit:
+    """The least-squares polynomial through more points of different x than its degree."""
+    found = Fit([float(own) for own in np.polynomial.Polynomial.fit(xs, ys, degree).convert().coef], 1.0)
     mean = statistics.fmean(ys)
-    left = sum((y - intercept - slope * x) ** 2 for x, y in zip(xs, ys, strict=True))
+    left = sum((y - found.at(x)) ** 2 for x, y in zip(xs, ys, strict=True))
     whole = sum((y - mean) ** 2 for y in ys)
-    return Line(intercept, slope, 1.0 - left / whole if whole else 1.0)
+    return found._replace(r2=1.0 - left / whole) if whole else found

@@ -6,14 +6,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benchmarking.numbers import Fit
 from benchmarking.settings import AXES, WIRINGS, Json
 from nmt.files import replace_atomically, write_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: From this share of the variance on, a curve is called straight.
-STRAIGHT = 0.98
+#: From this share of the variance on, points are said to lie as theory has them.
+EXPLAINED = 0.98
+POWERS = ("", " x", " x²")
 #: Translations that are longer than others by more than this are not the same work.
 ALIKE = 1.1
 #: A program that was planned to end with the minutes may be late by this much.
@@ -178,13 +180,13 @@ def _growth(axis: str, curves: Sequence[Json]) -> list[str]:
             f"{curve['work']}, {curve['wiring']}",
             curve["unit"],
             *(f"{median:.4g}" for median in curve["median"]),
-            f"{curve['intercept']:.3g} + {curve['slope']:.3g} x",
-            f"{curve['r2']:.4f}{'' if curve['r2'] >= STRAIGHT else ', not straight'}",
+            " + ".join(f"{own:.3g}{power}" for own, power in zip(curve["coefficients"], POWERS, strict=False)),
+            f"{curve['r2']:.4f}{'' if curve['r2'] >= EXPLAINED else ', not so'}",
             curve["theory"],
         ]
         for curve in curves
     ]
-    return [*lines, *table(["work", "unit", *map(str, values), "line", "R2", "theory"], rows), ""]
+    return [*lines, *table(["work", "unit", *map(str, values), "by least squares", "R2", "theory"], rows), ""]
 
 
 def measured(results: Json) -> dict[str, Json]:
@@ -329,7 +331,7 @@ def _mebibytes(own: Json) -> str:
 
 
 def plot(growth: Json, folder: Path) -> Path:
-    """Draws the curves with their lines into `folder`, each relative to its first point; returns the file.
+    """Draws the points with their curves into `folder`, each relative to its first point; returns the file.
 
     Raises:
         UserError: the file cannot be written.
@@ -349,9 +351,11 @@ def plot(growth: Json, folder: Path) -> Path:
             ]
             label = f"{curve['work']}, {curve['wiring']}, {curve['unit']} (R² {curve['r2']:.3f})"
             drawn = axes.errorbar(curve["values"], shown, errors, fmt="o", capsize=3, label=label)
-            ends = [curve["values"][0], curve["values"][-1]]
-            fitted = [(curve["intercept"] + curve["slope"] * end) / first for end in ends]
-            axes.plot(ends, fitted, "--", color=drawn.lines[0].get_color(), linewidth=1)
+            begin, end = curve["values"][0], curve["values"][-1]
+            places = [begin + (end - begin) * step / 100 for step in range(101)]
+            found = Fit(curve["coefficients"], curve["r2"])
+            fitted = [found.at(place) / first for place in places]
+            axes.plot(places, fitted, "--", color=drawn.lines[0].get_color(), linewidth=1)
         axes.set_xlabel(AXES[axis])
         axes.set_ylabel("time, relative to the first point")
         axes.set_ylim(bottom=0)

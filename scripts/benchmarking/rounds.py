@@ -12,7 +12,7 @@ from pathlib import Path
 
 from benchmarking import crew, flops, peers
 from benchmarking.crew import Case
-from benchmarking.numbers import line, spread, summary
+from benchmarking.numbers import fit, spread, summary
 from benchmarking.peers import Peer, PeerError, Task
 from benchmarking.settings import (
     AXES,
@@ -477,7 +477,7 @@ class _Session:
                     "values": values,
                     "median": medians,
                     "spread": [spread(point) for point in points],
-                    **line(values, medians)._asdict(),
+                    **fit(values, medians, curve.degree)._asdict(),
                 }
             )
         return results

@@ -68,7 +68,7 @@ class Place(NamedTuple):
 class Growth(NamedTuple):
     """One curve: how the cost of `work` ("training" or "translating") grows along `axis`.
 
-    `unit` is "token" (a target token) or "sentence"; `theory` says what is expected.
+    `unit` is "token" (a target token) or "sentence"; `theory` says what is expected, a polynomial of `degree`.
     """
 
     axis: str
@@ -76,6 +76,7 @@ class Growth(NamedTuple):
     wiring: str
     unit: str
     theory: str
+    degree: int = 1
 
 
 AXES = {
@@ -85,10 +86,12 @@ AXES = {
     "layers": "layers of encoder and decoder",
 }
 
+LOOKED = "a + b x + c x²: each token looks at all of the source"
+
 CURVES = (
-    Growth("sentence_length", "training", "bahdanau", "token", "a + b x: each token looks at all of the source"),
+    Growth("sentence_length", "training", "bahdanau", "sentence", LOOKED, 2),
     Growth("sentence_length", "training", "none", "sentence", "a + b x: nothing is looked at"),
-    Growth("sentence_length", "translating", "bahdanau", "token", "a + b x: each token looks at all of the source"),
+    Growth("sentence_length", "translating", "bahdanau", "sentence", LOOKED, 2),
     Growth("beam", "translating", "bahdanau", "sentence", "a + b x: each hypothesis costs a step"),
     Growth("vocabulary", "training", "bahdanau", "token", "a + b x: the softmax and its gradient"),
     Growth("vocabulary", "translating", "bahdanau", "sentence", "a + b x: the softmax and the top k"),
