@@ -4,8 +4,6 @@ import statistics
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
-
 from benchmarking.settings import Json
 
 
@@ -36,6 +34,8 @@ class Fit(NamedTuple):
 
 def fit(xs: Sequence[float], ys: Sequence[float], degree: int = 1) -> Fit:
     """The least-squares polynomial through more points of different x than its degree."""
+    import numpy as np  # here, since the leading process does without it while it measures
+
     found = Fit([float(own) for own in np.polynomial.Polynomial.fit(xs, ys, degree).convert().coef], 1.0)
     mean = statistics.fmean(ys)
     left = sum((y - found.at(x)) ** 2 for x, y in zip(xs, ys, strict=True))

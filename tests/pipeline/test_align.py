@@ -23,6 +23,12 @@ Links = list[set[tuple[int, int]]]
 ROWS = [*pairs(360)[340:], ("", ""), ("eins", ""), *pairs(10)]
 
 
+@pytest.fixture(scope="module")
+def trained(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the run that has learnt the language: error rates are kept in it."""
+    return copied(trained, tmp_path_factory.mktemp("copy"))
+
+
 @pytest.fixture(scope="session")
 def back(text: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of the other direction that has learnt nothing."""
