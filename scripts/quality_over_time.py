@@ -29,6 +29,7 @@ All translate with beam 5 and score with sacreBLEU, 13a, cased, on detokenised t
 """
 
 import argparse
+import contextlib
 import sys
 from pathlib import Path
 
@@ -60,10 +61,11 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _minutes(word: str) -> float:
-    number = float(word)
-    if not 0 < number < float("inf"):
-        raise ValueError(word)
-    return number
+    """A number above 0 (ArgumentTypeError for anything else)."""
+    with contextlib.suppress(ValueError):
+        if 0 < (number := float(word)) < float("inf"):
+            return number
+    raise argparse.ArgumentTypeError(f"{word} is not a number above 0")
 
 
 def options(arguments: argparse.Namespace) -> quality.Options:

@@ -20,7 +20,7 @@ from nmt.model.encoders import Encoded, mean_of, summary_of
 from nmt.model.gru import gru_layers
 from nmt.model.layers import run_rnn
 from nmt.model.readouts import FromContext, FromState, Readout
-from nmt.model.recurrence import attentive_gru, has_fast_path
+from nmt.model.recurrence import attentive_gru, is_attentive_gru
 
 
 class DecoderState(NamedTuple):
@@ -181,6 +181,11 @@ class Decoder(nn.Module):
         """Whether a step's context has a say in the steps after it."""
         return True
 
+    @property
+    def has_fast_path(self) -> bool:
+        """Whether training computes a whole target in another way than the readable one, step by step."""
+        return False
+
     def start(self, encoded: Encoded) -> tuple[Memory, DecoderState]:
         """Memory and first state, once a sentence."""
         batch = encoded.mask.shape[0]
@@ -321,6 +326,11 @@ class Bahdanau(Decoder):
             )
         self.previous_state = previous_state
 
+    @property
+    def has_fast_path(self) -> bool:
+        assert self.attention is not None
+        return self.fast and is_attentive_gru(self.attention, self.rnn)
+
     def transition(self, embedded: Tensor, state: DecoderState, memory: Memory) -> tuple[Looked, DecoderState]:
         looked, attention_state = self.attend(state.hidden[:, -1], state, memory)
         hidden = self.update(torch.cat([embedded, looked.context], -1), state.hidden)
@@ -331,7 +341,7 @@ class Bahdanau(Decoder):
     def forward(self, embedded: Tensor, state: DecoderState, memory: Memory) -> Decoded:
         """The whole target; what does not depend on the previous step is computed for all steps at once."""
         assert self.attention is not None
-        if not (self.fast and has_fast_path(self.attention, self.rnn)):
+        if not self.has_fast_path:
             return super().forward(embedded, state, memory)
         first = state.hidden[:, 0]
         states, weights = attentive_gru(embedded, first, memory, self.attention, self.rnn)
@@ -387,6 +397,11 @@ class Luong(Decoder):
     def carries_contexts(self) -> bool:
         return self.input_feeding
 
+    @property
+    def has_fast_path(self) -> bool:
+        assert self.attention is not None
+        return self.fast and not self.input_feeding and not self.attention.coverage
+
     def transition(self, embedded: Tensor, state: DecoderState, memory: Memory) -> tuple[Looked, DecoderState]:
         hidden = self.update(torch.cat([embedded, state.feed], -1), state.hidden)
         looked, attention_state = self.attend(hidden[:, -1], state, memory)
@@ -395,7 +410,7 @@ class Luong(Decoder):
     def forward(self, embedded: Tensor, state: DecoderState, memory: Memory) -> Decoded:
         """The whole target; without input feeding the recurrence and the attention run over all steps at once."""
         assert self.attention is not None
-        if not self.fast or self.input_feeding or state.attention:
+        if not self.has_fast_path:
             return super().forward(embedded, state, memory)
         tops = self.sweep(embedded, state.hidden)
         steps = state.steps.unsqueeze(1) + torch.arange(embedded.shape[1], device=embedded.device)
@@ -491,6 +506,10 @@ class NoAttention(Decoder):
                 "over and over. Give decoder/readout=maxout, tanh or state."
             )
 
+    @property
+    def has_fast_path(self) -> bool:
+        return self.fast
+
     def remember(self, encoded: Encoded) -> Memory:
         summary = summary_of(encoded)[:, : self.context_size]
         slot = summary.unsqueeze(1).unsqueeze(1)  # one head, one slot: [B, 1, 1, C]
@@ -504,7 +523,7 @@ class NoAttention(Decoder):
 
     def forward(self, embedded: Tensor, state: DecoderState, memory: Memory) -> Decoded:
         """The whole target at once: nothing is fed back."""
-        if not self.fast:
+        if not self.has_fast_path:
             return super().forward(embedded, state, memory)
         context = memory.values[:, 0].expand(-1, embedded.shape[1], -1)
         tops = self.sweep(torch.cat([embedded, context], -1), state.hidden)

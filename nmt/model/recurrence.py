@@ -18,7 +18,7 @@ from nmt.attention.windows import Global
 from nmt.model.gru import GRU_PARAMETERS, advance, retreat
 
 
-def has_fast_path(attention: Attention, rnn: nn.GRU) -> bool:
+def is_attentive_gru(attention: Attention, rnn: nn.GRU) -> bool:
     """Whether `attentive_gru` computes exactly what this attention and these layers would.
 
     One head, an additive or concat score without coverage, a global window, a soft read and one layer: all else is

@@ -329,7 +329,8 @@ class _Session:
         asked = "no attention" if attention is None else type(attention.scores[0]).__name__.lower()
         self.say(
             f"Model: {wiring} wiring, {asked}, {parameters:,} parameters, {sizes} pieces, on {device} "
-            f"({torch.get_num_threads()} CPU threads) in {'bfloat16' if autocast else 'float32'}."
+            f"({torch.get_num_threads()} CPU threads) in {'bfloat16' if autocast else 'float32'}, "
+            f"training {'by the fast path' if model.decoder.has_fast_path else 'step by step'}."
         )
         source_padding, target_padding = batches.padding
         budget = [

@@ -1,6 +1,7 @@
 """What the command lines of the scripts have in common."""
 
 import argparse
+import contextlib
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -28,11 +29,11 @@ def add_common(parser: argparse.ArgumentParser) -> None:
 
 
 def count(word: str) -> int:
-    """A whole number from 1 on (ValueError for anything else)."""
-    number = int(word)
-    if number < 1:
-        raise ValueError(word)
-    return number
+    """A whole number from 1 on (ArgumentTypeError for anything else)."""
+    with contextlib.suppress(ValueError):
+        if (number := int(word)) >= 1:
+            return number
+    raise argparse.ArgumentTypeError(f"{word} is not a whole number from 1 on")
 
 
 def chosen(option: str, words: str | None, known: Sequence[str]) -> list[str]:

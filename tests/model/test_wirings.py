@@ -13,10 +13,10 @@ from torch import Tensor, nn
 from nmt import cli
 from nmt.errors import UserError
 from nmt.model import Decoded, Seq2Seq, decoders
-from nmt.model.decoders import Bahdanau, Conditional, FirstState, Luong, NoAttention
+from nmt.model.decoders import Conditional, FirstState
 from nmt.model.encoders import Encoded
 from nmt.model.readouts import Tanh
-from nmt.model.recurrence import attentive_gru, has_fast_path
+from nmt.model.recurrence import attentive_gru
 from tests.catalogue import (
     READOUTS,
     READS,
@@ -109,24 +109,12 @@ def test_step_by_step_equals_the_whole_sequence(overrides: tuple[str, ...]) -> N
             torch.testing.assert_close(stepped.weights, decoded.weights[:, :, t])
 
 
-def is_fast(made: Seq2Seq) -> bool:
-    """Whether training computes this model in another way than step by step."""
-    decoder = made.decoder
-    if isinstance(decoder, Bahdanau):
-        assert decoder.attention is not None
-        return has_fast_path(decoder.attention, decoder.rnn)
-    if isinstance(decoder, Luong):
-        assert decoder.attention is not None
-        return not decoder.input_feeding and not decoder.attention.coverage
-    return isinstance(decoder, NoAttention)
-
-
 def test_every_wiring_that_has_a_fast_path_is_compared_with_its_reference() -> None:
-    compared = {own[0] for own in certain if is_fast(model(*own))}
+    compared = {own[0] for own in certain if model(*own).decoder.has_fast_path}
     assert compared == {"decoder=bahdanau", "decoder=luong", "decoder=none"}
 
 
-@pytest.mark.parametrize("overrides", [own for own in certain if is_fast(model(*own))], ids=" ".join)
+@pytest.mark.parametrize("overrides", [own for own in certain if model(*own).decoder.has_fast_path], ids=" ".join)
 def test_the_fast_path_equals_the_reference(overrides: tuple[str, ...]) -> None:
     """Losses, weights and every gradient, with padding on both sides."""
     results = []

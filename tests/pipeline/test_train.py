@@ -71,6 +71,7 @@ def test_the_log_has_what_was_said(trained: Path) -> None:
         "train: 300 pairs.",
         "valid: 20 pairs.",
         "Model: bahdanau wiring, additive",
+        "training by the fast path",
         "padding",
         "Run folder:",
         "Expected time: about",
@@ -81,6 +82,12 @@ def test_the_log_has_what_was_said(trained: Path) -> None:
         f"nmt.translate run={trained} input=FILE output=FILE",
     ):
         assert part in log, part
+
+
+def test_training_step_by_step_is_said(here: Path, text: Path, capfd: Capture) -> None:
+    line = words(text, here, "trainer.steps=1", "decoder=bahdanau", "attention.coverage=true")
+    assert call("train", *line) == 0
+    assert "training step by step" in capfd.readouterr().err
 
 
 def test_nothing_else_is_written_and_nothing_goes_to_standard_output(here: Path, text: Path, capfd: Capture) -> None:
