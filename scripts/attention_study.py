@@ -209,12 +209,17 @@ def exact_links(found: dict[str, Any]) -> str:
     columns = {
         (own["gold"], way): {row["label"]: row["aer"][way]["mean"] for row in own["variants"] if way in row["aer"]}
         for own in found["alignments"]
-        for way in sorted({way for row in own["variants"] for way in row["aer"]} - {"chosen"})
+        for way in sorted({way for row in own["variants"] for way in row["aer"]} - {"attention"})
     }
-    labels = sorted(
-        {label for column in columns.values() for label in column},
-        key=lambda label: min(column[label] for column in columns.values() if label in column),
-    )
+    best = {
+        label: min(
+            # Those without attention come last.
+            (way == "saliency", column[label])
+            for (_, way), column in columns.items()
+            if label in column
+        )
+        for label in {label for column in columns.values() for label in column}
+    }
     lines = [
         "## Where the links are exact",
         "",
@@ -226,7 +231,7 @@ def exact_links(found: dict[str, Any]) -> str:
         f"| attention | {' | '.join(f'{gold}: {way}' for gold, way in columns)} |",
         f"|---|{'---:|' * len(columns)}",
     ]
-    for label in labels:
+    for label in sorted(best, key=best.__getitem__):
         cells = [f"{column[label]:.1f}" if label in column else "-" for column in columns.values()]
         lines.append(f"| {label} | {' | '.join(cells)} |")
     return "\n".join(lines)

@@ -17,26 +17,27 @@ def rate(mean: float) -> dict[str, Any]:
     return {"mean": mean, "deviation": None, "values": [mean]}
 
 
-def test_error_rates_are_ordered_by_the_best_of_each_row() -> None:
-    found = {
-        "alignments": [
-            {
-                "gold": "built-in",
-                "variants": [
-                    {"label": "dot", "aer": {"shift 0": rate(30.0), "shift 1": rate(12.34), "chosen": rate(1.0)}},
-                    {"label": "additive", "aer": {"shift 0": rate(20.0)}},
-                    {"label": "general", "aer": {"shift 0": rate(9.96), "shift 1": rate(50.0)}},
-                ],
-            }
-        ]
+def test_error_rates_are_ordered_by_the_best_attention_of_each_row() -> None:
+    ways = ("attention, shift 0", "attention, shift 1", "saliency")
+    rates = {
+        "dot": (30.0, 12.34, 5.0),
+        "additive": (20.0, None, 4.0),
+        "general": (9.96, 50.0, 30.0),
+        "none": (None, None, 3.0),
     }
-    rows = [line for line in study.exact_links(found).splitlines() if line.startswith("|")]
-    assert rows == [
-        "| attention | built-in: shift 0 | built-in: shift 1 |",
-        "|---|---:|---:|",
-        "| general | 10.0 | 50.0 |",
-        "| dot | 30.0 | 12.3 |",
-        "| additive | 20.0 | - |",
+    variants: list[dict[str, Any]] = [
+        {"label": label, "aer": {way: rate(own) for way, own in zip(ways, row, strict=True) if own is not None}}
+        for label, row in rates.items()
+    ]
+    variants[0]["aer"]["attention"] = rate(1.0)  # one of the columns again
+    rows = study.exact_links({"alignments": [{"gold": "built-in", "variants": variants}]}).splitlines()
+    assert [line for line in rows if line.startswith("|")] == [
+        "| attention | built-in: attention, shift 0 | built-in: attention, shift 1 | built-in: saliency |",
+        "|---|---:|---:|---:|",
+        "| general | 10.0 | 50.0 | 30.0 |",
+        "| dot | 30.0 | 12.3 | 5.0 |",
+        "| additive | 20.0 | - | 4.0 |",
+        "| none | - | - | 3.0 |",
     ]
 
 

@@ -77,6 +77,10 @@ def check_counts(found: Mapping[Metric, Statistics], scores: Mapping[str, metric
             )
 
 
+#: Links read off the attention with the shift that was chosen.
+ATTENTION = "attention"
+
+
 class Aligned(NamedTuple):
     """One run's links against gold links.
 
@@ -187,8 +191,8 @@ class OnGold(NamedTuple):
     Attributes:
         gold: what the gold is called.
         pairs: sentence pairs of the gold.
-        rates: for each variant {"chosen" or a way to read links: alignment error rate in per cent}; empty where a run
-            of the variant was not measured.
+        rates: for each variant {a way to read links: alignment error rate in per cent}, `ATTENTION` among them where
+            every run's links were read off its attention; empty where a run of the variant was not measured.
     """
 
     gold: str
@@ -431,7 +435,10 @@ def _golds(variants: Sequence[Variant]) -> list[OnGold]:
         rates: list[dict[str, Spread]] = []
         for variant in variants:
             every = [run.aligned[key] for run in variant.runs if key in run.aligned]
-            rows = [{**own.rates, "chosen": own.rates[own.chosen]} for own in every]
+            rows = [
+                {**own.rates, **({ATTENTION: own.rates[own.chosen]} if own.chosen.startswith(ATTENTION) else {})}
+                for own in every
+            ]
             rates.append(_spreads(rows) if len(rows) == len(variant.runs) else {})
         found.append(OnGold(one.gold, one.pairs, rates))
     return found

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nmt.evaluation import significance
-from nmt.evaluation.comparison import Comparison
+from nmt.evaluation.comparison import ATTENTION, Comparison
 from nmt.evaluation.significance import Contrast
 
 
@@ -29,13 +29,14 @@ def verdict(found: Comparison) -> list[str]:
             "Train more seeds (seed=1,2,3)."
         )
     for own in found.golds:
-        rates = {index: rates["chosen"].mean for index, rates in enumerate(own.rates) if rates}
-        if len(rates) > 1:
-            closest = min(rates, key=rates.__getitem__)
-            lines.append(
-                f"Closest to the word links of {own.gold}: {variants[closest].label}, alignment error rate "
-                f"{rates[closest]:.1f} %."
-            )
+        closest = []
+        for way in (ATTENTION, "saliency"):
+            rates = {variants[index].label: rates[way].mean for index, rates in enumerate(own.rates) if way in rates}
+            if len(rates) > 1:
+                label = min(rates, key=rates.__getitem__)
+                closest.append(f"by {way} {label} (alignment error rate {rates[label]:.1f} %)")
+        if closest:
+            lines.append(f"Closest to the word links of {own.gold}: {', '.join(closest)}.")
     if found.apart:
         lines.append(f"Left out: {', '.join(name for name, _ in found.apart)} (reasons below).")
     return lines

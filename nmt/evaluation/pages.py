@@ -6,7 +6,7 @@ the reader's choice of light or dark.
 
 import base64
 import html
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from nmt.evaluation import pictures
@@ -215,20 +215,25 @@ def _lengths(found: Comparison, split: OnSplit) -> list[Block]:
 def _alignments(found: Comparison) -> list[Block]:
     blocks: list[Block] = []
     for own in found.golds:
-        ways = sorted({way for rates in own.rates for way in rates} - {"chosen"})
+        ways = sorted({way for rates in own.rates for way in rates})
         measured = [(variant.label, rates) for variant, rates in zip(found.variants, own.rates, strict=True) if rates]
         rows = [
-            [label, *(_mean(rates.get(way), 1) for way in ("chosen", *ways))]
-            for label, rates in sorted(measured, key=lambda row: row[1]["chosen"].mean)
+            [label, *(_mean(rates.get(way), 1) for way in ways)]
+            for label, rates in sorted(measured, key=lambda row: _first(row[1], ways))
         ]
-        blocks.append(Table([f"{own.gold}, {_count(own.pairs, 'pair')}", "chosen", *ways], rows))
+        blocks.append(Table([f"{own.gold}, {_count(own.pairs, 'pair')}", *ways], rows))
     if not blocks:
         return []
     said = (
-        "Links read off each run against gold links, in per cent, less is better. Chosen: the shift was chosen on "
-        "validation data, or is 0 where there was none. Saliency is gradient times input, which any model has."
+        "Links read off each run against gold links, in per cent, less is better. Attention: with the shift that was "
+        "chosen on validation data, or 0 where there was none. Saliency is gradient times input, which any model has."
     )
     return [Heading("Alignment error rates"), *blocks, Lines([said])]
+
+
+def _first(rates: Mapping[str, Spread], ways: Sequence[str]) -> tuple[int, float]:
+    """What rows are ordered by: the first of the columns that they have, and what stands there."""
+    return next((column, rates[way].mean) for column, way in enumerate(ways) if way in rates)
 
 
 def _heatmaps(found: Comparison, split: OnSplit, most: int) -> list[Block]:

@@ -288,12 +288,12 @@ def test_error_rates_that_align_has_kept(swept: Path, here: Path, capfd: Capture
     (own,) = report(here / "out")["alignments"]
     assert (own["gold"], own["pairs"]) == ("gold", 1)
     learnt, unlearnt = own["variants"]
-    assert set(learnt["aer"]) == {"attention, shift 0", "attention, shift 1", "chosen", "saliency"}
-    assert learnt["aer"]["chosen"] == learnt["aer"]["attention, shift 0"]
-    assert len(learnt["aer"]["chosen"]["values"]) == 2
-    assert set(unlearnt["aer"]) == {"chosen", "saliency"}
+    assert set(learnt["aer"]) == {"attention, shift 0", "attention, shift 1", "attention", "saliency"}
+    assert learnt["aer"]["attention"] == learnt["aer"]["attention, shift 0"]
+    assert len(learnt["aer"]["attention"]["values"]) == 2
+    assert set(unlearnt["aer"]) == {"saliency"}
     assert "Alignment error rates" in (here / "out" / "report.md").read_text(encoding="utf-8")
-    assert "Closest to the word links of gold: " in capfd.readouterr().out
+    assert "Closest to the word links of gold: by saliency " in capfd.readouterr().out
     # A run that went on since is not what was measured.
     (kept,) = (here / "runs" / "bahdanau-2" / "alignments").iterdir()
     kept.write_text(kept.read_text(encoding="utf-8").replace('"step": ', '"step": 1'), encoding="utf-8")
