@@ -246,8 +246,10 @@ decoder of 256, a tanh readout of state, previous word and context, 4,000 joint 
 additive, `luong` has input feeding; windows are around `luong` with `general`; heads, coverage, `hard` and
 `conditional` have the additive score. Every variant but the baseline keeps the settings that suit the baseline: a
 variant that needs others is treated unkindly. The long sentences are {JOINED} neighbours of test_2016_flickr joined to
-one line, longer than all that was trained on. The word links are a statistical aligner's on the same test set, silver
-and not gold, and gold links of a hundred sentences of Europarl, far from what was trained on.
+one line, longer than all that was trained on: the models have learnt to end after one, so that BLEU there is low and
+says who goes on, and perplexity, which is forced through the whole line, who still finds the place.
+The word links are a statistical aligner's on the same test set, silver and not gold, and gold links of a hundred
+sentences of Europarl, far from what was trained on.
 
     python scripts/attention_study.py train multi30k=DIR precision=bf16
     python scripts/attention_study.py score multi30k=DIR alignments=DIR
