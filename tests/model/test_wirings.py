@@ -13,10 +13,10 @@ from torch import Tensor, nn
 from nmt import cli
 from nmt.errors import UserError
 from nmt.model import Decoded, Seq2Seq, decoders
-from nmt.model.decoders import Conditional, FirstState
+from nmt.model.decoders import Bahdanau, Conditional, FirstState, Luong
 from nmt.model.encoders import Encoded
 from nmt.model.readouts import Tanh
-from nmt.model.recurrence import attentive_gru
+from nmt.model.recurrence import attentive_gru, is_attentive_gru
 from tests.catalogue import (
     READOUTS,
     READS,
@@ -112,6 +112,20 @@ def test_step_by_step_equals_the_whole_sequence(overrides: tuple[str, ...]) -> N
 def test_every_wiring_that_has_a_fast_path_is_compared_with_its_reference() -> None:
     compared = {own[0] for own in certain if model(*own).decoder.has_fast_path}
     assert compared == {"decoder=bahdanau", "decoder=luong", "decoder=none"}
+
+
+def test_no_model_goes_step_by_step_that_need_not() -> None:
+    for own in certain:
+        decoder = model(*own).decoder
+        expected = not isinstance(decoder, Conditional)
+        if isinstance(decoder, Luong):
+            assert decoder.attention is not None
+            expected = not decoder.input_feeding and not decoder.attention.coverage
+        elif isinstance(decoder, Bahdanau):
+            assert decoder.attention is not None
+            expected = is_attentive_gru(decoder.attention, decoder.rnn)
+        assert decoder.has_fast_path == expected, own
+        assert not model(*own, "decoder.fast=false").decoder.has_fast_path, own
 
 
 @pytest.mark.parametrize("overrides", [own for own in certain if model(*own).decoder.has_fast_path], ids=" ".join)
