@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
 
 from nmt import build, cli
 from nmt.data.batches import make_batch
@@ -160,6 +160,64 @@ def test_every_experiment(choice: str) -> None:
     build.assemble(config, 300, 300, joint=bool(config.tokenizer.joint))
     build.build_trainer(config)
     one_step(*[word for word in SMALL if "size=" not in word], *words, "tokenizer=unigram")
+
+
+#: What the papers say, for each preset that is one: sizes, wiring, mechanism.
+RNNSEARCH = {
+    "model.embedding_size": 620, "encoder.size": 1000, "decoder.size": 1000, "attention.size": 1000,
+    "decoder.readout.size": 500, "decoder": "Bahdanau", "decoder.previous_state": True, "decoder.readout": "Maxout",
+    "decoder.first_state": "backward", "attention.score": "Additive", "model.tie_embeddings": "none",
+}  # fmt: skip
+TABLE_4 = {
+    "model.embedding_size": 1000, "encoder.size": 1000, "encoder.layers": 4, "encoder.bidirectional": False,
+    "encoder.cell": "lstm", "decoder": "Luong", "decoder.size": 1000, "decoder.layers": 4,
+    "decoder.input_feeding": True, "decoder.readout": "Tanh", "decoder.readout.size": 1000,
+    "trainer.max_source_length": 50, "model.tie_embeddings": "none", "attention.heads": 1,
+}  # fmt: skip
+LOCAL_M = {"attention.window": "LocalMonotonic", "attention.window.radius": 10}
+LOCAL_P = {"attention.window": "LocalPredictive", "attention.window.radius": 10}
+GLOBAL = {"attention.window": "Global"}
+PAPERS: dict[str, dict[str, object]] = {
+    "bahdanau2015_rnnsearch30": RNNSEARCH | {"trainer.max_source_length": 30, "trainer.max_target_length": 30},
+    "bahdanau2015_rnnsearch50": RNNSEARCH | {"trainer.max_source_length": 50, "trainer.max_target_length": 50},
+    "luong2015_global_location": TABLE_4 | GLOBAL | {"attention.score": "Location", "attention.score.positions": 51},
+    "luong2015_global_dot": TABLE_4 | GLOBAL | {"attention.score": "Dot"},
+    "luong2015_global_general": TABLE_4 | GLOBAL | {"attention.score": "General"},
+    "luong2015_local_m_dot": TABLE_4 | LOCAL_M | {"attention.score": "Dot"},
+    "luong2015_local_m_general": TABLE_4 | LOCAL_M | {"attention.score": "General"},
+    "luong2015_local_p_dot": TABLE_4 | LOCAL_P | {"attention.score": "Dot"},
+    "luong2015_local_p_general": TABLE_4 | LOCAL_P | {"attention.score": "General"},
+    "xu2015_hard": {
+        "attention.read": "Hard", "attention.read.objective": "sampled", "attention.score": "Additive",
+        "decoder": "Bahdanau", "decoder.first_state": "mean", "decoder.readout.word": True,
+        "decoder.readout": "Tanh", "trainer.label_smoothing": 0,
+    },
+    "nematus2017_conditional": {
+        "model.embedding_size": 500, "encoder.size": 1024, "decoder.size": 1024, "decoder": "Conditional",
+        "decoder.first_state": "mean", "decoder.readout": "Tanh", "decoder.readout.size": 500, "attention.size": 2048,
+    },
+    "seq2seq_with_attention": {
+        "decoder": "Bahdanau", "decoder.readout": "FromState", "decoder.first_state": "last",
+        "attention.score": "Additive",
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("choice", PAPERS)
+def test_presets_are_what_their_papers_say(choice: str) -> None:
+    config = cli.compose("train", [f"experiment={choice}"])
+    for key, expected in PAPERS[choice].items():
+        found = OmegaConf.select(config, key)
+        if isinstance(found, DictConfig):
+            found = found._target_.rpartition(".")[2]
+        assert found == expected, key
+    if config.attention.score._target_.endswith(".Dot"):
+        directions = 2 if config.encoder.bidirectional else 1
+        assert config.decoder.size == directions * config.encoder.size
+
+
+def test_every_preset_of_a_paper_is_held_to_it() -> None:
+    assert {choice for choice in options("experiment") if re.search(r"\d{4}_", choice)} <= PAPERS.keys()
 
 
 #: What the README's table of variants says to type.
