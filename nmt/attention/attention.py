@@ -131,6 +131,11 @@ class Attention(nn.Module):
         assert isinstance(score, Score)
         return score
 
+    @property
+    def reach(self) -> int | None:
+        """The slot from which on no head looks, whatever it holds; None without such an end."""
+        return self.score().reach
+
     def remember(self, values: Tensor, mask: Tensor, keys: Tensor | None = None) -> Memory:
         """Memory from values [B, S, Dv] and mask [B, S], once a sentence; keys come from the values unless given."""
         raw_keys = self._split(self.key, values if keys is None else keys)

@@ -1,8 +1,9 @@
 """From run folders back to a translator: what translating and evaluating begin with."""
 
 import contextlib
+import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -15,7 +16,7 @@ from nmt.data.corpus import DataSource, Split
 from nmt.errors import UserError
 from nmt.model import Seq2Seq
 from nmt.model.weights import load_weights
-from nmt.runs import Run
+from nmt.runs import Run, attends
 from nmt.text.lexicon import load_lexicon
 from nmt.text.tokenizer import Tokenizer, load_tokenizer
 from nmt.translation.shortlist import Shortlist
@@ -108,6 +109,16 @@ def describes(run: Run, what: str) -> Iterator[None]:
         ) from error
 
 
+def note_unused_attention(configs: Iterable[DictConfig], overrides: Sequence[str]) -> None:
+    """Says that settings of the attention take no part where the line gives some to models that have none.
+
+    That is no mistake: a sweep that crosses scores with wirings comes by here.
+    """
+    named = [word for word in overrides if re.match(r"[+~]*(attention\b|search\.coverage_penalty=)", word)]
+    if named and not any(attends(config.decoder) for config in configs):
+        print(f"decoder=none has no attention, and these change nothing: {' '.join(named)}.", file=sys.stderr)
+
+
 def open_translator(config: DictConfig, overrides: Sequence[str]) -> Translator:
     """A translator for the runs, the search and the device that the configuration names.
 
@@ -121,6 +132,7 @@ def open_translator(config: DictConfig, overrides: Sequence[str]) -> Translator:
     with describes(runs[0], "a search"):
         search = build.build_search(_search_node(config, overrides, runs[0]))
     opened = [open_model(run, str(config.checkpoint), device) for run in runs]
+    note_unused_attention((run.config() for run in runs), overrides)
     tokenizer = opened[0][1]
     for run, (_, other) in zip(runs[1:], opened[1:], strict=True):
         if other.fingerprint != tokenizer.fingerprint:

@@ -20,7 +20,7 @@ from nmt.data.guide import Guide
 from nmt.errors import UserError
 from nmt.memory import peak_memory
 from nmt.model import Seq2Seq
-from nmt.pipeline.opening import describes
+from nmt.pipeline.opening import describes, note_unused_attention
 from nmt.runs import Run, TakenError, attends, check_name, command, free_name, shown
 from nmt.search import GreedySearch
 from nmt.text.tokenizer import Tokenizer, load_tokenizer
@@ -57,7 +57,7 @@ def train(config: DictConfig, overrides: Sequence[str]) -> int:
         run.check_free()
     elif config.resume:
         raise UserError("resume=true needs the run's name. Give name= as well.")
-    _note_unused_attention(config, overrides)
+    note_unused_attention([config], overrides)
     source = build.build_source(config)
     if isinstance(source, UserFiles):
         config, chosen, source = _fit_to_text(config, overrides, source)
@@ -80,16 +80,6 @@ def resumed(run: Run, overrides: Sequence[str]) -> DictConfig:
         build.build_schedule(config)
         build.build_search(config.search)
     return config
-
-
-def _note_unused_attention(config: DictConfig, overrides: Sequence[str]) -> None:
-    """Says that settings of the attention take no part where the line gives some to a model that has none.
-
-    That is no mistake: a sweep that crosses scores with wirings comes by here.
-    """
-    named = [override for override in overrides if re.match(r"[+~]*attention\b", override)]
-    if named and not attends(config.decoder):
-        print(f"decoder=none has no attention, and these change nothing: {' '.join(named)}.", file=sys.stderr)
 
 
 def check_model(config: DictConfig) -> None:
@@ -332,6 +322,11 @@ class _Session:
             f"({torch.get_num_threads()} CPU threads) in {'bfloat16' if autocast else 'float32'}, "
             f"training {'by the fast path' if model.decoder.has_fast_path else 'step by step'}."
         )
+        if attention is not None and attention.reach is not None and trainer.max_source_length >= attention.reach:
+            self.say(
+                f"Sentences of {attention.reach:,} pieces and more are looked at up to there alone: "
+                f"attention.score.positions={trainer.max_source_length + 1} reaches over all that are trained on."
+            )
         source_padding, target_padding = batches.padding
         budget = [
             f"{name} {getattr(trainer, name):g}"

@@ -78,6 +78,13 @@ class Translator:
         self.warn, self.keep_weights, self.shortlist = warn, keep_weights, shortlist
 
     @cached_property
+    def reach(self) -> int | None:
+        """The slot from which on no model looks; None where one goes on."""
+        reaches = [attention.reach for model in self.models if (attention := model.decoder.attention) is not None]
+        known = [reach for reach in reaches if reach is not None]
+        return max(known) if known and len(known) == len(self.models) else None
+
+    @cached_property
     def stepper(self) -> Stepper:
         """The models' step function, made for the first sentence: until then they may still be pinned."""
         return Stepper(self.models, self.autocast)
@@ -106,6 +113,11 @@ class Translator:
                         f"line {first_line + index} has {len(tokens)} pieces, more than max_source_length="
                         f"{self.max_source_length}; it was {kept}."
                     )
+            if self.reach is not None and self.warn is not None and max(map(len, pieces)) >= self.reach:
+                self.warn(
+                    f"line {first_line + index} goes on where attention.score.positions={self.reach} ends: what stands "
+                    f"there was not looked at. max_source_length={self.reach - 1} translates such lines in parts."
+                )
             parts.extend((index, piece) for piece in pieces)
         order = sorted(range(len(parts)), key=lambda part: -len(parts[part][1]))
         found: list[list[Hypothesis]] = [[] for _ in parts]

@@ -193,6 +193,24 @@ def test_the_number_of_a_long_line_counts_through_the_file(
     assert "line 7 " in capfd.readouterr().err
 
 
+def test_a_line_that_goes_on_where_the_location_score_ends_is_named(text: Path, here: Path, capfd: Capture) -> None:
+    line = ["attention/score=location", "attention.score.positions=4", "trainer.steps=1", "name=short"]
+    assert call("train", *words(text, here, *line)) == 0
+    assert "Sentences of 4 pieces and more are looked at up to there alone" in capfd.readouterr().err
+    sentences = ["eins", "eins zwei drei vier fünf"]
+    translate(here / "short", sentences, here)
+    err = capfd.readouterr().err
+    assert re.fullmatch(r"warning: line 2 goes on where attention\.score\.positions=4 ends: .*\n", err)
+    translate(here / "short", sentences, here, "max_source_length=3")  # what the message says to give
+    assert "positions" not in capfd.readouterr().err
+
+
+def test_a_penalty_on_weights_that_are_not_there_is_said(unattentive: Path, here: Path, capfd: Capture) -> None:
+    translate(unattentive, ["eins"], here, "search.coverage_penalty=0.2")
+    said = "decoder=none has no attention, and these change nothing: search.coverage_penalty=0.2.\n"
+    assert capfd.readouterr().err == said
+
+
 def test_the_training_text_says_how_long_a_translation_may_be(trained: Path, second: Path, here: Path) -> None:
     def ratio(*more: str) -> float:
         overrides = cli.quote([*more, "device=cpu"])
