@@ -63,7 +63,8 @@ class Hard(Read):
         its score-function gradient (the paper's eq. 12 and 13), of which the terms are the draw's part.
     enumerate: log sum_j a_tj p(y_t | j), every slot going through the readout and the softmax (Deng et al. 2018,
         section 3), wherever the target is given: in training, validation and forced decoding. Recurrences are given
-        the soft context, in search too.
+        the soft context, in search too, so that it is the marginal over all choices only where none of them goes on
+        to later steps: in `luong` without input feeding. Elsewhere it is one step's, given soft contexts before it.
     """
 
     OBJECTIVES = ("sampled", "enumerate")
@@ -87,19 +88,24 @@ class Hard(Read):
 
     def forward(self, weights: Tensor, values: Tensor) -> Reading:
         total = weights.sum(-1, keepdim=True)
-        seen = total > 0  # else there is nothing to look at: zeros
+        seen = total != 0  # else there is nothing to look at: zeros
         shares = torch.where(seen, weights / total.where(seen, 1), 1 / weights.shape[-1])
-        logs = shares.where(shares > 0, 1).log()  # 0 where the share is 0, so that no gradient is infinite
+        logs = shares.where(shares != 0, 1).log()  # 0 where the share is 0, so that no gradient is infinite
         if self.enumerates:
             contexts = values * seen.transpose(1, 2)  # [B, 1, S, Dv] * [B, T, 1, 1]
             return Reading(weights @ values, {}, Choices(contexts, logs.masked_fill(shares == 0, -torch.inf)[:, 0]))
-        if self.training:
-            chosen = torch.multinomial(shares.flatten(0, -2), 1).view_as(total)
-        else:
-            chosen = shares.argmax(-1, keepdim=True)
+        chosen = draw(shares) if self.training else shares.argmax(-1, keepdim=True)
         context = torch.zeros_like(shares).scatter(-1, chosen, seen.to(shares.dtype)) @ values
         if not self.training:
             return Reading(context, {})
         log_prob = (logs.gather(-1, chosen) * seen).sum((1, 3))
         entropy = -(shares * logs * seen).sum((1, 3))
         return Reading(context, {LOG_PROB: log_prob, "entropy": -self.entropy * entropy})
+
+
+def draw(shares: Tensor) -> Tensor:
+    """A slot [..., 1] for each row of probabilities [..., S].
+
+    The shortest of exponential times, which lets probabilities that are no numbers through: the loss will tell.
+    """
+    return (shares / torch.empty_like(shares).exponential_()).argmax(-1, keepdim=True)

@@ -46,7 +46,7 @@ def initialise(model: Seq2Seq, seed: int) -> None:
             for part in model.modules()
             if isinstance(part, kind)
             for name, vector in part.named_parameters(recurse=False)
-            if name == "v"
+            if name == "v" and vector.ndim == 1
         }
         embeddings = {id(layer.weight): layer for layer in model.modules() if isinstance(layer, nn.Embedding)}
         for name, parameter in model.named_parameters():
@@ -55,7 +55,7 @@ def initialise(model: Seq2Seq, seed: int) -> None:
                 padding = embeddings[id(parameter)].padding_idx
                 if padding is not None:
                     parameter[padding] = 0
-            elif parameter.ndim == 1:
+            elif parameter.ndim < 2:
                 bound = bounds.get(id(parameter), 0.0)
                 nn.init.uniform_(parameter, -bound, bound)
             elif id(parameter) in recurrent:

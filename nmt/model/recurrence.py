@@ -95,7 +95,8 @@ class _AttentiveGRU(torch.autograd.Function):
         steps, batch, _ = inputs.shape
         size = first.shape[1]
         slots = mask.shape[1]
-        penalty = torch.zeros_like(mask, dtype=inputs.dtype).masked_fill_(~mask, torch.finfo(inputs.dtype).min)
+        padding = ~mask
+        penalty = torch.zeros_like(mask, dtype=inputs.dtype).masked_fill_(padding, torch.finfo(inputs.dtype).min)
         states = inputs.new_empty(steps, batch, size)
         weights = inputs.new_empty(steps, batch, slots)
         # Only a backward pass needs the largest of these, T x B x S x A, for more than the step at hand.
@@ -110,7 +111,7 @@ class _AttentiveGRU(torch.autograd.Function):
             query = projected[:, 3 * size :]
             term = torch.add(keys, query.unsqueeze(1), out=terms[t % kept]).sigmoid_()
             energies = (term.view(-1, v.shape[0]) @ v).view(batch, slots)
-            weight = torch.softmax(energies + penalty, 1)
+            weight = torch.softmax(energies + penalty, 1).masked_fill_(padding, 0)  # where all is padding too
             weights[t] = weight
             gate = torch.bmm(weight.to(product).unsqueeze(1), shares).squeeze(1).add(inputs[t])
             hidden = advance(gate, projected[:, : 3 * size], hidden, gates[t], carried[t])

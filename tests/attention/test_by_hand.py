@@ -2,6 +2,7 @@
 
 import copy
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -336,6 +337,13 @@ def test_hard_draws_in_proportion_to_the_weights_each_head_on_its_own() -> None:
     torch.testing.assert_close(reading.terms["entropy"], torch.full((many, 1), -0.5 * entropy, dtype=F64))
 
 
+@pytest.mark.parametrize("objective", Hard.OBJECTIVES)
+def test_hard_lets_weights_that_are_no_numbers_show_in_the_loss(objective: str) -> None:
+    reading = Hard(objective).train()(torch.full((1, 1, 1, 3), math.nan, dtype=F64), VALUES[:, :1])
+    found = reading.terms.values() if reading.choices is None else [reading.choices.log_weights]
+    assert all(part.isnan().all() for part in found)
+
+
 def test_enumerate_leaves_every_slot_to_the_readout() -> None:
     reading = Hard("enumerate").train()(WEIGHTS[:, 1:], VALUES[:, 1:])
     torch.testing.assert_close(reading.context, tensor([[[[5.0 + 2.0 + 8.0]]]]))
@@ -357,6 +365,42 @@ def test_scaled_dot_agrees_with_torch() -> None:
     attended = made(queries, made.remember(values, mask), torch.zeros(3, 5, dtype=torch.int64))
     expected = nn.functional.scaled_dot_product_attention(queries, values, values, attn_mask=mask[:, None])
     torch.testing.assert_close(attended.context, expected)
+
+
+@pytest.mark.parametrize(
+    ("window", "settings"), [("global", {}), ("local_m", {"radius": 1}), ("forced", {"slots": [0, [1, 2]]})]
+)
+def test_dot_in_a_window_agrees_with_torch(window: str, settings: dict[str, Any]) -> None:
+    made = attention("dot", window, query_size=10, value_size=10, **settings)
+    queries, values = torch.randn(3, 2, 10, dtype=F64), torch.randn(3, 7, 10, dtype=F64)
+    mask = torch.arange(7) < torch.tensor([7, 4, 3])[:, None]
+    shown = {"global": [[0, 1, 2, 3, 4, 5, 6]] * 2, "local_m": [[0, 1], [0, 1, 2]], "forced": [[0], [1, 2]]}[window]
+    visible = torch.stack([torch.isin(torch.arange(7), torch.tensor(slots)) for slots in shown]) & mask[:, None]
+    attended = made(queries, made.remember(values, mask), torch.arange(2).expand(3, 2))
+    expected = nn.functional.scaled_dot_product_attention(queries, values, values, attn_mask=visible, scale=1.0)
+    torch.testing.assert_close(attended.context, expected)
+
+
+def test_general_agrees_with_torch() -> None:
+    score = General(3, 5, 6).double()
+    reference = nn.Bilinear(3, 5, 1, bias=False, dtype=F64)
+    with torch.no_grad():
+        reference.weight.copy_(score.W.weight.unsqueeze(0))
+    queries, values = torch.randn(2, 4, 3, dtype=F64), torch.randn(2, 7, 5, dtype=F64)
+    pairs = (queries.unsqueeze(2).expand(2, 4, 7, 3), values.unsqueeze(1).expand(2, 4, 7, 5))
+    expected = reference(*(part.contiguous() for part in pairs)).squeeze(-1)
+    torch.testing.assert_close(score(queries, score.prepare(values)), expected)
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_energies_are_float32_under_autocast(score: str) -> None:
+    """As far from those in float32 as keys and queries of bfloat16 bring them, and not rounded to it themselves."""
+    made = attention(score).float().score()
+    queries, values = 3 * torch.randn(4, 10), 3 * torch.randn(6, 10)
+    with torch.autocast("cpu", torch.bfloat16):
+        energies = made(queries, made.prepare(values))
+    assert energies.dtype is torch.float32
+    assert not energies.bfloat16().float().equal(energies)
 
 
 @pytest.mark.parametrize("heads", [2, 3])

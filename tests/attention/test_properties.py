@@ -88,15 +88,15 @@ def test_weights_are_a_distribution_over_visible_slots(mechanism: dict[str, Any]
     weights = attend(made, queries, values, mask, steps).weights
     assert weights.shape == (B, made.heads, T, S)
     assert (weights >= 0).all()
+    split = made._split(made.query, queries)
     for head, window in enumerate(made.windows):
         assert isinstance(window, Window)
-        visible, factor = window(torch.zeros(B, T, window.query_size, dtype=torch.float64), steps, mask)
-        totals = weights[:, head].sum(-1)
-        if factor is None:
-            torch.testing.assert_close(totals, visible.expand(B, T, S).any(-1).double())
-            assert (weights[:, head].masked_select(~visible) == 0).all()
-        else:
-            assert (totals <= 1 + 1e-12).all()
+        visible, factor = window(split[:, head], steps, mask)
+        if made.reach is not None:
+            visible = visible & (torch.arange(S) < made.reach)
+        assert (weights[:, head].masked_select(~visible.expand(B, T, S)) == 0).all()
+        shares = weights[:, head] if factor is None else weights[:, head] / factor.where(visible, 1)
+        torch.testing.assert_close(shares.sum(-1), visible.expand(B, T, S).any(-1).double())
 
 
 @every

@@ -44,6 +44,17 @@ COMBINATIONS = [
     *((f"decoder={wiring}", f"decoder.first_state={kind}") for wiring in WITH_ATTENTION for kind in FirstState.KINDS),
     *((f"decoder={wiring}", "encoder=lstm", "encoder.layers=2") for wiring in WITH_ATTENTION),
     *((f"decoder={wiring}", "encoder.bidirectional=false", "decoder.size=5") for wiring in WITH_ATTENTION),
+    # Queries of another size than what is remembered, which a dot product cannot have without heads.
+    *((f"decoder={wiring}", "decoder.size=13") for wiring in WIRINGS),
+    *((f"decoder={wiring}", "decoder.size=13", "decoder.first_state=last") for wiring in WIRINGS),
+    *(
+        (f"decoder={wiring}", "decoder.size=13", "attention/score=dot", "attention.heads=2")
+        for wiring in WITH_ATTENTION
+    ),
+    *((f"decoder={wiring}", "decoder.size=13", "attention/score=general") for wiring in WITH_ATTENTION),
+    ("decoder=bahdanau", "decoder.size=13", "attention/score=concat"),
+    ("decoder=luong", "decoder.size=13", "attention/score=location", "attention/window=local_p"),
+    ("decoder=luong", "decoder.size=13", "decoder.input_feeding=false"),
     ("decoder=bahdanau", "attention/window=forced", "attention.window.slots=[0,[1,2],null,5]"),
     ("decoder=luong", "decoder.input_feeding=false"),
     ("decoder=luong", "decoder.input_feeding=false", "attention.coverage=true"),
@@ -141,12 +152,26 @@ def test_the_fast_path_equals_the_reference(overrides: tuple[str, ...]) -> None:
             loss = loss + (decoded.weights**2).sum()
         loss.backward()
         gradients = {name: parameter.grad for name, parameter in made.named_parameters()}
-        results.append((log_probs.detach(), gradients))
+        results.append((log_probs.detach(), gradients, decoded.weights))
     torch.testing.assert_close(results[0][0], results[1][0])
+    torch.testing.assert_close(results[0][2], results[1][2])
     for name, gradient in results[0][1].items():
         assert (gradient is None) == (results[1][1][name] is None), name
         if gradient is not None:
             torch.testing.assert_close(gradient, results[1][1][name], msg=name)
+
+
+def test_the_fast_path_gives_no_weight_where_there_is_nothing_to_look_at() -> None:
+    made = model("decoder=bahdanau")
+    assert isinstance(made.decoder, Bahdanau)
+    values, mask = torch.randn(2, 4, 10, dtype=torch.float64), torch.tensor([[True] * 4, [False] * 4])
+    assert made.decoder.attention is not None
+    memory = made.decoder.attention.remember(values, mask)
+    _, weights = attentive_gru(
+        torch.randn(2, 3, 7, dtype=torch.float64), torch.zeros(2, 10, dtype=torch.float64), memory,
+        made.decoder.attention, made.decoder.rnn,
+    )  # fmt: skip
+    torch.testing.assert_close(weights.sum(2), torch.tensor([[1.0] * 3, [0.0] * 3], dtype=torch.float64))
 
 
 @every
@@ -406,6 +431,12 @@ def test_first_states() -> None:
     assert zero(encoded).tolist() == [[[0.0, 0.0]]]
     last = FirstState("last", 2, 1, 3, 2)
     assert last(encoded).tolist() == [[[5.0, 6.0], [7.0, 8.0], [7.0, 8.0]]]  # top to top, the top repeated
+    bridged = FirstState("last", 2, 1, 2, 3)
+    assert bridged.linear is not None
+    with torch.no_grad():
+        bridged.linear.weight.copy_(torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]))
+        bridged.linear.bias.copy_(torch.tensor([0.0, 0.0, 0.5]))
+    assert bridged(encoded).tolist() == [[[5.0, 6.0, 11.5], [7.0, 8.0, 15.5]]]  # each layer by the same matrix
     top = FirstState("last", 2, 1, 1, 2)
     assert top(encoded).tolist() == [[[7.0, 8.0]]]
     for kind, vector in (("backward", [9.0]), ("mean", [2.0, 3.0])):

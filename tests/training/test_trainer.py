@@ -107,6 +107,20 @@ def test_a_step_goes_down_the_gradient_of_the_mean_over_tokens(accumulate: int, 
         torch.testing.assert_close(found[name], parameter.detach() - 0.1 * parameter.grad)
 
 
+@pytest.mark.parametrize("accumulate", [1, 2])
+def test_the_baseline_of_draws_follows_the_mean_gain_of_a_token(accumulate: int, tmp_path: Path) -> None:
+    train(tmp_path, trainer(steps=2, accumulate=accumulate), lr=0.0)
+    pairs = encoded(30, 1)
+    plan = TokenBatches(pairs, tokens_per_batch=40, seed=3).plan(0)
+    made, means = model().double(), []
+    for step in range(2):
+        rows = [int(row) for rows in plan[step * accumulate : (step + 1) * accumulate] for row in rows]
+        loss = batch_loss(made, make_batch([pairs.source(row) for row in rows], [pairs.target(row) for row in rows]))
+        means.append(-loss.negative_log_likelihood.item() / loss.tokens)
+    expected = 0.9 * 0.1 * means[0] + 0.1 * means[1]
+    assert load_state(tmp_path / "trainer.pt")["baseline"] == pytest.approx(expected, rel=1e-5)
+
+
 def test_the_gradient_is_clipped(tmp_path: Path) -> None:
     found = train(tmp_path, trainer(steps=1, clip_norm=1e-3), lr=1.0)
     change = sum((found[name] - found[f"before.{name}"]).square().sum() for name in found if "before." not in name)
