@@ -16,7 +16,8 @@ from nmt.errors import UserError
 
 Link = tuple[int, int]
 
-_NAACL = re.compile(r"([0-9]+)\s+([0-9]+)\s+([0-9]+)(?:\s+([SP]))?(?:\s+[-+.0-9eE]+)?")
+_NUMBER = "([0-9]{1,9})"
+_NAACL = re.compile(rf"{_NUMBER}\s+{_NUMBER}\s+{_NUMBER}(?:\s+([SP]))?(?:\s+[-+.0-9eE]+)?")
 #: Fewer links than this may well miss the first word of every sentence by chance.
 _ENOUGH = 20
 
@@ -31,6 +32,9 @@ class GoldLinks(NamedTuple):
 
     sure: frozenset[Link]
     possible: frozenset[Link]
+
+
+NO_LINKS = GoldLinks(frozenset(), frozenset())
 
 
 def format_links(found: Iterable[Link], possible: Iterable[Link] = ()) -> str:
@@ -53,7 +57,7 @@ def parse_links(line: str, *, base: int = 0) -> GoldLinks:
     sure: set[Link] = set()
     possible: set[Link] = set()
     for item in line.split():
-        match = re.fullmatch(r"([0-9]+)([-p])([0-9]+)", item)
+        match = re.fullmatch(f"{_NUMBER}([-p]){_NUMBER}", item)
         if match is None:
             raise UserError(f"'{item}' is no word link: write SOURCE-TARGET, such as 0-2 (possible links 0p2).")
         link = (int(match[1]) - base, int(match[3]) - base)
@@ -70,16 +74,14 @@ def is_naacl(lines: Sequence[str]) -> bool:
     return _NAACL.fullmatch(next((line for line in lines if line.strip()), "").strip()) is not None
 
 
-def parse_file(lines: Sequence[str], name: str, *, base: int = 0, pairs: int | None = None) -> list[GoldLinks]:
+def parse_file(lines: Sequence[str], name: str, *, base: int = 0, pairs: int) -> list[GoldLinks]:
     """Reads a file of links in either form.
 
     Args:
         lines: of the file.
         name: of the file, for messages.
-        base: the number of the first word, 0 or 1. In the NAACL form counted from 1, a link to word 0 says that the
-            other word has no partner; such lines are no links.
-        pairs: how many sentence pairs there are, where that is known. A file in the NAACL form ends with the last
-            sentence that has a link.
+        base: the number of the first word, 0 or 1; in the NAACL form see `parse_numbered`.
+        pairs: how many sentence pairs there are.
 
     Returns:
         The links of each sentence pair, in order.
@@ -87,20 +89,39 @@ def parse_file(lines: Sequence[str], name: str, *, base: int = 0, pairs: int | N
     Raises:
         UserError: a line is malformed, or there are links for another number of sentence pairs.
     """
-    if not is_naacl(lines):
-        if pairs is not None and len(lines) != pairs:
-            raise UserError(
-                f"{name} has links for {len(lines):,} sentence pairs, but there are {pairs:,}: line n of the one must "
-                f"belong to pair n of the other."
-            )
-        found = []
-        for number, line in enumerate(lines, start=1):
-            with _line(name, number):
-                found.append(parse_links(line, base=base))
-        return found
+    if is_naacl(lines):
+        numbered = parse_numbered(lines, name, base=base, pairs=pairs)
+        return [numbered.get(sentence, NO_LINKS) for sentence in range(1, pairs + 1)]
+    if len(lines) != pairs:
+        raise UserError(
+            f"{name} has links for {len(lines):,} sentence pairs, but there are {pairs:,}: line n of the one must "
+            f"belong to pair n of the other."
+        )
+    found = []
+    for number, line in enumerate(lines, start=1):
+        with _line(name, number):
+            found.append(parse_links(line, base=base))
+    return found
+
+
+def parse_numbered(lines: Sequence[str], name: str, *, base: int = 0, pairs: int | None = None) -> dict[int, GoldLinks]:
+    """Reads a file in the NAACL form.
+
+    Args:
+        lines: of the file.
+        name: of the file, for messages.
+        base: the number of the first word, 0 or 1. Where words are counted from 1, a link to word 0 says that the
+            other word has no partner; such lines are no links.
+        pairs: how many sentence pairs there are, where that is known.
+
+    Returns:
+        The links of each sentence that is named, by its number.
+
+    Raises:
+        UserError: a line is malformed, or names a sentence that there is not.
+    """
     sure: dict[int, set[Link]] = {}
     possible: dict[int, set[Link]] = {}
-    last = 0
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
@@ -108,15 +129,16 @@ def parse_file(lines: Sequence[str], name: str, *, base: int = 0, pairs: int | N
             sentence, link, certain = _parse_naacl(line, base)
             if pairs is not None and sentence > pairs:
                 raise UserError(f"sentence {sentence:,} has a link, but there are {pairs:,} sentence pairs.")
-        last = max(last, sentence)
+            if max(link) < 0:
+                raise UserError("a link between word 0 and word 0: these links do not count from 1.")
+        own = possible.setdefault(sentence, set())
         if min(link) >= 0:
-            possible.setdefault(sentence, set()).add(link)
+            own.add(link)
             if certain:
                 sure.setdefault(sentence, set()).add(link)
-    return [
-        GoldLinks(frozenset(sure.get(sentence, ())), frozenset(possible.get(sentence, ())))
-        for sentence in range(1, (last if pairs is None else pairs) + 1)
-    ]
+    return {
+        sentence: GoldLinks(frozenset(sure.get(sentence, ())), frozenset(own)) for sentence, own in possible.items()
+    }
 
 
 @contextlib.contextmanager
@@ -162,7 +184,11 @@ def check_range(
                     )
 
 
-def looks_based_on_one(links: Sequence[GoldLinks]) -> bool:
-    """Whether links that were read as counted from 0 never name a first word on either side."""
+def looks_based_on_one(links: Iterable[GoldLinks], numbered: bool) -> bool:
+    """Whether links that were read as counted from 0 never name a first word on either side.
+
+    Where they are `numbered` (the NAACL form), word 0 may stand for no partner: they never link word 0 to word 0.
+    """
     found = [link for own in links for link in own.possible]
-    return len(found) >= _ENOUGH and all(min(link) > 0 for link in found)
+    first = max if numbered else min
+    return len(found) >= _ENOUGH and all(first(link) > 0 for link in found)

@@ -47,8 +47,9 @@ INCIDENTAL = frozenset(
 )
 # What a record keeps of a run folder: all that a comparison reads.
 RECORDED = ("config.yaml", "run.json", "history.jsonl")
-RECORDED_OF_SPLIT = ("scores.json", "hypotheses.txt", "attention.json", "counts.npz")
+RECORDED_OF_SPLIT = ("scores.json", "hypotheses.txt", "counts.npz")
 RECORDED_TEXT = ("source.txt", "reference.txt")
+RECORDED_LOOKS = ("attention.json",)  # weights, with the words of the few sentence pairs that they are of
 
 _FACTS: dict[str, type | UnionType] = {
     **dict.fromkeys(("step", "pairs"), int),
@@ -220,7 +221,7 @@ class Run:
             history = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
         except ValueError as error:
             raise damaged(path) from error
-        if not all(isinstance(entry, dict) and "step" in entry for entry in history):
+        if not all(isinstance(entry, dict) and "step" in entry and _are_numbers(entry) for entry in history):
             raise damaged(path)
         return history
 
@@ -248,33 +249,37 @@ class Run:
             raise damaged(self.folder / name)
         return data
 
-    def record(self, folder: Path, text: bool = True) -> None:
+    def record(self, folder: Path, text: bool = True, looks: bool = True) -> None:
         """Copies what a comparison needs, without the weights, into `folder`: itself a run folder, only a smaller one.
 
         Without `text`, the sentences that were translated and their references stay behind: whoever compares such a
-        record needs the counts that `nmt.pipeline.comparing` puts beside it.
+        record needs the counts that `nmt.pipeline.comparing` puts beside it. Without `looks`, so do the few whose
+        weights were kept.
 
-        Absolute paths, which mean nothing elsewhere, are cut to their last part.
+        Absolute paths, which mean nothing elsewhere, are cut to their last part. What an earlier record in its place
+        had besides goes.
 
         Raises:
             UserError: a file of the run is damaged, one cannot be written, or a run stands where the record would.
         """
         if folder.resolve() == self.folder.resolve() or Run(folder).best.exists():
             raise UserError(f"{folder} is a run, which its record would spoil. Give another folder as records=.")
+        names = RECORDED_OF_SPLIT + (RECORDED_TEXT if text else ()) + (RECORDED_LOOKS if looks else ())
         files = [self.folder / name for name in RECORDED]
-        names = RECORDED_OF_SPLIT + RECORDED_TEXT
         files += [self.evaluation / split / name for split in self.splits() for name in names]
         files += self.alignments.glob("*.json")
+        files = [path for path in files if path.exists()]
+        for path in _recorded(folder):
+            if self.folder / path.relative_to(folder) not in files:
+                with contextlib.suppress(OSError):
+                    path.unlink()
         for path in files:
             copy = folder / path.relative_to(self.folder)
-            if not path.exists() or (path.name in RECORDED_TEXT and not text):
-                with contextlib.suppress(OSError):
-                    copy.unlink()  # of an earlier record
-            elif path.name == "config.yaml":
-                portable = _portable(OmegaConf.to_container(self.config(), resolve=False))
-                write_text(copy, OmegaConf.to_yaml(OmegaConf.create(portable)))
-            elif path.suffix == ".json" and path.name != "attention.json":
-                data = _portable(self._json(str(path.relative_to(self.folder))))
+            if path.name == "config.yaml":
+                kept = portable(OmegaConf.to_container(self.config(), resolve=False))
+                write_text(copy, OmegaConf.to_yaml(OmegaConf.create(kept)))
+            elif path.suffix == ".json" and path.name not in RECORDED_LOOKS:
+                data = portable(self._json(str(path.relative_to(self.folder))))
                 write_text(copy, json.dumps(data, indent=2, ensure_ascii=False) + "\n")
             else:
                 write_bytes(copy, path.read_bytes())
@@ -289,9 +294,20 @@ class Run:
             raise damaged(path) from error
 
 
+def _recorded(folder: Path) -> list[Path]:
+    """The files of the record in a folder, if there is one."""
+    names = {*RECORDED_OF_SPLIT, *RECORDED_TEXT, *RECORDED_LOOKS}
+    found = [path for path in Run(folder).evaluation.glob("*/*") if path.name in names]
+    return [*(folder / name for name in RECORDED), *found, *Run(folder).alignments.glob("*.json")]
+
+
 def damaged(path: Path) -> UserError:
     """The error for a file of a run that cannot be read."""
     return UserError(f"{path} is damaged and cannot be read. Take a copy of the run that is whole.")
+
+
+def _are_numbers(entry: Mapping[str, object]) -> bool:
+    return all(isinstance(value, int | float) for value in entry.values())
 
 
 def _texts(tree: object) -> Iterator[str]:
@@ -306,12 +322,12 @@ def _texts(tree: object) -> Iterator[str]:
         yield tree
 
 
-def _portable(tree: Any) -> Any:
+def portable(tree: Any) -> Any:
     """A configuration or facts without the places of one machine."""
     if isinstance(tree, dict):
-        return {key: _portable(value) for key, value in tree.items() if key != "folder"}
+        return {key: portable(value) for key, value in tree.items() if key != "folder"}
     if isinstance(tree, list):
-        return [_portable(value) for value in tree]
+        return [portable(value) for value in tree]
     outside = isinstance(tree, str) and tree.startswith(("/", "~/", "../"))
     return PurePath(tree).name if outside else tree
 

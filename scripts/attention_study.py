@@ -136,7 +136,7 @@ def side_by_side(verbs: Sequence[list[str]]) -> int:
 def records(sweep: Path, folder: Path, baseline: str) -> int:
     """Writes what is compared, without weights and text."""
     return verb(
-        "compare", f"runs={sweep}", f"records={folder}", "record_text=false", f"baseline={baseline}", "pictures=0"
+        "compare", f"runs={sweep}", f"records={folder}", "record_text=shown", f"baseline={baseline}", "pictures=0"
     )
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.errors import UserError
-from nmt.links import GoldLinks, check_range, format_links, looks_based_on_one, parse_file, parse_links
+from nmt.links import GoldLinks, check_range, format_links, looks_based_on_one, parse_file, parse_links, parse_numbered
 
 
 def test_pharaoh_is_written_in_order_and_read_back() -> None:
@@ -42,19 +42,31 @@ NAACL = ["0001 1 1 S", "0001 2 3 P", "", "3 2 1", "3 1 0 S", "03 4 2 P 0.7"]
 
 def test_the_naacl_form() -> None:
     """Sentence 1 has a sure and a possible link, sentence 2 none; `1 0` says that a word has no partner."""
-    found = parse_file(NAACL, "gold", base=1)
+    found = parse_file(NAACL, "gold", base=1, pairs=3)
     assert [own.sure for own in found] == [{(0, 0)}, set(), {(1, 0)}]
     assert [own.possible for own in found] == [{(0, 0), (1, 2)}, set(), {(1, 0), (3, 1)}]
     assert len(parse_file(NAACL, "gold", base=1, pairs=5)) == 5
-    assert parse_file(["1 0 0"], "gold")[0].sure == {(0, 0)}
+    assert parse_file(["1 0 0"], "gold", pairs=1)[0].sure == {(0, 0)}
+
+
+def test_numbers_of_sentences_may_be_any() -> None:
+    """Such as dates: what is between them is not there."""
+    found = parse_numbered(["20030101 1 2 S", "999999999 2 0 P"], "gold")
+    assert found == {20030101: links({(1, 2)}, {(1, 2)}), 999999999: links(set(), {(2, 0)})}
+    assert parse_numbered(["7 0 1"], "gold", base=1) == {7: links(set(), set())}, "it is named, and has no link"
+
+
+def links(sure: set[tuple[int, int]], possible: set[tuple[int, int]]) -> GoldLinks:
+    return GoldLinks(frozenset(sure), frozenset(possible))
 
 
 def test_both_forms_say_the_same() -> None:
-    assert parse_file(["1-1 2p3", "", "2-1 4p2"], "gold", base=1) == parse_file(NAACL, "gold", base=1)
+    pharaoh = ["1-1 2p3", "", "2-1 4p2"]
+    assert parse_file(pharaoh, "gold", base=1, pairs=3) == parse_file(NAACL, "gold", base=1, pairs=3)
 
 
 def test_a_file_without_links_has_its_lines() -> None:
-    assert parse_file(["", " "], "gold") == [GoldLinks(frozenset(), frozenset())] * 2
+    assert parse_file(["", " "], "gold", pairs=2) == [links(set(), set())] * 2
 
 
 @pytest.mark.parametrize(
@@ -66,6 +78,7 @@ def test_a_file_without_links_has_its_lines() -> None:
         (["1 0 0 S", "1 0 0 X"], "gold, line 2: '1 0 0 X' is no word link"),
         (["1 0 0", "3 0 0"], "gold, line 2: sentence 3 has a link, but there are 2 sentence pairs"),
         (["0 1 1"], "gold, line 1: '0 1 1' is no word link: .* sentences counted from 1"),
+        (["0-0", f"{'9' * 5000}-1"], "gold, line 2: '9+-1' is no word link"),
     ],
 )
 def test_what_is_wrong_with_a_file_is_named(lines: list[str], message: str) -> None:
@@ -73,19 +86,30 @@ def test_what_is_wrong_with_a_file_is_named(lines: list[str], message: str) -> N
         parse_file(lines, "gold", pairs=2)
 
 
+def test_a_link_between_nothing_and_nothing_tells_the_wrong_base() -> None:
+    with pytest.raises(UserError, match=r"gold, line 2: .* word 0 and word 0: these links do not count from 1"):
+        parse_file(["1 1 1 S", "2 0 0 S"], "gold", base=1, pairs=2)
+
+
 def test_a_link_beyond_its_sentence_is_named() -> None:
-    links = parse_file(["0-0", "1-0 2p1"], "gold")
-    check_range(links, [1, 3], [1, 2], "gold", "words=whitespace")
+    found = parse_file(["0-0", "1-0 2p1"], "gold", pairs=2)
+    check_range(found, [1, 3], [1, 2], "gold", "words=whitespace")
     with pytest.raises(
         UserError, match=r"gold, sentence pair 2: the link 2-1 .* word 2 of the source, which has 2 words"
     ):
-        check_range(links, [1, 2], [1, 2], "gold", "words=whitespace")
+        check_range(found, [1, 2], [1, 2], "gold", "words=whitespace")
     with pytest.raises(UserError, match=r"the link 2-1 .* word 1 of the target, which has 1 word "):
-        check_range(links, [1, 3], [1, 1], "gold", "words=whitespace")
+        check_range(found, [1, 3], [1, 1], "gold", "words=whitespace")
 
 
 def test_links_that_count_from_one_are_noticed() -> None:
     line = " ".join(f"{word}-{word}" for word in range(1, 26))
-    assert looks_based_on_one(parse_file([line], "gold"))
-    assert not looks_based_on_one(parse_file([line], "gold", base=1))
-    assert not looks_based_on_one(parse_file(["1-1"], "gold"))  # too little to say so
+    assert looks_based_on_one(parse_file([line], "gold", pairs=1), numbered=False)
+    assert not looks_based_on_one(parse_file([line], "gold", base=1, pairs=1), numbered=False)
+    assert not looks_based_on_one(parse_file(["1-1"], "gold", pairs=1), numbered=False)  # too little to say so
+
+
+def test_words_without_a_partner_do_not_hide_that_links_count_from_one() -> None:
+    lines = [*(f"1 {word} {word}" for word in range(1, 26)), "1 0 26", "1 26 0"]
+    assert looks_based_on_one(parse_numbered(lines, "gold").values(), numbered=True)
+    assert not looks_based_on_one(parse_numbered([*lines, "2 0 0"], "gold").values(), numbered=True)

@@ -13,6 +13,9 @@ from typing import NamedTuple
 
 from nmt.errors import UserError, nearest
 
+#: The language codes of text whose languages nobody has named.
+UNNAMED = ("source", "target")
+
 
 class Split(NamedTuple):
     """One split: sentence i of `source` is translated by sentence i of `target`.
@@ -32,6 +35,11 @@ class Split(NamedTuple):
         for source, target in zip(self.source, self.target):
             digest.update(f"{source}\n{target}\n".encode("utf-8", "surrogatepass"))
         return digest.hexdigest()
+
+
+def links_fingerprint(links: Sequence[str]) -> str:
+    """SHA-256 of word links, to know them again."""
+    return hashlib.sha256("\n".join(links).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def given_split(source: Path, lines: Sequence[str], translations: Sequence[str]) -> Split:

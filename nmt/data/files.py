@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from nmt.data.corpus import DataSource, Split, languages, safe_name
+from nmt.data.corpus import UNNAMED, DataSource, Split, languages, safe_name
 from nmt.data.holdout import divide, normal
 from nmt.data.hub import Hub
 from nmt.data.lines import read_lines
@@ -196,7 +196,7 @@ class UserFiles(DataSource):
         guessed = guess_languages(self._files)
         self.languages = languages(guessed[0] if source is None else source, guessed[1] if target is None else target)
         stems = [path.name.split(".")[0] for path in self._files]
-        named = self.languages != ("source", "target")
+        named = self.languages != UNNAMED
         self.name = safe_name("-".join(["files", *self.languages] if named else stems)) or "files"
         self._splits: dict[str, Split] | None = None
         self._notes: list[str] = []
@@ -335,7 +335,7 @@ def read_tab_separated(path: Path, source: int, target: int) -> tuple[list[str],
 
 
 def guess_languages(files: Sequence[Path]) -> tuple[str, str]:
-    """Codes from file names such as corpus.de.gz or de-en.tsv; ("source", "target") where they tell nothing."""
+    """Codes from file names such as corpus.de.gz or de-en.tsv; `UNNAMED` where they tell nothing."""
     endings = {"gz", "txt", "tsv", "csv", "tab", "raw", "tok", "src", "trg", "tgt"}
     parts = [[part for part in path.name.split(".") if part.lower() not in endings] for path in files]
     found = [re.fullmatch(r"[a-z]{2,3}([-_][A-Za-z]{2,4})?", part[-1]) if part else None for part in parts]
@@ -345,7 +345,7 @@ def guess_languages(files: Sequence[Path]) -> tuple[str, str]:
             return codes[0], codes[1]
     if len(files) == 1 and parts[0] and (pair := re.fullmatch(r"([a-z]{2,3})-([a-z]{2,3})", parts[0][-1])):
         return pair[1], pair[2]
-    return "source", "target"
+    return UNNAMED
 
 
 def name_tests(prefixes: Sequence[str]) -> list[str]:

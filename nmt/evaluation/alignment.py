@@ -4,6 +4,7 @@ Stands after the translator: it reads `Translation.weights` and reaches no furth
 positions (source, target), both counted from 0; `nmt.links` reads and writes them.
 """
 
+import math
 from collections.abc import Collection, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Literal, NamedTuple
@@ -211,7 +212,7 @@ def alignment_error_rate(
         possible: P, the possible gold links of each; the sure ones are taken as possible too.
 
     Returns:
-        Error rate, precision and recall. Precision is 1 where nothing was predicted, recall 1 where nothing
+        Error rate, precision and recall. Precision is 1 where nothing was predicted, recall NaN where nothing
         is sure.
 
     Raises:
@@ -234,7 +235,7 @@ def alignment_error_rate(
     return AlignmentScore(
         aer=1 - (in_sure + in_possible) / (total + sures),
         precision=in_possible / total if total else 1.0,
-        recall=in_sure / sures if sures else 1.0,
+        recall=in_sure / sures if sures else math.nan,
     )
 
 
@@ -248,5 +249,6 @@ SHIFTS = {0: "the word it predicts", 1: "the word before"}
 
 
 def as_row(score: AlignmentScore) -> tuple[str, str, str]:
-    """Error rate, precision and recall in per cent, as they are printed."""
-    return f"{100 * score.aer:.1f} %", f"{100 * score.precision:.1f} %", f"{100 * score.recall:.1f} %"
+    """Error rate, precision and recall in per cent, as they are printed; "-" for a recall of nothing."""
+    recall = "-" if math.isnan(score.recall) else f"{100 * score.recall:.1f} %"
+    return f"{100 * score.aer:.1f} %", f"{100 * score.precision:.1f} %", recall

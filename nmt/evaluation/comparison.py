@@ -70,7 +70,7 @@ def check_counts(found: Mapping[Metric, Statistics], scores: Mapping[str, metric
     """UserError if the sufficient statistics do not give the scores."""
     for metric, counts in found.items():
         value = float(_SCORERS[metric](counts.sum(0)))
-        if abs(value - scores[metric].value) > 0.01:
+        if not abs(value - scores[metric].value) <= 0.01:  # NaN is no score either
             raise UserError(
                 f"the translations have {metric.upper()} {value:.2f}, and {scores[metric].value:.2f} is written beside "
                 f"them ({scores[metric].signature}). Score the run again."
@@ -88,13 +88,15 @@ class Aligned(NamedTuple):
         gold: what the gold is called.
         pairs: sentence pairs of the gold.
         rates: alignment error rate in per cent for each way to read links off the run.
-        chosen: the way that was chosen without looking at this gold.
+        attention: the way that stands for the attention, without looking at this gold; None without attention.
+        shift: how its shift was found: "validation" (links), "default" (there were none) or "set" (by hand).
     """
 
     gold: str
     pairs: int
     rates: Mapping[str, float]
-    chosen: str
+    attention: str | None
+    shift: str
 
 
 class Result(NamedTuple):
@@ -192,12 +194,14 @@ class OnGold(NamedTuple):
         gold: what the gold is called.
         pairs: sentence pairs of the gold.
         rates: for each variant {a way to read links: alignment error rate in per cent}, `ATTENTION` among them where
-            every run's links were read off its attention; empty where a run of the variant was not measured.
+            every run has attention; empty where a run of the variant was not measured.
+        by_hand: whether somebody set the attention's shift in some of them.
     """
 
     gold: str
     pairs: int
     rates: list[dict[str, Spread]]
+    by_hand: bool
 
 
 class Comparison(NamedTuple):
@@ -430,17 +434,21 @@ def _machines(results: Sequence[Result], splits: Sequence[str]) -> list[str]:
 def _golds(variants: Sequence[Variant]) -> list[OnGold]:
     """What was measured against gold links, in the order of the runs."""
     known = {key: own for variant in variants for run in variant.runs for key, own in run.aligned.items()}
+    names = [one.gold for one in known.values()]
     found = []
     for key, one in known.items():
         rates: list[dict[str, Spread]] = []
         for variant in variants:
             every = [run.aligned[key] for run in variant.runs if key in run.aligned]
             rows = [
-                {**own.rates, **({ATTENTION: own.rates[own.chosen]} if own.chosen.startswith(ATTENTION) else {})}
+                {**own.rates, **({ATTENTION: own.rates[own.attention]} if own.attention is not None else {})}
                 for own in every
             ]
             rates.append(_spreads(rows) if len(rows) == len(variant.runs) else {})
-        found.append(OnGold(one.gold, one.pairs, rates))
+        # Other text or links under the same name are told apart by the end of what they are kept under.
+        name = one.gold if names.count(one.gold) == 1 else f"{one.gold} ({key.rpartition('-')[2]})"
+        by_hand = any(key in run.aligned and run.aligned[key].shift == "set" for own in variants for run in own.runs)
+        found.append(OnGold(name, one.pairs, rates, by_hand))
     return found
 
 

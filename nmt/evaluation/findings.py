@@ -5,8 +5,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nmt.evaluation import significance
-from nmt.evaluation.comparison import ATTENTION, Comparison
+from nmt.evaluation.comparison import ATTENTION, Comparison, Spread
 from nmt.evaluation.significance import Contrast
+
+MOST = 4  # variants that a line lists beside the first
 
 
 def verdict(found: Comparison) -> list[str]:
@@ -31,15 +33,33 @@ def verdict(found: Comparison) -> list[str]:
     for own in found.golds:
         closest = []
         for way in (ATTENTION, "saliency"):
-            rates = {variants[index].label: rates[way].mean for index, rates in enumerate(own.rates) if way in rates}
+            rates = {variants[index].label: rates[way] for index, rates in enumerate(own.rates) if way in rates}
             if len(rates) > 1:
-                label = min(rates, key=rates.__getitem__)
-                closest.append(f"by {way} {label} (alignment error rate {rates[label]:.1f} %)")
+                closest.append(f"by {way} {_closest(found, rates)}")
         if closest:
-            lines.append(f"Closest to the word links of {own.gold}: {', '.join(closest)}.")
+            lines.append(f"Closest to the word links of {own.gold}: {'; '.join(closest)}.")
     if found.apart:
         lines.append(f"Left out: {', '.join(name for name, _ in found.apart)} (reasons below).")
     return lines
+
+
+def _closest(found: Comparison, rates: Mapping[str, Spread]) -> str:
+    """Whose links are closest to gold, and which others only other seeds would tell from it."""
+    label = min(rates, key=lambda own: rates[own].mean)
+    best = rates[label]
+    deviation = "" if best.deviation is None else f" ± {best.deviation:.1f}"
+    said = f"{label} (alignment error rate {best.mean:.1f}{deviation} %)"
+    spread = significance.pooled_deviation([own.values for own in rates.values()])
+    # Any two could have been compared: the lowest was picked by its rate.
+    level = found.alpha / (len(rates) * (len(rates) - 1) / 2)
+    near = [
+        other
+        for other, own in rates.items()
+        if other != label and significance.p_by_seeds(best.values, own.values, spread, default=0.0) >= level
+    ]
+    if near:
+        said += f", not told apart from {', '.join(near[:MOST])}{f' and {len(near) - MOST} more' * (len(near) > MOST)}"
+    return said
 
 
 def _against_one(found: Comparison) -> int:
@@ -93,7 +113,22 @@ def _against_baseline(found: Comparison) -> list[str]:
     top, base = variants[best].label, variants[found.baseline].label
     contrast = split.contrasts["bleu"][best]
     near = split.near
-    if contrast is None:
+    surely = [
+        index
+        for index, own in enumerate(split.contrasts["bleu"])
+        if own is not None and own.real and own.difference > 0
+    ]
+    if contrast is not None and not contrast.significant and surely:
+        # A higher mean of fewer or more uneven runs is no reason against one that is surely better.
+        use = max(surely, key=lambda index: split.figures[index]["bleu"].mean)
+        better = split.contrasts["bleu"][use]
+        assert better is not None
+        lines = [
+            f"Use {variants[use].label}: {_said(found, use)} on {split.name}, {better.difference:+.2f} against the "
+            f"baseline {base}, which is more than noise ({_p(better.p)}). The highest score, "
+            f"{split.figures[best]['bleu'].mean:.2f} of {top}, is within noise of the baseline ({_p(contrast.p)})."
+        ]
+    elif contrast is None:
         lines = [f"Use {top}, the baseline: no variant has a higher score ({_said(found, best)} on {split.name})."]
     elif contrast.significant and not contrast.real:
         lines = [

@@ -6,6 +6,7 @@ the reader's choice of light or dark.
 
 import base64
 import html
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -226,8 +227,11 @@ def _alignments(found: Comparison) -> list[Block]:
         return []
     said = (
         "Links read off each run against gold links, in per cent, less is better. Attention: with the shift that was "
-        "chosen on validation data, or 0 where there was none. Saliency is gradient times input, which any model has."
+        "chosen on validation links, or 0 where there were none. Saliency is gradient times input, which any model has."
     )
+    by_hand = [own.gold for own in found.golds if own.by_hand]
+    if by_hand:
+        said += f" Somebody has set the shift (shift=) of runs in {', '.join(by_hand)}."
     return [Heading("Alignment error rates"), *blocks, Lines([said])]
 
 
@@ -300,14 +304,15 @@ def _method(found: Comparison) -> list[Block]:
                 f"Against the baseline, {_baseline(found)}, each variant is tested twice. Would "
                 f"other sentences say the same? Paired approximate randomisation: {found.trials:,} times the two "
                 f"variants' translations of each sentence, of all seeds at once, change places with probability one "
-                f"half; p is the share of trials with as large a difference. Would other seeds say "
+                f"half (MultEval has each seed change on its own, which takes a sentence that suits a variant in "
+                f"every seed for several); p is the share of trials with as large a difference. Would other seeds say "
                 f"the same? Student's t over the runs, with the run-to-run deviation pooled over all variants. The "
                 f"larger p counts, corrected by Holm for {_count(len(found.variants) - 1, 'variant')}; a difference is "
                 f"real at p < {found.alpha:g}. Where every variant has one seed, only the first can be asked, and none "
                 f"is called real. 'Could have seen' is the true difference that would have been found in 4 of 5 "
-                f"such comparisons, in the normal approximation. chrF is tested the same way, in a family of its own; "
-                f"TER is not. What is said of differences from the highest score is corrected by Bonferroni for all "
-                f"pairs of variants, because the scores themselves picked it."
+                f"such comparisons, were both tests independent. chrF is tested the same way; each metric on each "
+                f"split is a family of its own, and TER is not tested. What is said of differences from the highest "
+                f"score is corrected by Bonferroni for all pairs of variants, because the scores themselves picked it."
             ]
         ),
     ]
@@ -358,7 +363,9 @@ def as_markdown(blocks: Sequence[Block], title: str, folder: str = "pictures") -
     """Markdown; pictures are named by where `folder` has them."""
 
     def cell(text: str) -> str:
-        return text.replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ").replace("<", "&lt;")
+        # An underscore within a word marks nothing.
+        marked = re.sub(r"[\\|*`\[\]!#]|(?<!\w)_|_(?!\w)", r"\\\g<0>", text)
+        return re.sub(r"\s", " ", marked.replace("&", "&amp;").replace("<", "&lt;"))
 
     parts = [f"# {title}"]
     for block in blocks:

@@ -236,9 +236,7 @@ def contrast_with(
         # Where the seeds that both have point the other way, they are no evidence for the difference of the means.
         p_sentences = found.p if found.difference * difference > 0 else 1.0
         error = deviation * math.sqrt(1 / len(own.seeds) + 1 / len(baseline.seeds)) if freedom else 0.0
-        p_seeds = None
-        if freedom:
-            p_seeds = student_t(difference / error, freedom) if error else float(difference == 0)
+        p_seeds = _by_seeds(difference, error, freedom) if freedom else None
         detectable = _detectable(found.deviation, error, freedom, alpha / (pairs if picked else len(others)))
         rows.append((difference, p_sentences, p_seeds, detectable))
     larger = [max(p_sentences, p_seeds or 0.0) for _, p_sentences, p_seeds, _ in rows]
@@ -254,14 +252,41 @@ def _mean(runs: Runs, scorer: Scorer) -> float:
     return float(scorer(runs.counts.sum(1)).mean())
 
 
+def p_by_seeds(first: Sequence[float], second: Sequence[float], spread: tuple[float, int], *, default: float) -> float:
+    """The p of Student's t for two groups of scores that share a run-to-run deviation; `default` without seeds."""
+    deviation, freedom = spread
+    error = deviation * math.sqrt(1 / len(first) + 1 / len(second))
+    return _by_seeds(float(np.mean(first) - np.mean(second)), error, freedom) if freedom else default
+
+
+def _by_seeds(difference: float, error: float, freedom: int) -> float:
+    return student_t(difference / error, freedom) if error else float(difference == 0)
+
+
 def _detectable(by_sentences: float, by_seeds: float, freedom: int, level: float) -> float:
-    """The difference that passes both tests at `level` with a probability of 0.8, in the normal approximation."""
-    normal = NormalDist()
-    reach = normal.inv_cdf(POWER)
-    needed = (normal.inv_cdf(1 - level / 2) + reach) * by_sentences
-    if freedom:
-        needed = max(needed, (_quantile(level, freedom) + reach) * by_seeds)
-    return needed
+    """The difference that passes both tests at `level` with a probability of 0.8, were they independent."""
+
+    def power(difference: float) -> float:
+        normal, found = NormalDist(), 1.0
+        if by_sentences:
+            found *= normal.cdf(difference / by_sentences - normal.inv_cdf(1 - level / 2))
+        if freedom and by_seeds:
+            # The noncentral t by Johnson and Welch 1940 (Abramowitz and Stegun, equation 26.7.10).
+            t = _quantile(level, freedom)
+            found *= normal.cdf(
+                (difference / by_seeds - t * (1 - 1 / (4 * freedom))) / math.sqrt(1 + t**2 / 2 / freedom)
+            )
+        return found
+
+    low = high = 0.0
+    if by_sentences or (freedom and by_seeds):
+        high = max(by_sentences, by_seeds)
+        while power(high) < POWER:
+            high *= 2
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (middle, high) if power(middle) < POWER else (low, middle)
+    return high
 
 
 def _quantile(level: float, freedom: int) -> float:

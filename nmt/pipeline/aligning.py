@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import json
+import math
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,7 +13,7 @@ import numpy as np
 from omegaconf import DictConfig
 
 from nmt import build
-from nmt.data.corpus import DataSource, safe_name
+from nmt.data.corpus import UNNAMED, DataSource, safe_name
 from nmt.errors import UserError
 from nmt.evaluation.alignment import (
     SHIFTS,
@@ -37,6 +38,8 @@ from nmt.search import GreedySearch
 from nmt.translation.translator import Translator
 
 CHUNK = 500  # sentence pairs whose matrices are held at a time
+MEASURED = ("words", "threshold", "checkpoint", "max_length")  # settings that make it another measurement
+USUAL = {"words": "whitespace", "checkpoint": "best", "max_length": "500", "head": "mean"}
 INPUTS = ("source", "target", "gold", "valid_source", "valid_target", "valid_gold")
 
 
@@ -81,8 +84,9 @@ def align(config: DictConfig) -> int:
             f"method=saliency, which any model has, or take a run with attention."
         )
     looks = {"saliency": [SALIENCY for _ in directions]}  # of each direction, by method
+    how = ""
     if attentive and (config.method == "attention" or pairs.gold is not None):
-        shifts = _shifts(config, runs[0], source, directions, ways.threshold)
+        shifts, how = _shifts(config, runs[0], source, directions, ways.threshold)
         looks["attention"] = [Look("attention", shift) for shift in shifts]
     used = looks[str(config.method)]
     asked = [{look} for look in used]
@@ -110,7 +114,7 @@ def align(config: DictConfig) -> int:
     if pairs.gold is not None:
         print(_report(pairs, found, looks, used, ways))
         if len(directions) == 1:
-            _keep_rates(config, directions[0], pairs, found[0], used[0])
+            _keep_rates(config, directions[0], pairs, found[0], looks.get("attention", [None])[0], how)
     return 0
 
 
@@ -164,7 +168,7 @@ def _runs(config: DictConfig) -> list[Run]:
     for run in runs:
         run.config()  # says what is wrong with a folder that is no run
         codes.append(tuple(run.facts().get("languages", ())))
-    if len(runs) == 2 and codes[0] != codes[1][::-1]:
+    if len(runs) == 2 and UNNAMED not in codes and codes[0] != codes[1][::-1]:
         raise UserError(
             f"reverse={config.reverse} translates {' to '.join(codes[1])}; beside {runs[0].folder} it must translate "
             f"{' to '.join(codes[0][::-1])}."
@@ -211,7 +215,7 @@ def _split_name(config: DictConfig, run: Run, source: DataSource) -> str:
 def _own_gold(links: Sequence[str], name: str, words: str) -> list[GoldLinks]:
     if words != "whitespace":
         raise UserError(f"words={words}: the gold links of {name} count words between white space. Leave words= out.")
-    return parse_file(links, f"The gold of {name}")
+    return parse_file(links, f"The gold of {name}", pairs=len(links))
 
 
 def _validation(config: DictConfig, run: Run, source: DataSource | None) -> Pairs | None:
@@ -235,7 +239,8 @@ def _validation(config: DictConfig, run: Run, source: DataSource | None) -> Pair
         return None
     own = own_split(run, source, "valid")
     split = splitters("whitespace", ("", ""))
-    return Pairs("valid", own.source, own.target, split, parse_file(own.links or [], "The gold of valid"))
+    gold = parse_file(own.links or [], "The gold of valid", pairs=len(own.source))
+    return Pairs("valid", own.source, own.target, split, gold)
 
 
 def _shifts(
@@ -244,10 +249,13 @@ def _shifts(
     source: DataSource | None,
     directions: Sequence["_Direction"],
     threshold: float | None,
-) -> list[int]:
-    """The shift of each direction: as it is set, or the better one on validation links, never on those of the test."""
+) -> tuple[list[int], str]:
+    """The shift of each direction: as it is set, or the better one on validation links, never on those of the test.
+
+    And how it was found: "set", "validation" or, without validation links, "default".
+    """
     if str(config.shift) != "auto":
-        return [int(config.shift)] * len(directions)
+        return [int(config.shift)] * len(directions), "set"
     pairs = _validation(config, run, source)
     if pairs is None or pairs.gold is None:
         print(
@@ -255,7 +263,7 @@ def _shifts(
             "weights belongs to the word that it predicts.",
             file=sys.stderr,
         )
-        return [0] * len(directions)
+        return [0] * len(directions), "default"
     looks = [Look("attention", shift) for shift in SHIFTS]
     chosen = []
     for direction in directions:
@@ -266,7 +274,7 @@ def _shifts(
         best = min(SHIFTS, key=lambda shift: scores[shift].aer)
         print(_why(direction, pairs, scores, best), file=sys.stderr)
         chosen.append(best)
-    return chosen
+    return chosen, "validation"
 
 
 def _keep(found: Sequence[Found], links: Sequence[Mapping[Look, list[Link]]]) -> None:
@@ -365,28 +373,42 @@ def _as_json(labels: Sequence[Sequence[str]], weights: Sequence[Weights]) -> str
     return json.dumps({"source": labels[0], "target": labels[1], **names}, ensure_ascii=False)
 
 
-def _keep_rates(config: DictConfig, direction: "_Direction", pairs: Pairs, found: Found, used: Look) -> None:
-    """Keeps the error rates in the run's folder, where `nmt.compare` finds them."""
+def _keep_rates(
+    config: DictConfig, direction: "_Direction", pairs: Pairs, found: Found, attention: Look | None, how: str
+) -> None:
+    """Keeps the error rates in the run's folder, where `nmt.compare` finds them.
+
+    `attention` is the look at the attention that stands for it, if there is any, and `how` its shift was found.
+    """
     assert pairs.gold is not None
     gold = pairs.name if config.gold is None else Path(str(config.gold)).name
-    measured = [str(config[key]) for key in ("words", "threshold", "checkpoint", "max_length")]
+    measured = [str(config[key]) for key in MEASURED]
     links = [format_links(own.sure, own.possible) for own in pairs.gold]
     text = "\n".join([*pairs.source, *pairs.target, *links, *measured, str(direction.head)])
     if config.threshold is not None:
         gold += f", links above {config.threshold}"
+    # Other measurements of the same links are told apart by what is not as it comes.
+    ways = {**{key: config[key] for key in MEASURED if key != "threshold"}, "head": direction.head}
+    gold += "".join(f", {key}={ways[key]}" for key, usual in USUAL.items() if str(ways[key]) != usual)
     name = f"{safe_name(gold)}-{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}.json"
     kept = {
         "gold": gold,
         "pairs": len(pairs.source),
         "checkpoint": str(config.checkpoint),
         "step": direction.run.best_step() if config.checkpoint == "best" else None,
-        "chosen": str(used),
-        "rates": {str(look): against_gold(own, pairs.gold)._asdict() for look, own in sorted(found.items())},
+        "attention": None if attention is None else str(attention),
+        "shift": how,
+        "rates": {str(look): _finite(against_gold(own, pairs.gold)) for look, own in sorted(found.items())},
     }
     try:
         write_text(direction.run.alignments / name, json.dumps(kept, indent=2, ensure_ascii=False) + "\n")
     except UserError as error:
         print(f"warning: the error rates are not kept for nmt.compare: {error}", file=sys.stderr)
+
+
+def _finite(score: AlignmentScore) -> dict[str, float | None]:
+    """What JSON takes: None for a figure that is none."""
+    return {key: None if math.isnan(value) else value for key, value in score._asdict().items()}
 
 
 def _report(

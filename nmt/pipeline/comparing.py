@@ -1,9 +1,12 @@
 """From runs, or their records, to one report: finds them, scores what has not been scored, compares, writes."""
 
+import contextlib
 import json
+import math
 import statistics
 import sys
 import zipfile
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +24,11 @@ from nmt.evaluation.lengths import source_lengths
 from nmt.evaluation.metrics import Score
 from nmt.evaluation.significance import Statistics
 from nmt.files import replace_atomically, write_bytes, write_text
-from nmt.runs import RECORDED_TEXT, Run, command, damaged, missing_run, settings, shown
+from nmt.runs import RECORDED_TEXT, Run, command, damaged, missing_run, portable, settings, shown
 
 METRICS = ("bleu", "chrf", "ter")
+#: Whether records hold the text, and the sentence pairs whose weights are shown.
+RECORD_TEXT = {"all": (True, True), "shown": (False, True), "none": (False, False)}
 COUNTS = "counts.npz"  # in a record without text
 WIDTHS = {"bleu": 10, "chrf": 18}  # columns of the counts
 TRAINING = ("minutes", "epochs", "step", "peak_memory", "peak_gpu_memory")
@@ -44,22 +49,14 @@ def compare(config: DictConfig) -> int:
         try:
             _check_finished(run)
             _evaluate(config, run, chosen)
-            results.append(_result(name, run, chosen))
+            with _whole(run):
+                results.append(_result(name, run, chosen))
         except UserError as error:
             problems[name] = str(error)
     for name, problem in problems.items():
         print(f"left out: {name}: {problem}", file=sys.stderr)
     if not results:
         raise UserError("None of the runs can be compared; the reasons stand above.")
-    if config.records:
-        for result in results:
-            record = Run(Path(str(config.records)) / safe_name(result.name))
-            folders[result.name].record(record.folder, bool(config.record_text))
-            if not config.record_text:
-                for split, scored in result.splits.items():
-                    _write_counts(record.evaluation / split / COUNTS, scored)
-        print(f"Records: {config.records}", file=sys.stderr)
-
     found = comparison.compare(
         results,
         baseline=None if config.baseline is None else str(config.baseline),
@@ -68,11 +65,16 @@ def compare(config: DictConfig) -> int:
         sentences=int(config.sentences),
     )
     found = found._replace(apart=[*found.apart, *problems.items()])
+    if config.records:
+        _write_records(Path(str(config.records)), RECORD_TEXT[str(config.record_text)], results, folders)
     title = pages.title(found)
     blocks = pages.report(found, int(config.pictures))
-    for block in blocks:
-        if isinstance(block, pages.Picture):
-            write_bytes(output / "pictures" / pages.file_name(block.name), block.data)
+    drawn = {pages.file_name(block.name): block.data for block in blocks if isinstance(block, pages.Picture)}
+    for earlier in (output / "pictures").glob("*.png"):
+        if earlier.name not in drawn:
+            earlier.unlink()
+    for name, data in drawn.items():
+        write_bytes(output / "pictures" / name, data)
     write_text(output / "report.md", pages.as_markdown(blocks, title))
     write_text(output / "report.html", pages.as_html(blocks, title))
     write_text(
@@ -84,8 +86,22 @@ def compare(config: DictConfig) -> int:
     return 0
 
 
+def _write_records(place: Path, kept: tuple[bool, bool], results: Sequence[Result], folders: Mapping[str, Run]) -> None:
+    """Writes each run's record, with its text and its looks or without."""
+    text, looks = kept
+    for result in results:
+        record = Run(place / safe_name(result.name))
+        folders[result.name].record(record.folder, text, looks)
+        if not text:
+            for split, scored in result.splits.items():
+                _write_counts(record.evaluation / split / COUNTS, scored)
+    print(f"Records: {place}", file=sys.stderr)
+
+
 def _check(config: DictConfig) -> None:
-    """UserError for a number that is out of its range."""
+    """UserError for a setting that is out of its range."""
+    if str(config.record_text) not in RECORD_TEXT:
+        raise UserError(f"record_text={config.record_text} is not known. Give record_text=all, shown or none.")
     if not 0 < float(config.alpha) < 1:
         raise UserError(f"alpha={config.alpha} is no level of a test. Give one between 0 and 1, such as alpha=0.05.")
     for name, least in (("trials", 1), ("sentences", 0), ("pictures", 0), ("batch_sentences", 1)):
@@ -116,15 +132,20 @@ def _find(config: DictConfig) -> tuple[dict[str, Run], dict[str, str]]:
         folders += runs
         for path in inside:
             if path not in runs and any((path / name).exists() for name in ("run.json", "history.jsonl", "trainer.pt")):
-                problems[path.name] = missing_run(path)
+                problems[_free(path, problems)] = missing_run(path)
         for log in sorted(place.glob("*.log")):
             if not (place / log.stem).exists():
-                problems[log.stem] = f"it never began; {log} says why."
+                problems[_free(place / log.stem, problems)] = f"it never began; {log} says why."
     folders = list({path.resolve(): path for path in folders}.values())
     names = [path.resolve().name for path in folders]
     return {
         name if names.count(name) == 1 else str(path): Run(path) for name, path in zip(names, folders, strict=True)
     }, problems
+
+
+def _free(path: Path, taken: Mapping[str, str]) -> str:
+    """What to call something: its name, or all of its path where two have that name."""
+    return str(path) if path.name in taken else path.name
 
 
 def _output(config: DictConfig) -> Path:
@@ -142,12 +163,28 @@ def _output(config: DictConfig) -> Path:
 def _check_finished(run: Run) -> None:
     facts = run.facts()
     if facts.get("status") == "finished":
+        if not run.history():
+            raise UserError(
+                f"{run.folder / 'history.jsonl'} is missing or empty. Take a copy of the run that is whole."
+            )
         return
     words = [shown("name", run.folder.resolve().name)]
     if str(run.folder.parent) != "checkpoints":
         words.append(shown("checkpoints", run.folder.parent))
     how = f"it was stopped at step {facts['step']:,}" if "step" in facts else "it is not finished"
     raise UserError(f"{how}. Go on with: {command()} -m nmt.train {' '.join(words)} resume=true")
+
+
+@contextlib.contextmanager
+def _whole(run: Run) -> Iterator[None]:
+    """UserError, naming the run, where something in its files is not what it has to be."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, OSError) as error:
+        raise UserError(
+            f"{run.folder} is damaged ({type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}). "
+            f"Take a copy of the run that is whole."
+        ) from error
 
 
 # What was scored
@@ -199,7 +236,8 @@ def _evaluate(config: DictConfig, run: Run, chosen: Split | str | None) -> None:
         UserError: this is a record, or the run or its data is damaged or missing, or it is not to be scored.
     """
     for split in _wanted(run, chosen):
-        why = _stale(run, split)
+        with _whole(run):
+            why = _stale(run, split)
         if not why:
             continue
         if not config.evaluate:
@@ -257,7 +295,11 @@ def _result(name: str, run: Run, chosen: Split | str | None) -> Result:
     return Result(
         name,
         int(own.pop("seed")),
-        {key: value for key, value in own.items() if not key.startswith("data.")},
+        {
+            **{key: portable(value) for key, value in own.items() if not key.startswith("data.")},
+            # Other links make another variant, wherever they lie.
+            **({"data.train_links": str(facts["links"])[:8]} if "links" in facts else {}),
+        },
         origin,
         training,
         history,
@@ -274,7 +316,10 @@ def _aligned(run: Run) -> dict[str, Aligned]:
         kept = run.kept(path.relative_to(run.folder).as_posix())
         try:
             rates = {look: 100 * float(own["aer"]) for look, own in kept["rates"].items()}
-            one = Aligned(str(kept["gold"]), int(kept["pairs"]), rates, str(kept["chosen"]))
+            look = None if kept["attention"] is None else str(kept["attention"])
+            one = Aligned(str(kept["gold"]), int(kept["pairs"]), rates, look, str(kept["shift"]))
+            if look not in (None, *rates) or not all(0 <= rate <= 100 for rate in rates.values()):
+                raise damaged(path)
             stale = kept["checkpoint"] == "best" and kept["step"] != run.best_step()
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise damaged(path) from error
@@ -300,6 +345,8 @@ def _scored(run: Run, split: str, scores: dict[str, Any]) -> Scored:
     folder = run.evaluation / split
     try:
         found = {key: Score(float(scores[key]["value"]), str(scores[key]["signature"])) for key in METRICS}
+        if not all(0 <= score.value < math.inf for score in found.values()):
+            raise damaged(folder / "scores.json")
         hypotheses = read_lines(folder / "hypotheses.txt")
         if (folder / COUNTS).exists():
             sources = references = None

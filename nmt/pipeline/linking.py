@@ -14,7 +14,16 @@ from nmt.errors import UserError
 from nmt.evaluation.alignment import against_gold, as_row
 from nmt.evaluation.tables import plain_table
 from nmt.evaluation.words import Splitter, splitter
-from nmt.links import GoldLinks, Link, check_range, is_naacl, looks_based_on_one, parse_file
+from nmt.links import (
+    NO_LINKS,
+    GoldLinks,
+    Link,
+    check_range,
+    is_naacl,
+    looks_based_on_one,
+    parse_file,
+    parse_numbered,
+)
 from nmt.pipeline.paths import check_paths
 
 #: What a file of links has no use for.
@@ -24,11 +33,17 @@ _OF_RUNS = (
 )
 
 
+_OF_RUNS_BY_DEFAULT = {"method": "attention", "shift": "auto", "head": "mean", "checkpoint": "best"}
+
+
 def score_links(config: DictConfig) -> int:
     """Prints precision, recall and alignment error rate of `links` against `gold`."""
     for key in _OF_RUNS:
         if config[key] is not None:
-            raise UserError(f"links= is scored as it is, and {key}= is for links that a run makes. Give one of them.")
+            raise _of_a_run(key)
+    for key, default in _OF_RUNS_BY_DEFAULT.items():
+        if str(config[key]) != default:
+            raise _of_a_run(key)
     if config.gold is None:
         raise UserError("links= is scored against gold links: give gold=FILE as well.")
     if config.words == "moses" and config.languages is None:
@@ -42,11 +57,14 @@ def score_links(config: DictConfig) -> int:
         raise unequal(paths["links"], lines["links"], paths["gold"], lines["gold"])
     text = read_text(config, "source", "target")
     pairs = len(text[0]) if text else len(lines[sized[0]]) if sized else None
-    links = _parsed(lines["links"], paths["links"], base(config, "links_base"), "links_base", pairs)
-    gold = _parsed(lines["gold"], paths["gold"], base(config, "gold_base"), "gold_base", pairs)
-    most = max(len(links), len(gold))  # files in the NAACL form end with the last sentence that has a link
-    for found in (links, gold):
-        found.extend([GoldLinks(frozenset(), frozenset())] * (most - len(found)))
+    if pairs is None:
+        # Nothing tells how many pairs there are: those that neither file names have no links and change nothing.
+        numbered = [_numbered(lines[key], paths[key], base(config, f"{key}_base"), key) for key in ("links", "gold")]
+        named = sorted(numbered[0].keys() | numbered[1].keys())
+        links, gold = ([own.get(sentence, NO_LINKS) for sentence in named] for own in numbered)
+    else:
+        links, gold = (_parsed(lines[key], paths[key], base(config, f"{key}_base"), key, pairs) for key in lines)
+    check_gold(gold, paths["gold"])
     if text:
         for found, key in ((links, "links"), (gold, "gold")):
             check_links(found, text, split, str(paths[key]), str(config.words))
@@ -116,16 +134,39 @@ def read_gold(
         UserError: a line is malformed, a link names a word that is not there, or there are links for another number of
             sentence pairs.
     """
-    gold = _parsed(read_lines(path), path, base(config, "gold_base"), "gold_base", len(text[0]))
+    gold = _parsed(read_lines(path), path, base(config, "gold_base"), "gold", len(text[0]))
+    check_gold(gold, path)
     check_links(gold, text, split, str(path), words)
     return gold
 
 
-def _parsed(lines: Sequence[str], path: Path, number: int, key: str, pairs: int | None) -> list[GoldLinks]:
+def check_gold(gold: Sequence[GoldLinks], path: Path) -> None:
+    """UserError for gold without any link: there is no error rate against nothing."""
+    if not any(own.possible for own in gold):
+        raise UserError(f"{path} holds no link, so that nothing can be measured against it. Give gold= another file.")
+
+
+def _parsed(lines: Sequence[str], path: Path, number: int, key: str, pairs: int) -> list[GoldLinks]:
     found = parse_file(lines, str(path), base=number, pairs=pairs)
-    if number == 0 and looks_based_on_one(found):
-        print(f"warning: {path} never names a word 0: if it counts from 1, give {key}=1.", file=sys.stderr)
+    _doubt_base(found, is_naacl(lines), path, number, key)
     return found
+
+
+def _numbered(lines: Sequence[str], path: Path, number: int, key: str) -> dict[int, GoldLinks]:
+    found = parse_numbered(lines, str(path), base=number)
+    _doubt_base(found.values(), True, path, number, key)
+    return found
+
+
+def _doubt_base(found: Iterable[GoldLinks], numbered: bool, path: Path, number: int, key: str) -> None:
+    """Warns of links that seem to count from 1, where 0 was said."""
+    if number == 0 and looks_based_on_one(found, numbered):
+        what = "links word 0 to word 0" if numbered else "names a word 0"
+        print(f"warning: {path} never {what}: if it counts from 1, give {key}_base=1.", file=sys.stderr)
+
+
+def _of_a_run(key: str) -> UserError:
+    return UserError(f"links= is scored as it is, and {key}= is for links that a run makes. Give one of them.")
 
 
 def check_links(

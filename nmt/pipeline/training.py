@@ -14,7 +14,7 @@ from nmt import build, cli
 from nmt.advice import CHANGEABLE, recommend, verdict
 from nmt.data.batches import EncodedPairs, SampledPairs, TokenBatches
 from nmt.data.cache import prepare
-from nmt.data.corpus import DataSource, Split
+from nmt.data.corpus import DataSource, Split, links_fingerprint
 from nmt.data.files import UserFiles
 from nmt.data.guide import Guide
 from nmt.errors import UserError
@@ -171,6 +171,7 @@ class _Session:
         self.overrides = list(overrides)
         self.source = build.build_source(config) if source is None else source
         self.opened = False
+        self.guide: str | None = None  # the fingerprint of the links that guide the attention
         self.lines: list[str] = []  # said before the run was opened
 
     def say(self, line: str) -> None:
@@ -193,7 +194,7 @@ class _Session:
         state, history = self._saved()
         self.source.check()
         train_split, valid_split = self.source.read("train"), self.source.read("valid")
-        _check_guided(trainer, config, train_split, self.source.name)
+        self.guide = self._guided_by(trainer, train_split)
         for note in self.source.notes():
             self.say(note)
         tokenizer = self._tokenizer(train_split)
@@ -231,6 +232,19 @@ class _Session:
             )
         run.note(device=str(device), threads=torch.get_num_threads(), **_peaks(run, device))
         return self._finish(run, outcome, len(pairs))
+
+    def _guided_by(self, trainer: Trainer, split: Split) -> str | None:
+        """The fingerprint of the links that the training goes by, if it does, which are to be what they were."""
+        _check_guided(trainer, self.config, split, self.source.name)
+        if not trainer.guided_alignment or split.links is None:
+            return None
+        found = links_fingerprint(split.links)
+        if self.resume and self.run is not None and self.run.facts().get("links", found) != found:
+            raise UserError(
+                f"The word links of {split.name} have changed since {self.run.folder} began. Put them back to resume, "
+                f"or train anew under another name=."
+            )
+        return found
 
     def _saved(self) -> tuple[dict[str, Any] | None, list[dict[str, float]]]:
         """What the sittings before have left: the trainer's state and the validations."""
@@ -361,6 +375,8 @@ class _Session:
             "folder": str(Path.cwd()),
             "text": {name: self.source.read(name).fingerprint() for name in self.source.splits()},
         }
+        if self.guide is not None:
+            facts["links"] = self.guide
         if self.run is not None:
             self.run.create(self.config, self.overrides, facts, tokenizer)
             return self.run

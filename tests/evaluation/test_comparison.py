@@ -13,6 +13,7 @@ from nmt.errors import UserError
 from nmt.evaluation import metrics, pages, pictures
 from nmt.evaluation.comparison import (
     TESTED,
+    Aligned,
     Comparison,
     Result,
     Scored,
@@ -173,6 +174,54 @@ def test_the_verdict_names_what_beats_the_baseline() -> None:
     assert "more than noise" in lines[0]
     assert lines[1].startswith(f"Not told apart from {best}: ")
     assert "nothing to compare it with" in verdict(compare(variant(OLD, 0.8), trials=50))[0]
+
+
+def test_a_higher_score_of_one_run_does_not_hide_what_is_surely_better() -> None:
+    runs = [*variant(PLAIN, 0.5), *variant(OLD, 0.8)]
+    shaken = [result("luong-1", 9, NEW, 0.81)]
+    better = compare([*runs, *shaken], baseline="no attention", trials=400)
+    split = better.splits[0]
+    assert better.variants[split.best].runs[0].name == "luong-1"
+    row = list(split.contrasts["bleu"])
+    top = row[split.best]
+    assert top is not None
+    row[split.best] = top._replace(significant=False, real=False, p=0.07)
+    unsure = better._replace(splits=[split._replace(contrasts={**split.contrasts, "bleu": row})])
+    first, *_ = verdict(unsure)
+    assert first.startswith("Use bahdanau: BLEU ")
+    assert "The highest score, " in first
+    assert "is within noise of the baseline (p = 0.070)" in first
+
+
+@pytest.mark.parametrize(
+    ("rates", "expected"),
+    [
+        (([20.0, 20.2, 20.1], [20.1, 20.3, 20.0], [40.0, 40.1, 40.2]), "20.1 ± 0.1 %), not told apart from "),
+        (([20.0, 20.2, 20.1], [30.1, 30.3, 30.0], [40.0, 40.1, 40.2]), "20.1 ± 0.1 %)."),
+        (([20.0], [20.1], [40.0]), "20.0 %)."),
+    ],
+    ids=["close", "apart", "one seed"],
+)
+def test_the_closest_to_the_links_is_told_from_others_by_its_seeds(rates: tuple[list[float]], expected: str) -> None:
+    runs = []
+    for settings, own in zip((OLD, NEW, PLAIN), rates, strict=True):
+        for run, rate in zip(variant(settings, 0.5, len(own)), own, strict=True):
+            runs.append(run._replace(aligned={"gold-1": Aligned("gold", 9, {"saliency": rate}, None, "")}))
+    (line,) = [line for line in verdict(compare(runs, trials=50)) if line.startswith("Closest to the word links")]
+    assert "by saliency bahdanau" in line
+    assert f"(alignment error rate {expected}" in line
+
+
+def test_other_links_of_one_name_are_told_apart() -> None:
+    aligned = {key: Aligned("gold", 9, {"saliency": 20.0}, None, "") for key in ("gold-12ab", "gold-34cd")}
+    found = compare([own._replace(aligned=aligned) for own in variant(OLD, 0.5, 2)], trials=50)
+    assert [own.gold for own in found.golds] == ["gold (12ab)", "gold (34cd)"]
+
+
+def test_markdown_of_any_text_shows_the_text(found: Comparison) -> None:
+    table = pages.Table(["a", "b"], [["![x](http://e/x.png) &lt; <b> a|b", "*one* _two_ local_p\rthree"]], text=True)
+    written = pages.as_markdown([table], "t").splitlines()[-1]
+    assert written == r"| \!\[x\](http://e/x.png) &amp;lt; &lt;b> a\|b | \*one\* \_two\_ local_p three |"
 
 
 @pytest.mark.parametrize("baseline", [None, "no attention", "bahdanau"])

@@ -116,6 +116,22 @@ def test_error_rates_of_attention_and_saliency(trained: Path, here: Path, files:
     assert float(found["saliency"]) < 50
 
 
+def test_gold_without_sure_links_has_no_recall(here: Path, capfd: Capture) -> None:
+    links, possible = write_lines(here / "links", ["0-0 1-1"]), write_lines(here / "gold", ["0p0"])
+    assert call("align", f"links={links}", f"gold={possible}") == 0
+    assert re.search(r"links +50\.0 % +50\.0 % +-$", capfd.readouterr().out, re.MULTILINE)
+
+
+def test_sentences_of_any_number_are_scored(here: Path, capfd: Capture) -> None:
+    """In the NAACL form on both sides nothing tells how many there are; nor does it matter."""
+    links = write_lines(here / "links", ["999999999 1 1", "20030101 0 0", "20030101 0 1"])
+    numbered = write_lines(here / "gold", ["20030101 0 0 S", "7 2 2 S"])
+    assert call("align", f"links={links}", f"gold={numbered}") == 0
+    out = capfd.readouterr().out
+    assert list(rates(out).values()) == ["60.0"]  # 1 of 3 links is right, and 1 of 2 is found
+    assert "3 sentence pairs; gold: 2 sure links" in out
+
+
 @pytest.mark.parametrize("shift", [0, 1])
 def test_the_shift_is_chosen_on_validation_links(
     shift: int, trained: Path, here: Path, files: list[str], capfd: Capture
@@ -323,7 +339,10 @@ RUN = ["run={run}", "source={here}/a", "target={here}/b"]
         (["links={here}/good", "gold={here}/good", "words=typo"], ["words=typo is not known", "whitespace, moses"]),
         (["links={here}/good", "gold={here}/good", *RUN[1:], "words=moses"], ["words=moses", "languages=[de,en]"]),
         (["links={here}/far", "gold={here}/good", *RUN[1:]], ["far, sentence pair 2", "word 1 of the target"]),
-        (["links={here}/none", "gold={here}/none"], ["there is no error rate"]),
+        (["links={here}/good", "gold={here}/none"], ["none holds no link", "gold= another file"]),
+        ([*RUN, "gold={here}/none"], ["none holds no link", "gold= another file"]),
+        (["links={here}/good", "gold={here}/good", "shift=1"], ["shift= is for links that a run makes"]),
+        (["links={here}/good", "gold={here}/good", "method=saliency"], ["method= is for links that a run makes"]),
         (["{here}/numbers"], ["says not what it is: write run="]),
     ],
     ids=lambda value: value[-1] if value and "=" in value[-1] else "",

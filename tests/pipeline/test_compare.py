@@ -224,6 +224,8 @@ def test_files_of_ones_own_are_compared(swept: Path, here: Path, capfd: Capture)
         (["runs={swept}", "split=valid", "evaluate=false"], ["None of the runs can be compared"]),
         (["runs={swept}", "trials=many"], ["trials takes a whole number"]),
         (["runs={swept}", "trials=0"], ["trials must be at least 1, not 0"]),
+        (["runs={swept}", "record_text=some"], ["record_text=some is not known", "all, shown or none"]),
+        (["runs={swept}", "records={here}", "baseline=luong"], ["baseline=luong is none of the variants"]),
         (["runs={swept}", "alpha=5"], ["alpha=5", "such as alpha=0.05"]),
         (["runs={swept}", "records={swept}"], ["bahdanau-1 is a run, which its record would spoil"]),
         (["rums={swept}"], ["no setting 'rums'", "'runs'"]),
@@ -232,7 +234,7 @@ def test_files_of_ones_own_are_compared(swept: Path, here: Path, capfd: Capture)
 )
 def test_mistakes_are_one_message(line: list[str], parts: list[str], swept: Path, here: Path, capfd: Capture) -> None:
     before = snapshot(swept)
-    assert call("compare", *(word.format(swept=swept) for word in line)) == 1
+    assert call("compare", *(word.format(swept=swept, here=here) for word in line)) == 1
     out, err = capfd.readouterr()
     assert out == ""
     for part in parts:
@@ -253,8 +255,19 @@ def test_what_a_run_is_leaves_out_where_it_lies(swept: Path) -> None:
 def test_records_without_the_text_compare_like_the_runs(swept: Path, here: Path, capfd: Capture) -> None:
     line = [f"runs={swept}", f"output={here / 'first'}", f"records={here / 'records'}"]
     assert call("compare", *line, *QUICK) == 0, "a record that has the text,"
-    assert call("compare", *line, "record_text=false", *QUICK) == 0, "and then no longer"
+    assert call("compare", *line, "record_text=none", *QUICK) == 0, "and then no longer"
     split = here / "records" / "bahdanau-1" / "evaluation" / "test"
+    assert sorted(path.name for path in split.iterdir()) == ["counts.npz", "hypotheses.txt", "scores.json"]
+    sources, references = zip(*pairs(340)[320:], strict=True)
+    kept = [
+        path.read_text(encoding="utf-8").splitlines()
+        for path in (here / "records").rglob("*")
+        if path.is_file() and path.suffix not in (".npz", ".txt")
+    ]
+    shown = {line for lines in kept for line in lines}
+    assert not any(" " in sentence and sentence in line for sentence in (*sources, *references) for line in shown)
+    # The few whose weights are shown may stay.
+    assert call("compare", *line, "record_text=shown", *QUICK) == 0
     assert sorted(path.name for path in split.iterdir()) == [
         *("attention.json", "counts.npz", "hypotheses.txt", "scores.json")
     ]
@@ -275,6 +288,81 @@ def test_records_without_the_text_compare_like_the_runs(swept: Path, here: Path,
     assert "counts.npz is damaged" in err
 
 
+def test_a_record_loses_what_its_run_has_no_longer(swept: Path, here: Path) -> None:
+    run, record = Run(copied(swept / "bahdanau-1", here / "runs")), Run(here / "record")
+    shutil.copytree(run.evaluation / "test", run.evaluation / "more")
+    (run.alignments).mkdir()
+    (run.alignments / "gold-1.json").write_text("{}", encoding="utf-8")
+    run.record(record.folder)
+    assert record.splits() == ["more", "test"]
+    own = record.folder / "evaluation" / "more" / "notes.txt"
+    own.write_text("of somebody", encoding="utf-8")
+    shutil.rmtree(run.evaluation / "more")
+    shutil.rmtree(run.alignments)
+    run.record(record.folder)
+    assert record.splits() == ["test"]
+    assert list(record.alignments.iterdir()) == []
+    assert own.exists(), "what no record holds is not its own to delete"
+
+
+def test_runs_that_other_links_guided_are_other_variants(text: Path, here: Path) -> None:
+    for number, links in ((1, "0-0"), (2, "0-0 0-0"), (3, "")):
+        line = words(text, here / "runs", f"name=g-{number}", f"seed={number}", "trainer.steps=2")
+        guide = write_lines(here / str(number) / "links", [links] * 300)
+        guided = [f"data.train_links={guide}", "trainer.guided_alignment=1"]
+        assert call("train", *line, *guided) == 0
+    assert call("compare", f"runs={here / 'runs'}", f"output={here / 'out'}", *QUICK) == 0
+    found = [[run["name"] for run in own["runs"]] for own in report(here / "out")["variants"]]
+    assert found == [["g-1", "g-2"], ["g-3"]], "a link twice is one link"
+    # Nor does a training go on with other links than it began with.
+    write_lines(here / "1" / "links", [""] * 300)
+    assert call("train", "name=g-1", f"checkpoints={here / 'runs'}", "resume=true", "trainer.steps=3") == 1
+
+
+DAMAGE = [
+    ("config.yaml", "seed: 1", "seed: abc"),
+    ("config.yaml", "seed: 1", "seed: null"),
+    ("config.yaml", "search:\n", "search: null\nlost:\n"),
+    ("config.yaml", "decoder:\n", "decoder: null\nlost:\n"),
+    ("evaluation/test/scores.json", '"search": {', '"search": null, "lost": {'),
+    ("evaluation/test/scores.json", '"runs": [', '"runs": 3, "lost": ['),
+    ("evaluation/test/scores.json", '"value": ', '"value": NaN, "lost": '),
+    ("history.jsonl", '"step": ', '"step": "a", "lost": '),
+    ("history.jsonl", '"valid_bleu": ', '"valid_bleu": null, "lost": '),
+    ("alignments/gold-1.json", '"attention": "attention, shift 0"', '"attention": "attention, shift 2"'),
+    ("alignments/gold-1.json", '"pairs": 1', '"pairs": Infinity'),
+]
+
+
+@pytest.mark.parametrize(("name", "before", "after"), DAMAGE, ids=lambda value: value[:12])
+def test_a_damaged_record_is_named_and_the_others_are_compared(
+    name: str, before: str, after: str, swept: Path, here: Path, capfd: Capture
+) -> None:
+    for run in ("bahdanau-1", "bahdanau-2", "none-1"):
+        Run(swept / run).record(here / "records" / run)
+    kept = {"gold": "gold", "pairs": 1, "checkpoint": "last", "step": None, "attention": "attention, shift 0"}
+    kept |= {"shift": "set", "rates": {"attention, shift 0": {"aer": 0.5}}}
+    (here / "records" / "bahdanau-1" / "alignments").mkdir()
+    (here / "records" / "bahdanau-1" / "alignments" / "gold-1.json").write_text(json.dumps(kept), encoding="utf-8")
+    path = here / "records" / "bahdanau-1" / name
+    content = path.read_text(encoding="utf-8")
+    assert before in content
+    path.write_text(content.replace(before, after, 1), encoding="utf-8")
+    assert call("compare", f"runs={here / 'records'}", f"output={here / 'out'}", *QUICK) == 0
+    err = capfd.readouterr().err
+    assert "left out: bahdanau-1: " in err
+    assert "damaged" in err
+    assert [own["label"] for own in report(here / "out")["variants"]] == ["bahdanau", "no attention"]
+
+
+def test_a_finished_run_without_its_history_is_named(swept: Path, here: Path, capfd: Capture) -> None:
+    for run in ("bahdanau-1", "none-1"):
+        Run(swept / run).record(here / "records" / run)
+    (here / "records" / "none-1" / "history.jsonl").unlink()
+    assert call("compare", f"runs={here / 'records'}", f"output={here / 'out'}", *QUICK) == 0
+    assert re.search(r"left out: none-1: .*history\.jsonl is missing", capfd.readouterr().err)
+
+
 def test_error_rates_that_align_has_kept(swept: Path, here: Path, capfd: Capture) -> None:
     """Every run of a variant has to have been measured, at its present state."""
     for name in ("bahdanau-1", "bahdanau-2", "none-1"):
@@ -292,6 +380,7 @@ def test_error_rates_that_align_has_kept(swept: Path, here: Path, capfd: Capture
     assert learnt["aer"]["attention"] == learnt["aer"]["attention, shift 0"]
     assert len(learnt["aer"]["attention"]["values"]) == 2
     assert set(unlearnt["aer"]) == {"saliency"}
+    assert "Somebody has set the shift (shift=) of runs in gold." in (here / "out" / "report.md").read_text("utf-8")
     assert "Alignment error rates" in (here / "out" / "report.md").read_text(encoding="utf-8")
     assert "Closest to the word links of gold: by saliency " in capfd.readouterr().out
     # A run that went on since is not what was measured.
