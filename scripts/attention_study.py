@@ -245,7 +245,8 @@ decoder of 256, a tanh readout of state, previous word and context, 4,000 joint 
 29,000 captions, the same batches, learning rate and dropout, three seeds each. `none` has no attention, `bahdanau` is
 additive, `luong` has input feeding; windows are around `luong` with `general`; heads, coverage, `hard` and
 `conditional` have the additive score. Every variant but the baseline keeps the settings that suit the baseline: a
-variant that needs others is treated unkindly. The long sentences are {JOINED} neighbours of test_2016_flickr joined to
+variant that needs others is treated unkindly. They were trained in bfloat16 when the energies of all scores but
+additive and concat were still rounded to it; now all are kept in float32. The long sentences are {JOINED} neighbours of test_2016_flickr joined to
 one line, longer than all that was trained on: the models have learnt to end after one, so that BLEU there is low and
 says who goes on, and perplexity, which is forced through the whole line, who still finds the place.
 The word links are a statistical aligner's on the same test set, silver and not gold, and gold links of a hundred

@@ -140,7 +140,10 @@ class Attention(nn.Module):
         """Memory from values [B, S, Dv] and mask [B, S], once a sentence; keys come from the values unless given."""
         raw_keys = self._split(self.key, values if keys is None else keys)
         prepared = [self.score(head).prepare(raw_keys[:, head]) for head in range(self.heads)]
-        return Memory(torch.stack(prepared, 1), self._split(self.value, values), mask)
+        stacked = torch.stack(prepared, 1)
+        # Compared in float32 at every step, so cast once.
+        stacked = stacked.to(torch.promote_types(stacked.dtype, torch.float32))
+        return Memory(stacked, self._split(self.value, values), mask)
 
     def start(self, memory: Memory) -> AttentionState:
         """The state before the first step: tensors [B, 1, ...], none unless a mechanism keeps one.
