@@ -15,7 +15,6 @@ checkpoints/NAME/
   alignments/         error rates against gold links, a file a gold
 """
 
-import contextlib
 import errno
 import json
 import os
@@ -249,7 +248,12 @@ class Run:
             raise damaged(self.folder / name)
         return data
 
-    def record(self, folder: Path, text: bool = True, looks: bool = True) -> None:
+    def check_record(self, folder: Path) -> None:
+        """UserError where a run stands in the place of its record."""
+        if folder.resolve() == self.folder.resolve() or Run(folder).best.exists():
+            raise UserError(f"{folder} is a run, which its record would spoil. Give another folder as records=.")
+
+    def record(self, folder: Path, *, text: bool = True, looks: bool = True) -> None:
         """Copies what a comparison needs, without the weights, into `folder`: itself a run folder, only a smaller one.
 
         Without `text`, the sentences that were translated and their references stay behind: whoever compares such a
@@ -262,8 +266,7 @@ class Run:
         Raises:
             UserError: a file of the run is damaged, one cannot be written, or a run stands where the record would.
         """
-        if folder.resolve() == self.folder.resolve() or Run(folder).best.exists():
-            raise UserError(f"{folder} is a run, which its record would spoil. Give another folder as records=.")
+        self.check_record(folder)
         names = RECORDED_OF_SPLIT + (RECORDED_TEXT if text else ()) + (RECORDED_LOOKS if looks else ())
         files = [self.folder / name for name in RECORDED]
         files += [self.evaluation / split / name for split in self.splits() for name in names]
@@ -271,8 +274,10 @@ class Run:
         files = [path for path in files if path.exists()]
         for path in _recorded(folder):
             if self.folder / path.relative_to(folder) not in files:
-                with contextlib.suppress(OSError):
-                    path.unlink()
+                try:
+                    path.unlink(missing_ok=True)
+                except OSError as error:
+                    raise UserError(f"Cannot remove {path} of an earlier record: {error.strerror}.") from error
         for path in files:
             copy = folder / path.relative_to(self.folder)
             if path.name == "config.yaml":
@@ -295,7 +300,7 @@ class Run:
 
 
 def _recorded(folder: Path) -> list[Path]:
-    """The files of the record in a folder, if there is one."""
+    """The files that a record in the folder may have."""
     names = {*RECORDED_OF_SPLIT, *RECORDED_TEXT, *RECORDED_LOOKS}
     found = [path for path in Run(folder).evaluation.glob("*/*") if path.name in names]
     return [*(folder / name for name in RECORDED), *found, *Run(folder).alignments.glob("*.json")]

@@ -27,6 +27,7 @@ PAGE = Path("docs", "attention-study.md")
 FOLDER = Path("docs", "attention-study")
 RECORDS = FOLDER / "records"
 BUILTIN_RECORDS = FOLDER / "builtin"
+NOTES = FOLDER / "notes.md"  # what is to be said of these very runs, if anything
 JOINED = 3  # neighbours that make a long sentence
 SEEDS = "seed=1,2,3"
 BASELINE = "bahdanau-1"
@@ -134,7 +135,7 @@ def side_by_side(verbs: Sequence[list[str]]) -> int:
 
 
 def records(sweep: Path, folder: Path, baseline: str) -> int:
-    """Writes what is compared, without weights and text."""
+    """Writes what is compared, without the weights, and of the text only the sentences whose weights are shown."""
     return verb(
         "compare", f"runs={sweep}", f"records={folder}", "record_text=shown", f"baseline={baseline}", "pictures=0"
     )
@@ -186,7 +187,8 @@ def report() -> int:
         return status or status_builtin
     _, _, body = text.partition("\n\n")  # without its title
     lead, _, rest = body.partition("\n\n## ")
-    parts = [TITLE, lead, METHOD, published(found), f"## {rest}", exact_links(exact)]
+    remarks = [NOTES.read_text("utf-8")] if NOTES.exists() else []
+    parts = [TITLE, lead, METHOD, *remarks, published(found), f"## {rest}", exact_links(exact)]
     PAGE.write_text("\n\n".join(part.strip("\n") for part in parts) + "\n", encoding="utf-8")
     return 0
 
@@ -245,8 +247,7 @@ decoder of 256, a tanh readout of state, previous word and context, 4,000 joint 
 29,000 captions, the same batches, learning rate and dropout, three seeds each. `none` has no attention, `bahdanau` is
 additive, `luong` has input feeding; windows are around `luong` with `general`; heads, coverage, `hard` and
 `conditional` have the additive score. Every variant but the baseline keeps the settings that suit the baseline: a
-variant that needs others is treated unkindly. They were trained in bfloat16 when the energies of all scores but
-additive and concat were still rounded to it; now all are kept in float32. The long sentences are {JOINED} neighbours of test_2016_flickr joined to
+variant that needs others is treated unkindly. The long sentences are {JOINED} neighbours of test_2016_flickr joined to
 one line, longer than all that was trained on: the models have learnt to end after one, so that BLEU there is low and
 says who goes on, and perplexity, which is forced through the whole line, who still finds the place.
 The word links are a statistical aligner's on the same test set, silver and not gold, and gold links of a hundred

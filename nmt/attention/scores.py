@@ -192,8 +192,8 @@ class Cosine(Dot):
         self.s = nn.Parameter(torch.empty(1))
 
     def prepare(self, values: Tensor) -> Tensor:
-        return nn.functional.normalize(values, dim=-1)
+        return nn.functional.normalize(_float32(values), dim=-1)
 
     def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
-        cosines = _dot(nn.functional.normalize(queries, dim=-1), keys)
+        cosines = _dot(nn.functional.normalize(_float32(queries), dim=-1), keys)
         return math.sqrt(keys.shape[-1]) * self.s.exp() * cosines

@@ -89,14 +89,15 @@ class Aligned(NamedTuple):
         pairs: sentence pairs of the gold.
         rates: alignment error rate in per cent for each way to read links off the run.
         attention: the way that stands for the attention, without looking at this gold; None without attention.
-        shift: how its shift was found: "validation" (links), "default" (there were none) or "set" (by hand).
+        shift_from: how its shift was found: "validation" (links), "default" (there were none), "set" (by hand) or,
+            without attention, "".
     """
 
     gold: str
     pairs: int
     rates: Mapping[str, float]
     attention: str | None
-    shift: str
+    shift_from: str
 
 
 class Result(NamedTuple):
@@ -346,14 +347,14 @@ def _common(results: Sequence[Result]) -> tuple[list[str], list[str]]:
             found.setdefault(_split_odds(first, result, name), []).append(result.name)
         found.pop("")
         if found:
-            why = "; ".join(f"{_some(runs)} ({reason})" for reason, runs in found.items())
+            why = "; ".join(f"{some(runs)} ({reason})" for reason, runs in found.items())
             notes.append(f"{name} is left out, because some runs are not like {first.name}: {why}.")
         else:
             shared.append(name)
     return shared, notes
 
 
-def _some(names: Sequence[str], most: int = 6) -> str:
+def some(names: Sequence[str], most: int = 6) -> str:
     """A list of names, its end counted where it is long."""
     more = len(names) - most
     return ", ".join(names) if more <= 1 else f"{', '.join(names[:most])} and {more} more"
@@ -445,9 +446,11 @@ def _golds(variants: Sequence[Variant]) -> list[OnGold]:
                 for own in every
             ]
             rates.append(_spreads(rows) if len(rows) == len(variant.runs) else {})
-        # Other text or links under the same name are told apart by the end of what they are kept under.
-        name = one.gold if names.count(one.gold) == 1 else f"{one.gold} ({key.rpartition('-')[2]})"
-        by_hand = any(key in run.aligned and run.aligned[key].shift == "set" for own in variants for run in own.runs)
+        # Other text or links may have the same name.
+        name = one.gold if names.count(one.gold) == 1 else f"{one.gold} ({key})"
+        by_hand = any(
+            key in run.aligned and run.aligned[key].shift_from == "set" for own in variants for run in own.runs
+        )
         found.append(OnGold(name, one.pairs, rates, by_hand))
     return found
 

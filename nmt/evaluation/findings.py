@@ -5,10 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nmt.evaluation import significance
-from nmt.evaluation.comparison import ATTENTION, Comparison, Spread
+from nmt.evaluation.comparison import ATTENTION, Comparison, Spread, some
 from nmt.evaluation.significance import Contrast
-
-MOST = 4  # variants that a line lists beside the first
 
 
 def verdict(found: Comparison) -> list[str]:
@@ -44,22 +42,20 @@ def verdict(found: Comparison) -> list[str]:
 
 
 def _closest(found: Comparison, rates: Mapping[str, Spread]) -> str:
-    """Whose links are closest to gold, and which others only other seeds would tell from it."""
+    """Whose links are closest to gold, and which others the test over seeds cannot tell from it."""
     label = min(rates, key=lambda own: rates[own].mean)
     best = rates[label]
-    deviation = "" if best.deviation is None else f" ± {best.deviation:.1f}"
-    said = f"{label} (alignment error rate {best.mean:.1f}{deviation} %)"
+    rate = f"{best.mean:.1f} %, one seed" if best.deviation is None else f"{best.mean:.1f} ± {best.deviation:.1f} %"
+    said = f"{label} (alignment error rate {rate})"
     spread = significance.pooled_deviation([own.values for own in rates.values()])
     # Any two could have been compared: the lowest was picked by its rate.
     level = found.alpha / (len(rates) * (len(rates) - 1) / 2)
     near = [
         other
         for other, own in rates.items()
-        if other != label and significance.p_by_seeds(best.values, own.values, spread, default=0.0) >= level
+        if other != label and (p := significance.p_by_seeds(best.values, own.values, spread)) is not None and p >= level
     ]
-    if near:
-        said += f", not told apart from {', '.join(near[:MOST])}{f' and {len(near) - MOST} more' * (len(near) > MOST)}"
-    return said
+    return f"{said}, not told apart from {some(near)}" if near else said
 
 
 def _against_one(found: Comparison) -> int:
@@ -128,6 +124,7 @@ def _against_baseline(found: Comparison) -> list[str]:
             f"baseline {base}, which is more than noise ({_p(better.p)}). The highest score, "
             f"{split.figures[best]['bleu'].mean:.2f} of {top}, is within noise of the baseline ({_p(contrast.p)})."
         ]
+        near = [index for index in near if index != found.baseline]
     elif contrast is None:
         lines = [f"Use {top}, the baseline: no variant has a higher score ({_said(found, best)} on {split.name})."]
     elif contrast.significant and not contrast.real:

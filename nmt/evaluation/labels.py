@@ -27,7 +27,7 @@ def labels(settings: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[str]]
     def rank(key: str) -> tuple[int, int, str]:
         part = key.removesuffix("._target_")
         if part == key:
-            return (2, key.count("."), key)
+            return (3 if key.startswith("data.") else 2, key.count("."), key)
         return (0, _BARE.index(part), "") if part in _BARE else (1, key.count("."), key)
 
     chosen: list[str] = []

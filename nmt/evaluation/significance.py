@@ -252,11 +252,11 @@ def _mean(runs: Runs, scorer: Scorer) -> float:
     return float(scorer(runs.counts.sum(1)).mean())
 
 
-def p_by_seeds(first: Sequence[float], second: Sequence[float], spread: tuple[float, int], *, default: float) -> float:
-    """The p of Student's t for two groups of scores that share a run-to-run deviation; `default` without seeds."""
+def p_by_seeds(first: Sequence[float], second: Sequence[float], spread: tuple[float, int]) -> float | None:
+    """The p of Student's t for two groups of scores that share a run-to-run deviation; None where that is unknown."""
     deviation, freedom = spread
     error = deviation * math.sqrt(1 / len(first) + 1 / len(second))
-    return _by_seeds(float(np.mean(first) - np.mean(second)), error, freedom) if freedom else default
+    return _by_seeds(float(np.mean(first) - np.mean(second)), error, freedom) if freedom else None
 
 
 def _by_seeds(difference: float, error: float, freedom: int) -> float:
@@ -265,24 +265,26 @@ def _by_seeds(difference: float, error: float, freedom: int) -> float:
 
 def _detectable(by_sentences: float, by_seeds: float, freedom: int, level: float) -> float:
     """The difference that passes both tests at `level` with a probability of 0.8, were they independent."""
+    normal, seeded = NormalDist(), freedom > 0 and by_seeds > 0
+    if not by_sentences and not seeded:
+        return 0.0
+    z = normal.inv_cdf(1 - level / 2)
+    t = _quantile(level, freedom) if seeded else 0.0
 
     def power(difference: float) -> float:
-        normal, found = NormalDist(), 1.0
+        found = 1.0
         if by_sentences:
-            found *= normal.cdf(difference / by_sentences - normal.inv_cdf(1 - level / 2))
-        if freedom and by_seeds:
+            found *= normal.cdf(difference / by_sentences - z)
+        if seeded:
             # The noncentral t by Johnson and Welch 1940 (Abramowitz and Stegun, equation 26.7.10).
-            t = _quantile(level, freedom)
             found *= normal.cdf(
                 (difference / by_seeds - t * (1 - 1 / (4 * freedom))) / math.sqrt(1 + t**2 / 2 / freedom)
             )
         return found
 
-    low = high = 0.0
-    if by_sentences or (freedom and by_seeds):
-        high = max(by_sentences, by_seeds)
-        while power(high) < POWER:
-            high *= 2
+    low, high = 0.0, max(by_sentences, by_seeds)
+    while power(high) < POWER:
+        high *= 2
     for _ in range(40):
         middle = (low + high) / 2
         low, high = (middle, high) if power(middle) < POWER else (low, middle)

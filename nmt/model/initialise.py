@@ -8,7 +8,7 @@ uniform within 8 A^-1/2: the states that they multiply start about as small as t
 linear the query adds the same to every slot, so that there is nothing to learn to look with; but they grow, and wider
 matrices leave it saturated in the end (docs/results.md). The v of a predicted window: uniform within D^-1/2. The
 bilinear score's W: a Glorot matrix times D^-1/2, so that its weights start spread out, as those of a scaled dot product
-do, and not on one slot. Other vectors (biases, the weight of the coverage): zero.
+do, and not on one slot. Other vectors and numbers (biases, the weight of the coverage): zero.
 """
 
 import torch

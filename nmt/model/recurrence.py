@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.attention import Attention, Memory
+from nmt.attention.attention import masked_softmax
 from nmt.attention.reads import Soft
 from nmt.attention.scores import Additive, Concat
 from nmt.attention.windows import Global
@@ -95,8 +96,6 @@ class _AttentiveGRU(torch.autograd.Function):
         steps, batch, _ = inputs.shape
         size = first.shape[1]
         slots = mask.shape[1]
-        padding = ~mask
-        penalty = torch.zeros_like(mask, dtype=inputs.dtype).masked_fill_(padding, torch.finfo(inputs.dtype).min)
         states = inputs.new_empty(steps, batch, size)
         weights = inputs.new_empty(steps, batch, slots)
         # Only a backward pass needs the largest of these, T x B x S x A, for more than the step at hand.
@@ -111,7 +110,7 @@ class _AttentiveGRU(torch.autograd.Function):
             query = projected[:, 3 * size :]
             term = torch.add(keys, query.unsqueeze(1), out=terms[t % kept]).sigmoid_()
             energies = (term.view(-1, v.shape[0]) @ v).view(batch, slots)
-            weight = torch.softmax(energies + penalty, 1).masked_fill_(padding, 0)  # where all is padding too
+            weight = masked_softmax(energies, mask)
             weights[t] = weight
             gate = torch.bmm(weight.to(product).unsqueeze(1), shares).squeeze(1).add(inputs[t])
             hidden = advance(gate, projected[:, : 3 * size], hidden, gates[t], carried[t])

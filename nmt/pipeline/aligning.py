@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from omegaconf import DictConfig
 
-from nmt import build
+from nmt import build, cli
 from nmt.data.corpus import UNNAMED, DataSource, safe_name
 from nmt.errors import UserError
 from nmt.evaluation.alignment import (
@@ -38,8 +38,7 @@ from nmt.search import GreedySearch
 from nmt.translation.translator import Translator
 
 CHUNK = 500  # sentence pairs whose matrices are held at a time
-MEASURED = ("words", "threshold", "checkpoint", "max_length")  # settings that make it another measurement
-USUAL = {"words": "whitespace", "checkpoint": "best", "max_length": "500", "head": "mean"}
+MEASURED = ("words", "head", "checkpoint", "max_length")  # besides the threshold, what makes it another measurement
 INPUTS = ("source", "target", "gold", "valid_source", "valid_target", "valid_gold")
 
 
@@ -193,7 +192,7 @@ def _pairs(config: DictConfig, run: Run, source: DataSource | None) -> Pairs:
         name, text = Path(str(config.source)).name, given
     gold: list[GoldLinks] | None = None
     if config.gold is not None:
-        gold = read_gold(Path(str(config.gold)), config, text, split, str(config.words))
+        gold = read_gold("gold", config, text, split, str(config.words))
     elif links is not None:
         gold = _own_gold(links, name, str(config.words))
     return Pairs(name, *text, split, gold)
@@ -230,7 +229,7 @@ def _validation(config: DictConfig, run: Run, source: DataSource | None) -> Pair
         if text is None:
             own = own_split(run, own_data(run) if source is None else source, "valid")
             text = own.source, own.target
-        return Pairs("valid", *text, split, read_gold(Path(str(config.valid_gold)), config, text, split, words))
+        return Pairs("valid", *text, split, read_gold("valid_gold", config, text, split, words))
     if source is None:
         # Data that have moved away are no reason to refuse: they are not what was asked for.
         with contextlib.suppress(UserError):
@@ -238,9 +237,9 @@ def _validation(config: DictConfig, run: Run, source: DataSource | None) -> Pair
     if source is None or not source.has_links:
         return None
     own = own_split(run, source, "valid")
+    assert own.links is not None
     split = splitters("whitespace", ("", ""))
-    gold = parse_file(own.links or [], "The gold of valid", pairs=len(own.source))
-    return Pairs("valid", own.source, own.target, split, gold)
+    return Pairs("valid", own.source, own.target, split, _own_gold(own.links, own.name, "whitespace"))
 
 
 def _shifts(
@@ -382,14 +381,14 @@ def _keep_rates(
     """
     assert pairs.gold is not None
     gold = pairs.name if config.gold is None else Path(str(config.gold)).name
-    measured = [str(config[key]) for key in MEASURED]
+    measured = [str(config[key]) for key in (*MEASURED, "threshold")]
     links = [format_links(own.sure, own.possible) for own in pairs.gold]
-    text = "\n".join([*pairs.source, *pairs.target, *links, *measured, str(direction.head)])
+    text = "\n".join([*pairs.source, *pairs.target, *links, *measured])
     if config.threshold is not None:
         gold += f", links above {config.threshold}"
-    # Other measurements of the same links are told apart by what is not as it comes.
-    ways = {**{key: config[key] for key in MEASURED if key != "threshold"}, "head": direction.head}
-    gold += "".join(f", {key}={ways[key]}" for key, usual in USUAL.items() if str(ways[key]) != usual)
+    # Other measurements against the same links are told apart by what is not as it comes.
+    usual = cli.compose("align", [])
+    gold += "".join(f", {key}={config[key]}" for key in MEASURED if config[key] != usual[key])
     name = f"{safe_name(gold)}-{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}.json"
     kept = {
         "gold": gold,
@@ -397,7 +396,7 @@ def _keep_rates(
         "checkpoint": str(config.checkpoint),
         "step": direction.run.best_step() if config.checkpoint == "best" else None,
         "attention": None if attention is None else str(attention),
-        "shift": how,
+        "shift_from": how,
         "rates": {str(look): _finite(against_gold(own, pairs.gold)) for look, own in sorted(found.items())},
     }
     try:

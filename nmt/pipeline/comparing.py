@@ -6,7 +6,8 @@ import math
 import statistics
 import sys
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,7 @@ def compare(config: DictConfig) -> int:
         try:
             _check_finished(run)
             _evaluate(config, run, chosen)
-            with _whole(run):
+            with _readable(run):
                 results.append(_result(name, run, chosen))
         except UserError as error:
             problems[name] = str(error)
@@ -57,6 +58,9 @@ def compare(config: DictConfig) -> int:
         print(f"left out: {name}: {problem}", file=sys.stderr)
     if not results:
         raise UserError("None of the runs can be compared; the reasons stand above.")
+    if config.records:
+        for result in results:
+            folders[result.name].check_record(_record(config, result).folder)
     found = comparison.compare(
         results,
         baseline=None if config.baseline is None else str(config.baseline),
@@ -66,13 +70,17 @@ def compare(config: DictConfig) -> int:
     )
     found = found._replace(apart=[*found.apart, *problems.items()])
     if config.records:
-        _write_records(Path(str(config.records)), RECORD_TEXT[str(config.record_text)], results, folders)
+        text, looks = RECORD_TEXT[str(config.record_text)]
+        for result in results:
+            record = _record(config, result)
+            folders[result.name].record(record.folder, text=text, looks=looks)
+            if not text:
+                for split, scored in result.splits.items():
+                    _write_counts(record.evaluation / split / COUNTS, scored)
+        print(f"Records: {config.records}", file=sys.stderr)
     title = pages.title(found)
     blocks = pages.report(found, int(config.pictures))
     drawn = {pages.file_name(block.name): block.data for block in blocks if isinstance(block, pages.Picture)}
-    for earlier in (output / "pictures").glob("*.png"):
-        if earlier.name not in drawn:
-            earlier.unlink()
     for name, data in drawn.items():
         write_bytes(output / "pictures" / name, data)
     write_text(output / "report.md", pages.as_markdown(blocks, title))
@@ -81,21 +89,18 @@ def compare(config: DictConfig) -> int:
         output / "report.json",
         json.dumps(findings.as_json(found), ensure_ascii=False, indent=2, allow_nan=False) + "\n",
     )
+    for earlier in (output / "pictures").glob("*.png"):
+        if earlier.name not in drawn and pages.is_own(earlier.name):
+            with contextlib.suppress(OSError):
+                earlier.unlink()
     print(pages.as_text(found))
     print(f"\nThe whole report: {output / 'report.html'} (also report.md, report.json)")
     return 0
 
 
-def _write_records(place: Path, kept: tuple[bool, bool], results: Sequence[Result], folders: Mapping[str, Run]) -> None:
-    """Writes each run's record, with its text and its looks or without."""
-    text, looks = kept
-    for result in results:
-        record = Run(place / safe_name(result.name))
-        folders[result.name].record(record.folder, text, looks)
-        if not text:
-            for split, scored in result.splits.items():
-                _write_counts(record.evaluation / split / COUNTS, scored)
-    print(f"Records: {place}", file=sys.stderr)
+def _record(config: DictConfig, result: Result) -> Run:
+    """Where a run's record goes."""
+    return Run(Path(str(config.records)) / safe_name(result.name))
 
 
 def _check(config: DictConfig) -> None:
@@ -120,7 +125,7 @@ def _find(config: DictConfig) -> tuple[dict[str, Run], dict[str, str]]:
     """
     places = [str(path) for path in config.runs] if isinstance(config.runs, ListConfig) else [str(config.runs)]
     folders: list[Path] = []
-    problems: dict[str, str] = {}
+    unlike: dict[Path, str] = {}
     for place in map(Path, places):
         if Run(place).exists():
             folders.append(place)
@@ -132,20 +137,18 @@ def _find(config: DictConfig) -> tuple[dict[str, Run], dict[str, str]]:
         folders += runs
         for path in inside:
             if path not in runs and any((path / name).exists() for name in ("run.json", "history.jsonl", "trainer.pt")):
-                problems[_free(path, problems)] = missing_run(path)
+                unlike[path] = missing_run(path)
         for log in sorted(place.glob("*.log")):
             if not (place / log.stem).exists():
-                problems[_free(place / log.stem, problems)] = f"it never began; {log} says why."
+                unlike[place / log.stem] = f"it never began; {log} says why."
     folders = list({path.resolve(): path for path in folders}.values())
-    names = [path.resolve().name for path in folders]
-    return {
-        name if names.count(name) == 1 else str(path): Run(path) for name, path in zip(names, folders, strict=True)
-    }, problems
+    names = Counter(path.resolve().name for path in (*folders, *unlike))
 
+    def name(path: Path) -> str:
+        own = path.resolve().name
+        return own if names[own] == 1 else str(path)
 
-def _free(path: Path, taken: Mapping[str, str]) -> str:
-    """What to call something: its name, or all of its path where two have that name."""
-    return str(path) if path.name in taken else path.name
+    return {name(path): Run(path) for path in folders}, {name(path): reason for path, reason in unlike.items()}
 
 
 def _output(config: DictConfig) -> Path:
@@ -176,11 +179,13 @@ def _check_finished(run: Run) -> None:
 
 
 @contextlib.contextmanager
-def _whole(run: Run) -> Iterator[None]:
-    """UserError, naming the run, where something in its files is not what it has to be."""
+def _readable(run: Run) -> Iterator[None]:
+    """UserError, naming the run, where a file cannot be read or something in it is not what it has to be."""
     try:
         yield
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, OSError) as error:
+    except OSError as error:
+        raise UserError(f"{error.filename or run.folder} cannot be read: {error.strerror}.") from error
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise UserError(
             f"{run.folder} is damaged ({type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}). "
             f"Take a copy of the run that is whole."
@@ -236,7 +241,7 @@ def _evaluate(config: DictConfig, run: Run, chosen: Split | str | None) -> None:
         UserError: this is a record, or the run or its data is damaged or missing, or it is not to be scored.
     """
     for split in _wanted(run, chosen):
-        with _whole(run):
+        with _readable(run):
             why = _stale(run, split)
         if not why:
             continue
@@ -314,10 +319,13 @@ def _aligned(run: Run) -> dict[str, Aligned]:
     found = {}
     for path in sorted(run.alignments.glob("*.json")):
         kept = run.kept(path.relative_to(run.folder).as_posix())
+        if not {"attention", "shift_from"} <= kept.keys():
+            print(f"{path} is of an earlier version; align again to compare it.", file=sys.stderr)
+            continue
         try:
             rates = {look: 100 * float(own["aer"]) for look, own in kept["rates"].items()}
             look = None if kept["attention"] is None else str(kept["attention"])
-            one = Aligned(str(kept["gold"]), int(kept["pairs"]), rates, look, str(kept["shift"]))
+            one = Aligned(str(kept["gold"]), int(kept["pairs"]), rates, look, str(kept["shift_from"]))
             if look not in (None, *rates) or not all(0 <= rate <= 100 for rate in rates.values()):
                 raise damaged(path)
             stale = kept["checkpoint"] == "best" and kept["step"] != run.best_step()
@@ -326,7 +334,7 @@ def _aligned(run: Run) -> dict[str, Aligned]:
         if stale:
             print(f"{path} is of an earlier state of the run; align again to compare it.", file=sys.stderr)
         else:
-            found[path.stem] = one
+            found[path.stem.rpartition("-")[2]] = one
     return found
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from omegaconf import DictConfig
 
+from nmt import cli
 from nmt.data.lines import read_lines
 from nmt.errors import UserError
 from nmt.evaluation.alignment import against_gold, as_row
@@ -33,7 +34,8 @@ _OF_RUNS = (
 )
 
 
-_OF_RUNS_BY_DEFAULT = {"method": "attention", "shift": "auto", "head": "mean", "checkpoint": "best"}
+#: Nor, where they are set, for how links are read off one.
+_WAYS_OF_RUNS = ("method", "shift", "head", "checkpoint")
 
 
 def score_links(config: DictConfig) -> int:
@@ -41,8 +43,9 @@ def score_links(config: DictConfig) -> int:
     for key in _OF_RUNS:
         if config[key] is not None:
             raise _of_a_run(key)
-    for key, default in _OF_RUNS_BY_DEFAULT.items():
-        if str(config[key]) != default:
+    usual = cli.compose("align", [])
+    for key in _WAYS_OF_RUNS:
+        if config[key] != usual[key]:
             raise _of_a_run(key)
     if config.gold is None:
         raise UserError("links= is scored against gold links: give gold=FILE as well.")
@@ -64,7 +67,7 @@ def score_links(config: DictConfig) -> int:
         links, gold = ([own.get(sentence, NO_LINKS) for sentence in named] for own in numbered)
     else:
         links, gold = (_parsed(lines[key], paths[key], base(config, f"{key}_base"), key, pairs) for key in lines)
-    check_gold(gold, paths["gold"])
+    _check_gold(gold, paths["gold"], "gold")
     if text:
         for found, key in ((links, "links"), (gold, "gold")):
             check_links(found, text, split, str(paths[key]), str(config.words))
@@ -122,28 +125,29 @@ def read_text(config: DictConfig, source_key: str, target_key: str) -> tuple[lis
 
 
 def read_gold(
-    path: Path,
+    key: str,
     config: DictConfig,
     text: tuple[Sequence[str], Sequence[str]],
     split: tuple[Splitter, Splitter],
     words: str,
 ) -> list[GoldLinks]:
-    """The gold links of a text, checked against its words.
+    """The gold links of a text in the file that `key` names, checked against its words.
 
     Raises:
-        UserError: a line is malformed, a link names a word that is not there, or there are links for another number of
-            sentence pairs.
+        UserError: a line is malformed, a link names a word that is not there, there are links for another number of
+            sentence pairs, or there is no link.
     """
+    path = Path(str(config[key]))
     gold = _parsed(read_lines(path), path, base(config, "gold_base"), "gold", len(text[0]))
-    check_gold(gold, path)
+    _check_gold(gold, path, key)
     check_links(gold, text, split, str(path), words)
     return gold
 
 
-def check_gold(gold: Sequence[GoldLinks], path: Path) -> None:
+def _check_gold(gold: Sequence[GoldLinks], path: Path, key: str) -> None:
     """UserError for gold without any link: there is no error rate against nothing."""
     if not any(own.possible for own in gold):
-        raise UserError(f"{path} holds no link, so that nothing can be measured against it. Give gold= another file.")
+        raise UserError(f"{path} holds no link, so that nothing can be measured against it. Give {key}= another file.")
 
 
 def _parsed(lines: Sequence[str], path: Path, number: int, key: str, pairs: int) -> list[GoldLinks]:

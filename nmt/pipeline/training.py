@@ -171,7 +171,7 @@ class _Session:
         self.overrides = list(overrides)
         self.source = build.build_source(config) if source is None else source
         self.opened = False
-        self.guide: str | None = None  # the fingerprint of the links that guide the attention
+        self.links: str | None = None  # the fingerprint of those that guide the attention
         self.lines: list[str] = []  # said before the run was opened
 
     def say(self, line: str) -> None:
@@ -194,7 +194,7 @@ class _Session:
         state, history = self._saved()
         self.source.check()
         train_split, valid_split = self.source.read("train"), self.source.read("valid")
-        self.guide = self._guided_by(trainer, train_split)
+        self.links = self._links(trainer, train_split)
         for note in self.source.notes():
             self.say(note)
         tokenizer = self._tokenizer(train_split)
@@ -233,8 +233,12 @@ class _Session:
         run.note(device=str(device), threads=torch.get_num_threads(), **_peaks(run, device))
         return self._finish(run, outcome, len(pairs))
 
-    def _guided_by(self, trainer: Trainer, split: Split) -> str | None:
-        """The fingerprint of the links that the training goes by, if it does, which are to be what they were."""
+    def _links(self, trainer: Trainer, split: Split) -> str | None:
+        """The fingerprint of the links that guide the attention; None where it is not guided.
+
+        Raises:
+            UserError: there are none, or not those that the run began with.
+        """
         _check_guided(trainer, self.config, split, self.source.name)
         if not trainer.guided_alignment or split.links is None:
             return None
@@ -338,8 +342,8 @@ class _Session:
         )
         if attention is not None and attention.reach is not None and trainer.max_source_length >= attention.reach:
             self.say(
-                f"Sentences of {attention.reach:,} pieces and more are looked at up to there alone: "
-                f"attention.score.positions={trainer.max_source_length + 1} reaches over all that are trained on."
+                f"Sentences of {attention.reach:,} pieces and more are looked at up to there alone "
+                f"(attention.score.positions), and trainer.max_source_length is {trainer.max_source_length:,}."
             )
         source_padding, target_padding = batches.padding
         budget = [
@@ -375,8 +379,8 @@ class _Session:
             "folder": str(Path.cwd()),
             "text": {name: self.source.read(name).fingerprint() for name in self.source.splits()},
         }
-        if self.guide is not None:
-            facts["links"] = self.guide
+        if self.links is not None:
+            facts["links"] = self.links
         if self.run is not None:
             self.run.create(self.config, self.overrides, facts, tokenizer)
             return self.run

@@ -56,7 +56,7 @@ class Translator:
             length_ratio, extra_length: a translation has at most ratio * source pieces + extra pieces.
             max_source_length: pieces beyond which a line is handled as `long_lines` says.
             long_lines: "split" translates a long line part by part, "truncate" its beginning only.
-            warn: told about lines that were split or truncated.
+            warn: told about lines that were split, truncated or not looked at as a whole.
             keep_weights: whether translations carry attention weights; a line of thousands of pieces has millions.
             shortlist: chooses the pieces that search sees; None for the whole vocabulary.
 
@@ -114,9 +114,10 @@ class Translator:
                         f"{self.max_source_length}; it was {kept}."
                     )
             if self.reach is not None and self.warn is not None and max(map(len, pieces)) >= self.reach:
+                cure = f" max_source_length={self.reach - 1} long_lines=split translates such lines in parts."
                 self.warn(
-                    f"line {first_line + index} goes on where attention.score.positions={self.reach} ends: what stands "
-                    f"there was not looked at. max_source_length={self.reach - 1} translates such lines in parts."
+                    f"line {first_line + index} is longer than the {self.reach} pieces that the model's attention "
+                    f"reaches (attention.score.positions): the rest was not looked at.{cure * (self.reach > 1)}"
                 )
             parts.extend((index, piece) for piece in pieces)
         order = sorted(range(len(parts)), key=lambda part: -len(parts[part][1]))

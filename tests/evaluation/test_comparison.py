@@ -187,8 +187,10 @@ def test_a_higher_score_of_one_run_does_not_hide_what_is_surely_better() -> None
     assert top is not None
     row[split.best] = top._replace(significant=False, real=False, p=0.07)
     unsure = better._replace(splits=[split._replace(contrasts={**split.contrasts, "bleu": row})])
-    first, *_ = verdict(unsure)
+    first, second, *_ = verdict(unsure)
     assert first.startswith("Use bahdanau: BLEU ")
+    assert second.startswith("Not told apart from luong")
+    assert "no attention" not in second
     assert "The highest score, " in first
     assert "is within noise of the baseline (p = 0.070)" in first
 
@@ -198,11 +200,11 @@ def test_a_higher_score_of_one_run_does_not_hide_what_is_surely_better() -> None
     [
         (([20.0, 20.2, 20.1], [20.1, 20.3, 20.0], [40.0, 40.1, 40.2]), "20.1 ± 0.1 %), not told apart from "),
         (([20.0, 20.2, 20.1], [30.1, 30.3, 30.0], [40.0, 40.1, 40.2]), "20.1 ± 0.1 %)."),
-        (([20.0], [20.1], [40.0]), "20.0 %)."),
+        (([20.0], [20.1], [40.0]), "20.0 %, one seed)."),
     ],
     ids=["close", "apart", "one seed"],
 )
-def test_the_closest_to_the_links_is_told_from_others_by_its_seeds(rates: tuple[list[float]], expected: str) -> None:
+def test_the_closest_to_the_links_is_told_apart_by_its_seeds(rates: tuple[list[float], ...], expected: str) -> None:
     runs = []
     for settings, own in zip((OLD, NEW, PLAIN), rates, strict=True):
         for run, rate in zip(variant(settings, 0.5, len(own)), own, strict=True):
@@ -212,8 +214,15 @@ def test_the_closest_to_the_links_is_told_from_others_by_its_seeds(rates: tuple[
     assert f"(alignment error rate {expected}" in line
 
 
+def test_links_that_guided_are_named_where_nothing_else_tells() -> None:
+    guided = {**OLD, "trainer.guided_alignment": 1.0, "data.train_links": "12ab"}
+    plain = {**OLD, "trainer.guided_alignment": 0.0}
+    assert labels([plain, guided])[1] == ["guided alignment 0", "guided alignment 1"]
+    assert labels([guided, {**guided, "data.train_links": "34cd"}])[1] == ["train links 12ab", "train links 34cd"]
+
+
 def test_other_links_of_one_name_are_told_apart() -> None:
-    aligned = {key: Aligned("gold", 9, {"saliency": 20.0}, None, "") for key in ("gold-12ab", "gold-34cd")}
+    aligned = {key: Aligned("gold", 9, {"saliency": 20.0}, None, "") for key in ("12ab", "34cd")}
     found = compare([own._replace(aligned=aligned) for own in variant(OLD, 0.5, 2)], trials=50)
     assert [own.gold for own in found.golds] == ["gold (12ab)", "gold (34cd)"]
 

@@ -132,6 +132,22 @@ def test_sentences_of_any_number_are_scored(here: Path, capfd: Capture) -> None:
     assert "3 sentence pairs; gold: 2 sure links" in out
 
 
+def test_measurements_are_named_by_what_is_not_as_it_comes(trained: Path, here: Path, files: list[str]) -> None:
+    run, path = copied(trained, here), gold(here / "gold")
+    for line in ([], ["head=0"], ["threshold=0.3"], []):
+        assert call("align", f"run={run}", *files, f"gold={path}", *line) == 0
+    kept = [json.loads(own.read_text(encoding="utf-8")) for own in (run / "alignments").iterdir()]
+    assert sorted(own["gold"] for own in kept) == ["gold", "gold, head=0", "gold, links above 0.3"]
+    assert {own["shift_from"] for own in kept} == {"default"}
+
+
+def test_runs_of_unnamed_languages_may_face_each_other(trained: Path, here: Path, files: list[str]) -> None:
+    for name in ("there", "back"):
+        Run(copied(trained, here / name)).note(languages=["source", "target"])
+    runs = [f"run={here / 'there' / trained.name}", f"reverse={here / 'back' / trained.name}"]
+    assert call("align", *runs, *files, f"output={here / 'links'}") == 0
+
+
 @pytest.mark.parametrize("shift", [0, 1])
 def test_the_shift_is_chosen_on_validation_links(
     shift: int, trained: Path, here: Path, files: list[str], capfd: Capture
@@ -341,6 +357,8 @@ RUN = ["run={run}", "source={here}/a", "target={here}/b"]
         (["links={here}/far", "gold={here}/good", *RUN[1:]], ["far, sentence pair 2", "word 1 of the target"]),
         (["links={here}/good", "gold={here}/none"], ["none holds no link", "gold= another file"]),
         ([*RUN, "gold={here}/none"], ["none holds no link", "gold= another file"]),
+        (["links={here}/good", "gold={here}/good", "head=1"], ["head= is for links that a run makes"]),
+        (["links={here}/good", "gold={here}/good", "checkpoint=last"], ["checkpoint= is for links that a run makes"]),
         (["links={here}/good", "gold={here}/good", "shift=1"], ["shift= is for links that a run makes"]),
         (["links={here}/good", "gold={here}/good", "method=saliency"], ["method= is for links that a run makes"]),
         (["{here}/numbers"], ["says not what it is: write run="]),
