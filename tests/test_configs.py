@@ -190,7 +190,7 @@ PAPERS: dict[str, dict[str, object]] = {
     "xu2015_hard": {
         "attention.read": "Hard", "attention.read.objective": "sampled", "attention.score": "Additive",
         "decoder": "Bahdanau", "decoder.first_state": "mean", "decoder.readout.word": True,
-        "decoder.readout": "Tanh", "trainer.label_smoothing": 0,
+        "decoder.readout": "Tanh", "trainer.label_smoothing": 0, "attention.read.expected": 0.5,
     },
     "nematus2017_conditional": {
         "model.embedding_size": 500, "encoder.size": 1024, "decoder.size": 1024, "decoder": "Conditional",
@@ -235,6 +235,7 @@ VARIANTS = (
     "attention/window=causal",
     "attention/window=forced attention.window.slots=[0,[1,2],null]",
     "attention/read=hard",
+    "attention/read=hard attention.read.expected=0.5",
     "attention/read=hard attention.read.objective=enumerate",
     "attention.heads=4",
     "decoder=bahdanau",

@@ -69,11 +69,11 @@ class Hard(Read):
 
     OBJECTIVES = ("sampled", "enumerate")
 
-    def __init__(self, objective: str = "sampled", entropy: float = 0.0) -> None:
-        """`entropy` times the entropy of the weights is added to the sampled objective.
+    def __init__(self, objective: str = "sampled", entropy: float = 0.0, expected: float = 0.0) -> None:
+        """`entropy` times the entropy of the weights is added to the sampled objective; `expected`: see the class.
 
         Raises:
-            UserError: there is no such objective, or `entropy` is negative.
+            UserError: there is no such objective, `entropy` is negative, or `expected` is no probability.
         """
         super().__init__()
         if objective not in self.OBJECTIVES:
@@ -83,8 +83,11 @@ class Hard(Read):
             )
         if entropy < 0:
             raise UserError(f"attention.read.entropy must not be negative, but is {entropy}.")
+        if not 0 <= expected <= 1:
+            raise UserError(f"attention.read.expected must be from 0 to 1, but is {expected}.")
         self.enumerates = objective == "enumerate"
         self.entropy = entropy
+        self.expected = expected
 
     def forward(self, weights: Tensor, values: Tensor) -> Reading:
         total = weights.sum(-1, keepdim=True)
@@ -95,12 +98,16 @@ class Hard(Read):
             contexts = values * seen.transpose(1, 2)  # [B, 1, S, Dv] * [B, T, 1, 1]
             return Reading(weights @ values, {}, Choices(contexts, logs.masked_fill(shares == 0, -torch.inf)[:, 0]))
         chosen = draw(shares) if self.training else shares.argmax(-1, keepdim=True)
-        context = torch.zeros_like(shares).scatter(-1, chosen, seen.to(shares.dtype)) @ values
+        taken = torch.zeros_like(shares).scatter(-1, chosen, seen.to(shares.dtype))
         if not self.training:
-            return Reading(context, {})
-        log_prob = (logs.gather(-1, chosen) * seen).sum((1, 3))
+            return Reading(taken @ values, {})
+        drawn = seen
+        if self.expected:  # the same for all heads of a step
+            whole = torch.rand_like(shares[:, :1, :, :1]) < self.expected
+            taken, drawn = torch.where(whole, shares * seen, taken), drawn & ~whole
+        log_prob = (logs.gather(-1, chosen) * drawn).sum((1, 3))
         entropy = -(shares * logs * seen).sum((1, 3))
-        return Reading(context, {LOG_PROB: log_prob, "entropy": -self.entropy * entropy})
+        return Reading(taken @ values, {LOG_PROB: log_prob, "entropy": -self.entropy * entropy})
 
 
 def draw(shares: Tensor) -> Tensor:

@@ -288,6 +288,8 @@ def test_settings_out_of_range_are_refused() -> None:
         Hard("both")
     with pytest.raises(UserError, match=r"entropy must not be negative, but is -0.1"):
         Hard(entropy=-0.1)
+    with pytest.raises(UserError, match=r"read\.expected must be from 0 to 1, but is 1\.5"):
+        Hard(expected=1.5)
     with pytest.raises(UserError, match=r"tries every slot of one head, but attention\.heads is 2.*attention\.heads=1"):
         attention(read="hard", objective="enumerate", heads=2)
 
@@ -335,6 +337,26 @@ def test_hard_draws_in_proportion_to_the_weights_each_head_on_its_own() -> None:
     torch.testing.assert_close(reading.terms[LOG_PROB][:, 0], expected)
     entropy = -sum(share * math.log(share) for share in shares.values())
     torch.testing.assert_close(reading.terms["entropy"], torch.full((many, 1), -0.5 * entropy, dtype=F64))
+
+
+def test_hard_reads_the_expected_value_at_a_share_of_the_steps() -> None:
+    """There the weights learn by back-propagation, and no draw is judged; all heads of a step do the same."""
+    torch.manual_seed(1)
+    many, share = 20000, 0.3
+    weights = WEIGHTS.expand(many, 2, 1, 3)
+    reading = Hard(expected=share).train()(weights, VALUES.expand(many, 2, 3, 1))
+    first, second = reading.context[:, 0, 0, 0], reading.context[:, 1, 0, 0]
+    whole = (first - 1.75).abs() < 1e-9
+    assert torch.equal(whole, (second - (6.25 + 2.5 + 10)).abs() < 1e-9)
+    assert abs(whole.double().mean().item() - share) < 5 * math.sqrt(share * (1 - share) / many)
+    assert set(first[~whole].tolist()) == {1, 2}
+    assert set(second[~whole].tolist()) == {10, 20, 40}
+    log_prob = reading.terms[LOG_PROB][:, 0]
+    assert (log_prob[whole] == 0).all()
+    assert (log_prob[~whole] < 0).all()
+    assert Hard(expected=share).eval()(WEIGHTS, VALUES).context.flatten().tolist() == [2, 10]
+    nothing = Hard(expected=1).train()(torch.zeros_like(WEIGHTS), VALUES)
+    assert nothing.context.flatten().tolist() == [0, 0]
 
 
 @pytest.mark.parametrize("objective", Hard.OBJECTIVES)
