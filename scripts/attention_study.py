@@ -57,7 +57,6 @@ GROUPS = [
     ("coverage", ["decoder=bahdanau", "attention.coverage=true"]),
     ("conditional", ["decoder=conditional"]),
     ("hard", ["decoder=bahdanau", "attention/read=hard"]),
-    ("hard-mean", ["decoder=bahdanau", "attention/read=hard", "attention.read.expected=0.5"]),
 ]
 #: Attention that is drawn to the links while it learns: only where the training text has links.
 GUIDED = [("guided", ["decoder=bahdanau,luong", "trainer.guided_alignment=1"])]
@@ -247,8 +246,7 @@ Every variant is the same model but for its attention: embeddings of 128, a bidi
 decoder of 256, a tanh readout of state, previous word and context, 4,000 joint pieces, four epochs of Multi30k's
 29,000 captions, the same batches, learning rate and dropout, three seeds each. `none` has no attention, `bahdanau` is
 additive, `luong` has input feeding; windows are around `luong` with `general`; heads, coverage, `hard` and
-`conditional` have the additive score; `hard 0.5` reads the weighted mean at half the steps of the
-training, as its paper does. Every variant but the baseline keeps the settings that suit the baseline: a
+`conditional` have the additive score. Every variant but the baseline keeps the settings that suit the baseline: a
 variant that needs others is treated unkindly. The long sentences are {JOINED} neighbours of test_2016_flickr joined to
 one line, longer than all that was trained on: the models have learnt to end after one, so that BLEU there is low and
 says who goes on, and perplexity, which is forced through the whole line, who still finds the place.

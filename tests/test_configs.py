@@ -235,7 +235,6 @@ VARIANTS = (
     "attention/window=causal",
     "attention/window=forced attention.window.slots=[0,[1,2],null]",
     "attention/read=hard",
-    "attention/read=hard attention.read.expected=0.5",
     "attention/read=hard attention.read.objective=enumerate",
     "attention.heads=4",
     "decoder=bahdanau",

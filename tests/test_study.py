@@ -85,4 +85,4 @@ def test_all_variants_can_be_built_and_differ(corpus: str) -> None:
     for config in configs:
         build.assemble(config, 50, 50, True)
     wordings = {str(config) for config in configs}
-    assert len(wordings) == len(configs) == (17 if corpus == "multi30k" else 19)
+    assert len(wordings) == len(configs) == (16 if corpus == "multi30k" else 18)

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from nmt.errors import UserError
 
-#: The term that is the log-probability of what was drawn. The loss multiplies it by what the draw earned; every other
-#: term is added to the loss as it is.
+#: The term that is the log-probability of what was drawn, times its weight in training. The loss multiplies it by what
+#: the draw earned; every other term is added to the loss as it is.
 LOG_PROB: Final = "log_prob"
 
 
@@ -60,7 +60,10 @@ class Hard(Read):
     one again, so that they are probabilities):
 
     sampled: j is drawn from the weights, each head on its own, and the bound sum_j a_tj log p(y_t | j) is raised by
-        its score-function gradient (the paper's eq. 12 and 13), of which the terms are the draw's part.
+        its score-function gradient (the paper's eq. 12 and 13), of which the terms are the draw's part. That part is
+        so noisy that at its full weight it drowns the rest: `reward` is its weight, the paper's lambda_r, and with
+        `expected` so great a share of the steps reads sum_j a_tj v_j in place of a draw, as the paper does for whole
+        captions, so that the weights learn by back-propagation too. Unbiased are reward 1, entropy 0, expected 0.
     enumerate: log sum_j a_tj p(y_t | j), every slot going through the readout and the softmax (Deng et al. 2018,
         section 3), wherever the target is given: in training, validation and forced decoding. Recurrences are given
         the soft context, in search too, so that it is the marginal over all choices only where none of them goes on
@@ -69,11 +72,13 @@ class Hard(Read):
 
     OBJECTIVES = ("sampled", "enumerate")
 
-    def __init__(self, objective: str = "sampled", entropy: float = 0.0, expected: float = 0.0) -> None:
-        """`entropy` times the entropy of the weights is added to the sampled objective; `expected`: see the class.
+    def __init__(
+        self, objective: str = "sampled", entropy: float = 0.0, reward: float = 1.0, expected: float = 0.0
+    ) -> None:
+        """`entropy` times the entropy of the weights is added to the sampled objective; the others: see the class.
 
         Raises:
-            UserError: there is no such objective, `entropy` is negative, or `expected` is no probability.
+            UserError: there is no such objective, `entropy` or `reward` is negative, or `expected` is no probability.
         """
         super().__init__()
         if objective not in self.OBJECTIVES:
@@ -81,12 +86,14 @@ class Hard(Read):
                 f"attention.read.objective={objective} is not known. "
                 f"Give attention.read.objective= one of {', '.join(self.OBJECTIVES)}."
             )
-        if entropy < 0:
-            raise UserError(f"attention.read.entropy must not be negative, but is {entropy}.")
+        for name, weight in (("entropy", entropy), ("reward", reward)):
+            if not weight >= 0:
+                raise UserError(f"attention.read.{name} must not be negative, but is {weight}.")
         if not 0 <= expected <= 1:
             raise UserError(f"attention.read.expected must be from 0 to 1, but is {expected}.")
         self.enumerates = objective == "enumerate"
         self.entropy = entropy
+        self.reward = reward
         self.expected = expected
 
     def forward(self, weights: Tensor, values: Tensor) -> Reading:
@@ -107,7 +114,7 @@ class Hard(Read):
             taken, drawn = torch.where(whole, shares * seen, taken), drawn & ~whole
         log_prob = (logs.gather(-1, chosen) * drawn).sum((1, 3))
         entropy = -(shares * logs * seen).sum((1, 3))
-        return Reading(taken @ values, {LOG_PROB: log_prob, "entropy": -self.entropy * entropy})
+        return Reading(taken @ values, {LOG_PROB: self.reward * log_prob, "entropy": -self.entropy * entropy})
 
 
 def draw(shares: Tensor) -> Tensor:

@@ -288,6 +288,8 @@ def test_settings_out_of_range_are_refused() -> None:
         Hard("both")
     with pytest.raises(UserError, match=r"entropy must not be negative, but is -0.1"):
         Hard(entropy=-0.1)
+    with pytest.raises(UserError, match=r"read\.reward must not be negative, but is -2"):
+        Hard(reward=-2)
     with pytest.raises(UserError, match=r"read\.expected must be from 0 to 1, but is 1\.5"):
         Hard(expected=1.5)
     with pytest.raises(UserError, match=r"tries every slot of one head, but attention\.heads is 2.*attention\.heads=1"):
@@ -354,6 +356,9 @@ def test_hard_reads_the_expected_value_at_a_share_of_the_steps() -> None:
     log_prob = reading.terms[LOG_PROB][:, 0]
     assert (log_prob[whole] == 0).all()
     assert (log_prob[~whole] < 0).all()
+    torch.manual_seed(1)
+    halved = Hard(expected=share, reward=0.5).train()(weights, VALUES.expand(many, 2, 3, 1))
+    torch.testing.assert_close(halved.terms[LOG_PROB][:, 0], log_prob / 2)
     assert Hard(expected=share).eval()(WEIGHTS, VALUES).context.flatten().tolist() == [2, 10]
     nothing = Hard(expected=1).train()(torch.zeros_like(WEIGHTS), VALUES)
     assert nothing.context.flatten().tolist() == [0, 0]

@@ -470,7 +470,6 @@ def study() -> list[tuple[str, dict[str, Any]]]:
     known.append(("conditional", {**OLD, **usual, "decoder._target_": "nmt.model.decoders.Conditional"}))
     hard = {"attention.read._target_": "nmt.attention.reads.Hard", "attention.read.entropy": 0.01}
     known.append(("bahdanau hard", {**OLD, **usual, **hard}))
-    known.append(("bahdanau hard 0.5", {**OLD, **usual, **hard, "attention.read.expected": 0.5}))
     return known
 
 
@@ -489,7 +488,7 @@ def test_the_settings_that_differ_are_a_row_a_variant_in_words() -> None:
     # The summary and the entropy are one choice's own, which never vary; encoders are all alike.
     assert set(table.header) == {
         *("variant", "decoder", "decoder.size", "attention.score", "attention.window", "attention.window.radius"),
-        *("attention.read", "attention.read.expected", "attention.heads", "attention.coverage"),
+        *("attention.read", "attention.heads", "attention.coverage"),
     }
     rows = {row[0]: dict(zip(table.header, row, strict=True)) for row in table.rows}
     assert list(rows) == [name for name, _ in known]
@@ -501,7 +500,6 @@ def test_the_settings_that_differ_are_a_row_a_variant_in_words() -> None:
         "attention.window": "local_m",
         "attention.window.radius": "4",
         "attention.read": "soft",
-        "attention.read.expected": "",
         "attention.heads": "1",
         "attention.coverage": "false",
     }

@@ -17,7 +17,7 @@ from nmt.translation import forcing
 from tests.catalogue import WITH_ATTENTION, model
 
 STEPS, SLOTS = 2, 3  # with the ends of the sentences
-HARD = ("attention/read=hard", "attention.read.entropy=0")
+HARD = ("attention/read=hard", "attention.read.entropy=0", "attention.read.reward=1", "attention.read.expected=0")
 WIRINGS = [
     *((f"decoder={wiring}",) for wiring in WITH_ATTENTION),
     ("decoder=luong", "decoder.input_feeding=false"),
@@ -123,10 +123,10 @@ def test_the_entropy_is_raised() -> None:
     """The same draws with a weight of the entropy: the loss is smaller by the weight times the entropy."""
     totals = []
     for weight in (0, 2):
-        made = small("decoder=bahdanau", "attention/read=hard", f"attention.read.entropy={weight}")
+        made = small("decoder=bahdanau", *HARD, f"attention.read.entropy={weight}")
         torch.manual_seed(4)
         totals.append(batch_loss(made, one_pair()).total.item())
-    made = small("decoder=bahdanau", "attention/read=hard")
+    made = small("decoder=bahdanau", *HARD)
     torch.manual_seed(4)
     weights = log_likelihood(made, one_pair())[1]
     assert totals[0] - totals[1] == pytest.approx(-2 * (weights * weights.log()).sum().item(), abs=1e-5)
