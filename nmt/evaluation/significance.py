@@ -260,6 +260,7 @@ def p_by_seeds(first: Sequence[float], second: Sequence[float], spread: tuple[fl
 
 
 def _by_seeds(difference: float, error: float, freedom: int) -> float:
+    """See `p_by_seeds`; with no deviation at all, a difference is sure."""
     return student_t(difference / error, freedom) if error else float(difference == 0)
 
 
