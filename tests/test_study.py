@@ -1,5 +1,7 @@
 """The attention study's script: its tables from a comparison's figures, and what it would train."""
 
+import re
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 import attention_study as study
 
 from nmt import build, cli
+
+ROOT = Path(__file__).resolve().parents[1]
 
 
 def rate(mean: float) -> dict[str, Any]:
@@ -86,3 +90,21 @@ def test_all_variants_can_be_built_and_differ(corpus: str) -> None:
         build.assemble(config, 50, 50, True)
     wordings = {str(config) for config in configs}
     assert len(wordings) == len(configs) == (16 if corpus == "multi30k" else 15)
+
+
+@pytest.mark.slow
+def test_the_page_is_what_the_committed_records_give(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for folder in (study.RECORDS, study.BUILTIN_RECORDS):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
+    shutil.copy(ROOT / study.NOTES, tmp_path / study.NOTES)
+    monkeypatch.chdir(tmp_path)
+    assert study.main(["report"]) == 0
+    for page in (study.PAGE, study.FOLDER / "report.html"):
+        # What a figure looks like is the drawing library's, what it says is ours.
+        assert _words(tmp_path / page) == _words(ROOT / page)
+    pictures = [{path.name for path in (root / study.FOLDER / "pictures").iterdir()} for root in (tmp_path, ROOT)]
+    assert pictures[0] == pictures[1]
+
+
+def _words(page: Path) -> list[str]:
+    return re.sub(r"<svg.*?</svg>|base64,[^\"')]*", "", page.read_text("utf-8"), flags=re.DOTALL).splitlines()
