@@ -229,8 +229,9 @@ def exact_links(found: dict[str, Any]) -> str:
         "## Where the links are exact",
         "",
         "Every mechanism, one seed each, on the built-in corpus (English to Basque), whose word links are known and "
-        "not guessed: alignment error rate on its test set in per cent, less is better. `luong additive` and `bahdanau guided "
-        "alignment 1` were trained with the links (`trainer.guided_alignment=1`). One link a target word cannot do better than 11.6 here, since "
+        "not guessed: alignment error rate on its test set in per cent, less is better. `luong additive` and "
+        "`bahdanau guided alignment 1` were trained with the links (`trainer.guided_alignment=1`). One link a target "
+        "word cannot do better than 11.6 here, since "
         "the gold links some words to several.",
         "",
         f"| attention | {' | '.join(f'{gold}: {way}' for gold, way in columns)} |",
