@@ -49,6 +49,7 @@ DOORS = {
     "sacrebleu": {"evaluation"},
     "sacremoses": {"evaluation"},
     "matplotlib": {"evaluation"},
+    "PIL": {"evaluation"},
     "arabic_reshaper": {"evaluation"},
     "bidi": {"evaluation"},
     "tensorboard": {"training"},

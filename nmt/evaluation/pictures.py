@@ -11,16 +11,16 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib import colormaps
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, ScalarFormatter
+from PIL import Image
 
 from nmt.evaluation import fonts
 from nmt.evaluation.comparison import Comparison, OnSplit, Variant
 from nmt.evaluation.findings import ONE_SEED, judgement
 from nmt.evaluation.forced import Look
-from nmt.evaluation.heatmap import WHITE_TO_BLUE
+from nmt.evaluation.heatmap import WHITE_TO_BLUE, pixels
 from nmt.evaluation.tables import shorten, wrap
 
 _GREY = "#5a5a5a"
@@ -40,10 +40,9 @@ _COLUMNS = 4  # of panels side by side
 
 
 def png(picture: Figure) -> bytes:
-    """The picture as the bytes of a PNG file."""
+    """The picture as the bytes of a PNG file, in 256 colours: a page carries many, and that is a third of the bytes."""
     buffer = io.BytesIO()
-    FigureCanvasAgg(picture)
-    picture.savefig(buffer, format="png", dpi=picture.dpi, metadata={"Software": None})
+    Image.fromarray(pixels(picture)).quantize(256, dither=Image.Dither.NONE).save(buffer, "PNG", optimize=True)
     return buffer.getvalue()
 
 
