@@ -10,15 +10,19 @@ DIR holds Multi30k (train.de.gz ...); `alignments` holds word links: of its vali
 Further KEY=VALUE words of `train` and `builtin` go to every training.
 """
 
-import gzip
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+
+from verbs import script, settings, verb
+
+from nmt.data.lines import read_lines
+from nmt.files import write_text
+from nmt.runs import Run
 
 SWEEP = Path("checkpoints", "attention-study")
 BUILTIN = Path("checkpoints", "attention-study-builtin")
@@ -69,7 +73,7 @@ THRESHOLD = 0.2
 def main(arguments: list[str]) -> int:
     """Does one of the four parts; returns its exit status."""
     part, *words = arguments or [""]
-    given = dict(word.split("=", 1) for word in words)
+    given = settings(words)
     root = given.pop("multi30k", None)
     further = [f"{key}={value}" for key, value in given.items()]
     if part == "report" and not words:
@@ -82,11 +86,6 @@ def main(arguments: list[str]) -> int:
     if part == "train":
         return train(SWEEP, GROUPS, [f"data.root={root}", *MULTI30K, SEEDS, *further])
     return score(Path(root), Path(given["alignments"]) if "alignments" in given else None)
-
-
-def verb(name: str, *words: str) -> int:
-    """Runs one of the product's own commands; returns its exit status."""
-    return subprocess.run([sys.executable, "-m", f"nmt.{name}", *words], check=False).returncode
 
 
 def train(sweep: Path, groups: Sequence[tuple[str, list[str]]], words: Sequence[str]) -> int:
@@ -109,7 +108,7 @@ def train(sweep: Path, groups: Sequence[tuple[str, list[str]]], words: Sequence[
 def finished(sweep: Path) -> list[Path]:
     """The folders of the runs that came to their end."""
     runs = sorted(config.parent for config in sweep.glob("*/config.yaml"))
-    return [run for run in runs if json.loads((run / "run.json").read_text("utf-8")).get("status") == "finished"]
+    return [run for run in runs if Run(run).kept("run.json").get("status") == "finished"]
 
 
 def builtin(further: Sequence[str]) -> int:
@@ -147,12 +146,10 @@ def records(sweep: Path, folder: Path, baseline: str) -> int:
 def score(root: Path, links: Path | None) -> int:
     """Scores all runs on long sentences too, and on word links where there are any, and writes the records."""
     source, target = (LONG / f"test_2016_joined.{language}" for language in ("de", "en"))
-    LONG.mkdir(parents=True, exist_ok=True)
     for path in (source, target):
-        with gzip.open(root / f"test_2016_flickr{path.suffix}.gz", "rt", encoding="utf-8") as file:
-            lines = file.read().splitlines()
+        lines = read_lines(root / f"test_2016_flickr{path.suffix}.gz")
         joined = [" ".join(lines[first : first + JOINED]) for first in range(0, len(lines) - JOINED + 1, JOINED)]
-        path.write_text("".join(f"{line}\n" for line in joined), encoding="utf-8")
+        write_text(path, "".join(f"{line}\n" for line in joined))
     verbs = []
     for run in finished(SWEEP):
         if not (run / "evaluation" / "test_2016_flickr").exists():
@@ -184,15 +181,17 @@ def _links(root: Path, links: Path) -> list[list[str]]:
 
 def report() -> int:
     """Writes the page and its pictures from the records."""
-    status_builtin, _, exact = compared(BUILTIN_RECORDS, "bahdanau", "pictures=0")
+    status, _, exact = compared(BUILTIN_RECORDS, "bahdanau", "pictures=0")
+    if status:
+        return status
     status, text, found = compared(RECORDS, BASELINE)
-    if status or status_builtin:
-        return status or status_builtin
+    if status:
+        return status
     _, _, body = text.partition("\n\n")  # without its title
     lead, _, rest = body.partition("\n\n## ")
     remarks = [NOTES.read_text("utf-8")] if NOTES.exists() else []
     parts = [TITLE, lead, METHOD, *remarks, published(found), f"## {rest}", exact_links(exact)]
-    PAGE.write_text("\n\n".join(part.strip("\n") for part in parts) + "\n", encoding="utf-8")
+    write_text(PAGE, "\n\n".join(part.strip("\n") for part in parts) + "\n")
     return 0
 
 
@@ -328,4 +327,4 @@ def _bleu(found: dict[str, Any], name: str) -> float | None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(script("attention_study.py", main))

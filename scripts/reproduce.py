@@ -7,9 +7,12 @@ trained again, what was interrupted goes on.
 """
 
 import json
-import subprocess
 import sys
 from pathlib import Path
+
+from verbs import script, settings, verb
+
+from nmt.errors import UserError
 
 GENERAL = ["decoder=luong", "attention/score=general"]
 RECIPES = {
@@ -22,31 +25,31 @@ RECIPES = {
 
 
 def main(arguments: list[str]) -> int:
-    """Runs the recipes whose data is at hand; returns 1 if one of them failed."""
-    given = dict(argument.split("=", 1) for argument in arguments)
+    """Runs the recipes whose data is at hand; returns the exit status of the last that failed, or 0."""
+    given = settings(arguments)
     roots = {name: given.pop(name, None) for name in ("multi30k", "tatoeba")}
     only = given.pop("only", ",".join(RECIPES)).split(",")
     further = [f"{key}={value}" for key, value in given.items()]
+    for name in only:
+        if name not in RECIPES:
+            raise UserError(f"only={name} is none of the models: {', '.join(RECIPES)}.")
     rows: list[str] = []
-    failed = False
+    failed = 0
     for name in only:
         root = roots["tatoeba" if name.startswith("tatoeba") else "multi30k"]
         if root is None:
             print(f"{name}: its data set was not named, skipped", file=sys.stderr)
-        elif _run("train", *RECIPES[name], f"data.root={root}", f"name={name}", "resume=true", *further) and _run(
-            "evaluate", f"run=checkpoints/{name}"
-        ):
+            continue
+        status = verb("train", *RECIPES[name], f"data.root={root}", f"name={name}", "resume=true", *further)
+        status = status or verb("evaluate", f"run=checkpoints/{name}")
+        if not status:
             rows += _rows(Path("checkpoints", name))
-        else:
-            failed = True
+        elif status > 128:  # stopped by a signal
+            return status
+        failed = status or failed
     print("| run | minutes | test | BLEU | chrF | TER | BLEU lc tok |\n|---|---|---|---|---|---|---|")
     print("\n".join(rows))
-    return int(failed)
-
-
-def _run(verb: str, *words: str) -> bool:
-    """Whether the verb ended well."""
-    return subprocess.run([sys.executable, "-m", f"nmt.{verb}", *words], check=False).returncode == 0
+    return failed
 
 
 def _rows(run: Path) -> list[str]:
@@ -61,4 +64,4 @@ def _rows(run: Path) -> list[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(script("reproduce.py", main))

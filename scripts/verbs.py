@@ -1,0 +1,40 @@
+"""What scripts that run the product's own commands have in common."""
+
+import contextlib
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+
+from nmt.errors import UserError
+
+
+def verb(name: str, *words: str) -> int:
+    """Runs one of the product's own commands; returns its exit status.
+
+    Ctrl-C is the command's to answer, which may have something to save.
+    """
+    with subprocess.Popen([sys.executable, "-m", f"nmt.{name}", *words]) as process:
+        while process.poll() is None:
+            with contextlib.suppress(KeyboardInterrupt):
+                process.wait()
+    return process.returncode
+
+
+def settings(words: Sequence[str]) -> dict[str, str]:
+    """KEY=VALUE words by their keys (UserError for a word of another form)."""
+    for word in words:
+        if "=" not in word:
+            raise UserError(f"{word} says not what it is: write KEY={word}.")
+    return dict(word.split("=", 1) for word in words)
+
+
+def script(name: str, main: Callable[[list[str]], int]) -> int:
+    """The exit status of a script that got the command line, its mistakes told in one line."""
+    try:
+        return main(sys.argv[1:])
+    except UserError as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print(f"{name}: interrupted; the same command goes on.", file=sys.stderr)
+        return 130
