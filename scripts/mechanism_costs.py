@@ -74,7 +74,7 @@ def main() -> None:
 
 
 def work(overrides: list[str], source: int, target: int) -> Callable[[], Tensor]:
-    """A sum over the contexts of a batch, to be differentiated."""
+    """A sum over the contexts of a batch and what the mechanism adds to the loss, to be differentiated."""
     config = cli.compose("train", overrides)
     attention = build.build_attention(config.attention, query_size=STATE, value_size=STATE)
     attention.train()
@@ -88,7 +88,8 @@ def work(overrides: list[str], source: int, target: int) -> Callable[[], Tensor]
         for position in range(target):
             steps = torch.full((SENTENCES, 1), position)
             attended = attention(queries[:, position : position + 1], memory, steps, state)
-            state, total = attended.state, total + attended.context.sum()
+            terms = [term.sum() for term in attended.terms.values()]  # of `hard`: all that its weights learn by
+            state, total = attended.state, total + attended.context.sum() + sum(terms)
         return total
 
     return run
