@@ -249,9 +249,11 @@ class Run:
         return data
 
     def check_record(self, folder: Path) -> None:
-        """UserError where a run stands in the place of its record."""
-        if folder.resolve() == self.folder.resolve() or Run(folder).best.exists():
+        """UserError where a run, or what is to be recorded itself, stands in the place of its record."""
+        if Run(folder).best.exists():
             raise UserError(f"{folder} is a run, which its record would spoil. Give another folder as records=.")
+        if folder.resolve() == self.folder.resolve():
+            raise UserError(f"{folder} is the record that is compared. Give another folder as records=.")
 
     def record(self, folder: Path, *, text: bool = True, looks: bool = True) -> None:
         """Copies what a comparison needs, without the weights, into `folder`: itself a run folder, only a smaller one.
@@ -359,6 +361,9 @@ def missing_run(folder: Path) -> str:
     found = folder.parent.glob("*/config.yaml") if folder.parent.is_dir() else ()
     runs = sorted(path.parent.name for path in found)
     if folder.is_dir():
+        inside = sorted(path.parent.name for path in folder.glob("*/config.yaml"))
+        if inside:
+            return f"{folder} is no run, but holds runs: {', '.join(inside[:10])}. Name one of them."
         return f"{folder} is no run, or an incomplete one: it has no config.yaml. Name the folder of a run."
     if folder.exists():
         return f"{folder} is a file. Name the folder of a run."

@@ -113,6 +113,7 @@ class Result(NamedTuple):
         splits: the results.
         aligned: what is known against gold links, by a name that only the same measurement has.
         training_machine: where it was trained, such as "cpu, 1 threads"; "" where that is not known.
+        trained_on: the text that it learnt from, and with what, as far as that is known, in words.
     """
 
     name: str
@@ -124,6 +125,7 @@ class Result(NamedTuple):
     splits: Mapping[str, Scored]
     aligned: Mapping[str, Aligned] = {}
     training_machine: str = ""
+    trained_on: Sequence[str] = ()
 
 
 class Spread(NamedTuple):
@@ -367,7 +369,12 @@ def _identity(result: Result) -> str:
 
 def _named(result: Result, name: str) -> bool:
     """Whether that is its name, or its name without its seed."""
-    return name in (result.name, re.sub(rf"-(seed-)?{result.seed}$", "", result.name))
+    return name in (result.name, _without_seed(result))
+
+
+def _without_seed(result: Result) -> str:
+    """The name of a sweep's runs that differ in the seed alone."""
+    return re.sub(rf"-(seed-)?{result.seed}$", "", result.name)
 
 
 def _baseline(name: str, variants: Sequence[Variant], results: Sequence[Result], apart: Mapping[str, str]) -> int:
@@ -386,7 +393,8 @@ def _baseline(name: str, variants: Sequence[Variant], results: Sequence[Result],
             raise UserError(f"{why} {listed}")
         if called[_identity(result)] == name:
             raise UserError(f"{why} baseline={result.name} compares it with the runs that go with it. {listed}")
-    known = [variant.label for variant in variants] + [run.name for variant in variants for run in variant.runs]
+    runs = [run for variant in variants for run in variant.runs]
+    known = dict.fromkeys([*(variant.label for variant in variants), *(_without_seed(run) for run in runs)])
     raise UserError(f"baseline={name} is none of the variants.{nearest(name, known)} {listed}")
 
 

@@ -8,6 +8,9 @@ from nmt.evaluation import significance
 from nmt.evaluation.comparison import ATTENTION, Comparison, Spread, some
 from nmt.evaluation.significance import Contrast
 
+#: BLEU under which hypotheses share little more than frequent words with their references.
+LEARNT = 5
+
 
 def verdict(found: Comparison) -> list[str]:
     """What to use and why, the most important line first."""
@@ -23,6 +26,8 @@ def verdict(found: Comparison) -> list[str]:
         lines.append(f"Nothing is said about the differences: {few}")
     else:
         lines = [*(_against_baseline(found) if found.baseline_chosen else _highest(found)), *_reach(found)]
+    if split.figures[split.best]["bleu"].mean < LEARNT:
+        lines.append(f"None of them has learnt to translate (BLEU below {LEARNT}): what they differ in may be chance.")
     if _one_seed(found):
         lines.append(
             "Every variant has one seed: what another seed would change is not known, and a difference can be luck. "

@@ -112,7 +112,8 @@ def curves(found: Comparison) -> Figure | None:
     for index, variant in enumerate(found.variants):
         for axes, x, y in ((left, "minutes", "valid_bleu"), (right, "epoch", "valid_perplexity")):
             grid, mean, low, high = _mean_curve(variant, x, y)
-            axes.plot(grid, mean, label=variant.label, linewidth=1.5, **_line(index))
+            alone = "o" if len(grid) == 1 else ""  # a line through one point is none
+            axes.plot(grid, mean, label=variant.label, linewidth=1.5, marker=alone, **_line(index))
             if len(found.variants) <= 6 and len(variant.runs) > 1:
                 axes.fill_between(grid, low, high, color=_line(index)["color"], alpha=0.12, linewidth=0)
     right.set_yscale("log")

@@ -7,7 +7,7 @@ import statistics
 import sys
 import zipfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -132,13 +132,16 @@ def _find(config: DictConfig) -> tuple[dict[str, Run], dict[str, str]]:
             continue
         inside = sorted(path for path in place.iterdir() if path.is_dir()) if place.is_dir() else []
         runs = [path for path in inside if Run(path).exists()]
+        logs = sorted(place.glob("*.log"))
+        if not runs and logs:
+            raise UserError(f"No run of {place} has begun; {logs[0]} says why. Send its training again.")
         if not runs:
             raise UserError(missing_run(place))
         folders += runs
         for path in inside:
             if path not in runs and any((path / name).exists() for name in ("run.json", "history.jsonl", "trainer.pt")):
                 unlike[path] = missing_run(path)
-        for log in sorted(place.glob("*.log")):
+        for log in logs:
             if not (place / log.stem).exists():
                 unlike[place / log.stem] = f"it never began; {log} says why."
     folders = list({path.resolve(): path for path in folders}.values())
@@ -311,7 +314,20 @@ def _result(name: str, run: Run, chosen: Split | str | None) -> Result:
         splits,
         _aligned(run),
         f"{facts['device']}, {facts['threads']} threads" if "device" in facts and "threads" in facts else "",
+        _trained_on(facts),
     )
+
+
+def _trained_on(facts: Mapping[str, Any]) -> list[str]:
+    """The text that a run learnt from and the libraries that it learnt with, as far as its facts say so."""
+    found = []
+    languages, pairs = facts.get("languages"), facts.get("pairs")
+    if isinstance(languages, list) and isinstance(pairs, int) and "data" in facts:
+        found.append(f"on {facts['data']}, {' to '.join(map(str, languages))}, {pairs:,} sentence pairs")
+    versions = facts.get("versions")
+    if isinstance(versions, dict) and {"nmt", "torch"} <= versions.keys():
+        found.append(f"with nmt {versions['nmt']} and torch {versions['torch']}")
+    return found
 
 
 def _aligned(run: Run) -> dict[str, Aligned]:

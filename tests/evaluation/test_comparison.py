@@ -214,6 +214,12 @@ def test_the_closest_to_the_links_is_told_apart_by_its_seeds(rates: tuple[list[f
     assert f"(alignment error rate {expected}" in line
 
 
+def test_models_that_have_learnt_nothing_are_called_so(found: Comparison) -> None:
+    said = "None of them has learnt to translate (BLEU below 5): what they differ in may be chance."
+    assert said in verdict(compare([*variant(OLD, 0.02), *variant(NEW, 0.01)], trials=50))
+    assert said not in verdict(found)
+
+
 def test_links_that_guided_are_named_where_nothing_else_tells() -> None:
     guided = {**OLD, "trainer.guided_alignment": 1.0, "data.train_links": "12ab"}
     plain = {**OLD, "trainer.guided_alignment": 0.0}
@@ -683,3 +689,10 @@ def test_pictures_of_any_text_are_drawn(found: Comparison) -> None:
     assert pictures.curves(lone) is None
     some = found._replace(variants=[found.variants[0], *lone.variants[1:]])
     assert pictures.curves(some) is not None
+
+
+def test_a_curve_of_one_validation_is_seen(found: Comparison) -> None:
+    first = [run._replace(history=run.history[:1]) for run in found.variants[0].runs]
+    picture = pictures.curves(found._replace(variants=[found.variants[0]._replace(runs=first), *found.variants[1:]]))
+    assert picture is not None
+    assert [line.get_marker() for line in picture.axes[0].lines] == ["o", "", ""]

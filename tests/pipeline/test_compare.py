@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from nmt.runs import Run, settings
 from tests.pipeline.small import call, copied, pairs, snapshot, words, write_lines
@@ -242,6 +243,33 @@ def test_mistakes_are_one_message(line: list[str], parts: list[str], swept: Path
     assert "Traceback" not in err
     assert snapshot(swept) == before
     assert list(here.iterdir()) == []
+
+
+def test_a_record_is_not_written_over_itself(swept: Path, here: Path, capfd: Capture) -> None:
+    for name in ("bahdanau-1", "none-1"):
+        Run(swept / name).record(here / "records" / name)
+    before = snapshot(here)
+    line = [f"runs={here / 'records'}", f"records={here / 'records'}", f"output={here / 'out'}"]
+    assert call("compare", *line, *QUICK) == 1
+    assert "bahdanau-1 is the record that is compared. Give another folder as records=." in capfd.readouterr().err
+    assert snapshot(here) == before
+
+
+def test_a_sweep_of_which_no_run_has_begun_is_told_so(here: Path, capfd: Capture) -> None:
+    (here / "dot-1.log").write_text("nmt.train: no such thing\n", encoding="utf-8")
+    assert call("compare", f"runs={here}") == 1
+    err = capfd.readouterr().err
+    assert err == f"nmt.compare: No run of {here} has begun; {here / 'dot-1.log'} says why. Send its training again.\n"
+
+
+def test_what_all_have_in_common_is_told(swept: Path, here: Path) -> None:
+    assert call("compare", f"runs={swept}", f"output={here / 'out'}", *QUICK) == 0
+    _, _, common = (here / "out" / "report.md").read_text("utf-8").partition("## What they have in common")
+    common, _, _ = common.partition("##")
+    assert "Trained on text-de-en, de to en, 300 sentence pairs." in common
+    assert f"and torch {torch.__version__}." in common
+    assert "encoder.size=16, " in common
+    assert "trainer.steps" not in common, "that differs"
 
 
 def test_what_a_run_is_leaves_out_where_it_lies(swept: Path) -> None:
