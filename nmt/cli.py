@@ -586,6 +586,9 @@ def _unknown_key(verb: str, folder: Path, groups: dict[str, list[str]], tree: ob
     from omegaconf import OmegaConf
 
     key, written = override.key_or_group, override.get_value_string()
+    sweep = folder / "sweep.yaml"
+    if verb == "train" and sweep.is_file() and key in OmegaConf.load(sweep):
+        return f"{key} is a setting of sweeps: python -m nmt.train -m {key}={written} ..."
     if key.replace(".", "/") in groups:
         return f"{key} is a choice, which is written with a slash: {key.replace('.', '/')}={written}"
     if "/" in key:

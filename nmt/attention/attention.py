@@ -87,15 +87,18 @@ class Attention(nn.Module):
             coverage: shows the score the sum of the weights so far, which becomes the state.
 
         Raises:
-            UserError: `size` is not a multiple of `heads`, or the score, the sizes, the heads and the read do not fit.
+            UserError: there is no head, `size` is not a multiple of `heads`, or the score, the sizes, the heads and the
+                read do not fit.
         """
         super().__init__()
         self.heads = heads
         self.context_size = value_size
-        if heads < 1 or size % heads:
+        if heads < 1:
+            raise UserError(f"attention.heads must be at least 1, not {heads}.")
+        if size % heads:
             raise UserError(
                 f"attention.size must be a multiple of attention.heads, but {size} is not one of {heads}. "
-                f"Give attention.size={max(1, round(size / max(1, heads))) * max(1, heads)} or another number of heads."
+                f"Give attention.size={max(1, round(size / heads)) * heads} or another number of heads."
             )
         head_size = size // heads
         projected = heads > 1

@@ -44,8 +44,8 @@ class Score(nn.Module):
             UserError: the equation has none.
         """
         raise UserError(
-            f"attention.coverage=true is a feature of the additive score, but the score is {type(self).__name__}. "
-            f"Give attention/score=additive, or leave attention.coverage out."
+            "attention.coverage=true is a feature of the additive score, and the score is another. "
+            "Give attention/score=additive, or leave attention.coverage out."
         )
 
 

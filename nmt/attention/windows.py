@@ -98,7 +98,7 @@ class Forced(Window):
     """Slots that a person names, step by step: to pin a step's attention and see what changes."""
 
     def __init__(self, query_size: int, slots: Sequence[int | Sequence[int] | None]) -> None:
-        """`slots[t]` is what step t may look at: a slot, several, or None for all; so may the steps beyond the list.
+        """`slots[t]` is what step t may look at: a slot, several, [] for none, None for all; steps beyond may all.
 
         A step of which no slot exists in a sentence looks at nothing there.
 

@@ -84,7 +84,7 @@ def sweep(words: Sequence[str]) -> int:
     parts = [f"{len(done) + launcher.finished} finished" + (f" ({len(done)} of them before)" if done else "")]
     left = count - len(done) - launcher.finished - len(failures)
     parts += [f"{left} left to do"] * bool(left) + [f"{len(failures)} failed"] * bool(failures)
-    _say(f"{count} runs in {place}: {', '.join(parts)}.")
+    _say(f"{count} {'run' if count == 1 else 'runs'} in {place}: {', '.join(parts)}.")
     if stopped:
         _say("Everything is saved. The same command goes on.")
     elif len(done) + launcher.finished > 1:

@@ -18,6 +18,7 @@ from nmt.data.corpus import DataSource, Split, links_fingerprint
 from nmt.data.files import UserFiles
 from nmt.data.guide import Guide
 from nmt.errors import UserError
+from nmt.evaluation.labels import class_words
 from nmt.memory import peak_memory
 from nmt.model import Seq2Seq
 from nmt.pipeline.opening import describes, note_unused_attention
@@ -332,11 +333,13 @@ class _Session:
         sizes = f"{tokenizer.source.size:,}"
         if not tokenizer.joint:
             sizes += f" and {tokenizer.target.size:,}"
-        wiring = type(model.decoder).__name__.lower()
         attention = model.decoder.attention
-        asked = "no attention" if attention is None else type(attention.scores[0]).__name__.lower()
+        kind = "no attention"
+        if attention is not None:
+            wiring, score = (class_words(type(part).__name__) for part in (model.decoder, attention.scores[0]))
+            kind = f"{wiring} wiring, {score}"
         self.say(
-            f"Model: {wiring} wiring, {asked}, {parameters:,} parameters, {sizes} pieces, on {device} "
+            f"Model: {kind}, {parameters:,} parameters, {sizes} pieces, on {device} "
             f"({torch.get_num_threads()} CPU threads) in {'bfloat16' if autocast else 'float32'}, "
             f"training {'by the fast path' if model.decoder.has_fast_path else 'step by step'}."
         )

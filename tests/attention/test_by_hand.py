@@ -278,6 +278,8 @@ def test_slots_that_name_nothing_are_refused(slots: object) -> None:
 
 
 def test_settings_out_of_range_are_refused() -> None:
+    with pytest.raises(UserError, match=r"attention\.heads must be at least 1, not 0"):
+        attention(heads=0)
     with pytest.raises(UserError, match=r"radius must not be negative, but is -1"):
         LocalMonotonic(1, -1)
     with pytest.raises(UserError, match=r"radius must be at least 1 .*, but is 0"):

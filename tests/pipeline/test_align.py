@@ -148,6 +148,12 @@ def test_runs_of_unnamed_languages_may_face_each_other(trained: Path, here: Path
     assert call("align", *runs, *files, f"output={here / 'links'}") == 0
 
 
+def test_a_folder_of_runs_is_no_run(trained: Path, here: Path, files: list[str], capfd: Capture) -> None:
+    copied(trained, here / "sweep")
+    assert call("align", f"run={here / 'sweep'}", *files) == 1
+    assert f"sweep is no run, but holds runs: {trained.name}. Name one of them." in capfd.readouterr().err
+
+
 @pytest.mark.parametrize("shift", [0, 1])
 def test_the_shift_is_chosen_on_validation_links(
     shift: int, trained: Path, here: Path, files: list[str], capfd: Capture

@@ -70,6 +70,11 @@ def test_names_stay_apart_and_safe_whatever_the_values() -> None:
 # The grammar
 
 
+def test_settings_of_sweeps_want_their_option() -> None:
+    with pytest.raises(UserError, match=r"jobs is a setting of sweeps: python -m nmt\.train -m jobs=2"):
+        cli.compose("train", ["jobs=2"])
+
+
 def test_every_kind_of_sweep_is_expanded() -> None:
     def values(*line: str) -> list[dict[str, str]]:
         return [own.swept for own in cli.expand("train", line)]
