@@ -356,17 +356,21 @@ def settings(config: DictConfig) -> dict[str, Any]:
     return {key: value for key, value in leaves(tree).items() if key not in INCIDENTAL}
 
 
+def runs_in(folder: Path) -> list[Path]:
+    """The folders of the runs in a folder, by their names; none where there is no folder."""
+    return sorted(path.parent for path in folder.glob("*/config.yaml")) if folder.is_dir() else []
+
+
 def missing_run(folder: Path) -> str:
     """What to say where there is no run."""
-    found = folder.parent.glob("*/config.yaml") if folder.parent.is_dir() else ()
-    runs = sorted(path.parent.name for path in found)
     if folder.is_dir():
-        inside = sorted(path.parent.name for path in folder.glob("*/config.yaml"))
+        inside = [path.name for path in runs_in(folder)]
         if inside:
             return f"{folder} is no run, but holds runs: {', '.join(inside[:10])}. Name one of them."
         return f"{folder} is no run, or an incomplete one: it has no config.yaml. Name the folder of a run."
     if folder.exists():
         return f"{folder} is a file. Name the folder of a run."
+    runs = [path.name for path in runs_in(folder.parent)]
     known = f" {folder.parent} has {', '.join(runs[:10])}." if runs else ""
     return f"There is no run {folder}.{nearest(folder.name, runs)}{known}"
 

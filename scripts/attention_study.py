@@ -18,11 +18,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from verbs import script, settings, verb
+from verbs import key_values, script, verb
 
 from nmt.data.lines import read_lines
 from nmt.files import write_text
-from nmt.runs import Run
+from nmt.runs import Run, runs_in
 
 SWEEP = Path("checkpoints", "attention-study")
 BUILTIN = Path("checkpoints", "attention-study-builtin")
@@ -73,7 +73,7 @@ THRESHOLD = 0.2
 def main(arguments: list[str]) -> int:
     """Does one of the four parts; returns its exit status."""
     part, *words = arguments or [""]
-    given = settings(words)
+    given = key_values(words)
     root = given.pop("multi30k", None)
     further = [f"{key}={value}" for key, value in given.items()]
     if part == "report" and not words:
@@ -107,8 +107,7 @@ def train(sweep: Path, groups: Sequence[tuple[str, list[str]]], words: Sequence[
 
 def finished(sweep: Path) -> list[Path]:
     """The folders of the runs that came to their end."""
-    runs = sorted(config.parent for config in sweep.glob("*/config.yaml"))
-    return [run for run in runs if Run(run).kept("run.json").get("status") == "finished"]
+    return [run for run in runs_in(sweep) if Run(run).kept("run.json").get("status") == "finished"]
 
 
 def builtin(further: Sequence[str]) -> int:
@@ -133,7 +132,7 @@ def unless_aligned(run: Path, verbs: list[list[str]]) -> list[list[str]]:
 def side_by_side(verbs: Sequence[list[str]]) -> int:
     """Runs the product's commands, one a core; returns the exit status of one that failed, or 0."""
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return max((abs(status) for status in pool.map(lambda words: verb(*words, "threads=1"), verbs)), default=0)
+        return max(pool.map(lambda words: verb(*words, "threads=1"), verbs), default=0)
 
 
 def records(sweep: Path, folder: Path, baseline: str) -> int:

@@ -10,7 +10,7 @@ import json
 import sys
 from pathlib import Path
 
-from verbs import script, settings, verb
+from verbs import key_values, script, verb
 
 from nmt.errors import UserError
 
@@ -26,7 +26,7 @@ RECIPES = {
 
 def main(arguments: list[str]) -> int:
     """Runs the recipes whose data is at hand; returns the exit status of the last that failed, or 0."""
-    given = settings(arguments)
+    given = key_values(arguments)
     roots = {name: given.pop(name, None) for name in ("multi30k", "tatoeba")}
     only = given.pop("only", ",".join(RECIPES)).split(",")
     further = [f"{key}={value}" for key, value in given.items()]

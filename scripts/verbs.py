@@ -9,7 +9,7 @@ from nmt.errors import UserError
 
 
 def verb(name: str, *words: str) -> int:
-    """Runs one of the product's own commands; returns its exit status.
+    """Runs one of the product's own commands; returns its exit status, as a shell has it: 128 + a signal that ended it.
 
     Ctrl-C is the command's to answer, which may have something to save.
     """
@@ -17,10 +17,10 @@ def verb(name: str, *words: str) -> int:
         while process.poll() is None:
             with contextlib.suppress(KeyboardInterrupt):
                 process.wait()
-    return process.returncode
+    return process.returncode if process.returncode >= 0 else 128 - process.returncode
 
 
-def settings(words: Sequence[str]) -> dict[str, str]:
+def key_values(words: Sequence[str]) -> dict[str, str]:
     """KEY=VALUE words by their keys (UserError for a word of another form)."""
     for word in words:
         if "=" not in word:

@@ -35,7 +35,9 @@ def test_a_mistake_is_told_in_one_line(words: list[str], expected: str, tmp_path
 def test_ctrl_c_is_left_to_the_command_that_runs(tmp_path: Path) -> None:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # what is ignored here is ignored there
     line = [sys.executable, str(SCRIPTS / "attention_study.py"), "builtin", "jobs=1", "threads=1"]
-    with subprocess.Popen(line, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True) as program:
+    program = subprocess.Popen(line, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    signal.signal(signal.SIGINT, before)
+    with program:
         assert program.stderr is not None
         said = ""
         while ": begins" not in said:
@@ -44,7 +46,6 @@ def test_ctrl_c_is_left_to_the_command_that_runs(tmp_path: Path) -> None:
             said += piece
         os.killpg(program.pid, signal.SIGINT)  # as a terminal does: to the script and the sweep that it runs
         said += program.stderr.read()
-    signal.signal(signal.SIGINT, before)
     assert program.returncode == 130
     assert "SIGINT: the runs save their state and stop." in said
     assert "The same command goes on." in said

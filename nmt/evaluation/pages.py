@@ -343,24 +343,25 @@ def _method(found: Comparison) -> list[Block]:
             Table(["variant", *(key.removesuffix("._target_") for key in keys)], rows, text=True),
             Lines(["Left out: settings that only some choices have, and that are alike where they are."]),
         ]
-    shared = {key: value for key, value in found.variants[0].runs[0].settings.items() if key not in found.differing}
-    every = dict.fromkeys(words for variant in found.variants for run in variant.runs for words in run.trained_on)
-    blocks += [
-        Heading("What they have in common"),
-        Lines(
-            [
-                *(f"Trained {words}." for words in every),
-                ", ".join(
-                    f"{key.removesuffix('._target_')}={setting_words(key, value)}"
-                    for key, value in shared.items()
-                    if value is not None
-                ),
-            ]
-        ),
-    ]
+    blocks += [Heading("What they have in common"), Lines([*_trained_on(found), ", ".join(_shared(found))])]
     runs = [[variant.label, ", ".join(run.name for run in variant.runs)] for variant in found.variants]
     blocks += [Heading("Runs"), Table(["variant", "runs"], runs, text=True)]
     return blocks
+
+
+def _trained_on(found: Comparison) -> list[str]:
+    words = (words for variant in found.variants for run in variant.runs for words in run.trained_on)
+    return [f"Trained {own}." for own in dict.fromkeys(words)]
+
+
+def _shared(found: Comparison) -> list[str]:
+    """The settings that all variants have with the same value, as the command line has them."""
+    own = found.variants[0].runs[0].settings
+    return [
+        f"{key.removesuffix('._target_')}={setting_words(key, value)}"
+        for key, value in own.items()
+        if key not in found.differing and value is not None
+    ]
 
 
 # Three ways to write it

@@ -25,7 +25,7 @@ from nmt.evaluation.lengths import source_lengths
 from nmt.evaluation.metrics import Score
 from nmt.evaluation.significance import Statistics
 from nmt.files import replace_atomically, write_bytes, write_text
-from nmt.runs import RECORDED_TEXT, Run, command, damaged, missing_run, portable, settings, shown
+from nmt.runs import RECORDED_TEXT, Run, command, damaged, missing_run, portable, runs_in, settings, shown
 
 METRICS = ("bleu", "chrf", "ter")
 #: Whether records hold the text, and the sentence pairs whose weights are shown.
@@ -130,15 +130,13 @@ def _find(config: DictConfig) -> tuple[dict[str, Run], dict[str, str]]:
         if Run(place).exists():
             folders.append(place)
             continue
-        inside = sorted(path for path in place.iterdir() if path.is_dir()) if place.is_dir() else []
-        runs = [path for path in inside if Run(path).exists()]
-        logs = sorted(place.glob("*.log"))
+        runs, logs = runs_in(place), sorted(place.glob("*.log"))
         if not runs and logs:
-            raise UserError(f"No run of {place} has begun; {logs[0]} says why. Send its training again.")
+            raise UserError(f"{place} holds no run that has begun; {logs[0]} says why, if it is a sweep's.")
         if not runs:
             raise UserError(missing_run(place))
         folders += runs
-        for path in inside:
+        for path in sorted(place.iterdir()):
             if path not in runs and any((path / name).exists() for name in ("run.json", "history.jsonl", "trainer.pt")):
                 unlike[path] = missing_run(path)
         for log in logs:

@@ -259,7 +259,8 @@ def test_a_sweep_of_which_no_run_has_begun_is_told_so(here: Path, capfd: Capture
     (here / "dot-1.log").write_text("nmt.train: no such thing\n", encoding="utf-8")
     assert call("compare", f"runs={here}") == 1
     err = capfd.readouterr().err
-    assert err == f"nmt.compare: No run of {here} has begun; {here / 'dot-1.log'} says why. Send its training again.\n"
+    log = here / "dot-1.log"
+    assert err == f"nmt.compare: {here} holds no run that has begun; {log} says why, if it is a sweep's.\n"
 
 
 def test_what_all_have_in_common_is_told(swept: Path, here: Path) -> None:
