@@ -38,7 +38,8 @@ from benchmarking.settings import (
 )
 
 from nmt import build, cli
-from nmt.data.batches import EncodedPairs, Ragged, make_batch
+from nmt.data.batch import make_batch
+from nmt.data.pairs import EncodedPairs, Ragged
 from nmt.errors import UserError
 
 SCRIPT = Path(benchmark.__file__)

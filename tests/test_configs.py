@@ -11,7 +11,7 @@ import torch
 from omegaconf import DictConfig, OmegaConf
 
 from nmt import build, cli
-from nmt.data.batches import make_batch
+from nmt.data.batch import make_batch
 from nmt.data.corpus import DataSource
 from nmt.text.tokenizer import Tokenizer
 from nmt.training.loss import batch_loss

@@ -1,6 +1,6 @@
 """Tokenises a split once: afterwards it is a memory-mapped Arrow file, shared by all runs that need the same.
 
-Between a data set and `nmt.data.batches`.  The only file besides `hub.py` that loads the `datasets` library.
+Between a data set and `nmt.data.pairs`.  The only file besides `hub.py` that loads the `datasets` library.
 """
 
 import contextlib
@@ -21,18 +21,9 @@ import numpy.typing as npt
 import pyarrow as pa  # type: ignore[import-untyped]
 from datasets.arrow_writer import ArrowWriter  # type: ignore[import-untyped]
 
-from nmt.data.batches import (
-    BLOCK,
-    EMPTY,
-    LONG_SOURCE,
-    LONG_TARGET,
-    Block,
-    EncodedPairs,
-    Integers,
-    Ragged,
-    encode_blocks,
-)
+from nmt.data.batch import Integers
 from nmt.data.corpus import Split
+from nmt.data.pairs import BLOCK, EMPTY, LONG_SOURCE, LONG_TARGET, Block, EncodedPairs, Ragged, encode_blocks
 from nmt.errors import UserError
 from nmt.text.tokenizer import Tokenizer
 

@@ -7,7 +7,7 @@ was dropped and however subword sampling has cut the words this time.
 import numpy as np
 import torch
 
-from nmt.data.batches import Batch
+from nmt.data.batch import Batch
 from nmt.data.corpus import Split
 from nmt.links import parse_links
 from nmt.text.tokenizer import Tokenizer

@@ -12,11 +12,12 @@ from omegaconf import DictConfig, OmegaConf
 
 from nmt import build, cli
 from nmt.advice import CHANGEABLE, recommend, verdict
-from nmt.data.batches import EncodedPairs, SampledPairs, TokenBatches
 from nmt.data.cache import prepare
 from nmt.data.corpus import DataSource, Split, links_fingerprint
 from nmt.data.files import UserFiles
 from nmt.data.guide import Guide
+from nmt.data.pairs import EncodedPairs, SampledPairs, length_ratio, lexicon_of
+from nmt.data.planning import TokenBatches
 from nmt.errors import UserError
 from nmt.evaluation.labels import class_words
 from nmt.memory import peak_memory
@@ -208,10 +209,10 @@ class _Session:
             check_state(self.run.state, state, model)
         self._describe(model, tokenizer, device, autocast, batches, trainer)
         run = self._open(tokenizer, len(pairs))
-        ratio = pairs.length_ratio(EXTRA_LENGTH)
+        ratio = length_ratio(pairs, EXTRA_LENGTH)
         run.note(length_ratio=ratio)
         if not run.lexicon.exists():
-            pairs.lexicon(tokenizer.source.size).save(run.lexicon)
+            lexicon_of(pairs, tokenizer.source.size).save(run.lexicon)
         with _enough_memory():
             outcome = trainer.run(
                 model,

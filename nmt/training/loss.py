@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from nmt.attention import LOG_PROB
-from nmt.data.batches import Batch
+from nmt.data.batch import Batch
 from nmt.model import Seq2Seq
 from nmt.training.guiding import guided_alignment
 

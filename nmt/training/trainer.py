@@ -15,7 +15,8 @@ import torch
 from torch import nn
 from torch.optim.lr_scheduler import LambdaLR
 
-from nmt.data.batches import Batch, TokenBatches
+from nmt.data.batch import Batch
+from nmt.data.planning import TokenBatches
 from nmt.errors import UserError
 from nmt.memory import give_memory_back
 from nmt.model import Seq2Seq

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from nmt.data.batches import Batch
+from nmt.data.batch import Batch
 from nmt.model import Decoded, Seq2Seq
 
 

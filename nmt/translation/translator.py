@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nmt.data.batches import Batch, make_batch
+from nmt.data.batch import Batch, make_batch
 from nmt.errors import UserError
 from nmt.model import Seq2Seq
 from nmt.search import Hypothesis, Limits, Search

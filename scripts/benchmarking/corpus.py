@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from benchmarking.settings import Json, Scale
-from nmt.data.batches import EncodedPairs, Ragged, encode_in_memory
 from nmt.data.builtin import BuiltIn
 from nmt.data.corpus import DataSource, Split
 from nmt.data.files import Multi30k
+from nmt.data.pairs import EncodedPairs, Ragged, encode_in_memory
 from nmt.errors import UserError
 from nmt.files import write_text
 from nmt.text.tokenizer import Tokenizer

@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
 from benchmarking.settings import Place, Sizes
-from nmt.data.batches import Batch, TokenBatches
+from nmt.data.batch import Batch
+from nmt.data.planning import TokenBatches
 from nmt.text.tokenizer import PAD
 
 

@@ -22,8 +22,10 @@ from benchmarking.flops import Product
 from benchmarking.plain import Plain, train_plain
 from benchmarking.settings import PLAIN, WIRINGS, Json, Place, Scale, Sizes, Wiring, overrides, unattended
 from nmt import __version__, build, cli
-from nmt.data.batches import Batch, EncodedPairs, Ragged, SampledPairs, TokenBatches, make_batch
+from nmt.data.batch import Batch, make_batch
 from nmt.data.corpus import Split
+from nmt.data.pairs import EncodedPairs, Ragged, SampledPairs, length_ratio, lexicon_of
+from nmt.data.planning import TokenBatches
 from nmt.files import write_bytes
 from nmt.model import Seq2Seq
 from nmt.model.weights import load_weights, save_weights
@@ -402,6 +404,7 @@ def _translator(
 ) -> Translator:
     """What the verb would translate with, from a run that learnt from the pairs in `folder`."""
     tokenizer, pairs = load_tokenizer(folder), corpus.read_pairs(folder)
+    lexicon = lexicon_of(pairs, tokenizer.source.size) if shortlist else None
     return Translator(
         [model],
         tokenizer,
@@ -409,9 +412,9 @@ def _translator(
         device=torch.device(place.device),
         autocast=autocast,
         batch_sentences=batch,
-        length_ratio=pairs.length_ratio(EXTRA_LENGTH),
+        length_ratio=length_ratio(pairs, EXTRA_LENGTH),
         keep_weights=False,  # as long as nobody asks for links or pictures
-        shortlist=Shortlist(pairs.lexicon(tokenizer.source.size), shortlist, tokenizer.joint) if shortlist else None,
+        shortlist=Shortlist(lexicon, shortlist, tokenizer.joint) if lexicon else None,
     )
 
 

@@ -8,17 +8,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.data.batches import (
-    EncodedPairs,
-    Ragged,
-    SampledPairs,
-    TokenBatches,
-    encode_in_memory,
-    make_batch,
-    plan_batches,
-)
+from nmt.data.batch import make_batch
 from nmt.data.corpus import Split
 from nmt.data.lines import read_lines
+from nmt.data.pairs import EncodedPairs, Ragged, SampledPairs, encode_in_memory, length_ratio
+from nmt.data.planning import TokenBatches, plan_batches
 from nmt.text.tokenizer import BOS, EOS, PAD, Tokenizer
 from nmt.text.train import TokenizerTrainer
 
@@ -271,6 +265,6 @@ def test_how_long_a_target_can_be() -> None:
     """By hand: of 2,000 pairs of 10 pieces, two have 35 in the target and one 80; (35 - 5) / 10 = 3."""
     source = [[4] * 10] * 2000
     target = [[4] * 10] * 1997 + [[4] * 35] * 2 + [[4] * 80]
-    assert encoded(source, target).length_ratio(5) == 3
-    assert encoded(source[:3], target[:3]).length_ratio(5) == 1, "never less than the source"
-    assert encoded([[]], [[4] * 7]).length_ratio(5) == 2
+    assert length_ratio(encoded(source, target), 5) == 3
+    assert length_ratio(encoded(source[:3], target[:3]), 5) == 1, "never less than the source"
+    assert length_ratio(encoded([[]], [[4] * 7]), 5) == 2

@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.data import batches
-from nmt.data.batches import EncodedPairs, encode_in_memory
 from nmt.data.cache import key, prepare
 from nmt.data.corpus import Split
+from nmt.data.pairs import EncodedPairs, encode_blocks, encode_in_memory
 from nmt.errors import UserError
 from nmt.text.tokenizer import Tokenizer
 from nmt.text.train import TokenizerTrainer
@@ -46,7 +45,7 @@ def test_what_comes_back_is_what_tokenising_gives(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(batches, "BLOCK", 7)  # many blocks
+    monkeypatch.setattr("nmt.data.pairs.BLOCK", 7)  # many blocks
     split = Split("train", SOURCE, TARGET)
     first = prepare(split, tokenizer, **LIMITS, cache=tmp_path / "new" / "cache", workers=workers)
     again = prepare(split, tokenizer, **LIMITS, cache=tmp_path / "new" / "cache", workers=workers)
@@ -181,7 +180,7 @@ def test_the_loser_of_a_race_takes_what_is_there(
     tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     split = Split("train", SOURCE, TARGET)
-    real = batches.encode_blocks
+    real = encode_blocks
     raced: list[EncodedPairs] = []
 
     def while_another_run_finishes(*arguments: object) -> object:
@@ -213,5 +212,5 @@ def test_a_folder_that_cannot_be_written_is_named(tokenizer: Tokenizer, tmp_path
 
 
 def test_batches_do_not_need_the_datasets_library() -> None:
-    program = "import nmt.data.batches, sys; assert not {'datasets', 'pyarrow', 'hydra'} & set(sys.modules)"
+    program = "import nmt.data.planning, sys; assert not {'datasets', 'pyarrow', 'hydra'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", program], check=True, cwd=Path(__file__).parents[2])

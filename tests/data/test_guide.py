@@ -9,10 +9,12 @@ import pytest
 import sentencepiece
 import torch
 
-from nmt.data.batches import SampledPairs, TokenBatches, encode_in_memory, make_batch
+from nmt.data.batch import make_batch
 from nmt.data.cache import prepare
 from nmt.data.corpus import Split
 from nmt.data.guide import Guide
+from nmt.data.pairs import SampledPairs, encode_in_memory
+from nmt.data.planning import TokenBatches
 from nmt.text.tokenizer import Tokenizer
 from nmt.text.train import TokenizerTrainer
 from tests.pipeline.small import pairs

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from nmt.data.batches import make_batch
+from nmt.data.batch import make_batch
 from nmt.training.guiding import LEAST, guided_alignment
 from nmt.training.loss import batch_loss
 from tests.catalogue import WITH_ATTENTION, model

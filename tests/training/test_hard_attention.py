@@ -9,7 +9,7 @@ from torch import Tensor
 
 from nmt.attention import reads
 from nmt.attention.reads import Soft
-from nmt.data.batches import Batch, make_batch
+from nmt.data.batch import Batch, make_batch
 from nmt.model import Seq2Seq, seq2seq
 from nmt.training import loss
 from nmt.training.loss import batch_loss

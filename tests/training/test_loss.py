@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nmt.data.batches import make_batch
+from nmt.data.batch import make_batch
 from nmt.training.loss import batch_loss, smoothed_cross_entropy
 from tests.catalogue import model
 

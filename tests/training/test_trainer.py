@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 import torch
 
-from nmt.data.batches import EncodedPairs, Ragged, TokenBatches, make_batch
+from nmt.data.batch import make_batch
+from nmt.data.pairs import EncodedPairs, Ragged
+from nmt.data.planning import TokenBatches
 from nmt.errors import UserError
 from nmt.training.board import Board
 from nmt.training.loss import batch_loss

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.data.batches import Batch, make_batch
+from nmt.data.batch import Batch, make_batch
 from nmt.model import Seq2Seq
 from nmt.translation import forcing
 from tests.catalogue import WIRINGS, model

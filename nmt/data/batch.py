@@ -1,0 +1,120 @@
+"""Padded tensors of some pairs: what a model takes.
+
+Shapes: B pairs, S source tokens with EOS, T target tokens with one special.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from nmt.text.tokenizer import BOS, EOS, PAD
+
+Integers = npt.NDArray[np.int64]
+
+
+class Batch(NamedTuple):
+    """Padded pairs. Masks are true where a token is real.
+
+    Attributes:
+        source: [B, S] int64, every sentence ends in EOS.
+        source_mask: [B, S] bool.
+        source_lengths: [B] int64 on the CPU, EOS included.
+        target_in: [B, T] int64: BOS y1 y2 ...
+        target_out: [B, T] int64: y1 y2 ... EOS.
+        target_mask: [B, T] bool; T is 0 without targets.
+        rows: [B] int64 on the CPU, row numbers in the split.
+        links: [B, T, S] float32, the share of each source token in the links of a target token, for a training that
+            is guided by word links (see `nmt.data.guide`); otherwise [B, 0, 0].
+    """
+
+    source: Tensor
+    source_mask: Tensor
+    source_lengths: Tensor
+    target_in: Tensor
+    target_out: Tensor
+    target_mask: Tensor
+    rows: Tensor
+    links: Tensor
+
+    def to(self, device: torch.device | str) -> "Batch":
+        """The same batch on `device`; lengths and row numbers stay on the CPU, where packing needs them."""
+        device = torch.device(device)
+
+        def move(tensor: Tensor) -> Tensor:
+            if device.type == "cuda" and tensor.device.type == "cpu":
+                return tensor.pin_memory().to(device, non_blocking=True)
+            return tensor.to(device)
+
+        return self._replace(
+            source=move(self.source),
+            source_mask=move(self.source_mask),
+            target_in=move(self.target_in),
+            target_out=move(self.target_out),
+            target_mask=move(self.target_mask),
+            links=move(self.links),
+        )
+
+
+def make_batch(
+    source_tokens: Sequence[Sequence[int]],
+    target_tokens: Sequence[Sequence[int]] | None = None,
+    rows: Sequence[int] | Integers | None = None,
+) -> Batch:
+    """Pad lists of token ids (without specials) and append EOS to the sources.
+
+    `rows` defaults to 0, 1, 2 ...; without targets the target side is [B, 0].
+    """
+    source, source_lengths = flatten(source_tokens)
+    target, target_lengths = (None, None) if target_tokens is None else flatten(target_tokens)
+    numbers = np.arange(len(source_tokens)) if rows is None else np.asarray(rows, dtype=np.int64)
+    return pad(source, source_lengths, target, target_lengths, numbers)
+
+
+def flatten(lists: Sequence[Sequence[int]]) -> tuple[npt.NDArray[np.int32], Integers]:
+    """Concatenate the lists; returns all ids, and the length of each list."""
+    lengths = np.fromiter(map(len, lists), dtype=np.int64, count=len(lists))
+    values = np.fromiter((token for tokens in lists for token in tokens), dtype=np.int32, count=int(lengths.sum()))
+    return values, lengths
+
+
+def pad(
+    source: npt.NDArray[np.int32],
+    source_lengths: Integers,
+    target: npt.NDArray[np.int32] | None,
+    target_lengths: Integers | None,
+    rows: Integers,
+) -> Batch:
+    """A batch from flat ids and lengths."""
+    padded, source_mask = _grid(source, source_lengths)
+    padded[np.arange(len(rows)), source_lengths] = EOS
+    if target is None or target_lengths is None:
+        target_in = target_out = np.zeros((len(rows), 0), dtype=np.int64)
+        target_mask = np.zeros((len(rows), 0), dtype=bool)
+    else:
+        target_out, target_mask = _grid(target, target_lengths)
+        target_in = np.empty_like(target_out)
+        target_in[:, 0] = BOS
+        target_in[:, 1:] = target_out[:, :-1]
+        target_out[np.arange(len(rows)), target_lengths] = EOS
+    return Batch(
+        source=torch.from_numpy(padded),
+        source_mask=torch.from_numpy(source_mask),
+        source_lengths=torch.from_numpy(source_lengths + 1),
+        target_in=torch.from_numpy(target_in),
+        target_out=torch.from_numpy(target_out),
+        target_mask=torch.from_numpy(target_mask),
+        rows=torch.from_numpy(np.ascontiguousarray(rows, dtype=np.int64)),
+        links=torch.zeros(len(rows), 0, 0),
+    )
+
+
+def _grid(values: npt.NDArray[np.int32], lengths: Integers) -> tuple[Integers, npt.NDArray[np.bool_]]:
+    """Ids as [B, longest + 1], padded with PAD, and their mask, which leaves room for EOS in each row."""
+    positions = np.arange(int(lengths.max(initial=0)) + 1)
+    padded = np.full((len(lengths), len(positions)), PAD, dtype=np.int64)
+    padded[positions < lengths[:, None]] = values
+    return padded, positions <= lengths[:, None]

@@ -1,0 +1,275 @@
+"""A split as token ids: tokenised, filtered and held in a few flat arrays.
+
+`nmt.data.cache` memory-maps the same arrays from a file; `nmt.data.planning` cuts pairs into batches.
+"""
+
+import functools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from nmt.data.batch import Batch, Integers, flatten, pad
+from nmt.data.corpus import Split
+from nmt.text.lexicon import PLACES, Lexicon, learn_lexicon
+from nmt.text.tokenizer import Tokenizer
+
+#: Sentences that are tokenised at a time.
+BLOCK = 20_000
+
+
+class Ragged:
+    """Many lists of ids in a few flat arrays with offsets, as Arrow stores a list column.
+
+    Args:
+        chunks: (values, offsets) pairs; list i of a chunk is values[offsets[i]:offsets[i + 1]].
+    """
+
+    def __init__(self, chunks: Sequence[tuple[npt.NDArray[np.int32], npt.NDArray[np.integer]]]) -> None:
+        self._chunks = list(chunks)
+        counts = [len(offsets) - 1 for _, offsets in chunks]
+        self._starts = np.cumsum([0, *counts])
+        self.lengths: Integers = np.concatenate(
+            [np.diff(offsets).astype(np.int64) for _, offsets in chunks] or [np.zeros(0, dtype=np.int64)]
+        )
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def __getitem__(self, index: int) -> npt.NDArray[np.int32]:
+        if not 0 <= index < len(self):
+            raise IndexError(index)
+        number = int(np.searchsorted(self._starts, index, side="right")) - 1
+        values, offsets = self._chunks[number]
+        at = index - int(self._starts[number])
+        return values[offsets[at] : offsets[at + 1]]
+
+    def take(self, indices: Integers) -> npt.NDArray[np.int32]:
+        """The ids of the lists with these indices, concatenated."""
+        numbers = np.searchsorted(self._starts, indices, side="right") - 1
+        parts = []
+        for number, at in zip(numbers.tolist(), (indices - self._starts[numbers]).tolist()):
+            values, offsets = self._chunks[number]
+            parts.append(values[offsets[at] : offsets[at + 1]])
+        return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int32)
+
+
+class FlatPairs(NamedTuple):
+    """Ids and lengths of some pairs, without specials."""
+
+    source: npt.NDArray[np.int32]
+    source_lengths: Integers
+    target: npt.NDArray[np.int32]
+    target_lengths: Integers
+
+
+class EncodedPairs:
+    """A tokenised split without its dropped pairs.
+
+    Args:
+        source: ids of each source sentence, without specials.
+        target: the same for the target.
+        rows: [N] row number of each pair in the split.
+        dropped: number of dropped pairs by reason.
+    """
+
+    def __init__(self, source: Ragged, target: Ragged, rows: Integers, dropped: Mapping[str, int]) -> None:
+        self._source = source
+        self._target = target
+        self.rows = rows
+        self.dropped = dict(dropped)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def source(self, index: int) -> list[int]:
+        """Ids of one source sentence, without specials."""
+        ids: list[int] = self._source[index].tolist()
+        return ids
+
+    def target(self, index: int) -> list[int]:
+        """Ids of one target sentence, without specials."""
+        ids: list[int] = self._target[index].tolist()
+        return ids
+
+    @property
+    def source_lengths(self) -> Integers:
+        """[N] ids a source sentence, without specials."""
+        return self._source.lengths
+
+    @property
+    def target_lengths(self) -> Integers:
+        """[N] ids a target sentence, without specials."""
+        return self._target.lengths
+
+    def batch(self, indices: Integers) -> Batch:
+        """The pairs with these indices (not row numbers), padded."""
+        return pad(*self.take(indices), self.rows[indices])
+
+    def take(self, indices: Integers) -> "FlatPairs":
+        """The ids of the pairs with these indices, one pair after the other."""
+        return FlatPairs(
+            self._source.take(indices),
+            self.source_lengths[indices],
+            self._target.take(indices),
+            self.target_lengths[indices],
+        )
+
+    def for_epoch(self, epoch: int) -> "EncodedPairs":
+        """The same pairs in every epoch."""
+        return self
+
+    def dropped_note(self) -> str:
+        """A message that says how many pairs were dropped and why; "" for none."""
+        if not any(self.dropped.values()):
+            return ""
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in self.dropped.items() if count)
+        count = sum(self.dropped.values())
+        return f"{count:,} of {count + len(self):,} pairs dropped: {reasons}."
+
+
+#: Why a pair is dropped; each pair counts once, under the first reason that applies.
+EMPTY, LONG_SOURCE, LONG_TARGET = "empty on a side", "source too long", "target too long"
+
+
+class Block(NamedTuple):
+    """Part of a tokenised split: flat ids, lengths and rows, and the number of dropped pairs by reason."""
+
+    source: npt.NDArray[np.int32]
+    source_lengths: Integers
+    target: npt.NDArray[np.int32]
+    target_lengths: Integers
+    rows: Integers
+    dropped: dict[str, int]
+
+
+def filter_block(
+    source: Sequence[Sequence[int]],
+    target: Sequence[Sequence[int]],
+    empty: npt.NDArray[np.bool_],
+    first_row: int,
+    max_source_length: int,
+    max_target_length: int,
+) -> Block:
+    """Drop pairs that are `empty` or longer than the limits (in ids without specials), and count them."""
+    source_values, source_lengths = flatten(source)
+    target_values, target_lengths = flatten(target)
+    empty = empty | (source_lengths == 0) | (target_lengths == 0)
+    long_source = ~empty & (source_lengths > max_source_length)
+    long_target = ~empty & ~long_source & (target_lengths > max_target_length)
+    fits = ~(empty | long_source | long_target)
+    return Block(
+        source_values[np.repeat(fits, source_lengths)],
+        source_lengths[fits],
+        target_values[np.repeat(fits, target_lengths)],
+        target_lengths[fits],
+        np.flatnonzero(fits) + first_row,
+        {EMPTY: int(empty.sum()), LONG_SOURCE: int(long_source.sum()), LONG_TARGET: int(long_target.sum())},
+    )
+
+
+def encode_blocks(
+    split: Split,
+    tokenizer: Tokenizer,
+    max_source_length: int,
+    max_target_length: int,
+    threads: int = 1,
+    alpha: float = 0.0,
+    seed: int = 0,
+) -> Iterator[Block]:
+    """Tokenise a split, a block of sentences at a time; with `alpha`, by subword sampling."""
+    for number, first in enumerate(range(0, len(split.source), BLOCK)):
+        source = split.source[first : first + BLOCK]
+        target = split.target[first : first + BLOCK]
+        if alpha > 0:
+            seeds = np.random.SeedSequence((seed, number)).generate_state(2).tolist()
+            source_ids = tokenizer.source.sample(source, alpha, seeds[0])
+            target_ids = tokenizer.target.sample(target, alpha, seeds[1])
+        else:
+            source_ids = tokenizer.source.encode(source, threads)
+            target_ids = tokenizer.target.encode(target, threads)
+        empty = np.fromiter((_blank(s) or _blank(t) for s, t in zip(source, target, strict=True)), dtype=bool)
+        yield filter_block(source_ids, target_ids, empty, first, max_source_length, max_target_length)
+
+
+def _blank(sentence: str) -> bool:
+    return not sentence or sentence.isspace()
+
+
+def encode_in_memory(
+    split: Split,
+    tokenizer: Tokenizer,
+    *,
+    max_source_length: int,
+    max_target_length: int,
+    alpha: float = 0.0,
+    seed: int = 0,
+) -> EncodedPairs:
+    """What `nmt.data.cache.prepare` returns, without a cache; with `alpha`, by subword sampling."""
+    blocks = list(encode_blocks(split, tokenizer, max_source_length, max_target_length, alpha=alpha, seed=seed))
+    dropped = dict.fromkeys((EMPTY, LONG_SOURCE, LONG_TARGET), 0)
+    for block in blocks:
+        for reason, count in block.dropped.items():
+            dropped[reason] += count
+    return EncodedPairs(
+        Ragged([(block.source, _offsets(block.source_lengths)) for block in blocks]),
+        Ragged([(block.target, _offsets(block.target_lengths)) for block in blocks]),
+        np.concatenate([block.rows for block in blocks] or [np.zeros(0, dtype=np.int64)]),
+        dropped,
+    )
+
+
+def _offsets(lengths: Integers) -> Integers:
+    return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)])
+
+
+class SampledPairs:
+    """Subword sampling: every epoch segments every sentence anew (`Vocabulary.sample` defines `alpha`).
+
+    The pairs of an epoch depend on `seed` and its number only. They are held in memory, some 250 bytes a pair.
+    """
+
+    def __init__(
+        self,
+        split: Split,
+        tokenizer: Tokenizer,
+        *,
+        alpha: float,
+        seed: int,
+        max_source_length: int,
+        max_target_length: int,
+    ) -> None:
+        self._seed = seed
+        self._encode = functools.partial(
+            encode_in_memory,
+            split,
+            tokenizer,
+            max_source_length=max_source_length,
+            max_target_length=max_target_length,
+            alpha=alpha,
+        )
+
+    def for_epoch(self, epoch: int) -> EncodedPairs:
+        """The split, tokenised for this epoch."""
+        return self._encode(seed=int(np.random.SeedSequence((self._seed, epoch)).generate_state(1)[0]))
+
+
+def lexicon_of(pairs: EncodedPairs, source_pieces: int) -> Lexicon:
+    """Learn a lexicon from the pairs, or from as many as `nmt.text.lexicon.PLACES` allows.
+
+    Args:
+        pairs: the training pairs.
+        source_pieces: size of the source vocabulary.
+    """
+    order = np.random.default_rng(0).permutation(len(pairs))
+    places = np.cumsum(pairs.source_lengths[order] * pairs.target_lengths[order])
+    sample = np.sort(order[: max(1, np.searchsorted(places, PLACES))])
+    return learn_lexicon(*pairs.take(sample), source_pieces)
+
+
+def length_ratio(pairs: EncodedPairs, extra: int) -> float:
+    """The smallest ratio of at least 1 such that 999 of 1,000 targets have at most ratio * source + extra pieces."""
+    needed = (pairs.target_lengths - extra) / np.maximum(pairs.source_lengths, 1)
+    return max(1.0, math.ceil(100 * float(np.quantile(needed, 0.999))) / 100)
