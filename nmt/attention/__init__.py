@@ -6,7 +6,7 @@ A mechanism is three choices made independently: a score, a window and a read. `
 from nmt.attention.attention import Attended, Attention, AttentionState, Memory
 from nmt.attention.reads import LOG_PROB, Choices, Read, Reading
 from nmt.attention.scores import Score
-from nmt.attention.windows import Window
+from nmt.attention.windows import View, Window
 
 __all__ = [
     "LOG_PROB",
@@ -18,5 +18,6 @@ __all__ = [
     "Read",
     "Reading",
     "Score",
+    "View",
     "Window",
 ]

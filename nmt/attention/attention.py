@@ -178,9 +178,9 @@ class Attention(nn.Module):
         for head, (score, window) in enumerate(zip(self.scores, self.windows, strict=True)):
             coverage = () if covered is None else (covered[:, :, head],)
             energies = score(split[:, head], memory.keys[:, head], *coverage)
-            visible, factor = window(split[:, head], steps, memory.mask)
-            head_weights = masked_softmax(energies, visible)
-            weights.append(head_weights if factor is None else head_weights * factor)
+            view = window(split[:, head], steps, memory.mask)
+            head_weights = masked_softmax(energies if view.bias is None else energies + view.bias, view.visible)
+            weights.append(head_weights if view.factor is None else head_weights * view.factor)
         stacked = torch.stack(weights, 1)
         if covered is not None:
             state = (covered + stacked.transpose(1, 2),)

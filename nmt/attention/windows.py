@@ -1,19 +1,46 @@
 """Windows: which memory slots may a step look at?
 
-Shapes: queries [B, T, Dq], steps [B, T] (target positions from 0), mask [B, S] (true where a source token is real).
-A window answers with the visible slots, bool, [B, T, S] or what broadcasts to it, and with a factor on the weights
-[B, T, S] where it has one.
+Shapes: queries [..., T, Dq], steps [..., T] (target positions from 0), mask [..., S] (true where the source
+token is real). A window answers with a `View`, whose parts are [..., T, S] or broadcast to that.
 
 A radius of 10, as the paper has it, spans 21 slots: most sentences of a caption corpus fit in whole.
 `nmt.evaluation.forced.hidden_share` tells which share of the slots a trained model's windows hid.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from nmt.errors import UserError
+
+
+class View(NamedTuple):
+    """What a step may look at.
+
+    visible: bool, true for slots that may get weight.
+    bias: added to the energies before the softmax; None adds nothing.
+    factor: multiplies the weights after the softmax; None leaves them as they are.
+    """
+
+    visible: Tensor
+    bias: Tensor | None = None
+    factor: Tensor | None = None
+
+    def __and__(self, other: "View") -> "View":
+        """The intersection: slots visible in both, the sum of the biases, the product of the factors."""
+        return View(
+            self.visible & other.visible,
+            _combined(torch.add, self.bias, other.bias),
+            _combined(torch.mul, self.factor, other.factor),
+        )
+
+
+def _combined(operation: Callable[[Tensor, Tensor], Tensor], one: Tensor | None, other: Tensor | None) -> Tensor | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return operation(one, other)
 
 
 class Window(nn.Module):
@@ -24,24 +51,24 @@ class Window(nn.Module):
         super().__init__()
         self.query_size = query_size
 
-    def forward(self, queries: Tensor, steps: Tensor, mask: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Visible slots, and the factor on the weights or None."""
+    def forward(self, queries: Tensor, steps: Tensor, mask: Tensor) -> View:
+        """The view of each step."""
         raise TypeError(f"{type(self).__name__} does not say which slots are visible")
 
 
 class Global(Window):
     """All real positions. Luong, Pham, Manning 2015, section 3.1."""
 
-    def forward(self, queries: Tensor, steps: Tensor, mask: Tensor) -> tuple[Tensor, Tensor | None]:
-        return mask.unsqueeze(-2), None
+    def forward(self, queries: Tensor, steps: Tensor, mask: Tensor) -> View:
+        return View(mask.unsqueeze(-2))
 
 
 class Causal(Window):
     """Slots j <= t. Vaswani et al. 2017, section 3.2.3 (masked self-attention)."""
 
-    def forward(self, queries: Tensor, steps: Tensor, mask: Tensor) -> tuple[Tensor, Tensor | None]:
+    def forward(self, queries: Tensor, steps: Tensor, mask: Tensor) -> View:
         positions = torch.arange(mask.shape[-1], device=mask.device)
-        return mask.unsqueeze(-2) & (positions <= steps.unsqueeze(-1)), None
+        return View(mask.unsqueeze(-2) & (positions <= steps.unsqueeze(-1)))
 
 
 class LocalMonotonic(Window):
@@ -57,11 +84,11 @@ class LocalMonotonic(Window):
             raise UserError(f"attention.window.radius must not be negative, but is {radius}.")
         self.radius = radius
 
-    def forward(self, queries: Tensor, steps: Tensor, mask: Tensor) -> tuple[Tensor, Tensor | None]:
+    def forward(self, queries: Tensor, steps: Tensor, mask: Tensor) -> View:
         positions = torch.arange(mask.shape[-1], device=mask.device)
         last = mask.sum(-1, keepdim=True) - 1
         centre = torch.minimum(steps, last).unsqueeze(-1)
-        return mask.unsqueeze(-2) & ((positions - centre).abs() <= self.radius), None
+        return View(mask.unsqueeze(-2) & ((positions - centre).abs() <= self.radius))
 
 
 class LocalPredictive(Window):
@@ -83,7 +110,7 @@ class LocalPredictive(Window):
         self.W = nn.Linear(query_size, query_size, bias=False)
         self.v = nn.Parameter(torch.empty(query_size))
 
-    def forward(self, queries: Tensor, steps: Tensor, mask: Tensor) -> tuple[Tensor, Tensor | None]:
+    def forward(self, queries: Tensor, steps: Tensor, mask: Tensor) -> View:
         positions = torch.arange(mask.shape[-1], device=mask.device)
         place = torch.tanh(self.W(queries)) @ self.v
         # Positions in the dozens need more digits than bfloat16 has.
@@ -91,7 +118,7 @@ class LocalPredictive(Window):
         centre = (mask.sum(-1, keepdim=True) * torch.sigmoid(place)).unsqueeze(-1)
         offset = positions - centre
         factor = torch.exp(-(offset**2) / (2 * (self.radius / 2) ** 2))
-        return mask.unsqueeze(-2) & (offset.abs() <= self.radius), factor
+        return View(mask.unsqueeze(-2) & (offset.abs() <= self.radius), factor=factor)
 
 
 class Forced(Window):
@@ -130,8 +157,8 @@ class Forced(Window):
         self.register_buffer("named", torch.tensor(padded), persistent=False)
         self.register_buffer("free", torch.tensor([*(named is None for named in slots), True]), persistent=False)
 
-    def forward(self, queries: Tensor, steps: Tensor, mask: Tensor) -> tuple[Tensor, Tensor | None]:
+    def forward(self, queries: Tensor, steps: Tensor, mask: Tensor) -> View:
         rows = steps.clamp(max=len(self.free) - 1)
         positions = torch.arange(mask.shape[-1], device=mask.device)
         named = (self.named[rows].unsqueeze(-1) == positions).any(-2)  # [B, T, K, 1] == [S], any of K
-        return mask.unsqueeze(-2) & (named | self.free[rows].unsqueeze(-1)), None
+        return View(mask.unsqueeze(-2) & (named | self.free[rows].unsqueeze(-1)))

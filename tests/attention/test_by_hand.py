@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nmt.attention import LOG_PROB, Attended
+from nmt.attention import LOG_PROB, Attended, Attention, View, Window
 from nmt.attention.attention import masked_softmax
-from nmt.attention.reads import Hard
+from nmt.attention.reads import Hard, Soft
 from nmt.attention.scores import Additive, Concat, Cosine, Dot, General, Location, ScaledDot
 from nmt.attention.windows import Causal, Forced, LocalMonotonic, LocalPredictive
 from nmt.errors import UserError
@@ -175,7 +175,7 @@ def test_the_context_is_the_expected_value() -> None:
 def test_local_monotonic_slots_are_t_plus_minus_d_held_at_the_end() -> None:
     mask = torch.tensor([[True] * 5 + [False]])
     steps = torch.tensor([[0, 2, 9]])
-    visible, factor = LocalMonotonic(1, radius=1)(torch.zeros(1, 3, 1), steps, mask)
+    visible, _, factor = LocalMonotonic(1, radius=1)(torch.zeros(1, 3, 1), steps, mask)
     assert factor is None
     assert visible.int().tolist() == [[[1, 1, 0, 0, 0, 0], [0, 1, 1, 1, 0, 0], [0, 0, 0, 1, 1, 0]]]
 
@@ -191,7 +191,7 @@ def predictive(radius: int) -> LocalPredictive:
 
 def test_local_predictive_slots_and_factor_go_by_each_sentences_own_length() -> None:
     mask = torch.arange(8) < torch.tensor([8, 4])[:, None]
-    visible, factor = predictive(2)(tensor([[[1], [-1]]] * 2), torch.zeros(2, 2, dtype=torch.int64), mask)
+    visible, _, factor = predictive(2)(tensor([[[1], [-1]]] * 2), torch.zeros(2, 2, dtype=torch.int64), mask)
     assert factor is not None
     # p = 6 and 2 of eight slots, 3 and 1 of four, D = 2, sigma = 1
     assert visible.int().tolist() == [
@@ -221,7 +221,7 @@ def test_the_predicted_position_learns_through_the_factor() -> None:
     mask = torch.ones(1, 5, dtype=torch.bool)
 
     def weights(own: Tensor) -> Tensor:
-        visible, factor = window(own.view(1, 1, 1), torch.zeros(1, 1, dtype=torch.int64), mask)
+        visible, _, factor = window(own.view(1, 1, 1), torch.zeros(1, 1, dtype=torch.int64), mask)
         assert factor is not None
         found: Tensor = masked_softmax(torch.zeros(1, 1, 5, dtype=F64), visible)[0, 0] * factor[0, 0]
         return found
@@ -249,7 +249,7 @@ def test_the_predicted_position_learns_through_the_factor() -> None:
 
 def test_forced_slots_are_those_named() -> None:
     mask = torch.arange(4) < torch.tensor([4, 2])[:, None]
-    visible, factor = Forced(1, [2, [0, 3], None, []])(torch.zeros(2, 5, 1), torch.arange(5).expand(2, 5), mask)
+    visible, _, factor = Forced(1, [2, [0, 3], None, []])(torch.zeros(2, 5, 1), torch.arange(5).expand(2, 5), mask)
     assert factor is None
     assert visible[0].int().tolist() == [[0, 0, 1, 0], [1, 0, 0, 1], [1, 1, 1, 1], [0, 0, 0, 0], [1, 1, 1, 1]]
     assert visible[1].int().tolist() == [[0, 0, 0, 0], [1, 0, 0, 0], [1, 1, 0, 0], [0, 0, 0, 0], [1, 1, 0, 0]]
@@ -383,8 +383,40 @@ def test_enumerate_leaves_every_slot_to_the_readout() -> None:
 
 
 def test_causal_slots_are_up_to_t() -> None:
-    visible, _ = Causal(1)(torch.zeros(1, 2, 1), torch.tensor([[0, 2]]), torch.tensor([[True] * 3 + [False]]))
-    assert visible.int().tolist() == [[[1, 0, 0, 0], [1, 1, 1, 0]]]
+    view = Causal(1)(torch.zeros(1, 2, 1), torch.tensor([[0, 2]]), torch.tensor([[True] * 3 + [False]]))
+    assert view.visible.int().tolist() == [[[1, 0, 0, 0], [1, 1, 1, 0]]]
+
+
+def test_views_intersect() -> None:
+    one = View(torch.tensor([True, True, False]), bias=tensor([1, 2, 3]))
+    two = View(torch.tensor([[True], [False]]), bias=tensor([[10], [20]]), factor=tensor([4, 5, 6]))
+    for both in (one & two, two & one):
+        assert both.visible.tolist() == [[True, True, False], [False] * 3]
+        assert both.bias is not None
+        assert both.bias.tolist() == [[11, 12, 13], [21, 22, 23]]
+        assert both.factor is not None
+        assert both.factor.tolist() == [4, 5, 6]
+    squared = (two & two).factor
+    assert squared is not None
+    assert squared.tolist() == [16, 25, 36]
+    assert (View(one.visible) & View(one.visible))[1:] == (None, None)
+
+
+class Leaning(Window):
+    """Adds j ln 2 to the energy of slot j, and hides the last slot."""
+
+    def forward(self, queries: Tensor, steps: Tensor, mask: Tensor) -> View:
+        positions = torch.arange(mask.shape[-1])
+        return View(mask.unsqueeze(-2) & (positions < mask.shape[-1] - 1), bias=positions * math.log(2))
+
+
+@pytest.mark.parametrize("heads", [1, 2])
+def test_a_bias_is_added_to_the_energies_before_the_softmax(heads: int) -> None:
+    made = Attention(Dot, Leaning, Soft, query_size=4, value_size=4, size=4, heads=heads).double()
+    queries = torch.zeros(1, 2, 4, dtype=F64)  # so that the bias alone decides
+    memory = made.remember(torch.randn(1, 4, 4, dtype=F64), torch.ones(1, 4, dtype=torch.bool))
+    weights = made(queries, memory, torch.arange(2).unsqueeze(0)).weights
+    torch.testing.assert_close(weights, tensor([1 / 7, 2 / 7, 4 / 7, 0]).expand(1, heads, 2, 4))
 
 
 def test_scaled_dot_agrees_with_torch() -> None:

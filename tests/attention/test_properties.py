@@ -91,7 +91,7 @@ def test_weights_are_a_distribution_over_visible_slots(mechanism: dict[str, Any]
     split = made._split(made.query, queries)
     for head, window in enumerate(made.windows):
         assert isinstance(window, Window)
-        visible, factor = window(split[:, head], steps, mask)
+        visible, _, factor = window(split[:, head], steps, mask)
         if made.reach is not None:
             visible = visible & (torch.arange(S) < made.reach)
         assert (weights[:, head].masked_select(~visible.expand(B, T, S)) == 0).all()
