@@ -4,9 +4,14 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 # Before torch is loaded: test processes side by side, each with a thread a core, take twice the time.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# A busy machine may take any time over an example, or over making one.
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")
 
 
 @pytest.fixture

@@ -101,7 +101,7 @@ def in_quotes(text: str) -> bool:
     return len(text) > 1 and text[0] == text[-1] and text[0] in "'\""
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=300)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300)
 @given(text=st.text(alphabet=st.sampled_from(AWKWARD), max_size=12) | st.text(max_size=12))
 def test_any_text_survives_the_grammars(text: str) -> None:
     if in_quotes(text) or text in ("null", "???"):
@@ -136,7 +136,7 @@ def test_any_text_arrives_in_path_keys(text: str) -> None:
     assert OmegaConf.create(OmegaConf.to_yaml(resolved(config))).input == text
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=100)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=100)
 @given(
     items=st.lists(
         st.text(alphabet="a1 .=#()[]{}\"'\\$数", min_size=1, max_size=8).filter(

@@ -19,7 +19,7 @@ def run(folder: Path, *words: str, **environment: str) -> str:
         capture_output=True,
         text=True,
         check=False,
-        timeout=240,
+        timeout=900,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

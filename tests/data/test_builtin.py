@@ -2,7 +2,6 @@
 
 import datetime
 import re
-import time
 from decimal import Decimal
 
 import pytest
@@ -231,12 +230,9 @@ def test_splits_share_no_sentence_and_have_the_size_asked_for() -> None:
 
 
 def test_names_in_the_test_set_occur_in_training() -> None:
-    # The whole default corpus: it is made at the start of every run, in 2.5 seconds where nothing else runs.
-    start = time.process_time()
     corpus = BuiltIn()
     known = {word for sentence in corpus.read("train").target for word in re.findall(r"[^\W\d_]+", sentence)}
     words = [word for sentence in corpus.read("test").target for word in re.findall(r"[^\W\d_]+", sentence)]
-    assert time.process_time() - start < 15
     assert sum(word not in known for word in words) <= len(words) / 1000
 
 
@@ -250,7 +246,7 @@ def test_the_default_pair_turns_the_order_of_words_round() -> None:
     assert turned > 150
 
 
-@settings(max_examples=12, deadline=None, derandomize=True)
+@settings(max_examples=12, derandomize=True)
 @given(st.sampled_from(LOCALES), st.sampled_from(LOCALES), st.integers(0, 1000))
 def test_any_two_locales(source: str, target: str, seed: int) -> None:
     corpus = BuiltIn(source, target, seed=seed, train_pairs=30, valid_pairs=5, test_pairs=5)

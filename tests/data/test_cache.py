@@ -170,7 +170,7 @@ def test_runs_side_by_side_share_it(tokenizer: Tokenizer, tmp_path: Path) -> Non
     for process in processes:
         process.start()
     for process in processes:
-        process.join(timeout=60)
+        process.join(timeout=600)
     assert [process.exitcode for process in processes] == [0, 0]
     assert results[0].read_text() == results[1].read_text()
     assert len(list(cache.iterdir())) == 1

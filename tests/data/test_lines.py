@@ -139,10 +139,10 @@ def test_lines_are_given_as_they_come() -> None:
         for number in range(3):
             stream.write(f"line {number}\n".encode())
             # The reader answers although the pipe stays open.
-            assert arrived.acquire(timeout=10)
+            assert arrived.acquire(timeout=600)
             assert received[-1] == f"line {number}"
         stream.write(b"no line feed at the end")
-    thread.join(timeout=10)
+    thread.join(timeout=600)
     assert received[-1] == "no line feed at the end"
 
 

@@ -29,7 +29,7 @@ WORDS = ["a", "b", "red", "green", "house", "."]
 LINES = st.lists(st.lists(st.sampled_from(WORDS), max_size=8).map(" ".join), min_size=3, max_size=3)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(hypotheses=LINES, references=LINES)
 def test_scores_of_statistics_are_sacrebleus(hypotheses: list[str], references: list[str]) -> None:
     for name, ours, theirs in (("bleu", bleu_of, BLEU()), ("chrf", chrf_of, CHRF())):

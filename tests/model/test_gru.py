@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
@@ -22,7 +22,6 @@ def torchs_own(rnn: nn.GRU, inputs: Tensor, first: Tensor, lengths: Tensor) -> t
     return pad_packed_sequence(outputs, batch_first=True, total_length=inputs.shape[1])[0], last
 
 
-@settings(deadline=None)
 @given(
     lengths=st.lists(st.integers(1, 6), min_size=1, max_size=4),
     extra=st.integers(0, 2),

@@ -5,6 +5,7 @@ import random
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
@@ -114,6 +115,16 @@ def start(verb: str, *line: str, cwd: Path) -> "subprocess.Popen[bytes]":
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
+
+
+def opened_for_writing(path: Path, reader: "subprocess.Popen[bytes]") -> int:
+    """A named pipe, opened when `reader` has opened it."""
+    while reader.poll() is None:
+        try:
+            return os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError:  # nobody reads yet
+            time.sleep(0.05)
+    raise AssertionError(reader.communicate())
 
 
 def weights(path: Path) -> dict[str, Tensor]:

@@ -4,8 +4,6 @@ import json
 import os
 import pickle
 import signal
-import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,7 +12,7 @@ import torch
 
 from nmt.runs import Run
 from nmt.training.trainer import _Loop
-from tests.pipeline.small import call, copied, same, snapshot, start, weights, words, write_lines
+from tests.pipeline.small import call, copied, opened_for_writing, same, snapshot, start, weights, words, write_lines
 
 Capture = pytest.CaptureFixture[str]
 
@@ -88,7 +86,7 @@ def test_a_signal_saves_and_says_how_to_go_on(
         assert piece, said
         said += piece
     program.send_signal(number)
-    out, err = program.communicate(timeout=60)
+    out, err = program.communicate(timeout=600)
     assert (program.returncode, out) == (status, b"")
     assert f"Stopped by {number.name}".encode() in err
     assert f"name=a checkpoints={here} resume=true".encode() in err
@@ -106,20 +104,10 @@ def test_a_signal_before_training_leaves_nothing(here: Path, text: Path) -> None
     program = start("train", *line, cwd=here)
     pipe = opened_for_writing(here / "train.de", program)  # as soon as it is read, which then waits for more
     program.send_signal(signal.SIGTERM)
-    out, err = program.communicate(timeout=60)
+    out, err = program.communicate(timeout=600)
     os.close(pipe)
     assert (program.returncode, out, err) == (143, b"", b"nmt.train: terminated\n")
     assert not (here / "runs").exists()
-
-
-def opened_for_writing(path: Path, reader: "subprocess.Popen[bytes]") -> int:
-    """A named pipe, opened when `reader` has opened it."""
-    while reader.poll() is None:
-        try:
-            return os.open(path, os.O_WRONLY | os.O_NONBLOCK)
-        except OSError:  # nobody reads yet
-            time.sleep(0.05)
-    raise AssertionError(reader.communicate())
 
 
 def test_a_larger_budget_goes_on_from_the_end(here: Path, text: Path, trained: Path) -> None:

@@ -232,7 +232,7 @@ def test_runs_are_saved_when_nobody_listens(text: Path, here: Path, monkeypatch:
 
 def stop_when_it_trains(log: Path) -> None:
     """Sends this process SIGTERM once a training has validated."""
-    for _ in range(3000):
+    for _ in range(9000):
         if log.exists() and b"valid ppl" in log.read_bytes():
             break
         time.sleep(0.1)

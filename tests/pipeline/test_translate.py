@@ -9,7 +9,6 @@ import select
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -22,6 +21,7 @@ from tests.pipeline.small import (
     call,
     copied,
     environment,
+    opened_for_writing,
     pairs,
     snapshot,
     start,
@@ -238,10 +238,10 @@ def test_lines_from_a_pipe_are_answered_as_they_come(trained: Path, here: Path) 
     for line, answer in (("eins zwei\n", "one two\n"), ("\n", "\n"), ("rot\n", "red\n")):
         program.stdin.write(line.encode())
         program.stdin.flush()
-        assert select.select([program.stdout], [], [], 60)[0], "no answer while the pipe is open"
+        assert select.select([program.stdout], [], [], 600)[0], "no answer while the pipe is open"
         assert program.stdout.readline().decode() == answer
     program.stdin.write(b"blau")  # without a line end
-    out, err = program.communicate(timeout=60)
+    out, err = program.communicate(timeout=600)
     assert (program.returncode, out, err) == (0, b"blue\n", b"")
     assert list(here.iterdir()) == []
 
@@ -258,7 +258,7 @@ def test_a_reader_that_stops_ends_it_quietly(trained: Path, here: Path) -> None:
     program.stdout.close()
     program.stdin.write(b"rot\n")
     program.stdin.flush()
-    assert program.wait(timeout=60) == 0
+    assert program.wait(timeout=600) == 0
     assert program.stderr.read() == b""
     assert list(here.iterdir()) == []
     program.stdin.close()
@@ -267,15 +267,15 @@ def test_a_reader_that_stops_ends_it_quietly(trained: Path, here: Path) -> None:
 
 def test_being_ended_leaves_no_half_file(trained: Path, here: Path) -> None:
     write_lines(here / "out.txt", ["as it was"])
-    program = start("translate", f"run={trained}", "output=out.txt", "threads=1", cwd=here)
-    assert program.stdin is not None
-    program.stdin.write(b"eins\n")
-    program.stdin.flush()
-    while len(list(here.iterdir())) < 2:  # until the temporary file is there
-        assert program.poll() is None
-    time.sleep(0.1)
+    os.mkfifo(here / "in.txt")
+    program = start("translate", f"run={trained}", "input=in.txt", "output=out.txt", "threads=1", cwd=here)
+    pipe = opened_for_writing(here / "in.txt", program)  # the temporary file is there by then
+    os.write(pipe, b"eins\n")
+    assert len(list(here.iterdir())) == 3
     program.send_signal(signal.SIGTERM)
-    out, err = program.communicate(timeout=60)
+    out, err = program.communicate(timeout=600)
+    os.close(pipe)
+    (here / "in.txt").unlink()
     assert (program.returncode, out, err) == (143, b"", b"nmt.translate: terminated\n")
     assert snapshot(here) == {"out.txt": b"as it was\n"}
 
@@ -293,7 +293,7 @@ def test_only_what_is_needed_is_loaded(trained: Path, here: Path) -> None:
         env=environment(),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
         check=False,
     )
     assert (done.stdout, done.stderr) == ("torch\n", "one\n")
@@ -448,7 +448,7 @@ def test_a_named_pipe_is_written_to(trained: Path, here: Path) -> None:
     write_lines(here / "in.txt", ["eins", "rot"])
     reader = subprocess.Popen(["cat", "pipe"], cwd=here, stdout=subprocess.PIPE)
     assert call("translate", f"run={trained}", f"input={here / 'in.txt'}", f"output={here / 'pipe'}") == 0
-    assert reader.communicate(timeout=30)[0] == b"one\nred\n"
+    assert reader.communicate(timeout=600)[0] == b"one\nred\n"
     assert not (here / "pipe").is_file()
 
 

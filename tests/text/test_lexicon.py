@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.errors import UserError
@@ -47,7 +47,6 @@ def test_the_house_and_the_book_are_told_apart() -> None:
     assert found.common.tolist() == [the, book, house, a]
 
 
-@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(
