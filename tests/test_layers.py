@@ -20,8 +20,11 @@ ROOMS = {
     "data": {"text"},
     "model": {"attention"},
     "translation": {"text", "data", "attention", "model", "search"},
-    "evaluation": {"translation"},
-    "training": {"text", "attention", "search", "data", "model", "translation", "evaluation"},
+    "alignment": {"translation"},
+    "drawing": {"translation", "alignment"},
+    "evaluation": {"translation", "alignment", "drawing"},
+    "training": {"text", "attention", "search", "data", "model", "translation", "drawing"},
+    "comparison": {"alignment", "drawing", "evaluation"},
 }
 EVERYWHERE = {"errors", "files", "links", "memory"}
 TOP = {
@@ -47,11 +50,11 @@ DOORS = {
     "datasets": {"data"},
     "babel": {"data"},
     "sacrebleu": {"evaluation"},
-    "sacremoses": {"evaluation"},
-    "matplotlib": {"evaluation"},
-    "PIL": {"evaluation"},
-    "arabic_reshaper": {"evaluation"},
-    "bidi": {"evaluation"},
+    "sacremoses": {"alignment"},
+    "matplotlib": {"drawing", "evaluation", "comparison"},
+    "PIL": {"comparison"},
+    "arabic_reshaper": {"drawing"},
+    "bidi": {"drawing"},
     "tensorboard": {"training"},
     "torch.utils.tensorboard": {"training"},
 }

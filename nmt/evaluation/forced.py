@@ -9,8 +9,8 @@ from typing import TypedDict
 
 import numpy as np
 
-from nmt.evaluation.alignment import Head, word_weights
-from nmt.evaluation.words import source_units, target_units
+from nmt.alignment.weights import Head, word_weights
+from nmt.alignment.words import source_units, target_units
 from nmt.translation.types import Translation
 
 #: Sentences of so many words show enough, and still fit beside one another.

@@ -6,7 +6,7 @@ stands beside them because the published Multi30k figures are of that kind.
 """
 
 import importlib.util
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -15,10 +15,10 @@ import sacrebleu
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
-from sacremoses import MosesPunctNormalizer, MosesTokenizer  # type: ignore[import-untyped]
 
+from nmt.alignment.splitting import base_language, moses
+from nmt.drawing.layout import plain_table
 from nmt.errors import UserError
-from nmt.evaluation.tables import plain_table
 
 # Languages whose words are not separated by spaces (13a would see one word a sentence), and Korean, whose
 # spaces separate phrases: what to cut them into. Two-letter and three-letter codes.
@@ -66,14 +66,9 @@ class Scores(NamedTuple):
     tokenised_bleu: Score
 
 
-def _base(language: str) -> str:
-    """The language of a code with or without script and region: "zh_Hans_CN" -> "zh"."""
-    return language.replace("-", "_").split("_")[0].lower()
-
-
 def bleu_tokenizer(language: str) -> str:
     """Returns the name of the sacreBLEU tokenizer for text in `language` ("13a" unless it has no spaces)."""
-    name = _BLEU_TOKENIZERS.get(_base(language), "13a")
+    name = _BLEU_TOKENIZERS.get(base_language(language), "13a")
     if name == "ja-mecab" and not all(importlib.util.find_spec(part) for part in ("MeCab", "ipadic")):
         return "char"
     return name
@@ -143,26 +138,6 @@ def sentence_chrf(hypothesis: str, reference: str) -> float:
     return float(sacrebleu.sentence_chrf(hypothesis, [reference]).score)
 
 
-def moses(language: str) -> Callable[[str], str]:
-    """Returns the function that prepares a sentence as the official Multi30k files are prepared.
-
-    Lower-case, then the punctuation normaliser, then the tokenizer with escapes and without splitting at
-    dashes; in this order it gives the official `*.lc.norm.tok.*` references exactly (val and both tests of
-    German, English and French). Two details of the Perl script that made them count for that: its treatment
-    of the curly apostrophe, and its rule for a closing quotation mark, which sees the line end.
-    """
-    base = _base(language)
-    normalizer = MosesPunctNormalizer(lang=base, perl_parity=True)
-    tokenizer = MosesTokenizer(lang=base)
-
-    def tokenised(sentence: str) -> str:
-        normal = normalizer.normalize(sentence.lower() + "\n")
-        pieces: list[str] = tokenizer.tokenize(normal, escape=True, aggressive_dash_splits=False)
-        return " ".join(pieces)
-
-    return tokenised
-
-
 def tokenised_lowercase_bleu(hypotheses: Sequence[str], references: Sequence[str], language: str) -> Score:
     """BLEU of lower-cased, normalised, tokenised text: for published Multi30k figures, for nothing else.
 
@@ -177,7 +152,7 @@ def tokenised_lowercase_bleu(hypotheses: Sequence[str], references: Sequence[str
     # force: the text is meant to be tokenised, so sacreBLEU need not warn that it is.
     metric = BLEU(tokenize="none", force=True)
     score = _score(metric, [prepare(line) for line in hypotheses], [prepare(line) for line in references])
-    return score._replace(signature=score.signature + f"|prep:lc.norm.tok.moses.{_base(language)}")
+    return score._replace(signature=score.signature + f"|prep:lc.norm.tok.moses.{base_language(language)}")
 
 
 def score(hypotheses: Sequence[str], references: Sequence[str], target_language: str) -> Scores:
@@ -194,7 +169,7 @@ def score(hypotheses: Sequence[str], references: Sequence[str], target_language:
         UserError: the two have different lengths, or there is nothing to score.
     """
     _check(hypotheses, references)
-    asian = _base(target_language) in _ASIAN
+    asian = base_language(target_language) in _ASIAN
     return Scores(
         sentences=len(hypotheses),
         bleu=bleu(hypotheses, references, target_language),

@@ -13,21 +13,13 @@ import numpy as np
 from omegaconf import DictConfig
 
 from nmt import build, cli
+from nmt.alignment.error_rate import AlignmentScore, against_gold
+from nmt.alignment.splitting import Splitter
+from nmt.alignment.symmetrize import SYMMETRIZATIONS, symmetrize
+from nmt.alignment.weights import SHIFTS, Head, Weights, best_links, saliency_weights, word_weights
+from nmt.alignment.words import spelled
 from nmt.data.corpus import UNNAMED, DataSource, safe_name
 from nmt.errors import UserError
-from nmt.evaluation.alignment import (
-    SHIFTS,
-    SYMMETRIZATIONS,
-    AlignmentScore,
-    Head,
-    Weights,
-    against_gold,
-    best_links,
-    saliency_weights,
-    symmetrize,
-    word_weights,
-)
-from nmt.evaluation.words import Splitter, spelled
 from nmt.files import write_text
 from nmt.links import GoldLinks, Link, format_links, parse_file
 from nmt.pipeline.linking import languages, read_gold, read_text, splitters, table

@@ -15,15 +15,15 @@ import numpy as np
 from omegaconf import DictConfig, ListConfig
 
 from nmt import cli
+from nmt.comparison import report, variants, verdict
+from nmt.comparison.significance import Statistics
+from nmt.comparison.variants import TESTED, Aligned, Metric, Result, Scored, check_counts, counted
 from nmt.data.corpus import Split, given_split, safe_name
 from nmt.data.lines import read_lines
 from nmt.errors import UserError
-from nmt.evaluation import comparison, findings, pages
-from nmt.evaluation.comparison import TESTED, Aligned, Metric, Result, Scored, check_counts, counted
+from nmt.evaluation.by_length import source_lengths
 from nmt.evaluation.forced import Look
-from nmt.evaluation.lengths import source_lengths
 from nmt.evaluation.metrics import Score
-from nmt.evaluation.significance import Statistics
 from nmt.files import replace_atomically, write_bytes, write_text
 from nmt.runs import RECORDED_TEXT, Run, command, damaged, missing_run, portable, runs_in, settings, shown
 
@@ -61,7 +61,7 @@ def compare(config: DictConfig) -> int:
     if config.records:
         for result in results:
             folders[result.name].check_record(_record(config, result).folder)
-    found = comparison.compare(
+    found = variants.compare(
         results,
         baseline=None if config.baseline is None else str(config.baseline),
         alpha=float(config.alpha),
@@ -78,22 +78,22 @@ def compare(config: DictConfig) -> int:
                 for split, scored in result.splits.items():
                     _write_counts(record.evaluation / split / COUNTS, scored)
         print(f"Records: {config.records}", file=sys.stderr)
-    title = pages.title(found)
-    blocks = pages.report(found, int(config.pictures))
-    drawn = {pages.file_name(block.name): block.data for block in blocks if isinstance(block, pages.Picture)}
+    title = report.title(found)
+    blocks = report.report(found, int(config.pictures))
+    drawn = {report.file_name(block.name): block.data for block in blocks if isinstance(block, report.Picture)}
     for name, data in drawn.items():
         write_bytes(output / "pictures" / name, data)
-    write_text(output / "report.md", pages.as_markdown(blocks, title))
-    write_text(output / "report.html", pages.as_html(blocks, title))
+    write_text(output / "report.md", report.as_markdown(blocks, title))
+    write_text(output / "report.html", report.as_html(blocks, title))
     write_text(
         output / "report.json",
-        json.dumps(findings.as_json(found), ensure_ascii=False, indent=2, allow_nan=False) + "\n",
+        json.dumps(verdict.as_json(found), ensure_ascii=False, indent=2, allow_nan=False) + "\n",
     )
     for earlier in (output / "pictures").glob("*.png"):
-        if earlier.name not in drawn and pages.is_own(earlier.name):
+        if earlier.name not in drawn and report.is_own(earlier.name):
             with contextlib.suppress(OSError):
                 earlier.unlink()
-    print(pages.as_text(found))
+    print(report.as_text(found))
     print(f"\nThe whole report: {output / 'report.html'} (also report.md, report.json)")
     return 0
 

@@ -13,7 +13,7 @@ from nmt.data.corpus import Split, given_split
 from nmt.data.lines import read_lines
 from nmt.errors import UserError
 from nmt.evaluation.forced import entropy, hidden_share, perplexity, shown
-from nmt.evaluation.report import SplitResult, evaluate_split, summary
+from nmt.evaluation.split import SplitResult, evaluate_split, summary
 from nmt.pipeline.opening import has_weights, open_translator, own_data, own_split, runs_of, where_to_look
 from nmt.runs import Run
 from nmt.translation.translator import Translator

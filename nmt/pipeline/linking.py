@@ -10,11 +10,11 @@ from pathlib import Path
 from omegaconf import DictConfig
 
 from nmt import cli
+from nmt.alignment.error_rate import against_gold, as_row
+from nmt.alignment.splitting import Splitter, splitter
 from nmt.data.lines import read_lines
+from nmt.drawing.layout import plain_table
 from nmt.errors import UserError
-from nmt.evaluation.alignment import against_gold, as_row
-from nmt.evaluation.tables import plain_table
-from nmt.evaluation.words import Splitter, splitter
 from nmt.links import (
     NO_LINKS,
     GoldLinks,
@@ -94,7 +94,7 @@ def languages(config: DictConfig, known: tuple[str, str]) -> tuple[str, str]:
 
 
 def splitters(words: str, codes: tuple[str, str]) -> tuple[Splitter, Splitter]:
-    """What cuts source and target into words; see `nmt.evaluation.words.splitter`."""
+    """What cuts source and target into words; see `nmt.alignment.splitting.splitter`."""
     return splitter(words, codes[0]), splitter(words, codes[1])
 
 

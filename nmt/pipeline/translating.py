@@ -149,7 +149,7 @@ def arriving(lines: Iterator[str], most: int) -> Iterator[list[str]]:
 
 
 def _links(translation: Translation, head: int | Literal["mean"], shift: int) -> str:
-    from nmt.evaluation.alignment import links
+    from nmt.alignment.weights import links
 
     if translation.weights is None:  # an empty line
         return ""
@@ -157,6 +157,6 @@ def _links(translation: Translation, head: int | Literal["mean"], shift: int) ->
 
 
 def _draw(translation: Translation, path: Path, head: int | Literal["mean"], shift: int) -> list[str]:
-    from nmt.evaluation.heatmap import draw
+    from nmt.drawing.heatmap import draw
 
     return draw(translation, path, head=head, shift=shift)

@@ -35,7 +35,7 @@ class Board:
         """Sentences with their translations, and what each looked at."""
         if self._writer is None:
             return
-        from nmt.evaluation.heatmap import figure, pixels
+        from nmt.drawing.heatmap import figure, pixels
 
         with self._said():
             for number, translation in enumerate(translations):

@@ -7,7 +7,7 @@ import pytest
 
 from nmt.evaluation.forced import entropy, hidden_share, perplexity, shown
 from nmt.translation.types import Translation
-from tests.evaluation.by_hand import EMPTY, WORKED, even
+from tests.alignment.by_hand import EMPTY, WORKED, even
 
 
 def forced(weights: list[list[list[float]]] | None, log_prob: float = 0.0, words: int = 1) -> Translation:

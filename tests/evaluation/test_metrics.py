@@ -6,8 +6,6 @@ import pytest
 
 from nmt.errors import UserError
 from nmt.evaluation import metrics
-from nmt.evaluation.tables import columns_of, shorten, wrap
-from tests.evaluation.by_hand import read_corpus
 
 
 def test_identical_text_is_perfect() -> None:
@@ -85,20 +83,6 @@ def test_chinese_is_scored_by_character_and_says_so() -> None:
     assert "asian:yes" in scores.ter.signature
 
 
-def test_moses_recipe_by_hand() -> None:
-    prepared = metrics.moses("en")('A man\'s "T-Shirt", seen at 5.')
-    assert prepared == "a man &apos;s &quot; t-shirt , &quot; seen at 5 ."
-
-
-@pytest.mark.parametrize("split", ["val", "test_2016_flickr", "test_2017_flickr"])
-@pytest.mark.parametrize("language", ["de", "en", "fr"])
-def test_moses_recipe_gives_the_official_references(split: str, language: str) -> None:
-    raw = read_corpus(f"multi30k/{split}.{language}.gz")
-    official = read_corpus(f"multi30k/tok/{split}.lc.norm.tok.{language}.gz")
-    prepare = metrics.moses(language)
-    assert [prepare(line) for line in raw] == official
-
-
 def test_unequal_numbers_of_lines_are_named() -> None:
     with pytest.raises(UserError, match="3 translations but 2 references"):
         metrics.score(["a", "b", "c"], ["a", "b"], "en")
@@ -133,21 +117,3 @@ def test_table_names_the_split_of_a_signature_that_differs() -> None:
 def test_json_keeps_value_and_signature_together() -> None:
     scores = metrics.score(["a b c d e"], ["a b c d e"], "en")
     assert metrics.as_json(scores)["bleu"] == {"value": scores.bleu.value, "signature": scores.bleu.signature}
-
-
-def test_columns_count_wide_and_combining_characters() -> None:
-    assert columns_of("abc") == 3
-    assert columns_of("中文") == 4
-    assert columns_of("e\u0301") == 1
-
-
-def test_wrap_breaks_at_blanks_and_inside_text_without_them() -> None:
-    assert wrap("one two three", 7) == ["one two", "three"]
-    assert wrap("ab 中文中文中", 6) == ["ab 中", "文中文", "中"]
-    assert wrap("", 5) == [""]
-
-
-def test_shorten_keeps_both_ends() -> None:
-    assert shorten("short", 8) == "short"
-    assert shorten("Straßenbahnhaltestelle", 9) == "Straß…lle"
-    assert columns_of(shorten("中" * 40, 11)) <= 11

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from nmt.evaluation.alignment import SYMMETRIZATIONS, symmetrize
+from nmt.alignment.symmetrize import SYMMETRIZATIONS, symmetrize
 from nmt.links import parse_links
 from nmt.pipeline.opening import open_model
 from nmt.runs import Run

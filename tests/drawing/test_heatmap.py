@@ -8,9 +8,9 @@ from matplotlib.figure import Figure
 from matplotlib.image import imread
 from matplotlib.text import Text
 
+from nmt.drawing import fonts, heatmap
 from nmt.errors import UserError
-from nmt.evaluation import fonts, heatmap
-from tests.evaluation.by_hand import EMPTY, WORKED, even
+from tests.alignment.by_hand import EMPTY, WORKED, even
 
 
 def texts(picture: Figure) -> list[str]:

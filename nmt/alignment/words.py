@@ -1,26 +1,21 @@
 """What the words of a sentence are, and which subword pieces spell them: the units of alignments and pictures.
 
 Stands between a translation's pieces and word-level weights. Pictures take the words that the text itself shows
-(`source_units`, `target_units`); links that come from elsewhere count words in their own way (`splitter`), and
+(`source_units`, `target_units`); links that come from elsewhere count words in their own way (`splitting`), and
 `spelled` finds the pieces of such words by their letters.
 """
 
 import codecs
 import difflib
-import html
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from nmt.errors import UserError
 from nmt.translation.types import Translation
 
-Splitter = Callable[[str], list[str]]
-
-KINDS = ("whitespace", "moses", "char")
 WORD_START = "\u2581"
 _LITERAL = "\ufdd0"  # as what a U+2581 of the text itself travels
 _UNKNOWN = "\u2047"
@@ -134,30 +129,6 @@ def target_units(translation: Translation) -> Units:
     if unspaced(translation.text):
         return _piece_units(translation.pieces, translation.words)
     return _word_units(translation.text, translation.pieces, translation.words)
-
-
-def splitter(kind: str, language: str) -> Splitter:
-    """What cuts a sentence into the words that links count.
-
-    Args:
-        kind: "whitespace"; "moses", the tokens of the Moses tools as `nmt.evaluation.metrics.moses` prepares them
-            (lower-cased, punctuation normalised; the words of Multi30k's official tokenised files); or "char", every
-            character that is no white space.
-        language: code, which only "moses" looks at.
-
-    Raises:
-        UserError: there is no such kind.
-    """
-    if kind == "whitespace":
-        return str.split
-    if kind == "char":
-        return lambda sentence: [char for char in sentence if not char.isspace()]
-    if kind != "moses":
-        raise UserError(f"words={kind} is not known. Give words= one of {', '.join(KINDS)}.")
-    from nmt.evaluation.metrics import moses  # loads sacreBLEU and sacremoses
-
-    prepare = moses(language)
-    return lambda sentence: [html.unescape(token) for token in prepare(sentence).split()]
 
 
 def spelled(pieces: Sequence[str], inside: Sequence[int], words: list[str]) -> Units:

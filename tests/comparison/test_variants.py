@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nmt.errors import UserError
-from nmt.evaluation import metrics, pages, pictures
-from nmt.evaluation.comparison import (
+from nmt.comparison import plots, report
+from nmt.comparison.significance import chrf_of
+from nmt.comparison.variants import (
     TESTED,
     Aligned,
     Comparison,
@@ -20,11 +20,12 @@ from nmt.evaluation.comparison import (
     compare,
     counted,
 )
-from nmt.evaluation.findings import as_json, judgement, verdict
+from nmt.comparison.verdict import as_json, judgement, verdict
+from nmt.errors import UserError
+from nmt.evaluation import metrics
 from nmt.evaluation.forced import Look
 from nmt.evaluation.labels import labels, telling
 from nmt.evaluation.metrics import Score
-from nmt.evaluation.significance import chrf_of
 
 MACHINE = {"device": "cpu", "threads": 1}
 WORDS = [start + end for start in "bdfgklmnprst" for end in ("an", "el", "ist", "oru")]
@@ -159,9 +160,9 @@ def test_without_a_baseline_the_highest_is_named_and_what_is_not_told_apart(foun
     lines = verdict(chosen)
     assert lines[0].startswith(("Stay with the baseline bahdanau", "Use bahdanau, the baseline"))
     assert any(line.startswith("Worse than the baseline by more than noise: no attention") for line in lines)
-    text = pages.as_markdown(pages.report(chosen, 0), "title")
+    text = report.as_markdown(report.report(chosen, 0), "title")
     assert "the baseline, bahdanau." in text
-    assert "the first, for none was chosen" in pages.as_markdown(pages.report(found, 0), "title")
+    assert "the first, for none was chosen" in report.as_markdown(report.report(found, 0), "title")
 
 
 def test_the_verdict_names_what_beats_the_baseline() -> None:
@@ -234,8 +235,8 @@ def test_other_links_of_one_name_are_told_apart() -> None:
 
 
 def test_markdown_of_any_text_shows_the_text(found: Comparison) -> None:
-    table = pages.Table(["a", "b"], [["![x](http://e/x.png) &lt; <b> a|b", "*one* _two_ local_p\rthree"]], text=True)
-    written = pages.as_markdown([table], "t").splitlines()[-1]
+    table = report.Table(["a", "b"], [["![x](http://e/x.png) &lt; <b> a|b", "*one* _two_ local_p\rthree"]], text=True)
+    written = report.as_markdown([table], "t").splitlines()[-1]
     assert written == r"| \!\[x\](http://e/x.png) &amp;lt; &lt;b> a\|b | \*one\* \_two\_ local_p three |"
 
 
@@ -251,8 +252,8 @@ def test_of_one_seed_each_nothing_is_called_real(baseline: str | None) -> None:
     assert not any("more than noise" in line or line.startswith("Use luong") for line in verdict(found))
     said = {judgement(found, own) for own in contrasts}
     assert said <= {"better on these sentences, one seed", "worse on these sentences, one seed"}
-    assert all(pictures.COLOURS[own] == pictures.COLOURS["within noise"] for own in said)
-    page = pages.as_html(pages.report(found, 0), "title")
+    assert all(plots.COLOURS[own] == plots.COLOURS["within noise"] for own in said)
+    page = report.as_html(report.report(found, 0), "title")
     assert 'class="better"' not in page
     assert 'class="worse"' not in page
     assert "on these sentences, one seed" in page
@@ -285,7 +286,7 @@ def test_a_test_that_could_find_nothing_is_no_noise() -> None:
     few, enough = (compare(runs, trials=trials) for trials in (39, 40))
     for split in few.splits:
         assert {judgement(few, own) for own in split.contrasts["bleu"]} == {"baseline", "too few trials"}
-    assert "within noise" not in pages.as_text(few)
+    assert "within noise" not in report.as_text(few)
     assert {judgement(enough, own) for own in enough.splits[0].contrasts["bleu"]} == {"baseline", "better"}
 
 
@@ -487,10 +488,10 @@ def test_labels_of_a_study_hide_what_is_usual() -> None:
 def test_the_settings_that_differ_are_a_row_a_variant_in_words() -> None:
     known = study()
     runs = [result(name, 1, {**own, "encoder.size": 8}, 0.7) for name, own in known]
-    blocks = pages.report(compare(runs, trials=20), 0)
-    place = blocks.index(pages.Heading("Settings in which the variants differ"))
+    blocks = report.report(compare(runs, trials=20), 0)
+    place = blocks.index(report.Heading("Settings in which the variants differ"))
     table = blocks[place + 1]
-    assert isinstance(table, pages.Table)
+    assert isinstance(table, report.Table)
     # The summary and the entropy are one choice's own, which never vary; encoders are all alike.
     assert set(table.header) == {
         *("variant", "decoder", "decoder.size", "attention.score", "attention.window", "attention.window.radius"),
@@ -564,7 +565,7 @@ class Page(HTMLParser):
 
 def test_the_page_is_whole_and_asks_for_nothing(found: Comparison) -> None:
     odd = found._replace(apart=[("<script>alert(1)</script>", "a & b")])
-    text = pages.as_html(pages.report(odd, 2), "what <we> found")
+    text = report.as_html(report.report(odd, 2), "what <we> found")
     page = Page()
     page.feed(text)
     page.close()
@@ -586,18 +587,18 @@ def test_the_page_is_whole_and_asks_for_nothing(found: Comparison) -> None:
 
 
 def test_the_title_counts_in_words(found: Comparison) -> None:
-    assert pages.title(found) == "3 variants, 9 runs, on test"
+    assert report.title(found) == "3 variants, 9 runs, on test"
     (split,) = found.splits
     one = found.variants[0]
     single = found._replace(variants=[one._replace(runs=one.runs[:1])], splits=[split, split._replace(name="long")])
-    assert pages.title(single) == "1 variant, 1 run, on test, long"
+    assert report.title(single) == "1 variant, 1 run, on test, long"
 
 
 def test_the_markdown_names_its_pictures(found: Comparison) -> None:
-    blocks = pages.report(found._replace(apart=[("a|b", "line\nbreak")]), 1)
-    text = pages.as_markdown(blocks, "title")
+    blocks = report.report(found._replace(apart=[("a|b", "line\nbreak")]), 1)
+    text = report.as_markdown(blocks, "title")
     assert text.startswith(f"# title\n\n{verdict(found)[0]}\n")
-    names = [pages.file_name(block.name) for block in blocks if isinstance(block, pages.Picture)]
+    names = [report.file_name(block.name) for block in blocks if isinstance(block, report.Picture)]
     assert len(names) == len(set(names)) == 4
     for name in names:
         assert f"(<pictures/{name}>)" in text
@@ -608,7 +609,7 @@ def test_the_markdown_names_its_pictures(found: Comparison) -> None:
 
 
 def test_the_terminal_gets_the_verdict_and_the_scores(found: Comparison) -> None:
-    text = pages.as_text(found._replace(apart=[("x", "why")], notes=["note"]))
+    text = report.as_text(found._replace(apart=[("x", "why")], notes=["note"]))
     assert text.startswith(verdict(found)[0])
     for part in ("no attention", "within noise", "left out: x: why", "note"):
         assert part in text
@@ -654,7 +655,7 @@ def test_figures_that_are_no_numbers_are_none_in_the_json(value: float) -> None:
     assert first["figures"]["bleu"]["mean"] > 0
     two = compare([runs[0]._replace(settings=OLD), *runs[1:]], trials=50)
     json.dumps(as_json(two), allow_nan=False)
-    pages.as_html(pages.report(two, 0), "title")
+    report.as_html(report.report(two, 0), "title")
 
 
 @pytest.mark.parametrize("pieces", [2, 5, 14])
@@ -663,8 +664,8 @@ def test_titles_of_many_panels_neither_overlap_nor_leave_the_picture(pieces: int
     look = Look(line=1, source=source, target=["▁street"] * pieces, weights=[[1000] + [0] * (pieces - 1)] * pieces)
     panels = [(name, look) for name, _ in study() if name != "no attention"]
     panels.append(("a-label-without-any-blank-in-it", look))
-    picture = pictures.side_by_side(panels)
-    pictures.png(picture)  # lays it out
+    picture = plots.side_by_side(panels)
+    plots.png(picture)  # lays it out
     page = picture.bbox
     shown = [axes for axes in picture.axes if axes.get_visible()]
     assert len(shown) == len(panels)
@@ -679,20 +680,20 @@ def test_titles_of_many_panels_neither_overlap_nor_leave_the_picture(pieces: int
 def test_pictures_of_any_text_are_drawn(found: Comparison) -> None:
     look = Look(line=1, source=["数据", "שלום", "$a"], target=["a" * 40, "_{x}"], weights=[[1000, 0, 0], [0, 500, 500]])
     panels = [(f"variant ${number}", look) for number in range(5)]
-    data = pictures.png(pictures.side_by_side(panels))
+    data = plots.png(plots.side_by_side(panels))
     assert data.startswith(b"\x89PNG")
     width, height = struct.unpack(">II", data[16:24])
     assert width > height, "four panels in a row"
     lone = found._replace(
         variants=[own._replace(runs=[run._replace(history=[]) for run in own.runs]) for own in found.variants]
     )
-    assert pictures.curves(lone) is None
+    assert plots.curves(lone) is None
     some = found._replace(variants=[found.variants[0], *lone.variants[1:]])
-    assert pictures.curves(some) is not None
+    assert plots.curves(some) is not None
 
 
 def test_a_curve_of_one_validation_is_seen(found: Comparison) -> None:
     first = [run._replace(history=run.history[:1]) for run in found.variants[0].runs]
-    picture = pictures.curves(found._replace(variants=[found.variants[0]._replace(runs=first), *found.variants[1:]]))
+    picture = plots.curves(found._replace(variants=[found.variants[0]._replace(runs=first), *found.variants[1:]]))
     assert picture is not None
     assert [line.get_marker() for line in picture.axes[0].lines] == ["o", "", ""]

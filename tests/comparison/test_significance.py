@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
-from nmt.evaluation import metrics
-from nmt.evaluation.significance import (
+from nmt.comparison.significance import (
     Runs,
     Statistics,
     bleu_of,
@@ -24,6 +23,7 @@ from nmt.evaluation.significance import (
     randomise,
     student_t,
 )
+from nmt.evaluation import metrics
 
 WORDS = ["a", "b", "red", "green", "house", "."]
 LINES = st.lists(st.lists(st.sampled_from(WORDS), max_size=8).map(" ".join), min_size=3, max_size=3)
@@ -92,7 +92,7 @@ def test_the_same_translations_are_no_difference() -> None:
 def test_few_cells_at_a_time_give_the_same_kind_of_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = simulated(np.random.default_rng(1), 40, 2, 0.3)
     whole = randomise(first, second, mean_of, trials=999)
-    monkeypatch.setattr("nmt.evaluation.significance._CELLS", 400)  # ten trials at a time
+    monkeypatch.setattr("nmt.comparison.significance._CELLS", 400)  # ten trials at a time
     parts = randomise(first, second, mean_of, trials=999)
     assert parts.p == pytest.approx(whole.p, abs=0.07)
     assert parts.deviation == pytest.approx(whole.deviation, rel=0.1)

@@ -11,12 +11,12 @@ from typing import NamedTuple
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from nmt.alignment.words import unspaced
+from nmt.drawing import fonts
+from nmt.drawing.heatmap import save
+from nmt.drawing.layout import plain_table
 from nmt.errors import UserError
-from nmt.evaluation import fonts
-from nmt.evaluation.heatmap import save
 from nmt.evaluation.metrics import bleu
-from nmt.evaluation.tables import plain_table
-from nmt.evaluation.words import unspaced
 
 # Corpus BLEU of fewer sentences than this moves by points with every one of them.
 FEW = 30

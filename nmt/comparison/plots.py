@@ -16,12 +16,12 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, ScalarFormatter
 from PIL import Image
 
-from nmt.evaluation import fonts
-from nmt.evaluation.comparison import Comparison, OnSplit, Variant
-from nmt.evaluation.findings import ONE_SEED, judgement
+from nmt.comparison.variants import Comparison, OnSplit, Variant
+from nmt.comparison.verdict import ONE_SEED, judgement
+from nmt.drawing import fonts
+from nmt.drawing.heatmap import WHITE_TO_BLUE, pixels
+from nmt.drawing.layout import shorten, wrap
 from nmt.evaluation.forced import Look
-from nmt.evaluation.heatmap import WHITE_TO_BLUE, pixels
-from nmt.evaluation.tables import shorten, wrap
 
 _GREY = "#5a5a5a"
 _GRID = "#dcdfe4"

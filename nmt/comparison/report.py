@@ -10,11 +10,11 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from nmt.evaluation import pictures
-from nmt.evaluation.comparison import Comparison, OnSplit, Spread
-from nmt.evaluation.findings import judgement, p_text, verdict
+from nmt.comparison import plots
+from nmt.comparison.variants import Comparison, OnSplit, Spread
+from nmt.comparison.verdict import judgement, p_text, verdict
+from nmt.drawing.layout import plain_table
 from nmt.evaluation.labels import setting_words, telling
-from nmt.evaluation.tables import plain_table
 
 
 class Heading(NamedTuple):
@@ -72,9 +72,9 @@ def report(found: Comparison, heatmaps: int = 4) -> list[Block]:
     blocks: list[Block] = [Lines(verdict(found), lead=True)]
     blocks += _scores(found, first)
     blocks += [Heading("What it costs"), _costs(found), Lines([_COSTS])]
-    course = pictures.curves(found)
+    course = plots.curves(found)
     if course is not None:
-        blocks += [Heading("Learning curves"), Picture("learning-curves", pictures.png(course), "learning curves")]
+        blocks += [Heading("Learning curves"), Picture("learning-curves", plots.png(course), "learning curves")]
         blocks.append(Lines(["Means over seeds, drawn as far as all seeds of a variant have come."]))
     blocks += _lengths(found, first)
     blocks += _alignments(found)
@@ -153,9 +153,7 @@ def _scores(found: Comparison, split: OnSplit) -> list[Block]:
     ]
     return [
         Heading(f"Scores on {split.name}"),
-        Picture(
-            f"scores-{split.name}", pictures.png(pictures.scores(found, split)), f"BLEU of each variant on {split.name}"
-        ),
+        Picture(f"scores-{split.name}", plots.png(plots.scores(found, split)), f"BLEU of each variant on {split.name}"),
         scores_table(found, split),
         Lines(said),
     ]
@@ -205,7 +203,7 @@ def _lengths(found: Comparison, split: OnSplit) -> list[Block]:
     header = [f"{shortest}-{longest}" for shortest, longest, _ in split.bins]
     rows = [[found.variants[at].label, *(f"{value:.1f}" for value in split.by_length[at])] for at in _order(split)]
     rows.append(["sentences", *(str(count) for _, _, count in split.bins)])
-    picture = pictures.png(pictures.by_length(found, split))
+    picture = plots.png(plots.by_length(found, split))
     return [
         Heading(f"BLEU by source length on {split.name}"),
         Picture(f"by-length-{split.name}", picture, f"BLEU by source length on {split.name}"),
@@ -267,7 +265,7 @@ def _heatmaps(found: Comparison, split: OnSplit, most: int) -> list[Block]:
         same = [panel for panel in panels if panel[1]["source"] == panels[0][1]["source"]]
         name = f"weights-{split.name}-{line}"
         alt = f"attention weights of each variant on line {line}"
-        blocks.append(Picture(name, pictures.png(pictures.side_by_side(same)), alt))
+        blocks.append(Picture(name, plots.png(plots.side_by_side(same)), alt))
     return blocks
 
 

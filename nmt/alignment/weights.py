@@ -1,20 +1,17 @@
-"""Attention weights -> word-level weights -> discrete links, and their agreement with gold links.
+"""Attention weights -> word-level weights -> discrete links.
 
 Stands after the translator: it reads `Translation.weights` and reaches no further back. Links are pairs of
 positions (source, target), both counted from 0; `nmt.links` reads and writes them.
 """
 
-import math
-from collections.abc import Collection, Iterable, Sequence
-from collections.abc import Set as AbstractSet
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from nmt.alignment.words import Units, source_units, target_units
 from nmt.errors import UserError
-from nmt.evaluation.words import Units, source_units, target_units
-from nmt.links import GoldLinks, Link
+from nmt.links import Link
 from nmt.translation.types import Translation
 
 Weights = npt.NDArray[np.float32]
@@ -131,124 +128,5 @@ def links(
     return best_links(word_weights(translation, head, shift, units))
 
 
-SYMMETRIZATIONS = ("intersection", "union", "grow-diag", "grow-diag-final", "grow-diag-final-and")
-
-
-def symmetrize(forward: Collection[Link], backward: Collection[Link], how: str) -> set[Link]:
-    """Joins the links of two directions (Och and Ney 2003; Koehn, Och and Marcu 2003; Koehn et al. 2005, IWSLT).
-
-    `grow-diag` begins with the intersection and adds links of the union that touch a link, straight or diagonally,
-    as long as one of their words has no link yet. `-final` then adds links of either direction, the forward one
-    first, of which one word has no link yet; `-final-and` only those of which neither word has.
-
-    Args:
-        forward: (source, target) links of the one direction.
-        backward: links of the other, as (source, target) too.
-        how: one of `SYMMETRIZATIONS`.
-
-    Raises:
-        UserError: `how` is not known.
-    """
-    if how not in SYMMETRIZATIONS:
-        raise UserError(f"symmetrize={how} is not known. Give symmetrize= one of {', '.join(SYMMETRIZATIONS)}.")
-    one, other = set(forward), set(backward)
-    union = one | other
-    if how == "union":
-        return union
-    joined = one & other
-    if how == "intersection":
-        return joined
-    sources, targets = {link[0] for link in joined}, {link[1] for link in joined}
-
-    def add(link: Link) -> None:
-        joined.add(link)
-        sources.add(link[0])
-        targets.add(link[1])
-
-    # Target by target, source by source, as the authors' pseudo-code goes; a link that is added is visited in its turn.
-    order = sorted(union, key=lambda link: (link[1], link[0]))
-    grown = -1
-    while grown != len(joined):
-        grown = len(joined)
-        for source, target in order:
-            if (source, target) not in joined:
-                continue
-            for down, right in ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1)):
-                link = (source + right, target + down)
-                if link in union and (link[0] not in sources or link[1] not in targets):
-                    add(link)
-    for found in (one, other) if how != "grow-diag" else ():
-        for link in sorted(found, key=lambda link: (link[1], link[0])):
-            free = (link[0] not in sources, link[1] not in targets)
-            if all(free) if how == "grow-diag-final-and" else any(free):
-                add(link)
-    return joined
-
-
-class AlignmentScore(NamedTuple):
-    """Agreement of predicted links with gold links, over a whole corpus (Och and Ney 2003, section 5).
-
-    Attributes:
-        aer: alignment error rate, 0 to 1, less is better.
-        precision: share of the predicted links that are at least possible.
-        recall: share of the sure links that were predicted.
-    """
-
-    aer: float
-    precision: float
-    recall: float
-
-
-def alignment_error_rate(
-    predicted: Sequence[Iterable[Link]],
-    sure: Sequence[AbstractSet[Link]],
-    possible: Sequence[AbstractSet[Link]],
-) -> AlignmentScore:
-    """Alignment error rate, AER = 1 - (|A and S| + |A and P|) / (|A| + |S|), counts summed over the corpus.
-
-    Args:
-        predicted: A, the links of each sentence pair.
-        sure: S, the sure gold links of each.
-        possible: P, the possible gold links of each; the sure ones are taken as possible too.
-
-    Returns:
-        Error rate, precision and recall. Precision is 1 where nothing was predicted, recall NaN where nothing
-        is sure.
-
-    Raises:
-        UserError: the three have different lengths, or hold no link at all.
-    """
-    if not len(predicted) == len(sure) == len(possible):
-        raise UserError(
-            f"There are links for {len(predicted)} sentence pairs, but gold for {len(sure)} (sure) and "
-            f"{len(possible)} (possible): every line of the one needs a line of the other."
-        )
-    total = in_sure = in_possible = sures = 0
-    for links_, sure_, possible_ in zip(predicted, sure, possible, strict=True):
-        found = set(links_)
-        total += len(found)
-        sures += len(sure_)
-        in_sure += len(found & sure_)
-        in_possible += len(found & (possible_ | sure_))
-    if total + sures == 0:
-        raise UserError("Neither the predicted nor the gold links hold a link: there is no error rate.")
-    return AlignmentScore(
-        aer=1 - (in_sure + in_possible) / (total + sures),
-        precision=in_possible / total if total else 1.0,
-        recall=in_sure / sures if sures else math.nan,
-    )
-
-
-def against_gold(predicted: Sequence[Iterable[Link]], gold: Sequence[GoldLinks]) -> AlignmentScore:
-    """`alignment_error_rate` of links against gold links."""
-    return alignment_error_rate(predicted, [own.sure for own in gold], [own.possible for own in gold])
-
-
 #: What a row of the weights is given to, for each shift.
 SHIFTS = {0: "the word it predicts", 1: "the word before"}
-
-
-def as_row(score: AlignmentScore) -> tuple[str, str, str]:
-    """Error rate, precision and recall in per cent, as they are printed; "-" for a recall of nothing."""
-    recall = "-" if math.isnan(score.recall) else f"{100 * score.recall:.1f} %"
-    return f"{100 * score.aer:.1f} %", f"{100 * score.precision:.1f} %", recall

@@ -4,9 +4,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from nmt.evaluation import significance
-from nmt.evaluation.comparison import ATTENTION, Comparison, Spread, some
-from nmt.evaluation.significance import Contrast
+from nmt.comparison import significance
+from nmt.comparison.significance import Contrast
+from nmt.comparison.variants import ATTENTION, Comparison, Spread, some
 
 #: BLEU under which hypotheses share little more than frequent words with their references.
 LEARNT = 5

@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 
 from nmt.errors import UserError
-from nmt.evaluation import lengths
+from nmt.evaluation import by_length
 from nmt.evaluation.metrics import bleu
-from nmt.evaluation.report import evaluate_split, summary
-from tests.evaluation.by_hand import EMPTY, WORKED, even
+from nmt.evaluation.split import evaluate_split, summary
+from tests.alignment.by_hand import EMPTY, WORKED, even
 
 
 def test_bins_hold_the_sentences_of_their_lengths() -> None:
     sources = ["a", "a b c d e", "a b c d e f", " ".join("abcdefghijkl"), ""]
     lines = ["v w x y z", "v w x y z", "v w x y q", "v w x y z", ""]
-    found = lengths.bleu_by_length(sources, lines, ["v w x y z"] * 4 + [""], "en")
+    found = by_length.bleu_by_length(sources, lines, ["v w x y z"] * 4 + [""], "en")
     assert [(entry.shortest, entry.longest, entry.sentences) for entry in found.bins] == [
         (1, 5, 2),
         (6, 10, 1),
@@ -32,32 +32,32 @@ def test_bins_hold_the_sentences_of_their_lengths() -> None:
 
 
 def test_long_texts_get_wider_bins() -> None:
-    found = lengths.bleu_by_length(["x " * 61], ["a"], ["a"], "en")
+    found = by_length.bleu_by_length(["x " * 61], ["a"], ["a"], "en")
     assert found.bins[0][:2] == (61, 70)
 
 
 def test_text_without_spaces_is_measured_in_characters() -> None:
-    found = lengths.bleu_by_length(["我爱你们的狗"], ["I love"], ["I love"], "en")
+    found = by_length.bleu_by_length(["我爱你们的狗"], ["I love"], ["I love"], "en")
     assert found.unit == "characters"
     assert found.bins[0][:2] == (6, 10)
 
 
 def test_lengths_want_a_line_for_a_line() -> None:
     with pytest.raises(UserError, match="2 source lines, 1 translations and 1 references"):
-        lengths.bleu_by_length(["a", "b"], ["a"], ["a"], "en")
+        by_length.bleu_by_length(["a", "b"], ["a"], ["a"], "en")
     with pytest.raises(UserError, match="no source line"):
-        lengths.bleu_by_length([" "], ["a"], ["a"], "en")
+        by_length.bleu_by_length([" "], ["a"], ["a"], "en")
 
 
 def test_length_figure_says_how_many_and_by_which_metric(tmp_path: Path) -> None:
-    found = lengths.bleu_by_length(["a b", "c " * 9], ["x y", "z"], ["x y", "z"], "en")
-    picture = lengths.figure(found, "50 % of $x$ 中")
+    found = by_length.bleu_by_length(["a b", "c " * 9], ["x y", "z"], ["x y", "z"], "en")
+    picture = by_length.figure(found, "50 % of $x$ 中")
     axes = picture.axes[0]
     assert [label.get_text() for label in axes.get_xticklabels()] == ["1-5\nn=1", "6-10\nn=1"]
     assert found.signature in [text.get_text() for text in picture.texts]
-    lengths.draw(found, tmp_path / "x.png", "中")
+    by_length.draw(found, tmp_path / "x.png", "中")
     assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
-    assert "1-5" in lengths.as_table(found)
+    assert "1-5" in by_length.as_table(found)
 
 
 SENTENCES = [WORKED, EMPTY, even("Zwei Hunde", "two dogs", heads=2)]
@@ -179,9 +179,9 @@ def test_pictures_asked_of_a_model_without_attention(tmp_path: Path) -> None:
 
 def test_the_room_needs_no_torch_and_the_report_loads_matplotlib_late() -> None:
     code = (
-        "import sys, nmt.evaluation.report\n"
+        "import sys, nmt.evaluation.split\n"
         "assert 'matplotlib' not in sys.modules\n"
-        "import nmt.evaluation.heatmap, nmt.evaluation.lengths\n"
+        "import nmt.drawing.heatmap, nmt.evaluation.by_length\n"
         "assert 'torch' not in sys.modules and 'matplotlib.pyplot' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, env=os.environ, cwd=Path(__file__).parents[2])

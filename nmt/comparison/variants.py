@@ -1,6 +1,6 @@
 """Results of several runs -> variants, their figures over seeds, and which differences are more than noise.
 
-Stands on the metrics and the significance tests; knows no files. `findings` says what it found, `pages` makes a report.
+Stands on the metrics and the significance tests; knows no files. `verdict` says what it found, `report` makes a report.
 """
 
 import json
@@ -10,11 +10,13 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from nmt.comparison import significance
+from nmt.comparison.significance import Contrast, Runs, Statistics
 from nmt.errors import UserError, nearest
-from nmt.evaluation import lengths, metrics, significance
+from nmt.evaluation import metrics
+from nmt.evaluation.by_length import binned
 from nmt.evaluation.forced import Look
 from nmt.evaluation.labels import labels
-from nmt.evaluation.significance import Contrast, Runs, Statistics
 
 Metric = Literal["bleu", "chrf"]
 
@@ -482,7 +484,7 @@ def _on_split(
     }
     best = max(range(len(variants)), key=lambda index: figures[index]["bleu"].mean)
     bleu = [own["bleu"].values for own in figures]
-    bins = lengths.binned(scored[0][0].lengths)
+    bins = binned(scored[0][0].lengths)
     return OnSplit(
         name,
         figures,

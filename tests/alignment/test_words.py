@@ -5,10 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.errors import UserError
-from nmt.evaluation.alignment import word_weights
-from nmt.evaluation.words import Units, source_units, spelled, splitter, target_units, unspaced
-from tests.evaluation.by_hand import WORKED, even, read_corpus
+from nmt.alignment.weights import word_weights
+from nmt.alignment.words import Units, source_units, spelled, target_units, unspaced
+from tests.alignment.by_hand import WORKED, even
 
 
 def owners(units: Units) -> list[list[int]]:
@@ -87,20 +86,3 @@ def test_one_piece_a_word_gives_the_words_back(words: list[str]) -> None:
     pieces = ["\u2581" + word for word in words if "\u2581" not in word]
     kept = [word for word in words if "\u2581" not in word]
     assert owners(spelled([*pieces, "</s>"], [*range(len(kept)), -1], kept)) == [*([at] for at in range(len(kept))), []]
-
-
-def test_what_cuts_words() -> None:
-    assert splitter("whitespace", "de")("Es  ist's,\u00a0ja.") == ["Es", "ist's,", "ja."]
-    assert splitter("char", "zh")("我 爱") == ["我", "爱"]
-    # Lower-cased and normalised (as Moses does, also the order of a closing mark), signs where it writes escapes.
-    assert splitter("moses", "en")("It's “A & B”.") == ["it", "'s", '"', "a", "&", "b", ".", '"']
-    with pytest.raises(UserError, match=r"words=tokens is not known\. Give words= one of whitespace, moses, char"):
-        splitter("tokens", "de")
-
-
-@pytest.mark.parametrize("language", ["de", "en", "fr"])
-def test_moses_words_are_those_of_the_official_files(language: str) -> None:
-    raw = read_corpus(f"multi30k/val.{language}.gz")
-    cut = splitter("moses", language)
-    official = read_corpus(f"multi30k/tok/val.lc.norm.tok.{language}.gz")
-    assert [len(cut(line)) for line in raw] == [len(line.split()) for line in official]

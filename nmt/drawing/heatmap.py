@@ -21,11 +21,11 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.image import AxesImage
 from matplotlib.text import Text
 
+from nmt.alignment.weights import Head, Weights, piece_weights, word_weights
+from nmt.alignment.words import source_units, target_units
+from nmt.drawing import fonts
+from nmt.drawing.layout import shorten, wrap
 from nmt.errors import UserError
-from nmt.evaluation import fonts
-from nmt.evaluation.alignment import Head, Weights, piece_weights, word_weights
-from nmt.evaluation.tables import shorten, wrap
-from nmt.evaluation.words import source_units, target_units
 from nmt.files import replace_atomically
 from nmt.translation.types import Translation
 

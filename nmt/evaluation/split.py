@@ -9,17 +9,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from nmt.alignment.error_rate import AlignmentScore, against_gold, as_row
+from nmt.alignment.weights import SHIFTS, Head, links
+from nmt.alignment.words import source_units, spelled, target_units
 from nmt.errors import UserError
 from nmt.evaluation import metrics
-from nmt.evaluation.alignment import SHIFTS, AlignmentScore, Head, against_gold, as_row, links
 from nmt.evaluation.forced import Look
-from nmt.evaluation.words import source_units, spelled, target_units
 from nmt.files import write_text
 from nmt.links import format_links, parse_file
 from nmt.translation.types import Translation
 
 if TYPE_CHECKING:
-    from nmt.evaluation.lengths import ByLength
+    from nmt.evaluation.by_length import ByLength
 
 
 class SplitResult(NamedTuple):
@@ -172,11 +173,11 @@ def _by_length(
 ) -> "ByLength | None":
     if not any(line.split() for line in sources):
         return None
-    from nmt.evaluation import lengths  # here, so that whoever wants only the types loads no matplotlib
+    from nmt.evaluation import by_length  # here, so that whoever wants only the types loads no matplotlib
 
-    found = lengths.bleu_by_length(sources, hypotheses, references, target_language)
-    write_text(folder / "bleu_by_length.json", _json(lengths.as_json(found)))
-    lengths.draw(found, folder / "bleu_by_length.png", f"{name}: BLEU by source length")
+    found = by_length.bleu_by_length(sources, hypotheses, references, target_language)
+    write_text(folder / "bleu_by_length.json", _json(by_length.as_json(found)))
+    by_length.draw(found, folder / "bleu_by_length.png", f"{name}: BLEU by source length")
     return found
 
 
@@ -213,7 +214,7 @@ def _heatmaps(
 ) -> tuple[list[Path], list[str]]:
     if not lines:
         return [], []
-    from nmt.evaluation import heatmap  # loads matplotlib
+    from nmt.drawing import heatmap  # loads matplotlib
 
     pictures: list[Path] = []
     notes: list[str] = []
@@ -240,9 +241,9 @@ def summary(results: Sequence[SplitResult]) -> str:
     parts = [metrics.as_table({result.name: result.scores for result in results})]
     for result in results:
         if result.by_length is not None:
-            from nmt.evaluation import lengths
+            from nmt.evaluation import by_length
 
-            table = lengths.as_table(result.by_length).split("\n\n")[0]  # its signature is BLEU's, given above
+            table = by_length.as_table(result.by_length).split("\n\n")[0]  # its signature is BLEU's, given above
             parts.append(f"{result.name}, BLEU by source length\n{table}")
         if result.alignment:
             lines = [

@@ -1,0 +1,74 @@
+"""Predicted links and gold links -> alignment error rate, precision and recall. The end of the room."""
+
+import math
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from typing import NamedTuple
+
+from nmt.errors import UserError
+from nmt.links import GoldLinks, Link
+
+
+class AlignmentScore(NamedTuple):
+    """Agreement of predicted links with gold links, over a whole corpus (Och and Ney 2003, section 5).
+
+    Attributes:
+        aer: alignment error rate, 0 to 1, less is better.
+        precision: share of the predicted links that are at least possible.
+        recall: share of the sure links that were predicted.
+    """
+
+    aer: float
+    precision: float
+    recall: float
+
+
+def alignment_error_rate(
+    predicted: Sequence[Iterable[Link]],
+    sure: Sequence[AbstractSet[Link]],
+    possible: Sequence[AbstractSet[Link]],
+) -> AlignmentScore:
+    """Alignment error rate, AER = 1 - (|A and S| + |A and P|) / (|A| + |S|), counts summed over the corpus.
+
+    Args:
+        predicted: A, the links of each sentence pair.
+        sure: S, the sure gold links of each.
+        possible: P, the possible gold links of each; the sure ones are taken as possible too.
+
+    Returns:
+        Error rate, precision and recall. Precision is 1 where nothing was predicted, recall NaN where nothing
+        is sure.
+
+    Raises:
+        UserError: the three have different lengths, or hold no link at all.
+    """
+    if not len(predicted) == len(sure) == len(possible):
+        raise UserError(
+            f"There are links for {len(predicted)} sentence pairs, but gold for {len(sure)} (sure) and "
+            f"{len(possible)} (possible): every line of the one needs a line of the other."
+        )
+    total = in_sure = in_possible = sures = 0
+    for links_, sure_, possible_ in zip(predicted, sure, possible, strict=True):
+        found = set(links_)
+        total += len(found)
+        sures += len(sure_)
+        in_sure += len(found & sure_)
+        in_possible += len(found & (possible_ | sure_))
+    if total + sures == 0:
+        raise UserError("Neither the predicted nor the gold links hold a link: there is no error rate.")
+    return AlignmentScore(
+        aer=1 - (in_sure + in_possible) / (total + sures),
+        precision=in_possible / total if total else 1.0,
+        recall=in_sure / sures if sures else math.nan,
+    )
+
+
+def against_gold(predicted: Sequence[Iterable[Link]], gold: Sequence[GoldLinks]) -> AlignmentScore:
+    """`alignment_error_rate` of links against gold links."""
+    return alignment_error_rate(predicted, [own.sure for own in gold], [own.possible for own in gold])
+
+
+def as_row(score: AlignmentScore) -> tuple[str, str, str]:
+    """Error rate, precision and recall in per cent, as they are printed; "-" for a recall of nothing."""
+    recall = "-" if math.isnan(score.recall) else f"{100 * score.recall:.1f} %"
+    return f"{100 * score.aer:.1f} %", f"{100 * score.precision:.1f} %", recall

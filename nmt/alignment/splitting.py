@@ -1,0 +1,63 @@
+"""What counts as a word: sentences cut at white space, as the Moses tools do, or into characters.
+
+Links that come from elsewhere count words in one of these ways; `words.spelled` finds the pieces of such words. The
+only door to sacremoses.
+"""
+
+import html
+from collections.abc import Callable
+
+from sacremoses import MosesPunctNormalizer, MosesTokenizer  # type: ignore[import-untyped]
+
+from nmt.errors import UserError
+
+Splitter = Callable[[str], list[str]]
+
+KINDS = ("whitespace", "moses", "char")
+
+
+def base_language(language: str) -> str:
+    """The language of a code with or without script and region: "zh_Hans_CN" -> "zh"."""
+    return language.replace("-", "_").split("_")[0].lower()
+
+
+def moses(language: str) -> Callable[[str], str]:
+    """Returns the function that prepares a sentence as the official Multi30k files are prepared.
+
+    Lower-case, then the punctuation normaliser, then the tokenizer with escapes and without splitting at
+    dashes; in this order it gives the official `*.lc.norm.tok.*` references exactly (val and both tests of
+    German, English and French). Two details of the Perl script that made them count for that: its treatment
+    of the curly apostrophe, and its rule for a closing quotation mark, which sees the line end.
+    """
+    base = base_language(language)
+    normalizer = MosesPunctNormalizer(lang=base, perl_parity=True)
+    tokenizer = MosesTokenizer(lang=base)
+
+    def tokenised(sentence: str) -> str:
+        normal = normalizer.normalize(sentence.lower() + "\n")
+        pieces: list[str] = tokenizer.tokenize(normal, escape=True, aggressive_dash_splits=False)
+        return " ".join(pieces)
+
+    return tokenised
+
+
+def splitter(kind: str, language: str) -> Splitter:
+    """What cuts a sentence into the words that links count.
+
+    Args:
+        kind: "whitespace"; "moses", the tokens of the Moses tools as `moses` prepares them
+            (lower-cased, punctuation normalised; the words of Multi30k's official tokenised files); or "char", every
+            character that is no white space.
+        language: code, which only "moses" looks at.
+
+    Raises:
+        UserError: there is no such kind.
+    """
+    if kind == "whitespace":
+        return str.split
+    if kind == "char":
+        return lambda sentence: [char for char in sentence if not char.isspace()]
+    if kind != "moses":
+        raise UserError(f"words={kind} is not known. Give words= one of {', '.join(KINDS)}.")
+    prepare = moses(language)
+    return lambda sentence: [html.unescape(token) for token in prepare(sentence).split()]

@@ -1,0 +1,59 @@
+"""Links of two directions -> one set of links. Stands after `weights`."""
+
+from collections.abc import Collection
+
+from nmt.errors import UserError
+from nmt.links import Link
+
+SYMMETRIZATIONS = ("intersection", "union", "grow-diag", "grow-diag-final", "grow-diag-final-and")
+
+
+def symmetrize(forward: Collection[Link], backward: Collection[Link], how: str) -> set[Link]:
+    """Joins the links of two directions (Och and Ney 2003; Koehn, Och and Marcu 2003; Koehn et al. 2005, IWSLT).
+
+    `grow-diag` begins with the intersection and adds links of the union that touch a link, straight or diagonally,
+    as long as one of their words has no link yet. `-final` then adds links of either direction, the forward one
+    first, of which one word has no link yet; `-final-and` only those of which neither word has.
+
+    Args:
+        forward: (source, target) links of the one direction.
+        backward: links of the other, as (source, target) too.
+        how: one of `SYMMETRIZATIONS`.
+
+    Raises:
+        UserError: `how` is not known.
+    """
+    if how not in SYMMETRIZATIONS:
+        raise UserError(f"symmetrize={how} is not known. Give symmetrize= one of {', '.join(SYMMETRIZATIONS)}.")
+    one, other = set(forward), set(backward)
+    union = one | other
+    if how == "union":
+        return union
+    joined = one & other
+    if how == "intersection":
+        return joined
+    sources, targets = {link[0] for link in joined}, {link[1] for link in joined}
+
+    def add(link: Link) -> None:
+        joined.add(link)
+        sources.add(link[0])
+        targets.add(link[1])
+
+    # Target by target, source by source, as the authors' pseudo-code goes; a link that is added is visited in its turn.
+    order = sorted(union, key=lambda link: (link[1], link[0]))
+    grown = -1
+    while grown != len(joined):
+        grown = len(joined)
+        for source, target in order:
+            if (source, target) not in joined:
+                continue
+            for down, right in ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1)):
+                link = (source + right, target + down)
+                if link in union and (link[0] not in sources or link[1] not in targets):
+                    add(link)
+    for found in (one, other) if how != "grow-diag" else ():
+        for link in sorted(found, key=lambda link: (link[1], link[0])):
+            free = (link[0] not in sources, link[1] not in targets)
+            if all(free) if how == "grow-diag-final-and" else any(free):
+                add(link)
+    return joined

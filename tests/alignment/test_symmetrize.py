@@ -1,0 +1,64 @@
+"""Links of two directions made one: by hand, and by what contains what."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nmt.alignment.symmetrize import SYMMETRIZATIONS, symmetrize
+from nmt.errors import UserError
+
+FORWARD = {(0, 0), (1, 1), (2, 2), (4, 6)}
+
+
+BACKWARD = {(0, 0), (1, 1), (1, 0), (4, 4)}
+
+
+@pytest.mark.parametrize(
+    ("how", "expected"),
+    [
+        ("intersection", {(0, 0), (1, 1)}),
+        ("union", FORWARD | BACKWARD),
+        # (2, 2) touches (1, 1) and both its words are free; both words of (1, 0) have links already.
+        ("grow-diag", {(0, 0), (1, 1), (2, 2)}),
+        # (4, 6) touches nothing and is added in the end, first of the forward links; then (4, 4), for target 4 is free.
+        ("grow-diag-final", {(0, 0), (1, 1), (2, 2), (4, 6), (4, 4)}),
+        # Here (4, 4) comes too late: source 4 has (4, 6).
+        ("grow-diag-final-and", {(0, 0), (1, 1), (2, 2), (4, 6)}),
+    ],
+)
+def test_symmetrisation_by_hand(how: str, expected: set[tuple[int, int]]) -> None:
+    assert symmetrize(FORWARD, BACKWARD, how) == expected
+
+
+def test_the_forward_links_come_first() -> None:
+    assert symmetrize({(0, 1)}, {(0, 5)}, "grow-diag-final-and") == {(0, 1)}
+    assert symmetrize({(0, 5)}, {(0, 1)}, "grow-diag-final-and") == {(0, 5)}
+
+
+@pytest.mark.parametrize("seed", [(0, 0), (4, 4)])
+def test_growing_goes_on_until_nothing_is_added(seed: tuple[int, int]) -> None:
+    """A diagonal of links, with the one that both directions have at either end; a link beyond a gap stays out."""
+    diagonal = {(at, at) for at in range(5)}
+    assert symmetrize(diagonal | {(6, 6)}, {seed}, "grow-diag") == diagonal
+
+
+def test_a_symmetrisation_that_does_not_exist_is_named() -> None:
+    with pytest.raises(UserError, match=r"symmetrize=grow is not known\. Give symmetrize= one of intersection, union"):
+        symmetrize([], [], "grow")
+
+
+_LINKS = st.frozensets(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=12)
+
+
+@given(_LINKS, _LINKS)
+def test_symmetrisations_contain_each_other(
+    forward: frozenset[tuple[int, int]], backward: frozenset[tuple[int, int]]
+) -> None:
+    found = {how: symmetrize(forward, backward, how) for how in SYMMETRIZATIONS}
+    assert found["intersection"] <= found["grow-diag"] <= found["grow-diag-final"] <= found["union"]
+    assert found["grow-diag"] <= found["grow-diag-final-and"] <= found["union"]
+    # In the end no link of the union is left of which a word is free.
+    sources, targets = ({link[side] for link in found["grow-diag-final"]} for side in (0, 1))
+    assert all(link[0] in sources and link[1] in targets for link in found["union"])
+    turned = symmetrize({(t, s) for s, t in backward}, {(t, s) for s, t in forward}, "intersection")
+    assert {(s, t) for t, s in turned} == found["intersection"]
