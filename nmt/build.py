@@ -136,8 +136,8 @@ def build_optimizer(config: DictConfig, model: Seq2Seq) -> torch.optim.Optimizer
         raise UserError(f"The optimizer refuses its settings: {error}") from error
 
 
-def build_attention(node: DictConfig, query_size: int, value_size: int) -> Attention:
-    """A score, a window and a read, composed for these sizes."""
+def build_attention(node: DictConfig, query_size: int, value_size: int, fast: bool = True) -> Attention:
+    """A score, a window and a read, composed for these sizes; `fast` uses the fast forms of `nmt.kernels`."""
     settings = _plain(node, "attention")
     choices = {name: settings.pop(name, {}) for name in ("score", "window", "read")}
     return part(settings, Attention, "attention")(
@@ -146,6 +146,7 @@ def build_attention(node: DictConfig, query_size: int, value_size: int) -> Atten
         part(choices["read"], Read, "attention.read"),
         query_size=query_size,
         value_size=value_size,
+        fast=fast,
     )
 
 
@@ -161,7 +162,7 @@ def build_decoder(config: DictConfig, encoder: RecurrentEncoder, embedding_size:
         context_size = context_size_without_attention(settings.get("summary", "every"), encoder.output_size)
         readout = make_readout(state_size=settings["size"], embedding_size=embedding_size, context_size=context_size)
         return make(readout, sizes)
-    attention = build_attention(config.attention, settings["size"], encoder.output_size)
+    attention = build_attention(config.attention, settings["size"], encoder.output_size, settings.get("fast", True))
     readout = make_readout(
         state_size=settings["size"], embedding_size=embedding_size, context_size=attention.context_size
     )

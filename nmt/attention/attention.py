@@ -10,6 +10,7 @@ from nmt.attention.reads import Choices, Read
 from nmt.attention.scores import Score
 from nmt.attention.windows import Forced, Window
 from nmt.errors import UserError
+from nmt.kernels.dot_tanh import at_least_float32
 
 AttentionState = tuple[Tensor, ...]
 
@@ -47,7 +48,7 @@ def masked_softmax(energies: Tensor, visible: Tensor) -> Tensor:
 
     A row with nothing to look at gives zeros, never NaN.
     """
-    energies = energies.to(torch.promote_types(energies.dtype, torch.float32))
+    energies = at_least_float32(energies)
     lowest = torch.finfo(energies.dtype).min
     return torch.softmax(energies.masked_fill(~visible, lowest), -1).masked_fill(~visible, 0.0)
 
@@ -72,6 +73,7 @@ class Attention(nn.Module):
         heads: int = 1,
         dropout: float = 0.0,
         coverage: bool = False,
+        fast: bool = True,
     ) -> None:
         """Builds the mechanism.
 
@@ -85,6 +87,7 @@ class Attention(nn.Module):
             heads: H.
             dropout: of the weights, in training.
             coverage: shows the score the sum of the weights so far, which becomes the state.
+            fast: uses the fast forms of `nmt.kernels`.
 
         Raises:
             UserError: there is no head, `size` is not a multiple of `heads`, or the score, the sizes, the heads and the
@@ -117,8 +120,9 @@ class Attention(nn.Module):
         self.out = nn.Linear(size, value_size, bias=False) if projected else None
         self.dropout = nn.Dropout(dropout)
         self.coverage = coverage
-        if coverage:
-            for head in range(heads):
+        for head in range(heads):
+            self.score(head).fast = fast
+            if coverage:
                 self.score(head).cover()
 
     def _split(self, projection: nn.Linear | None, vectors: Tensor) -> Tensor:
@@ -143,10 +147,8 @@ class Attention(nn.Module):
         """Memory from values [B, S, Dv] and mask [B, S], once a sentence; keys come from the values unless given."""
         raw_keys = self._split(self.key, values if keys is None else keys)
         prepared = [self.score(head).prepare(raw_keys[:, head]) for head in range(self.heads)]
-        stacked = torch.stack(prepared, 1)
         # Compared in float32 at every step, so cast once.
-        stacked = stacked.to(torch.promote_types(stacked.dtype, torch.float32))
-        return Memory(stacked, self._split(self.value, values), mask)
+        return Memory(at_least_float32(torch.stack(prepared, 1)), self._split(self.value, values), mask)
 
     def start(self, memory: Memory) -> AttentionState:
         """The state before the first step: tensors [B, 1, ...], none unless a mechanism keeps one.

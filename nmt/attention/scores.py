@@ -7,13 +7,13 @@ bfloat16 and energies in float32: rounded to bfloat16, an energy of 40 would be 
 Shapes: queries [..., T, Dq], keys as `prepare` returns them [..., S, Dk], energies [..., T, S].
 """
 
-import functools
 import math
 
 import torch
 from torch import Tensor, nn
 
 from nmt.errors import UserError
+from nmt.kernels.dot_tanh import at_least_float32, dot_tanh
 
 
 class Score(nn.Module):
@@ -23,6 +23,8 @@ class Score(nn.Module):
     compares_keys = True
     #: The slot from which on none gets any weight, whatever it holds; None without such an end.
     reach: int | None = None
+    #: Whether an equation may be computed by its fast form of `nmt.kernels`; `Attention` sets it.
+    fast = True
 
     def __init__(self, query_size: int, key_size: int, size: int) -> None:
         """Sizes of a query, of a memory slot, and of the space in which a score compares them if it has one."""
@@ -75,7 +77,7 @@ class Additive(Score):
         if coverage is not None:
             assert self.w is not None
             terms.append(coverage.unsqueeze(-1) * self.w)
-        return _dot_tanh(self.v, *terms)
+        return dot_tanh(self.v, *terms, fast=self.fast)
 
 
 class Concat(Score):
@@ -94,32 +96,13 @@ class Concat(Score):
 
     def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
         projected = nn.functional.linear(queries, self.W.weight[:, : self.query_size])
-        return _dot_tanh(self.v, projected.unsqueeze(-2), keys.unsqueeze(-3))
-
-
-def _dot_tanh(v: Tensor, *terms: Tensor) -> Tensor:
-    """v^T tanh(sum of terms) [...], for v [A] and terms [..., A].
-
-    On a CPU as v^T (2 sigmoid(2 sum of terms) - 1): torch has the sigmoid several times as fast as the tanh there, and
-    what is broadcast is doubled and cast before it is.
-    """
-    with torch.autocast(v.device.type, enabled=False):
-        if v.device.type != "cpu" or v.dtype is torch.float64:
-            return torch.tanh(functools.reduce(torch.add, (_float32(term) for term in terms))) @ v
-        inner = functools.reduce(torch.add, (2 * _float32(term) for term in terms))
-        activated = torch.sigmoid(inner) if inner.requires_grad else inner.sigmoid_()
-        return 2 * (activated @ v) - v.sum()
+        return dot_tanh(self.v, projected.unsqueeze(-2), keys.unsqueeze(-3), fast=self.fast)
 
 
 def _dot(queries: Tensor, keys: Tensor) -> Tensor:
     """q^T k [..., T, S], for queries [..., T, D] and keys [..., S, D]."""
     with torch.autocast(queries.device.type, enabled=False):
-        return _float32(queries) @ _float32(keys).transpose(-1, -2)
-
-
-def _float32(vectors: Tensor) -> Tensor:
-    """In float32, or float64 where they are so."""
-    return vectors.to(torch.promote_types(vectors.dtype, torch.float32))
+        return at_least_float32(queries) @ at_least_float32(keys).transpose(-1, -2)
 
 
 class General(Score):
@@ -192,8 +175,8 @@ class Cosine(Dot):
         self.s = nn.Parameter(torch.empty(1))
 
     def prepare(self, values: Tensor) -> Tensor:
-        return nn.functional.normalize(_float32(values), dim=-1)
+        return nn.functional.normalize(at_least_float32(values), dim=-1)
 
     def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
-        cosines = _dot(nn.functional.normalize(_float32(queries), dim=-1), keys)
+        cosines = _dot(nn.functional.normalize(at_least_float32(queries), dim=-1), keys)
         return math.sqrt(keys.shape[-1]) * self.s.exp() * cosines

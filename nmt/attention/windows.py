@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.errors import UserError
+from nmt.kernels.dot_tanh import at_least_float32
 
 
 class View(NamedTuple):
@@ -112,9 +113,8 @@ class LocalPredictive(Window):
 
     def forward(self, queries: Tensor, steps: Tensor, mask: Tensor) -> View:
         positions = torch.arange(mask.shape[-1], device=mask.device)
-        place = torch.tanh(self.W(queries)) @ self.v
         # Positions in the dozens need more digits than bfloat16 has.
-        place = place.to(torch.promote_types(place.dtype, torch.float32))
+        place = at_least_float32(torch.tanh(self.W(queries)) @ self.v)
         centre = (mask.sum(-1, keepdim=True) * torch.sigmoid(place)).unsqueeze(-1)
         offset = positions - centre
         factor = torch.exp(-(offset**2) / (2 * (self.radius / 2) ** 2))

@@ -1,0 +1,45 @@
+"""v^T tanh(x), the energy of an additive score.
+
+torch's sigmoid is several times as fast as its tanh on a CPU: docs/benchmarks.md, "tanh of [80, 15, 512]".
+"""
+
+import functools
+
+import torch
+from torch import Tensor
+
+
+def plain_dot_tanh(v: Tensor, *terms: Tensor) -> Tensor:
+    """v^T tanh(sum of terms)."""
+    return _dot(torch.tanh(functools.reduce(torch.add, terms)), v)
+
+
+def fast_dot_tanh(v: Tensor, *terms: Tensor) -> Tensor:
+    """v^T (2 sigmoid(2 sum of terms) - 1); terms are doubled before the sum broadcasts them."""
+    inner = functools.reduce(torch.add, (2 * term for term in terms))
+    activated = torch.sigmoid(inner) if inner.requires_grad else inner.sigmoid_()
+    return 2 * _dot(activated, v) - v.sum(-1)[..., None, None]
+
+
+def dot_tanh(v: Tensor, *terms: Tensor, fast: bool = True) -> Tensor:
+    """v^T tanh(sum of terms) [..., T, S] in float32 at least, for terms that broadcast to [..., T, S, A].
+
+    v is [A], or [H, A] with a vector for each head of terms [..., H, T, S, A].
+    """
+    with torch.autocast(v.device.type, enabled=False):
+        terms = tuple(at_least_float32(term) for term in terms)
+        form = fast_dot_tanh if fast and v.device.type == "cpu" and v.dtype is torch.float32 else plain_dot_tanh
+        return form(v, *terms)
+
+
+def at_least_float32(numbers: Tensor) -> Tensor:
+    """The same numbers in float32, or in float64 if they are."""
+    return numbers.to(torch.promote_types(numbers.dtype, torch.float32))
+
+
+def _dot(vectors: Tensor, v: Tensor) -> Tensor:
+    """The products [..., T, S] of vectors [..., T, S, A] with v [A] or, head by head, [H, A]."""
+    if v.ndim == 1:
+        return vectors @ v
+    products = vectors.flatten(-3, -2) @ v.unsqueeze(-1)
+    return products.view(vectors.shape[:-1])
