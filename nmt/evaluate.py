@@ -3,7 +3,7 @@
 import sys
 from typing import TYPE_CHECKING
 
-from nmt import cli
+from nmt.command.running import main as run
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -18,7 +18,7 @@ def action(config: "DictConfig", overrides: list[str]) -> int:
 
 def main() -> int:
     """The command line."""
-    return cli.main("evaluate", action)
+    return run("evaluate", action)
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from nmt.cli import leaves, resolved
+from nmt.configuration import leaves, resolved
 from nmt.errors import UserError, nearest
 from nmt.files import write_bytes, write_text
 from nmt.text.tokenizer import Tokenizer

@@ -3,7 +3,7 @@
 import sys
 from typing import TYPE_CHECKING
 
-from nmt import cli
+from nmt.command.running import main as run
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -25,7 +25,7 @@ def sweep(words: list[str]) -> int:
 
 def main() -> int:
     """The command line."""
-    return cli.main("train", action, sweep=sweep)
+    return run("train", action, sweep=sweep)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,8 @@ import torch
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
-from nmt import build, cli
+from nmt import build
+from nmt.command.composing import compose
 
 SENTENCES, STATE = 64, 512
 #: Name, overrides, and the products of a target token where a sentence has S slots and as many target tokens.
@@ -75,7 +76,7 @@ def main() -> None:
 
 def work(overrides: list[str], source: int, target: int) -> Callable[[], Tensor]:
     """A sum over the contexts of a batch and what the mechanism adds to the loss, to be differentiated."""
-    config = cli.compose("train", overrides)
+    config = compose("train", overrides)
     attention = build.build_attention(config.attention, query_size=STATE, value_size=STATE)
     attention.train()
     values = torch.randn(SENTENCES, source, STATE, requires_grad=True)

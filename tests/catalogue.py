@@ -8,11 +8,13 @@ from typing import Any
 import torch
 from omegaconf import DictConfig, OmegaConf
 
-from nmt import build, cli
+from nmt import build
 from nmt.attention import Attention
+from nmt.command.composing import compose
+from nmt.configuration import config_folder
 from nmt.model import Decoded, Seq2Seq
 
-CONFIGS = cli.config_folder()
+CONFIGS = config_folder()
 
 
 def options(group: str) -> list[str]:
@@ -96,7 +98,7 @@ SMALL = [
 
 @functools.cache
 def _composed(*overrides: str) -> DictConfig:
-    return cli.compose("train", overrides)
+    return compose("train", overrides)
 
 
 def model(*overrides: str, pieces: tuple[int, int] = (23, 29), joint: bool = False, train: bool = False) -> Seq2Seq:

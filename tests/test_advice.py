@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from nmt.advice import recommend, verdict
-from nmt.cli import compose, config_folder
+from nmt.command.composing import compose
+from nmt.configuration import config_folder
 
 
 def value(pairs: int, words: float, key: str) -> float:

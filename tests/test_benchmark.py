@@ -37,7 +37,8 @@ from benchmarking.settings import (
     unattended,
 )
 
-from nmt import build, cli
+from nmt import build
+from nmt.command.composing import compose
 from nmt.data.batch import make_batch
 from nmt.data.pairs import EncodedPairs, Ragged
 from nmt.errors import UserError
@@ -88,7 +89,7 @@ def test_operations_by_hand(name: str) -> None:
 @pytest.mark.parametrize("name", WIRINGS)
 def test_operations_are_those_that_torch_counts(name: str, layers: int) -> None:
     sizes = SIZES._replace(layers=layers)
-    config = cli.compose("train", [*overrides(WIRINGS[name], sizes, 4, 80), "decoder.fast=false"])
+    config = compose("train", [*overrides(WIRINGS[name], sizes, 4, 80), "decoder.fast=false"])
     model = build.assemble(config, sizes.pieces, sizes.pieces, True).eval()
     batch = make_batch([[4, 5, 6]] * 4, [[7, 8, 9, 10, 4]] * 4)  # no padding; 4 and 6 tokens with their ends
 
@@ -477,8 +478,8 @@ def test_our_clock_stands_still_while_weights_are_kept(monkeypatch: pytest.Monke
 
 def test_recipes() -> None:
     budget = unattended("minutes", 40, 100)
-    matched = cli.compose("train", [*recipe("nmt", True, MATCHED), *budget])
-    plain = cli.compose("train", [])
+    matched = compose("train", [*recipe("nmt", True, MATCHED), *budget])
+    plain = compose("train", [])
     assert (matched.trainer.steps, matched.trainer.epochs, matched.trainer.minutes) == (None, None, 40)
     assert matched.trainer.sentences_per_batch == 80
     assert (matched.model.tie_embeddings, matched.decoder.size, matched.attention.size) == ("none", 512, 512)
@@ -486,8 +487,8 @@ def test_recipes() -> None:
     assert matched.schedule == plain.schedule
     assert matched.trainer.average == plain.trainer.average
     for multi30k, choice in ((True, "experiment=multi30k"), (False, "data=builtin")):
-        whole = cli.compose("train", [choice])
-        own = cli.compose("train", [*recipe("nmt-default", multi30k, MATCHED), *budget])
+        whole = compose("train", [choice])
+        own = compose("train", [*recipe("nmt-default", multi30k, MATCHED), *budget])
         for part in ("model", "encoder", "decoder", "attention", "optimizer", "schedule", "tokenizer"):
             assert own[part] == whole[part]
         assert own.trainer.tokens_per_batch == whole.trainer.tokens_per_batch

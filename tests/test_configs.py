@@ -10,7 +10,12 @@ import pytest
 import torch
 from omegaconf import DictConfig, OmegaConf
 
-from nmt import build, cli
+from nmt import build
+from nmt.command.composing import compose
+from nmt.command.helping import help_text
+from nmt.command.keys import ALIASES
+from nmt.command.quoting import quote
+from nmt.command.resuming import merge_for_resume
 from nmt.data.batch import make_batch
 from nmt.data.corpus import DataSource
 from nmt.text.tokenizer import Tokenizer
@@ -27,14 +32,14 @@ TOKENIZERS, SEARCHES, TRAINERS = options("tokenizer"), options("search"), option
 
 @functools.cache
 def tokenizer(choice: str) -> Tokenizer:
-    config = cli.compose("train", [f"tokenizer={choice}", "tokenizer.vocabulary_size=320"])
+    config = compose("train", [f"tokenizer={choice}", "tokenizer.vocabulary_size=320"])
     source, target = zip(*ROWS, strict=True)
     return build.build_tokenizer_trainer(config).train(source, target)[0]
 
 
 def one_step(*overrides: str, kind: str = "unigram") -> None:
     """Composes a configuration, builds all that it names, trains one step and translates two sentences."""
-    config = cli.compose("train", [*SMALL, f"tokenizer={kind}", "tokenizer.vocabulary_size=320", *overrides])
+    config = compose("train", [*SMALL, f"tokenizer={kind}", "tokenizer.vocabulary_size=320", *overrides])
     words = tokenizer(kind)
     trainer, schedule = build.build_trainer(config), build.build_schedule(config)
     model = build.build_model(config, words).train()
@@ -140,7 +145,7 @@ def test_every_data_set(choice: str, folders: dict[str, Path]) -> None:
     words = [f"data={choice}", *(word.format(**folders) for word in NEEDED.get(choice, []))]
     if choice == "builtin":
         words += ["data.train_pairs=50", "data.valid_pairs=5", "data.test_pairs=5"]
-    config = cli.compose("train", cli.quote(words))
+    config = compose("train", quote(words))
     source = build.build_source(config)
     assert isinstance(source, DataSource)
     assert config.trainer.steps or config.trainer.epochs or config.trainer.minutes
@@ -154,9 +159,9 @@ def test_every_data_set(choice: str, folders: dict[str, Path]) -> None:
 def test_every_experiment(choice: str) -> None:
     """At a size for a laptop, whatever the paper's, and with a data set of one's own."""
     sizes = ["decoder.size=16", "attention.size=6", "model.embedding_size=10", "decoder.readout.size=10"]
-    one_way = not cli.compose("train", [f"experiment={choice}"]).encoder.bidirectional
+    one_way = not compose("train", [f"experiment={choice}"]).encoder.bidirectional
     words = [f"experiment={choice}", *sizes, f"encoder.size={16 if one_way else 8}", "data=builtin", "name=mine"]
-    config = cli.compose("train", words)
+    config = compose("train", words)
     build.assemble(config, 300, 300, joint=bool(config.tokenizer.joint))
     build.build_trainer(config)
     one_step(*[word for word in SMALL if "size=" not in word], *words, "tokenizer=unigram")
@@ -205,7 +210,7 @@ PAPERS: dict[str, dict[str, object]] = {
 
 @pytest.mark.parametrize("choice", PAPERS)
 def test_presets_are_what_their_papers_say(choice: str) -> None:
-    config = cli.compose("train", [f"experiment={choice}"])
+    config = compose("train", [f"experiment={choice}"])
     for key, expected in PAPERS[choice].items():
         found = OmegaConf.select(config, key)
         if isinstance(found, DictConfig):
@@ -267,17 +272,17 @@ def test_every_variant_of_the_readme_trains_in_miniature(line: str) -> None:
 )
 def test_other_names_of_a_score_are_answered(alias: str, choice: str) -> None:
     own = [f"attention/score={alias}", "decoder=luong"]
-    assert cli.compose("train", own) == cli.compose("train", [f"attention/score={choice}", "decoder=luong"])
-    saved = cli.compose("train", own)
-    assert cli.merge_for_resume(saved, own, [f"attention/score={choice}"]) == saved
+    assert compose("train", own) == compose("train", [f"attention/score={choice}", "decoder=luong"])
+    saved = compose("train", own)
+    assert merge_for_resume(saved, own, [f"attention/score={choice}"]) == saved
 
 
 def test_every_alias_stands_for_a_choice_and_hides_none() -> None:
-    for group, names in cli.ALIASES.items():
+    for group, names in ALIASES.items():
         choices = set(options(group))
         assert set(names.values()) <= choices
         assert not set(names) & choices
-        assert all(f"{alias} = {choice}" in cli.help_text("train") for alias, choice in names.items())
+        assert all(f"{alias} = {choice}" in help_text("train") for alias, choice in names.items())
 
 
 def test_the_readme_shows_no_other_variants() -> None:
@@ -285,7 +290,7 @@ def test_the_readme_shows_no_other_variants() -> None:
     shown = re.findall(r"^\|.*`python -m nmt\.train ([^`]*)`", text, re.MULTILINE)
     assert [line for line in shown if line not in VARIANTS and not line.startswith("experiment=")] == []
     for line in shown:
-        build.assemble(cli.compose("train", line.split()), 300, 300, joint=True)
+        build.assemble(compose("train", line.split()), 300, 300, joint=True)
 
 
 @pytest.mark.parametrize(("wiring", "score"), [("bahdanau", "general"), ("luong", "location"), ("conditional", "dot")])
@@ -298,20 +303,20 @@ def test_hard_attention_in_every_wiring(wiring: str, score: str, objective: str,
 
 @pytest.mark.parametrize("verb", ["train", "translate", "evaluate", "align"])
 def test_every_verb(verb: str) -> None:
-    config = cli.compose(verb, [])
+    config = compose(verb, [])
     assert OmegaConf.missing_keys(config) == (set() if verb in ("train", "align") else {"run"})
     if verb != "align":
         build.build_search(config.search)
 
 
 def test_comparing_and_sweeping_have_their_settings() -> None:
-    assert OmegaConf.missing_keys(cli.compose("compare", [])) == {"runs"}
-    sweep, train = cli.compose("sweep", []), cli.compose("train", [])
+    assert OmegaConf.missing_keys(compose("compare", [])) == {"runs"}
+    sweep, train = compose("sweep", []), compose("train", [])
     assert not set(sweep) & set(train), "a word of the line belongs to one of the two"
 
 
 def test_the_model_as_it_comes() -> None:
-    config = cli.compose("train", [])
+    config = compose("train", [])
     model = build.assemble(config, 4000, 4000, joint=True)
     assert sum(parameter.numel() for parameter in model.parameters()) < 10_000_000
     build.build_optimizer(config, model)

@@ -34,19 +34,21 @@ TOP = {
     "links": {"errors"},
     "advice": set[str](),
     "memory": set[str](),
-    "cli": {"nmt"},  # for the version
-    "runs": {*ROOMS, "cli"},
-    "build": {*ROOMS, "runs", "cli"},
-    "pipeline": {*ROOMS, "runs", "build", "cli", "advice"},
+    "configuration": {"errors"},
+    "command": {"nmt", "configuration"},  # nmt for the version
+    "runs": {*ROOMS, "configuration"},
+    "build": {*ROOMS, "runs", "configuration"},
+    "pipeline": {*ROOMS, "runs", "build", "command", "configuration", "advice"},
     "__init__": set[str](),
-    "__main__": {"nmt", "cli"},
+    "__main__": {"nmt", "command"},
 }
 # Whatever else lies at the top is a verb.
-VERB = {*ROOMS, "runs", "build", "pipeline", "cli", "advice"}
+VERB = {*ROOMS, "runs", "build", "pipeline", "command", "advice"}
 
 DOORS = {
-    "hydra": {"cli", "build", "verb"},
-    "omegaconf": {"cli", "build", "runs", "pipeline", "verb"},  # who holds a configuration names its type
+    "hydra": {"command", "verb"},
+    # who holds a configuration names its type
+    "omegaconf": {"configuration", "command", "build", "runs", "pipeline", "verb"},
     "sentencepiece": {"text"},
     "datasets": {"data"},
     "babel": {"data"},
@@ -121,7 +123,7 @@ def test_every_file_says_where_it_stands(path: Path) -> None:
 
 HEAVY = ("datasets", "sacrebleu", "sacremoses", "matplotlib", "tensorboard", "babel", "pandas", "pyarrow")
 LOADS = {
-    "nmt.cli": ("torch", "hydra", *HEAVY),
+    "nmt.command.running": ("torch", "hydra", *HEAVY),
     "nmt.advice": ("torch", "hydra", *HEAVY),
     "nmt.text": ("torch", "hydra", *HEAVY),
     "nmt.train": ("torch", *HEAVY),

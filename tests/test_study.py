@@ -12,7 +12,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 
 import attention_study as study
 
-from nmt import build, cli
+from nmt import build
+from nmt.command.composing import compose
+from nmt.command.sweeping import expand
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -82,9 +84,9 @@ def test_a_word_that_it_does_not_know_gets_the_usage(words: list[str], capsys: p
 def test_all_variants_can_be_built_and_differ(corpus: str) -> None:
     groups = study.GROUPS if corpus == "multi30k" else study.ONCE
     configs = [
-        cli.compose("train", combination.overrides)
+        compose("train", combination.overrides)
         for _, overrides in groups
-        for combination in cli.expand("train", [*study.MODEL, f"data={corpus}", *overrides, "seed=1"])
+        for combination in expand("train", [*study.MODEL, f"data={corpus}", *overrides, "seed=1"])
     ]
     for config in configs:
         build.assemble(config, 50, 50, True)

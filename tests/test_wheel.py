@@ -57,7 +57,10 @@ def test_the_wheel_holds_every_configuration_and_the_licence(wheel: Path) -> Non
 
 
 def test_the_installed_verbs_work_from_another_directory(installed: Path, tmp_path: Path) -> None:
-    program = "import nmt.cli; print(nmt.__file__); print(nmt.cli.compose('train', ['encoder=lstm']).encoder._target_)"
+    program = (
+        "import nmt; from nmt.command.composing import compose; "
+        "print(nmt.__file__); print(compose('train', ['encoder=lstm']).encoder._target_)"
+    )
     place, target = run(tmp_path, "-c", program, PYTHONPATH=str(installed)).splitlines()
     assert Path(place).is_relative_to(installed)
     assert target.startswith("nmt.model.")

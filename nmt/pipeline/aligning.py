@@ -12,12 +12,13 @@ from typing import NamedTuple
 import numpy as np
 from omegaconf import DictConfig
 
-from nmt import build, cli
+from nmt import build
 from nmt.alignment.error_rate import AlignmentScore, against_gold
 from nmt.alignment.splitting import Splitter
 from nmt.alignment.symmetrize import SYMMETRIZATIONS, symmetrize
 from nmt.alignment.weights import SHIFTS, Head, Weights, best_links, saliency_weights, word_weights
 from nmt.alignment.words import spelled
+from nmt.command.composing import compose
 from nmt.data.corpus import UNNAMED, DataSource, safe_name
 from nmt.errors import UserError
 from nmt.files import write_text
@@ -379,7 +380,7 @@ def _keep_rates(
     if config.threshold is not None:
         gold += f", links above {config.threshold}"
     # Other measurements against the same links are told apart by what is not as it comes.
-    usual = cli.compose("align", [])
+    usual = compose("align", [])
     gold += "".join(f", {key}={config[key]}" for key in MEASURED if config[key] != usual[key])
     name = f"{safe_name(gold)}-{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}.json"
     kept = {

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from omegaconf import DictConfig, ListConfig
 
-from nmt import cli
+from nmt.command.composing import compose
+from nmt.command.quoting import quote
 from nmt.comparison import report, variants, verdict
 from nmt.comparison.significance import Statistics
 from nmt.comparison.variants import TESTED, Aligned, Metric, Result, Scored, check_counts, counted
@@ -266,8 +267,8 @@ def _evaluate(config: DictConfig, run: Run, chosen: Split | str | None) -> None:
             words.append(f"split={split}")
         from nmt.pipeline.evaluating import evaluated  # loads torch, which comparing records does without
 
-        overrides = cli.quote(words)
-        evaluated(cli.compose("evaluate", overrides), overrides)
+        overrides = quote(words)
+        evaluated(compose("evaluate", overrides), overrides)
 
 
 # What is compared

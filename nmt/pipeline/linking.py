@@ -9,9 +9,9 @@ from pathlib import Path
 
 from omegaconf import DictConfig
 
-from nmt import cli
 from nmt.alignment.error_rate import against_gold, as_row
 from nmt.alignment.splitting import Splitter, splitter
+from nmt.command.composing import compose
 from nmt.data.lines import read_lines
 from nmt.drawing.layout import plain_table
 from nmt.errors import UserError
@@ -43,7 +43,7 @@ def score_links(config: DictConfig) -> int:
     for key in _OF_RUNS:
         if config[key] is not None:
             raise _of_a_run(key)
-    usual = cli.compose("align", [])
+    usual = compose("align", [])
     for key in _WAYS_OF_RUNS:
         if config[key] != usual[key]:
             raise _of_a_run(key)

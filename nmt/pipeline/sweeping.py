@@ -23,7 +23,11 @@ from typing import IO, NamedTuple
 
 from omegaconf import DictConfig
 
-from nmt import build, cli
+from nmt import build
+from nmt.command.composing import compose
+from nmt.command.keys import SHARED_KEYS
+from nmt.command.quoting import quote
+from nmt.command.sweeping import Combination, expand
 from nmt.data.files import UserFiles
 from nmt.errors import UserError
 from nmt.pipeline.training import already_finished, check_model, resumed
@@ -57,12 +61,12 @@ def sweep(words: Sequence[str]) -> int:
     Raises:
         UserError: the line is mistaken, so that nothing was started.
     """
-    own = {str(key) for key in cli.compose("sweep", [])}
+    own = {str(key) for key in compose("sweep", [])}
     ours = [word for word in words if word.partition("=")[0] in own]
-    options = cli.compose("sweep", ours)
+    options = compose("sweep", ours)
     if int(options.jobs) < 0:
         raise UserError(f"jobs={options.jobs}: give a number of runs at a time, or 0 for as many as there is room for.")
-    place, prefix, combinations = _read(cli.expand("train", [word for word in words if word not in ours]))
+    place, prefix, combinations = _read(expand("train", [word for word in words if word not in ours]))
     names = _names([combination.swept for combination in combinations], prefix)
     plan, failures, done = _check(place, names, combinations)
     jobs = min(int(options.jobs) or _room(place, plan), max(1, len(plan)))
@@ -108,7 +112,7 @@ def _say_failures(failures: Sequence[Failure]) -> None:
 # From the command line to a plan
 
 
-def _read(combinations: list[cli.Combination]) -> tuple[Path, str, list[cli.Combination]]:
+def _read(combinations: list[Combination]) -> tuple[Path, str, list[Combination]]:
     """The sweep's folder, what its runs' names begin with, and the runs' own words.
 
     Raises:
@@ -116,7 +120,7 @@ def _read(combinations: list[cli.Combination]) -> tuple[Path, str, list[cli.Comb
     """
     _, swept, fixed = combinations[0]
     for key in swept:
-        if key.lstrip("+") in cli.SHARED_KEYS | {"resume"}:
+        if key.lstrip("+") in SHARED_KEYS | {"resume"}:
             raise UserError(f"{key}= has one value for the whole sweep; its runs are named by what they differ in.")
     name, _, prefix = fixed.get("name", "null").partition("/")
     if name == "null":
@@ -166,7 +170,7 @@ def _digest(text: str) -> str:
 
 
 def _check(
-    place: Path, names: Sequence[str], combinations: Sequence[cli.Combination]
+    place: Path, names: Sequence[str], combinations: Sequence[Combination]
 ) -> tuple[list[Planned], list[Failure], list[str]]:
     """What is to be trained, what cannot be, and what is finished (UserError for a mistaken line)."""
     plan: list[Planned] = []
@@ -176,7 +180,7 @@ def _check(
     configs = []
     for name, combination in zip(names, combinations, strict=True):
         try:
-            configs.append(cli.compose("train", combination.overrides))
+            configs.append(compose("train", combination.overrides))
         except UserError as error:
             raise UserError(f"{error} (In the run {name}; nothing was started.)") from error
     for name, combination, config in zip(names, combinations, configs, strict=True):
@@ -184,7 +188,7 @@ def _check(
         if same != name:
             _say(f"{name} would be {same} again, since what they differ in takes no part: left out.")
             continue
-        words = [*combination.overrides, *cli.quote([f"name={name}", f"checkpoints={place}"]), "resume=true"]
+        words = [*combination.overrides, *quote([f"name={name}", f"checkpoints={place}"]), "resume=true"]
         try:
             run = Run(place / name)
             if run.exists():
@@ -212,7 +216,7 @@ def _room(place: Path, plan: Sequence[Planned]) -> int:
     """One run a core while the memory lasts; one at a time on a GPU, which a run fills."""
     if not plan:
         return 1
-    config: DictConfig = cli.compose("train", plan[0].words)
+    config: DictConfig = compose("train", plan[0].words)
     if build.build_device(str(config.device)).type == "cuda":
         return 1
     needed = _needed(place)

@@ -10,8 +10,11 @@ from typing import Any
 import torch
 from omegaconf import DictConfig, OmegaConf
 
-from nmt import build, cli
+from nmt import build
 from nmt.advice import CHANGEABLE, recommend, verdict
+from nmt.command.composing import compose
+from nmt.command.quoting import unquoted
+from nmt.command.resuming import merge_for_resume
 from nmt.data.cache import prepare
 from nmt.data.corpus import DataSource, Split, links_fingerprint
 from nmt.data.files import UserFiles
@@ -76,7 +79,7 @@ def resumed(run: Run, overrides: Sequence[str]) -> DictConfig:
         UserError: the run is damaged, or the line would make another run of it.
     """
     with describes(run, "a training"):
-        config = cli.merge_for_resume(run.config(), run.overrides(), overrides)
+        config = merge_for_resume(run.config(), run.overrides(), overrides)
         _take_named_budget(config, overrides)
         build.build_trainer(config)
         build.build_schedule(config)
@@ -115,7 +118,7 @@ def _fit_to_text(
         if not keys or keys - named:  # else the user has chosen otherwise
             print(reason, file=sys.stderr)
     # Composing again would read the files again: the data set is the same whatever the sizes.
-    return cli.compose("train", chosen), chosen, source
+    return compose("train", chosen), chosen, source
 
 
 def _take_named_budget(config: DictConfig, overrides: Sequence[str]) -> None:
@@ -450,7 +453,7 @@ class _Session:
             pairs,
             outcome.finished_by,
             str(run.folder),
-            [cli.unquoted(word) for word in self.own],
+            [unquoted(word) for word in self.own],
             {key: OmegaConf.select(self.config, key) for key in CHANGEABLE},
             free_name(run.folder.parent, run.folder.name),
         )

@@ -21,7 +21,8 @@ from benchmarking.crew import Exchange, Neighbours, load
 from benchmarking.flops import Product
 from benchmarking.plain import Plain, train_plain
 from benchmarking.settings import PLAIN, WIRINGS, Json, Place, Scale, Sizes, Wiring, overrides, unattended
-from nmt import __version__, build, cli
+from nmt import __version__, build
+from nmt.command.composing import compose
 from nmt.data.batch import Batch, make_batch
 from nmt.data.corpus import Split
 from nmt.data.pairs import EncodedPairs, Ragged, SampledPairs, length_ratio, lexicon_of
@@ -108,7 +109,7 @@ class Feed(TokenBatches):
 
 def composed(wiring: Wiring, sizes: Sizes, batch: int, longest: int) -> DictConfig:
     """The configuration of the matched model."""
-    return cli.compose("train", overrides(wiring, sizes, batch, longest))
+    return compose("train", overrides(wiring, sizes, batch, longest))
 
 
 def made(config: DictConfig, sizes: Sizes, place: Place) -> Seq2Seq:
@@ -294,7 +295,7 @@ def _kept(settings: Json, budget: list[str]) -> list[Json]:
     place: Place = settings["place"]
     folder: Path = settings["kept"]
     _take(place)
-    config = cli.compose("train", [*settings["recipe"], *budget])
+    config = compose("train", [*settings["recipe"], *budget])
     trainer = build.build_trainer(config)
     pairs, alpha = corpus.read_pairs(settings["folder"]), float(config.tokenizer.sampling)
     feed = Timed(
@@ -334,7 +335,7 @@ def _checked(settings: Json, weights: Path) -> Json:
     """The scores of these weights on the validation set, beam 5, in float32."""
     place: Place = settings["place"]._replace(precision="float32")
     folder: Path = settings["folder"]
-    model = made(cli.compose("train", settings["recipe"]), settings["sizes"], place)
+    model = made(compose("train", settings["recipe"]), settings["sizes"], place)
     load_weights(weights, model)
     translator = _translator(model, folder, place, BeamSearch(5))
     lines = corpus.read_text(folder, "valid", corpus.SOURCE)

@@ -4,14 +4,15 @@ import pytest
 import torch
 from torch import nn
 
-from nmt import build, cli
+from nmt import build
+from nmt.command.composing import compose
 from nmt.model import Seq2Seq
 from tests import catalogue
 
 
 def fresh(*overrides: str, seed: int = 1) -> Seq2Seq:
     """A model as `nmt.train` builds it, large enough for statistics."""
-    config = cli.compose("train", ["encoder.size=32", f"seed={seed}", *overrides])
+    config = compose("train", ["encoder.size=32", f"seed={seed}", *overrides])
     return build.assemble(config, 1009, 1009, joint=True)
 
 

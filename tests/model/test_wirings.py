@@ -10,7 +10,7 @@ import torch
 from omegaconf import DictConfig, OmegaConf
 from torch import Tensor, nn
 
-from nmt import cli
+from nmt.command.composing import compose
 from nmt.errors import UserError
 from nmt.model import Decoded, Seq2Seq, decoders
 from nmt.model.decoders import Bahdanau, Conditional, FirstState, Luong
@@ -237,7 +237,7 @@ SIGHT: dict[str, list[Any]] = {
 def sights(wiring: str) -> Iterator[DictConfig]:
     """Every combination of the settings of SIGHT that this wiring and the readout have."""
     for readout in READOUTS:
-        config = cli.compose("train", [*SMALL, f"decoder={wiring}", f"decoder/readout={readout}"])
+        config = compose("train", [*SMALL, f"decoder={wiring}", f"decoder/readout={readout}"])
         keys = [key for key in SIGHT if OmegaConf.select(config, key) is not None]
         for values in itertools.product(*(SIGHT[key] for key in keys)):
             for key, value in zip(keys, values, strict=True):

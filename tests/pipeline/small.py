@@ -13,7 +13,7 @@ from pathlib import Path
 import safetensors.torch
 from torch import Tensor
 
-from nmt import cli
+from nmt.command.running import main
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -97,7 +97,7 @@ def words(text: Path, checkpoints: Path, *more: str) -> list[str]:
 def call(verb: str, *line: str) -> int:
     """Runs a verb in this process, as its `main` does, and returns the exit status."""
     module = import_module(f"nmt.{verb}")
-    return cli.main(verb, module.action, list(line), sweep=getattr(module, "sweep", None))
+    return main(verb, module.action, list(line), sweep=getattr(module, "sweep", None))
 
 
 def environment() -> dict[str, str]:

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from omegaconf import DictConfig, OmegaConf
 
-from nmt import build, cli
+from nmt import build
+from nmt.command.composing import compose
+from nmt.command.quoting import quote
 from nmt.data.files import UserFiles
 from nmt.pipeline.training import _fit_to_text, check_model
 from nmt.runs import Run
@@ -203,8 +205,8 @@ def test_evaluating_on_files_that_have_changed_since_is_refused(here: Path, capf
 
 def fitted(here: Path, *words: str) -> DictConfig:
     """The configuration that the tool makes of two files and a line."""
-    overrides = cli.quote([f"data.files={two(here)}", *words])
-    config = cli.compose("train", overrides)
+    overrides = quote([f"data.files={two(here)}", *words])
+    config = compose("train", overrides)
     source = build.build_source(config)
     assert isinstance(source, UserFiles)
     return _fit_to_text(config, overrides, source)[0]

@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from nmt import cli
+from nmt.command.composing import compose
+from nmt.command.quoting import quote
+from nmt.command.sweeping import expand
 from nmt.errors import UserError
 from nmt.pipeline.sweeping import Failure, Planned, _Launcher, _names
 from nmt.runs import Run
@@ -35,7 +37,7 @@ def sweep(text: Path, checkpoints: Path, *more: str) -> int:
 
 def test_names_are_made_of_the_values_with_the_seed_last() -> None:
     line = ["seed=1,2", "attention/score=additive,scaled_dot", "decoder=bahdanau"]
-    swept = [own.swept for own in cli.expand("train", line)]
+    swept = [own.swept for own in expand("train", line)]
     assert _names(swept) == ["additive-1", "scaled_dot-1", "additive-2", "scaled_dot-2"]
     assert _names([{"seed": "1"}, {"seed": "2"}]) == ["seed-1", "seed-2"]
     assert _names([{"seed": "1"}], "none") == ["none-1"]
@@ -72,12 +74,12 @@ def test_names_stay_apart_and_safe_whatever_the_values() -> None:
 
 def test_settings_of_sweeps_want_their_option() -> None:
     with pytest.raises(UserError, match=r"jobs is a setting of sweeps: python -m nmt\.train -m jobs=2"):
-        cli.compose("train", ["jobs=2"])
+        compose("train", ["jobs=2"])
 
 
 def test_every_kind_of_sweep_is_expanded() -> None:
     def values(*line: str) -> list[dict[str, str]]:
-        return [own.swept for own in cli.expand("train", line)]
+        return [own.swept for own in expand("train", line)]
 
     assert values("seed=range(1,4)") == [{"seed": "1"}, {"seed": "2"}, {"seed": "3"}]
     assert values("decoder=choice(luong,none)") == [{"decoder": "luong"}, {"decoder": "none"}]
@@ -86,7 +88,7 @@ def test_every_kind_of_sweep_is_expanded() -> None:
     assert values("data.files=[a,b]", "seed=1,2,1") == [{"seed": "1"}, {"seed": "2"}]
     assert values("trainer.minutes=null,2", "seed=1") == [{"trainer.minutes": "null"}, {"trainer.minutes": "2"}]
     assert values("seed=1,2", "seed=3") == [{}]
-    product = cli.expand("train", ["decoder=luong,none", "encoder.layers=1,2", "name=x"])
+    product = expand("train", ["decoder=luong,none", "encoder.layers=1,2", "name=x"])
     assert [own.overrides for own in product][1] == ["decoder=luong", "encoder.layers=2", "name='x'"]
     assert len(product) == 4
     with pytest.raises(UserError, match="range without end"):
@@ -156,7 +158,7 @@ def test_a_dry_run_prints_what_a_cluster_can_run(text: Path, here: Path, capfd: 
     assert err.splitlines()[-1].startswith("failed: dot-bahdanau: ")
     for command in commands:
         assert command[1:3] == ["-m", "nmt.train"]
-        config = cli.compose("train", cli.quote(command[3:]))
+        config = compose("train", quote(command[3:]))
         assert config.checkpoints == str(here / "c c" / "s")
         assert config.resume
         assert config.threads == 1

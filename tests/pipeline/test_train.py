@@ -8,7 +8,8 @@ import pytest
 import torch
 from omegaconf import OmegaConf
 
-from nmt import cli
+from nmt.command.composing import compose
+from nmt.command.keys import ALLOWED_ON_RESUME, NULLABLE
 from nmt.runs import Run
 from nmt.text.tokenizer import load_tokenizer
 from nmt.training.state import load_state
@@ -295,7 +296,7 @@ def test_pairs_that_are_too_long_are_counted(here: Path, text: Path, capfd: Capt
 
 
 def test_every_key_that_may_change_on_resuming_exists() -> None:
-    config = cli.compose("train", [])
-    for key in cli.ALLOWED_ON_RESUME | cli.NULLABLE.keys():
+    config = compose("train", [])
+    for key in ALLOWED_ON_RESUME | NULLABLE.keys():
         holder = OmegaConf.select(config, key.rpartition(".")[0]) if "." in key else config
         assert key.rpartition(".")[2] in holder, key

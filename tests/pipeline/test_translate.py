@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from nmt import cli
+from nmt.command.composing import compose
+from nmt.command.quoting import quote
 from nmt.pipeline.opening import open_translator
 from nmt.runs import Run
 from tests.pipeline.small import (
@@ -215,8 +216,8 @@ def test_a_penalty_on_weights_that_are_not_there_is_said(unattentive: Path, here
 
 def test_the_training_text_says_how_long_a_translation_may_be(trained: Path, second: Path, here: Path) -> None:
     def ratio(*more: str) -> float:
-        overrides = cli.quote([*more, "device=cpu"])
-        return open_translator(cli.compose("translate", overrides), overrides).length_ratio
+        overrides = quote([*more, "device=cpu"])
+        return open_translator(compose("translate", overrides), overrides).length_ratio
 
     run = copied(trained, here)
     assert ratio(f"run={run}") == Run(run).facts()["length_ratio"] == 1

@@ -1,0 +1,117 @@
+"""Words of the command line -> overrides in Hydra's grammar."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from nmt.command.keys import LIST_KEYS, PATH_KEYS, SHARED_KEYS, TEXT_KEYS
+from nmt.configuration import literal
+from nmt.errors import UserError
+
+_QUOTED: Final = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
+_LIST_ITEM: Final = re.compile(rf"(?:\s*(?:{_QUOTED})\s*(?=,|\Z))|[^,]*", re.DOTALL)
+
+
+def quote(arguments: Sequence[str], sweep: bool = False) -> list[str]:
+    """Quotes the values of paths and text, so that Hydra's grammar takes every character in them literally.
+
+    A value in quotes of the user's own stays as it is. Lists (`run=[a,b]`, or `run=a,b`) are split at the
+    commas outside quotes, unless a file of exactly that name exists. Quoting twice changes nothing.
+
+    Args:
+        arguments: the words of a command line.
+        sweep: whether a comma between texts (`data.target=de,fr`) parts the values of several runs.
+
+    Raises:
+        UserError: a list that is not closed or has an empty place; the one text that cannot be quoted, `???`.
+    """
+    return [_quote_argument(argument, sweep) for argument in arguments]
+
+
+def unquoted(argument: str) -> str:
+    """A quoted `key=value` as somebody would have typed it, where that means the same."""
+    typed = argument.replace("'", "")
+    return typed if quote([typed]) == [argument] else argument
+
+
+def _quote_argument(argument: str, sweep: bool) -> str:
+    key, equals, value = argument.partition("=")
+    plain = key.lstrip("+")
+    if not equals or plain not in TEXT_KEYS or value == "null":
+        return argument
+    if value == "???":  # OmegaConf's word for a value that is missing, which no quotes take away
+        raise UserError(f"{argument}: '???' cannot be a value; for a file of that name write {key}=./???")
+    as_path = plain in PATH_KEYS
+    if as_path and not value:
+        raise UserError(f"{key}= is empty, as a shell's variable is that was never set. {key}=null means none.")
+    if plain in LIST_KEYS and not _exists(value) and _is_list(value):
+        if value.startswith("[") != value.endswith("]"):
+            raise UserError(
+                f"{argument}: the list is not closed. Write it without spaces, or within quotes of your "
+                f"shell: '{key}=[a, b]'"
+            )
+        return f"{key}=[{','.join(_quote_value(item, as_path) for item in _items(argument, value))}]"
+    if sweep and plain not in LIST_KEYS | SHARED_KEYS and not _exists(value) and _is_list(value):
+        return f"{key}={','.join(_quote_value(item, as_path) for item in _items(argument, value))}"
+    return f"{key}={_quote_value(value, as_path)}"
+
+
+def _quote_value(value: str, as_path: bool) -> str:
+    from hydra.core.override_parser.types import Quote, QuotedString
+
+    if re.fullmatch(_QUOTED, value, re.DOTALL) and not _exists(value):
+        return value
+    if as_path and value.startswith("~/") and not _exists(value):
+        # A shell expands `~/` at the start of a word only, not after the `=` of key=value.
+        value = os.path.expanduser(value)
+    return QuotedString(literal(value), Quote.single).with_quotes()
+
+
+def _is_list(value: str) -> bool:
+    if re.fullmatch(_QUOTED, value, re.DOTALL):
+        return False
+    return (value.startswith("[") and value.endswith("]")) or "," in value
+
+
+def _items(argument: str, value: str) -> Iterator[str]:
+    inner = value[1:-1] if value.startswith("[") and value.endswith("]") else value
+    if not inner.strip():
+        return
+    parts = []
+    position = 0
+    while position <= len(inner):
+        match = _LIST_ITEM.match(inner, position)
+        assert match is not None  # the second branch matches nothing at worst
+        parts.append(match[0])
+        position = match.end() + 1
+    start = 0
+    while start < len(parts):
+        # A file whose name holds commas is one item, if it is there.
+        stop = next(
+            (stop for stop in range(len(parts), start + 1, -1) if _exists(",".join(parts[start:stop]))),
+            start + 1,
+        )
+        item = ",".join(parts[start:stop]).strip()
+        if not item:
+            raise UserError(
+                f"{argument}: the list has an empty place. Write it as key=[a,b], without a comma too many."
+            )
+        yield item
+        start = stop
+
+
+def _exists(value: str) -> bool:
+    """Whether a file has exactly this name, or this name and an ending (`DIR/train` for `DIR/train.de`)."""
+    try:
+        path = Path(value)
+        if not value or not path.name:
+            return False
+        return path.exists() or (
+            path.parent.is_dir() and any(name.startswith(f"{path.name}.") for name in os.listdir(path.parent))
+        )
+    except (OSError, ValueError):
+        return False

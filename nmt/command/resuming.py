@@ -1,0 +1,68 @@
+"""What a command line may change of a run that is resumed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from nmt.command.composing import compose, parse
+from nmt.command.keys import ALLOWED_ON_RESUME
+from nmt.configuration import ABSENT, leaves
+from nmt.errors import UserError
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+
+def merge_for_resume(
+    saved: DictConfig, saved_overrides: Sequence[str], overrides: Sequence[str], config_name: str = "train"
+) -> DictConfig:
+    """Returns the saved configuration with what this command line changes, where a resumed run may change it.
+
+    What the line changes is the difference that `overrides` make to the composition of `saved_overrides`;
+    asking for what the saved configuration says already is no difference. Budget, cadence, workers, device
+    and the run's own name and place may change (ALLOWED_ON_RESUME).
+
+    Raises:
+        UserError: any other difference, each listed as key, saved value and asked value.
+    """
+    from omegaconf import OmegaConf
+
+    def unresolved(config: DictConfig) -> dict[str, Any]:
+        # A value that follows from another one (`${trainer.steps}`) is no difference of its own.
+        return leaves(OmegaConf.to_container(config, resolve=False))
+
+    named = {parse(config_name, override).key_or_group for override in overrides}
+    kept = [line for line in saved_overrides if parse(config_name, line).key_or_group not in named]
+    before = unresolved(compose(config_name, saved_overrides))
+    try:
+        asked = unresolved(compose(config_name, [*kept, *overrides]))
+    except UserError as error:
+        raise UserError(f"A resumed run keeps what it is, and this command does not fit it. {error}") from error
+    was = unresolved(saved)
+    # What the line names counts even where the compositions agree: advice may have told the run otherwise.
+    touched = [
+        key
+        for key in dict.fromkeys([*before, *asked])
+        if key in named or before.get(key, ABSENT) != asked.get(key, ABSENT)
+    ]
+    changes = [key for key in touched if was.get(key, ABSENT) != asked.get(key, ABSENT)]
+    refused = [key for key in changes if key not in ALLOWED_ON_RESUME]
+    if refused:
+
+        def shown(values: dict[str, Any], key: str) -> str:
+            return str(values[key]) if key in values else "(not there)"
+
+        lines = [f"  {key}: {shown(was, key)} -> {shown(asked, key)}" for key in refused]
+        raise UserError(
+            "A resumed run keeps what it is. This command would change\n"
+            + "\n".join(lines)
+            + "\nLeave these out to resume, or train anew under another name=. "
+            "Budget (trainer.steps, .epochs, .minutes), cadence, workers and device may change."
+        )
+    merged = saved.copy()
+    OmegaConf.set_struct(merged, False)
+    for key in changes:
+        OmegaConf.update(merged, key, asked.get(key))
+    OmegaConf.set_struct(merged, True)
+    return merged

@@ -1,0 +1,155 @@
+"""A verb, from its command line to its exit status.
+
+    sys.argv -quote-> overrides that Hydra can read -compose-> DictConfig -main-> action, exit status
+
+Hydra's own decorator is not used: it logs to standard output, leaves folders behind and answers a misspelt
+key with the advice to hide it. The same files, the same override grammar and the same composition are.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from types import FrameType
+from typing import TYPE_CHECKING, Final, NoReturn
+
+from nmt.command.composing import compose
+from nmt.command.helping import help_text
+from nmt.command.keys import EXAMPLES, MULTIRUN
+from nmt.command.quoting import quote
+from nmt.errors import UserError
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+# Failures of the machine that a user can cure, as opposed to a fault of this program.
+_CURABLE: Final = frozenset(
+    {
+        *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOENT),
+        *(errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EMFILE, errno.EIO),
+    }
+)
+
+
+def main(
+    verb: str,
+    action: Callable[[DictConfig, list[str]], int | None],
+    arguments: Sequence[str] | None = None,
+    sweep: Callable[[list[str]], int] | None = None,
+) -> int:
+    """Runs `action(configuration, quoted overrides)` for a command line, and returns the exit status.
+
+    With `-m` (Hydra's `--multirun`) among the words, `sweep(the other words)` runs instead, in a verb that has one.
+
+    Mistakes of the user and failures of the machine are one message on standard error and status 1; a reader
+    that has had enough (`| head`) ends quietly with 0; Ctrl-C is 130, SIGTERM 143. Nothing is written to
+    standard output but what `action` writes, or what --help, --version and --cfg ask for.
+    """
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by whoever started this (>&-): print would take the other one
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+    try:
+        with _cleaning_up():
+            status = _run(verb, action, words, sweep)
+        sys.stdout.flush()
+    except _Terminated:
+        _drop_output()
+        return _failed(verb, "terminated", 143)
+    except UserError as error:
+        return _failed(verb, str(error))
+    except KeyboardInterrupt:
+        _drop_output()
+        return _failed(verb, "interrupted", 130)
+    except BrokenPipeError:
+        _drop_output()
+        return 0
+    except MemoryError:
+        _drop_output()
+        return _failed(verb, "there is not enough memory. Give smaller batches, a smaller model or shorter lines.")
+    except OSError as error:
+        if error.errno not in _CURABLE:
+            raise
+        _drop_output()
+        where = f" ({error.filename})" if error.filename else ""
+        cure = " Free some space and send the command again." if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+        return _failed(verb, f"{error.strerror}{where}.{cure}")
+    return status
+
+
+class _Terminated(BaseException):
+    """SIGTERM came."""
+
+
+@contextlib.contextmanager
+def _cleaning_up() -> Iterator[None]:
+    """Makes SIGTERM unwind the program, so that half-written files are taken away."""
+
+    def stop(number: int, frame: FrameType | None) -> NoReturn:
+        del number, frame
+        raise _Terminated
+
+    try:
+        before = signal.signal(signal.SIGTERM, stop)
+    except ValueError:  # not in the main thread: whoever is decides what a signal means
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _run(
+    verb: str,
+    action: Callable[[DictConfig, list[str]], int | None],
+    words: list[str],
+    sweep: Callable[[list[str]], int] | None,
+) -> int:
+    from nmt import __version__
+
+    if "--help" in words or "-h" in words:
+        print(help_text(verb))
+        return 0
+    if "--version" in words:
+        print(f"nmt {__version__}")
+        return 0
+    if any(word in MULTIRUN for word in words):
+        if sweep is None:
+            raise UserError(f"nmt.{verb} does one thing at a time: -m is for nmt.train.")
+        return sweep([word for word in words if word not in MULTIRUN])
+    show = next((word for word in words if word in ("--cfg", "-c", "--cfg=job")), None)
+    if show is not None:
+        at = words.index(show)
+        # Hydra's own spelling is `--cfg job`.
+        words = words[:at] + words[at + (2 if words[at + 1 : at + 2] == ["job"] else 1) :]
+    from omegaconf import OmegaConf
+
+    overrides = quote(words)
+    config = compose(verb, overrides)
+    if show is not None:
+        print(OmegaConf.to_yaml(config), end="")
+        return 0
+    missing = sorted(OmegaConf.missing_keys(config))
+    if missing:
+        example = EXAMPLES[verb][0].partition(" #")[0].strip() if verb in EXAMPLES else f"nmt.{verb} --help"
+        raise UserError(f"{' and '.join(f'{key}=' for key in missing)} must be given. For example: {example}")
+    return action(config, overrides) or 0
+
+
+def _failed(verb: str, message: str, status: int = 1) -> int:
+    with contextlib.suppress(OSError):
+        print(f"nmt.{verb}: {message}", file=sys.stderr, flush=True)
+    return status
+
+
+def _drop_output() -> None:
+    """Lets what is still buffered for standard output go nowhere, so that the last flush cannot fail."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)

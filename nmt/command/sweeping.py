@@ -1,0 +1,85 @@
+"""The combinations of values on a sweep's command line."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from nmt import configuration
+from nmt.command.composing import line_of, parse
+from nmt.command.quoting import quote
+from nmt.configuration import groups_of
+from nmt.errors import UserError
+
+if TYPE_CHECKING:
+    from hydra.core.override_parser.types import Override
+
+
+class Combination(NamedTuple):
+    """One run of a sweep.
+
+    Attributes:
+        overrides: its command line, quoted, with one value each.
+        swept: the key and the value of each word that had several, in the order of the line.
+        fixed: those of the others.
+    """
+
+    overrides: list[str]
+    swept: dict[str, str]
+    fixed: dict[str, str]
+
+
+def expand(config_name: str, words: Sequence[str]) -> list[Combination]:
+    """Every combination of the values of a sweep's command line, the last word changing fastest.
+
+    The grammar is Hydra's: `seed=1,2,3`, `seed=range(1,4)`, `attention/score=glob(*)`, `key=choice(a,b)`; a comma
+    inside quotes or brackets belongs to one value. As in Hydra, the last of two words with one key counts.
+
+    Raises:
+        UserError: a word cannot be read, or names no values that could be counted.
+    """
+    groups = groups_of(configuration.config_folder())
+    values: dict[str, tuple[str, list[str], bool]] = {}
+    for word in quote(words, sweep=True):
+        override = parse(config_name, word, sweep=True)
+        key = override.get_key_element()
+        if not override.is_sweep_override():
+            values[key] = (override.key_or_group, [line_of(override)], False)
+            continue
+        found = _sweep_values(override, groups)
+        if not found:
+            raise UserError(f"'{word}' names no value: there is none of that kind.")
+        values[key] = (override.key_or_group, [f"{key}={value}" for value in found], True)
+    lists = [
+        [(key, line, _value_of(config_name, line), several) for line in lines]
+        for key, lines, several in values.values()
+    ]
+    return [
+        Combination(
+            [line for _, line, _, _ in chosen],
+            {key: value for key, _, value, several in chosen if several},
+            {key: value for key, _, value, several in chosen if not several},
+        )
+        for chosen in itertools.product(*lists)
+    ]
+
+
+def _sweep_values(override: Override, groups: dict[str, list[str]]) -> list[str]:
+    from hydra.core.override_parser.types import Glob
+
+    value = override.value()
+    if isinstance(value, Glob):
+        return list(value.filter(groups.get(override.key_or_group, [])))
+    if not override.is_discrete_sweep():
+        raise UserError(
+            f"'{line_of(override)}' is a range without end; write the values: {override.key_or_group}=A,B,C."
+        )
+    return list(dict.fromkeys(override.sweep_string_iterator()))
+
+
+def _value_of(config_name: str, line: str) -> str:
+    value = parse(config_name, line).value()
+    if isinstance(value, bool) or value is None:
+        return "null" if value is None else str(value).lower()
+    return line.partition("=")[2] if isinstance(value, list | dict) else str(value)

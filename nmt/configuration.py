@@ -1,0 +1,97 @@
+"""The folder of yaml files, and configurations as trees of settings: for the command line and for run folders."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from nmt.errors import UserError
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+# What `look_up` returns for a key that is not there.
+ABSENT: Final = object()
+
+
+def config_folder() -> Path:
+    """Returns the folder of the yaml files: inside an installed package, else beside it in the repository.
+
+    Raises:
+        UserError: neither is there.
+    """
+    package = Path(__file__).resolve().parent
+    for folder in (package / "configs", package.parent / "configs"):
+        if (folder / "train.yaml").is_file():
+            return folder
+    raise UserError(f"The configuration files are missing beside {package}. Install the package again.")
+
+
+def groups_of(folder: Path) -> dict[str, list[str]]:
+    """Returns every group of choices ("attention/score") with its choices, sorted."""
+    groups: dict[str, list[str]] = {}
+    for path in sorted(folder.rglob("*.yaml")):
+        group = path.parent.relative_to(folder).as_posix()
+        if group != ".":
+            groups.setdefault(group, []).append(path.stem)
+    return groups
+
+
+def defaults_of(folder: Path, config_name: str) -> dict[str, str | None]:
+    """Returns the choices that `config_name`.yaml itself makes, {group: choice}."""
+    from omegaconf import OmegaConf
+
+    found: dict[str, str | None] = {}
+    loaded = OmegaConf.to_container(OmegaConf.load(folder / f"{config_name}.yaml"))
+    entries = loaded.get("defaults", []) if isinstance(loaded, dict) else []
+    for entry in entries:
+        if isinstance(entry, dict):
+            for group, choice in entry.items():
+                found[str(group).split()[-1].split("@")[0].strip("/")] = choice
+    return found
+
+
+def look_up(tree: object, key: str) -> Any:
+    """Returns what a tree holds at a dotted key, or ABSENT."""
+    for part in key.split("."):
+        if isinstance(tree, dict) and part in tree:
+            tree = tree[part]
+        elif isinstance(tree, list) and part.isdigit() and int(part) < len(tree):
+            tree = tree[int(part)]
+        else:
+            return ABSENT
+    return tree
+
+
+def leaves(tree: object, prefix: str = "") -> dict[str, Any]:
+    """Returns {dotted key: value} for everything that is not a mapping with something in it."""
+    if isinstance(tree, dict) and (tree or not prefix):
+        found: dict[str, Any] = {}
+        for name, value in tree.items():
+            found |= leaves(value, f"{prefix}.{name}" if prefix else str(name))
+        return found
+    return {prefix: tree}
+
+
+def resolved(config: DictConfig) -> DictConfig:
+    """Returns the configuration with every interpolation replaced by its value, to be saved and loaded again.
+
+    A `${` that belongs to a text (a file may be called so) is still that text after loading.
+    """
+    from omegaconf import DictConfig, OmegaConf
+
+    def escaped(node: Any) -> Any:
+        if isinstance(node, dict):
+            return {key: escaped(value) for key, value in node.items()}
+        if isinstance(node, list):
+            return [escaped(value) for value in node]
+        return literal(node) if isinstance(node, str) else node
+
+    return DictConfig(escaped(OmegaConf.to_container(config, resolve=True)))
+
+
+def literal(text: str) -> str:
+    """Returns the text as OmegaConf must be given it, so that a `${` in it stays these two characters."""
+    # It reads `\${` as the two characters, and the backslashes just before that count in pairs.
+    return re.sub(r"(\\*)\$\{", lambda match: match[1] * 2 + r"\${", text)

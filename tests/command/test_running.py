@@ -1,0 +1,132 @@
+"""Exit status, streams, and what --help and --cfg print."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from omegaconf import DictConfig, OmegaConf
+
+from nmt import configuration
+from nmt.command import running
+from nmt.command.running import main
+from nmt.errors import UserError
+
+
+def answer(config: DictConfig, overrides: list[str]) -> int:
+    print(config.name, overrides)
+    return 3
+
+
+def raiser(error: BaseException) -> Callable[[DictConfig, list[str]], None]:
+    def action(config: DictConfig, overrides: list[str]) -> None:
+        del config, overrides
+        raise error
+
+    return action
+
+
+def test_the_action_gets_the_configuration_and_the_overrides(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main("train", answer, ["name=a b"]) == 3
+    assert capfd.readouterr() == ("a b [\"name='a b'\"]\n", "")
+    assert list(Path().iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "message"),
+    [
+        (UserError("no such thing"), 1, "nmt.train: no such thing\n"),
+        (KeyboardInterrupt(), 130, "nmt.train: interrupted\n"),
+        (PermissionError(13, "Permission denied", "f.txt"), 1, "nmt.train: Permission denied (f.txt).\n"),
+        (OSError(28, "No space left on device"), 1, "nmt.train: No space left on device. Free some space"),
+        (BrokenPipeError(32, "Broken pipe"), 0, ""),
+    ],
+)
+def test_a_failure_is_one_message(
+    error: BaseException,
+    status: int,
+    message: str,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(running, "_drop_output", lambda: None)
+    assert main("train", raiser(error), []) == status
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert err.startswith(message)
+    assert "Traceback" not in err
+
+
+def test_what_must_be_given_is_asked_for(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main("translate", answer, ["input=x"]) == 1
+    assert capfd.readouterr().err.startswith("nmt.translate: run= must be given. For example: python -m nmt.translate")
+
+
+def test_a_fault_of_the_program_keeps_its_traceback() -> None:
+    with pytest.raises(ZeroDivisionError):
+        main("train", raiser(ZeroDivisionError()), [])
+
+
+def test_help_names_choices_and_settings(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main("train", answer, ["--help"]) == 0
+    out = capfd.readouterr().out
+    for part in ("everything of a training run", "attention/score", "additive* dot scaled_dot", "gru* lstm"):
+        assert part in out
+    assert "name: null            # the run's folder" in out
+    assert "data.files=[german.txt,english.txt]" in out
+    assert "search" not in out
+    assert "defaults" not in out
+
+
+def test_cfg_prints_the_configuration(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main("train", answer, ["--cfg", "job", "encoder.size=64"]) == 0
+    assert OmegaConf.create(capfd.readouterr().out).encoder.size == 64
+    assert main("train", answer, ["--version"]) == 0
+    assert capfd.readouterr().out.startswith("nmt ")
+
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from nmt import configuration
+from nmt.command.running import main
+configuration.config_folder = lambda: Path({folder!r})
+def action(config, overrides):
+    for number in range(100_000):
+        print(number)
+status = main("train", action, sys.argv[1:])
+assert "torch" not in sys.modules
+sys.exit(status)
+"""
+
+
+def run_program(folder: Path, command: str) -> "subprocess.CompletedProcess[str]":
+    program = PROGRAM.format(folder=str(folder))
+    return subprocess.run(
+        ["bash", "-c", command, "bash", sys.executable, program],
+        env={**os.environ, "PYTHONPATH": str(Path(configuration.__file__).parents[1])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_a_reader_that_stops_ends_it_quietly(tree: Path) -> None:
+    done = run_program(tree, '"$1" -c "$2" | head -n 1; echo ${PIPESTATUS[0]}')
+    assert (done.stdout, done.stderr) == ("0\n0\n", "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_a_full_disk_is_said(tree: Path) -> None:
+    done = run_program(tree, '"$1" -c "$2" > /dev/full')
+    assert done.returncode == 1
+    assert "No space left" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_help_imports_no_torch(tree: Path) -> None:
+    done = run_program(tree, '"$1" -c "$2" --help')
+    assert (done.returncode, done.stderr) == (0, "")
