@@ -201,7 +201,8 @@ def assemble(config: DictConfig, source_pieces: int, target_pieces: int, joint: 
     output = nn.Linear(features, target_pieces)
     if tie != "none":
         output.weight = target.weight
-    model = Seq2Seq(source, target, encoder, decoder, output, float(config.model.dropout))
+    fast = bool(config.model.get("fast", True))  # runs of older versions do not have the key
+    model = Seq2Seq(source, target, encoder, decoder, output, float(config.model.dropout), fast)
     initialise(model, int(config.seed))
     return model
 

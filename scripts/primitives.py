@@ -15,8 +15,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
-from nmt.model.gru import gru_layers
-from nmt.model.layers import Dropout
+from nmt.kernels.dropout import Dropout
+from nmt.kernels.gru import fast_layers
 
 SENTENCES, SLOTS, STEPS, EMBEDDING, STATE, ATTENTION = 80, 15, 16, 256, 512, 512
 REPEATS = 20
@@ -45,7 +45,7 @@ def pairs() -> dict[str, tuple[Work, Work]]:
         "dropout of [80, 16, 256], 16 bits a place": (lambda: plain(embedded), lambda: fast(embedded)),
         "bidirectional GRU of 256 over 16 steps, with backward": (
             lambda: packed().sum().backward(),
-            lambda: gru_layers(rnn, embedded, mask=mask)[0].sum().backward(),
+            lambda: fast_layers(rnn, embedded, mask=mask)[0].sum().backward(),
         ),
     }
 

@@ -89,7 +89,7 @@ def test_operations_by_hand(name: str) -> None:
 @pytest.mark.parametrize("name", WIRINGS)
 def test_operations_are_those_that_torch_counts(name: str, layers: int) -> None:
     sizes = SIZES._replace(layers=layers)
-    config = compose("train", [*overrides(WIRINGS[name], sizes, 4, 80), "decoder.fast=false"])
+    config = compose("train", [*overrides(WIRINGS[name], sizes, 4, 80), "model.fast=false"])
     model = build.assemble(config, sizes.pieces, sizes.pieces, True).eval()
     batch = make_batch([[4, 5, 6]] * 4, [[7, 8, 9, 10, 4]] * 4)  # no padding; 4 and 6 tokens with their ends
 

@@ -14,17 +14,17 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 # The rooms, each with the rooms it stands on. `errors`, `files`, `links` and `memory` are for all.
 ROOMS = {
-    "text": set[str](),
     "kernels": set[str](),
+    "text": set[str](),
     "attention": {"kernels"},
-    "search": set[str](),
+    "search": {"kernels"},
     "data": {"text"},
-    "model": {"attention"},
+    "model": {"kernels", "attention"},
     "translation": {"text", "data", "attention", "model", "search"},
     "alignment": {"translation"},
     "drawing": {"translation", "alignment"},
     "evaluation": {"translation", "alignment", "drawing"},
-    "training": {"text", "attention", "search", "data", "model", "translation", "drawing"},
+    "training": {"kernels", "text", "attention", "search", "data", "model", "translation", "drawing"},
     "comparison": {"alignment", "drawing", "evaluation"},
 }
 EVERYWHERE = {"errors", "files", "links", "memory"}

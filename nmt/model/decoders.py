@@ -15,12 +15,15 @@ import torch
 from torch import Tensor, nn
 
 from nmt.attention import Attention, AttentionState, Choices, Memory
+from nmt.attention.attention import masked_softmax
+from nmt.attention.reads import Soft
+from nmt.attention.scores import Additive, Concat
+from nmt.attention.windows import Global
 from nmt.errors import UserError
+from nmt.kernels import attentive_gru
+from nmt.kernels.gru import GRU_PARAMETERS, fast_layers, run_rnn
 from nmt.model.encoders import Encoded, mean_of, summary_of
-from nmt.model.gru import gru_layers
-from nmt.model.layers import run_rnn
 from nmt.model.readouts import FromContext, FromState, Readout
-from nmt.model.recurrence import attentive_gru, is_attentive_gru
 
 
 class DecoderState(NamedTuple):
@@ -232,8 +235,8 @@ class Decoder(nn.Module):
     def sweep(self, inputs: Tensor, hidden: Tensor) -> Tensor:
         """All steps of the recurrent layers: inputs [B, T, I], hidden [B, L, D] -> the top layer's states [B, T, D]."""
         first = hidden.transpose(0, 1).contiguous()
-        if inputs.device.type == "cpu":
-            return gru_layers(self.rnn, inputs, first)[0]
+        if self.fast and inputs.device.type == "cpu":
+            return fast_layers(self.rnn, inputs, first)[0]
         outputs, _ = run_rnn(self.rnn, inputs, first)
         assert isinstance(outputs, Tensor)
         return outputs
@@ -280,6 +283,23 @@ class Decoder(nn.Module):
             now, state = self.forced_step(embedded[:, position], state, memory)
             decoded.append(now)
         return stack_steps(decoded)
+
+
+def is_attentive_gru(attention: Attention, rnn: nn.GRU) -> bool:
+    """Whether `fast_attentive_gru` computes exactly what this attention and these layers would.
+
+    One head, an additive or concat score without coverage, a global window, a soft read and one layer: all else is
+    computed step by step. So are the wirings `Luong` with input feeding and `Conditional`, whatever their attention.
+    """
+    return (
+        attention.heads == 1
+        and type(attention.score()) in (Additive, Concat)
+        and not attention.coverage
+        and type(attention.windows[0]) is Global
+        and type(attention.read) is Soft
+        and rnn.num_layers == 1
+        and not (attention.training and attention.dropout.p > 0)
+    )
 
 
 class Bahdanau(Decoder):
@@ -344,7 +364,20 @@ class Bahdanau(Decoder):
         if not self.has_fast_path:
             return super().forward(embedded, state, memory)
         first = state.hidden[:, 0]
-        states, weights = attentive_gru(embedded, first, memory, self.attention, self.rnn)
+        score, rnn = self.attention.score(), self.rnn
+        assert isinstance(score, Additive | Concat)
+        query_weight = score.W.weight if isinstance(score, Additive) else score.W.weight[:, : score.query_size]
+        weight_ih, weight_hh, bias_ih, bias_hh = (getattr(rnn, f"{name}_l0") for name in GRU_PARAMETERS)
+        word_weight, context_weight = weight_ih.split([embedded.shape[-1], self.context_size], 1)
+        states, weights = attentive_gru.fast_attentive_gru(
+            nn.functional.linear(embedded, word_weight, bias_ih),
+            first,
+            attentive_gru.Memory(
+                nn.functional.linear(memory.values[:, 0], context_weight), memory.keys[:, 0], memory.mask
+            ),
+            attentive_gru.Parameters(query_weight, score.v, weight_hh, bias_hh),
+            masked_softmax,
+        )
         contexts = weights.to(memory.values.dtype) @ memory.values[:, 0]
         tops = torch.cat([first.unsqueeze(1), states[:, :-1]], 1) if self.previous_state else states
         return Decoded(self.readout(tops, embedded, contexts), weights.unsqueeze(1), {})

@@ -4,11 +4,9 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from nmt.errors import UserError
-from nmt.model.gru import gru_layers
-from nmt.model.layers import run_rnn
+from nmt.kernels.gru import rnn_layers
 
 
 class Encoded(NamedTuple):
@@ -47,7 +45,7 @@ class RecurrentEncoder(nn.Module):
     ) -> None:
         """`size` is that of one direction's state; `dropout` acts between layers, not on the values (docs/results.md).
 
-        With `fast`, GRUs on a CPU are computed by `nmt.model.gru`, else by torch's own layers.
+        With `fast`, GRUs on a CPU are computed by `nmt.kernels.gru`, else by torch's own layers.
 
         Raises:
             UserError: `cell` is neither gru nor lstm.
@@ -71,13 +69,7 @@ class RecurrentEncoder(nn.Module):
 
     def forward(self, embedded: Tensor, mask: Tensor, lengths: Tensor) -> Encoded:
         """Encodes embedded [B, S, E] with mask [B, S] and lengths [B] (on the CPU, at least 1)."""
-        if self.fast and isinstance(self.rnn, nn.GRU) and embedded.device.type == "cpu":
-            values, hidden = gru_layers(self.rnn, embedded, mask=mask)
-        else:
-            packed = pack_padded_sequence(embedded, lengths, batch_first=True, enforce_sorted=False)
-            outputs, hidden = run_rnn(self.rnn, packed)
-            assert isinstance(outputs, PackedSequence)
-            values, _ = pad_packed_sequence(outputs, batch_first=True, total_length=embedded.shape[1])
+        values, hidden = rnn_layers(self.rnn, embedded, mask, lengths, self.fast)
         finals = hidden.unflatten(0, (self.layers, self.directions)).permute(2, 0, 1, 3)
         return Encoded(values, mask, finals.flatten(2), finals[:, -1, -1])
 

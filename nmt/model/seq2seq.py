@@ -8,10 +8,10 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from nmt.attention import Memory
+from nmt.kernels.dropout import Dropout
 from nmt.model.decoders import Decoded, Decoder, DecoderState, Mixture, stack_steps
 from nmt.model.encoders import RecurrentEncoder, lengths_of
 from nmt.model.folding import folded_step
-from nmt.model.layers import Dropout
 
 #: The most logits of a mixture that are held at a time: 64 MiB in float32.
 MIXED_LOGITS = 2**24
@@ -40,15 +40,17 @@ class Seq2Seq(nn.Module):
         decoder: Decoder,
         output: nn.Linear,
         dropout: float,
+        fast: bool = True,
     ) -> None:
-        """Parts arrive finished; tied weights are tied by whoever built them."""
+        """Parts arrive finished and tied. Without `fast` the model, its loss and its search use no fast kernel."""
         super().__init__()
         self.source_embedding = source_embedding
         self.target_embedding = target_embedding
         self.encoder = encoder
         self.decoder = decoder
         self.output = output
-        self.dropout = Dropout(dropout)
+        self.dropout = Dropout(dropout, fast)
+        self.fast = fast
         # A fresh model's features are about as small as the embeddings they come from, E^-1/2 (initialise.py).
         # Without this factor the softmax starts flat and learns several times slower (docs/results.md).
         self.scale = math.sqrt(output.in_features)

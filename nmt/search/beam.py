@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from nmt.errors import UserError
-from nmt.search.core import Hypothesis, Limits, SearchState, Step, forbid, largest
+from nmt.kernels.topk import largest
+from nmt.search.core import Hypothesis, Limits, SearchState, Step, forbid
 
 
 class _Finished(NamedTuple):
@@ -94,7 +95,7 @@ class BeamSearch:
             position += 1
             allowed = forbid(step_log_probs, limits, (own_lengths <= position).repeat_interleave(width))
             # The best K of a sentence are among the best K of each of its hypotheses.
-            values, words = largest(allowed, min(size, allowed.shape[1]))
+            values, words = largest(allowed, min(size, allowed.shape[1]), limits.fast)
             values, words = values.view(now, width, -1), words.view(now, -1)
             candidates = (log_probs.float().unsqueeze(2) + values).flatten(1)
             _, flat = candidates.topk(min(size, candidates.shape[1]), 1)

@@ -5,10 +5,7 @@ from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from torch import Tensor
-
-BLOCK = 64  # values of which `largest` takes one maximum
 
 
 class SearchState(Protocol):
@@ -28,7 +25,7 @@ class Limits(NamedTuple):
 
     bos, eos: token ids. forbidden: ids that are never produced. lengths [B]: the most tokens a translation may have,
     the end of sentence counted; the last allowed token can only be the end of sentence. slots [B, S]: true where the
-    memory has a real slot, for penalties on what was not looked at.
+    memory has a real slot, for penalties on what was not looked at. fast: whether fast kernels may run.
     """
 
     bos: int
@@ -36,6 +33,7 @@ class Limits(NamedTuple):
     forbidden: Sequence[int]
     lengths: Tensor
     slots: Tensor | None = None
+    fast: bool = True
 
 
 class Hypothesis(NamedTuple):
@@ -64,22 +62,3 @@ def forbid(log_probs: Tensor, limits: Limits, last: Tensor) -> Tensor:
         log_probs[last] = float("-inf")
         log_probs[last, limits.eos] = ends
     return log_probs
-
-
-def largest(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """The `count` largest of each row [N, V], largest first, and where they stand: what `topk` gives, up to ties.
-
-    On a CPU in two steps, since they can only stand in the `count` blocks with the largest maxima: over a vocabulary of
-    8,000 several times as fast.
-    """
-    rows, width = values.shape
-    blocks = width // BLOCK
-    if values.device.type != "cpu" or blocks <= count:
-        return values.topk(count, 1)
-    whole = blocks * BLOCK
-    _, chosen = values[:, :whole].view(rows, blocks, BLOCK).amax(2).topk(count, 1)
-    places = (chosen.unsqueeze(2) * BLOCK + torch.arange(BLOCK)).flatten(1)
-    if whole < width:
-        places = torch.cat([places, torch.arange(whole, width).expand(rows, -1)], 1)
-    found, order = values.gather(1, places).topk(count, 1)
-    return found, places.gather(1, order)

@@ -1,12 +1,13 @@
 """The loss: cross-entropy with label smoothing over real target tokens, and the terms that a mechanism adds."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from nmt.attention import LOG_PROB
 from nmt.data.batch import Batch
+from nmt.kernels.cross_entropy import smoothed_cross_entropy
 from nmt.model import Seq2Seq
 from nmt.training.guiding import guided_alignment
 
@@ -17,45 +18,6 @@ class Loss(NamedTuple):
     total: Tensor
     negative_log_likelihood: Tensor
     tokens: int
-
-
-class SmoothedCrossEntropy(torch.autograd.Function):
-    """Label-smoothed cross-entropy (Szegedy et al. 2016, section 7) of logits [N, V] with targets [N].
-
-    With q = (1 - eps) at the target plus eps / V everywhere, the loss is -sum_v q_v log p_v and its gradient p - q.
-    Returns the summed loss and the plain negative log-likelihood of each row. Computing both from one log-softmax, and
-    the gradient in closed form and in place, spares several passes over [N, V], the largest tensor of a step.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, logits: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
-        """See the class."""
-        log_probs = torch.log_softmax(logits, 1)
-        plain = -log_probs.gather(1, targets.unsqueeze(1)).squeeze(1)
-        loss = plain.sum() if smoothing == 0 else (1 - smoothing) * plain.sum() - smoothing * log_probs.mean(1).sum()
-        ctx.save_for_backward(targets)
-        ctx.log_probs, ctx.smoothing = log_probs, smoothing
-        ctx.mark_non_differentiable(plain)
-        return loss, plain
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
-        """See the class."""
-        if ctx.log_probs is None:
-            raise RuntimeError("the gradient of this loss can be taken once: it is written over the log-probabilities")
-        (targets,) = ctx.saved_tensors
-        gradient, ctx.log_probs = ctx.log_probs.exp_(), None
-        if ctx.smoothing:
-            gradient.sub_(ctx.smoothing / gradient.shape[1])
-        at_target = torch.full_like(targets, ctx.smoothing - 1, dtype=gradient.dtype).unsqueeze(1)
-        gradient.scatter_add_(1, targets.unsqueeze(1), at_target)
-        return gradient.mul_(gradients[0]), None, None
-
-
-def smoothed_cross_entropy(logits: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
-    """The summed label-smoothed cross-entropy and each row's plain negative log-likelihood: `SmoothedCrossEntropy`."""
-    loss, plain = SmoothedCrossEntropy.apply(logits, targets, smoothing)  # type: ignore[no-untyped-call]
-    return loss, plain
 
 
 def score_function(log_prob: Tensor, gains: Tensor, mask: Tensor, baseline: float, carried: bool) -> Tensor:
@@ -94,7 +56,7 @@ def batch_loss(
     mask = batch.target_mask
     decoded = model(batch.source, batch.source_mask, batch.source_lengths, batch.target_in, scheduled_sampling)
     targets = batch.target_out[mask]
-    total, plain = smoothed_cross_entropy(model.target_logits(decoded, mask), targets, label_smoothing)
+    total, plain = smoothed_cross_entropy(model.target_logits(decoded, mask), targets, label_smoothing, model.fast)
     for name, term in decoded.terms.items():
         if name == LOG_PROB:
             gains = torch.zeros_like(term).masked_scatter(mask, -plain.to(term.dtype))

@@ -183,7 +183,9 @@ class Translator:
             forbidden = self.tokenizer.target.forbidden
             if ids is not None:
                 forbidden = tuple(torch.isin(ids.cpu(), torch.tensor(forbidden)).nonzero().flatten().tolist())
-            limits = Limits(BOS, EOS, forbidden, torch.tensor(lengths, device=self.device), batch.source_mask)
+            fast = all(model.fast for model in self.models)
+            most = torch.tensor(lengths, device=self.device)
+            limits = Limits(BOS, EOS, forbidden, most, batch.source_mask, fast)
             state = self.stepper.start(batch.source, batch.source_mask, batch.source_lengths, ids)
             found = self.search(self.stepper, state, limits)
             if ids is not None:

@@ -12,11 +12,11 @@ from torch import Tensor, nn
 
 from nmt.command.composing import compose
 from nmt.errors import UserError
-from nmt.model import Decoded, Seq2Seq, decoders
-from nmt.model.decoders import Bahdanau, Conditional, FirstState, Luong
+from nmt.kernels import attentive_gru
+from nmt.model import Decoded, Seq2Seq
+from nmt.model.decoders import Bahdanau, Conditional, FirstState, Luong, is_attentive_gru
 from nmt.model.encoders import Encoded
 from nmt.model.readouts import Tanh
-from nmt.model.recurrence import attentive_gru, is_attentive_gru
 from tests.catalogue import (
     READOUTS,
     READS,
@@ -167,11 +167,10 @@ def test_the_fast_path_gives_no_weight_where_there_is_nothing_to_look_at() -> No
     values, mask = torch.randn(2, 4, 10, dtype=torch.float64), torch.tensor([[True] * 4, [False] * 4])
     assert made.decoder.attention is not None
     memory = made.decoder.attention.remember(values, mask)
-    _, weights = attentive_gru(
-        torch.randn(2, 3, 7, dtype=torch.float64), torch.zeros(2, 10, dtype=torch.float64), memory,
-        made.decoder.attention, made.decoder.rnn,
-    )  # fmt: skip
-    torch.testing.assert_close(weights.sum(2), torch.tensor([[1.0] * 3, [0.0] * 3], dtype=torch.float64))
+    state = made.decoder.start(Encoded(values, mask, values[:, :1], values[:, 0, :5]))[1]
+    assert made.decoder.has_fast_path
+    weights = made.decoder(torch.randn(2, 3, 7, dtype=torch.float64), state, memory).weights
+    torch.testing.assert_close(weights[:, 0].sum(2), torch.tensor([[1.0] * 3, [0.0] * 3], dtype=torch.float64))
 
 
 @every
@@ -401,10 +400,11 @@ def test_the_fused_recurrence_is_used_where_it_can_be(monkeypatch: pytest.Monkey
 
     def spy(*arguments: Any) -> Any:
         called.append("fused")
-        return attentive_gru(*arguments)
+        return fused(*arguments)
 
-    monkeypatch.setattr(decoders, "attentive_gru", spy)
-    fused = set()
+    fused = attentive_gru.fast_attentive_gru
+    monkeypatch.setattr(attentive_gru, "fast_attentive_gru", spy)
+    combinations = set()
     for overrides in [(f"attention/score={score}",) for score in SCORES] + [
         *WINDOWED,
         *((f"attention/read={read}",) for read in READS),
@@ -417,8 +417,8 @@ def test_the_fused_recurrence_is_used_where_it_can_be(monkeypatch: pytest.Monkey
         source, mask, _ = sentences(LENGTHS, 23)
         model("decoder=bahdanau", *overrides, train=True)(source, mask, None, targets())
         if called:
-            fused.add(overrides[0])
-    assert fused == {
+            combinations.add(overrides[0])
+    assert combinations == {
         *("attention/score=additive", "attention/score=concat", "attention/window=global", "attention/read=soft")
     }
 

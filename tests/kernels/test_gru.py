@@ -1,4 +1,4 @@
-"""The GRU layers of `nmt.model.gru` against torch's own."""
+"""The fast GRU layers against torch's own."""
 
 import pytest
 import torch
@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from nmt.kernels.gru import fast_layers
 from nmt.model.encoders import Encoded, RecurrentEncoder
-from nmt.model.gru import gru_layers
 
 
 def layers(size: int, count: int, directions: int, dtype: torch.dtype = torch.float64) -> nn.GRU:
@@ -39,7 +39,7 @@ def test_states_and_gradients_are_those_of_torch(
     inputs = torch.randn(len(lengths), int(ends.max()) + extra, 3, dtype=torch.float64, requires_grad=True)
     first = torch.randn(count * directions, len(lengths), size, dtype=torch.float64, requires_grad=True)
     mask = torch.arange(inputs.shape[1]) < ends.unsqueeze(1)
-    theirs, ours = torchs_own(rnn, inputs, first, ends), gru_layers(rnn, inputs, first, mask)
+    theirs, ours = torchs_own(rnn, inputs, first, ends), fast_layers(rnn, inputs, first, mask)
     weights = [torch.randn_like(part) for part in theirs]
     wanted = (inputs, first, *rnn.parameters())
     gradients = [
@@ -55,13 +55,13 @@ def test_gradients_agree_with_finite_differences() -> None:
     mask = torch.tensor([[True, True, True], [True, False, False]])
     inputs = torch.randn(2, 3, 3, dtype=torch.float64, requires_grad=True)
     first = torch.randn(2, 2, 2, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda inputs, first: gru_layers(rnn, inputs, first, mask), (inputs, first))
+    assert torch.autograd.gradcheck(lambda inputs, first: fast_layers(rnn, inputs, first, mask), (inputs, first))
 
 
 def test_without_a_mask_or_a_first_state_all_is_real_and_the_start_is_zero() -> None:
     rnn = layers(4, 2, 1)
     inputs = torch.randn(2, 5, 3, dtype=torch.float64)
-    outputs, last = gru_layers(rnn, inputs)
+    outputs, last = fast_layers(rnn, inputs)
     wanted, wanted_last = rnn(inputs)
     torch.testing.assert_close(outputs, wanted)
     torch.testing.assert_close(last, wanted_last)
@@ -70,10 +70,10 @@ def test_without_a_mask_or_a_first_state_all_is_real_and_the_start_is_zero() -> 
 def test_dropout_acts_between_layers_and_in_training_only() -> None:
     rnn = layers(4, 2, 2)
     inputs = torch.randn(2, 5, 3, dtype=torch.float64)
-    plain, _ = gru_layers(rnn, inputs)
+    plain, _ = fast_layers(rnn, inputs)
     rnn.dropout = 0.5
-    assert not torch.equal(gru_layers(rnn, inputs)[0], plain)
-    assert torch.equal(gru_layers(rnn.eval(), inputs)[0], plain)
+    assert not torch.equal(fast_layers(rnn, inputs)[0], plain)
+    assert torch.equal(fast_layers(rnn.eval(), inputs)[0], plain)
 
 
 @pytest.mark.parametrize("autocast", [False, True], ids=["float32", "bf16"])

@@ -1,75 +1,87 @@
-"""The attentive recurrence of the `Bahdanau` wiring as one autograd function: the training path that is fast.
+"""A GRU that attends with its previous state: c_t = attend(s_{t-1}), s_t = GRU(s_{t-1}, [y_t; c_t]) for all t.
 
-What autograd would do a step at a time is done for all steps at once: input projections before the loop, weight
-gradients after it, each as one product. The memory's share of the gates is projected before the loop too, so that a
-step mixes [S, 3D] rows with its weights instead of multiplying its context by a matrix. The step-by-step path of
-`nmt.model.decoders` is the reference that this one is tested against.
+What autograd would do a step at a time is done for all steps at once: weight gradients are one product after the loop.
+The memory's share of the gates is projected before the loop, so that a step mixes [S, 3D] rows with its weights instead
+of multiplying its context by a matrix. Measured: docs/benchmarks.md, "Training the matched model".
+
+Shapes: inputs [B, T, 3D] (the gates' products with the words, biases added), first [B, D], shares [B, S, 3D] (the
+gates' products with the memory's values), keys [B, S, A], mask [B, S], query_weight [A, D], v [A], weight [3D, D] and
+bias [3D] of the state's product. Results: states [B, T, D] and weights [B, T, S].
 """
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from nmt.attention import Attention, Memory
-from nmt.attention.attention import masked_softmax
-from nmt.attention.reads import Soft
-from nmt.attention.scores import Additive, Concat
-from nmt.attention.windows import Global
-from nmt.model.gru import GRU_PARAMETERS, advance, retreat
+from nmt.kernels.gru import advance, retreat
+
+#: Energies [B, S] and mask [B, S] -> weights [B, S].
+Softmax = Callable[[Tensor, Tensor], Tensor]
 
 
-def is_attentive_gru(attention: Attention, rnn: nn.GRU) -> bool:
-    """Whether `attentive_gru` computes exactly what this attention and these layers would.
+class Memory(NamedTuple):
+    """What is attended to: shares, keys and mask."""
 
-    One head, an additive or concat score without coverage, a global window, a soft read and one layer: all else is
-    computed step by step. So are the wirings `Luong` with input feeding and `Conditional`, whatever their attention.
-    """
-    return (
-        attention.heads == 1
-        and type(attention.score()) in (Additive, Concat)
-        and not attention.coverage
-        and type(attention.windows[0]) is Global
-        and type(attention.read) is Soft
-        and rnn.num_layers == 1
-        and not (attention.training and attention.dropout.p > 0)
-    )
+    shares: Tensor
+    keys: Tensor
+    mask: Tensor
 
 
-def attentive_gru(
-    embedded: Tensor, first: Tensor, memory: Memory, attention: Attention, rnn: nn.GRU
+class Parameters(NamedTuple):
+    """What the recurrence multiplies states by: of the attention query_weight and v, of the GRU weight and bias."""
+
+    query_weight: Tensor
+    v: Tensor
+    weight: Tensor
+    bias: Tensor
+
+
+def plain_attentive_gru(
+    inputs: Tensor, first: Tensor, memory: Memory, parameters: Parameters, softmax: Softmax
 ) -> tuple[Tensor, Tensor]:
-    """s_t = GRU(s_{t-1}, [y_{t-1}; c_t]), c_t = attend(s_{t-1}), for embedded [B, T, E] from first [B, D].
+    """e_tj = v^T tanh(W s_{t-1} + k_j), and a step of the GRU, one after the other."""
+    query_weight, v, weight, bias = parameters
+    size = first.shape[1]
+    hidden, states, weights = first, [], []
+    for step in inputs.unbind(1):
+        energies = torch.tanh(nn.functional.linear(hidden, query_weight).unsqueeze(1) + memory.keys) @ v
+        weights.append(softmax(energies, memory.mask))
+        gates = step + (weights[-1].unsqueeze(1) @ memory.shares).squeeze(1)
+        projected = nn.functional.linear(hidden, weight, bias)
+        reset, update = torch.sigmoid(gates[:, : 2 * size] + projected[:, : 2 * size]).split(size, 1)
+        candidate = torch.tanh(gates[:, 2 * size :] + reset * projected[:, 2 * size :])
+        hidden = (1 - update) * candidate + update * hidden
+        states.append(hidden)
+    return torch.stack(states, 1), torch.stack(weights, 1)
 
-    Returns states [B, T, D] and weights [B, T, S].
+
+def fast_attentive_gru(
+    inputs: Tensor, first: Tensor, memory: Memory, parameters: Parameters, softmax: Softmax
+) -> tuple[Tensor, Tensor]:
+    """The same as one autograd function, with energies from sigmoids.
+
+    tanh x = 2 sigmoid(2 x) - 1, and torch has the sigmoid several times as fast on a CPU. The 2 goes into the weights;
+    that the sum of v is then missing in every energy makes no difference to the softmax. Under autocast the products
+    run in bfloat16; states, energies and sums over steps stay in float32.
     """
-    score = attention.score()
-    assert isinstance(score, Additive | Concat)
-    embedding_size = embedded.shape[-1]
-    query_weight = score.W.weight if isinstance(score, Additive) else score.W.weight[:, : score.query_size]
-    weight_ih, weight_hh, bias_ih, bias_hh = (getattr(rnn, f"{name}_l0") for name in GRU_PARAMETERS)
-    word_weight, context_weight = weight_ih.split([embedding_size, attention.context_size], 1)
-    inputs = nn.functional.linear(embedded, word_weight, bias_ih).transpose(0, 1)
-    shares = nn.functional.linear(memory.values[:, 0], context_weight)
-    # tanh x = 2 sigmoid(2 x) - 1, and torch has the sigmoid several times as fast on a CPU (docs/benchmarks.md). The 2
-    # goes into the weights; that the sum of v is then missing in every energy makes no difference to the softmax.
-    recurrent = torch.cat([weight_hh, 2 * query_weight], 0)
-    bias = torch.cat([bias_hh, bias_hh.new_zeros(score.size)])
-    # Under autocast the products run in bfloat16; states, energies and sums over steps stay in float32.
-    device = embedded.device.type
-    product = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else recurrent.dtype
-    kind = recurrent.dtype
+    query_weight, v, weight, bias = parameters
+    recurrent = torch.cat([weight, 2 * query_weight], 0)
+    device, dtype = inputs.device.type, recurrent.dtype
+    product = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else dtype
     with torch.autocast(device, enabled=False):
         states, weights = _AttentiveGRU.apply(  # type: ignore[no-untyped-call]
-            inputs.to(kind).contiguous(),
-            shares.to(product),
-            2 * memory.keys[:, 0].to(kind),
-            first.to(kind),
+            inputs.transpose(0, 1).to(dtype).contiguous(),
+            memory.shares.to(product),
+            2 * memory.keys.to(dtype),
+            first.to(dtype),
             recurrent,
-            bias,
-            2 * score.v,
+            torch.cat([bias, bias.new_zeros(len(v))]),
+            2 * v,
             memory.mask,
             product,
+            softmax,
         )
     return states.transpose(0, 1), weights.transpose(0, 1)
 
@@ -92,6 +104,7 @@ class _AttentiveGRU(torch.autograd.Function):
         v: Tensor,
         mask: Tensor,
         product: torch.dtype,
+        softmax: Softmax,
     ) -> tuple[Tensor, Tensor]:
         steps, batch, _ = inputs.shape
         size = first.shape[1]
@@ -110,7 +123,7 @@ class _AttentiveGRU(torch.autograd.Function):
             query = projected[:, 3 * size :]
             term = torch.add(keys, query.unsqueeze(1), out=terms[t % kept]).sigmoid_()
             energies = (term.view(-1, v.shape[0]) @ v).view(batch, slots)
-            weight = masked_softmax(energies, mask)
+            weight = softmax(energies, mask)
             weights[t] = weight
             gate = torch.bmm(weight.to(product).unsqueeze(1), shares).squeeze(1).add(inputs[t])
             hidden = advance(gate, projected[:, : 3 * size], hidden, gates[t], carried[t])
@@ -158,6 +171,7 @@ class _AttentiveGRU(torch.autograd.Function):
             recurrent_grad,
             flat.sum(0),
             v_grad,
+            None,
             None,
             None,
         )

@@ -4,7 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.search.core import BLOCK, largest
+from nmt.kernels.topk import BLOCK, largest
 
 
 @given(st.integers(1, 6), st.integers(1, 9 * BLOCK), st.integers(1, 12), st.integers(0, 1000), st.booleans())

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from nmt.model.layers import Dropout
+from nmt.kernels.dropout import Dropout
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])

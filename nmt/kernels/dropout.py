@@ -1,0 +1,42 @@
+"""Dropout whose random numbers cost no more than the dropout itself.
+
+torch draws one Bernoulli variable for each number on a CPU. Measured: docs/benchmarks.md, "dropout of [80, 16, 256]".
+"""
+
+import torch
+from torch import Tensor, nn
+
+
+def plain_dropout(inputs: Tensor, p: float) -> Tensor:
+    """`torch.nn.functional.dropout`."""
+    return nn.functional.dropout(inputs, p)
+
+
+def fast_dropout(inputs: Tensor, p: float) -> Tensor:
+    """Dropout that takes 16 bits of a random integer for each number: p is met to 2^-17, and scaled for as met."""
+    threshold = round(p * 2**16)
+    count = inputs.numel()
+    words = torch.empty((count + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
+    bits = words.view(torch.int16)[:count].view(inputs.shape)
+    return inputs * ((bits >= threshold - 2**15).to(inputs.dtype) * (2**16 / (2**16 - threshold)))
+
+
+def dropout(inputs: Tensor, p: float, training: bool, fast: bool = True) -> Tensor:
+    """In training each number becomes zero with probability p, and is scaled by 1 / (1 - p) otherwise."""
+    if not training or p == 0:
+        return inputs
+    if fast and inputs.device.type == "cpu" and 0 < round(p * 2**16) < 2**16:
+        return fast_dropout(inputs, p)
+    return plain_dropout(inputs, p)
+
+
+class Dropout(nn.Dropout):
+    """`dropout` as a layer."""
+
+    def __init__(self, p: float, fast: bool = True) -> None:
+        """`p` is the probability of zero; without `fast` it is torch's own layer."""
+        super().__init__(p)
+        self.fast = fast
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002  torch's name
+        return dropout(input, self.p, self.training, self.fast)
