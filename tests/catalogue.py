@@ -87,7 +87,7 @@ def attention(
 #: Sizes that are all different, so that no two axes can be confused. Dot products need one size on both sides.
 SMALL = [
     "model.embedding_size=7",
-    "model.dropout=0",
+    "model.dropout=0.0",
     "model.tie_embeddings=none",
     "encoder.size=5",
     "decoder.size=10",

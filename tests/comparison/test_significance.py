@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -87,6 +88,15 @@ def test_the_same_translations_are_no_difference() -> None:
     counts = metrics.statistics("bleu", ["a red house", "b"], ["a red house .", "a"], "en")[None]
     found = randomise(counts, counts, bleu_of, trials=50)
     assert (found.difference, found.p, found.deviation) == (0, 1, 0)
+
+
+def test_p_by_hand_is_never_zero() -> None:
+    """Of forty sentences that all gain, 99 swaps never move all the same way: 0 + 1 of 99 + 1."""
+    base = simulated(np.random.default_rng(4), 40, 2, 0.0)[0]
+    better = base + np.array([9.0, 0.0])
+    assert randomise(base, better, mean_of, trials=99).p == pytest.approx(1 / 100)
+    (contrast,) = contrast_with(runs_of(base), [runs_of(better)], mean_of, (math.nan, 0), trials=99)
+    assert contrast.p == pytest.approx(1 / 100)
 
 
 def test_few_cells_at_a_time_give_the_same_kind_of_answer(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,6 +228,23 @@ def test_the_smallest_detectable_difference_is_found_four_times_in_five(wobble: 
         spread = spread_of(*sides, *more)
         hits += contrast_with(runs_of(sides[0]), [runs_of(sides[1])], mean_of, spread, trials=199)[0].real
     assert 0.72 < hits / 200 < 0.95
+
+
+@pytest.mark.parametrize(
+    ("others", "picked", "tests"), [(1, False, 1), (4, False, 4), (1, True, 1), (4, True, 10)], ids=str
+)
+def test_the_detectable_difference_by_hand(others: int, picked: bool, tests: int) -> None:
+    """With one seed each: z of the level of so many tests and z of 0.8, times the deviation of the randomisation."""
+    generator = np.random.default_rng(6)
+    base, *sides = (simulated(generator, 50, 1, 0.0)[0] for _ in range(others + 1))
+    contrasts = contrast_with(
+        runs_of(base), [runs_of(side) for side in sides], mean_of, (math.nan, 0), trials=199, alpha=0.04, picked=picked
+    )
+    z = NormalDist().inv_cdf
+    for side, contrast in zip(sides, contrasts, strict=True):
+        deviation = randomise(base, side, mean_of, trials=199).deviation
+        expected = (z(1 - 0.04 / tests / 2) + z(0.8)) * deviation
+        assert contrast.detectable == pytest.approx(expected, rel=1e-4)
 
 
 def test_a_real_difference_is_found_and_marked() -> None:

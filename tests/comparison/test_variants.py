@@ -201,9 +201,12 @@ def test_a_higher_score_of_one_run_does_not_hide_what_is_surely_better() -> None
     [
         (([20.0, 20.2, 20.1], [20.1, 20.3, 20.0], [40.0, 40.1, 40.2]), "20.1 ± 0.1 %), not told apart from "),
         (([20.0, 20.2, 20.1], [30.1, 30.3, 30.0], [40.0, 40.1, 40.2]), "20.1 ± 0.1 %)."),
+        # A t of 0.23 / (0.1 sqrt(2 / 3)) = 2.82 with 6 degrees of freedom: p = 0.03 is below 0.05, not below 0.05 / 3.
+        (([20.0, 20.1, 20.2], [20.23, 20.33, 20.43], [40.0, 40.1, 40.2]), "20.1 ± 0.1 %), not told apart from "),
+        (([20.0, 20.1, 20.2], [20.4, 20.5, 20.6], [40.0, 40.1, 40.2]), "20.1 ± 0.1 %)."),
         (([20.0], [20.1], [40.0]), "20.0 %, one seed)."),
     ],
-    ids=["close", "apart", "one seed"],
+    ids=["close", "apart", "close for three pairs", "apart for three pairs", "one seed"],
 )
 def test_the_closest_to_the_links_is_told_apart_by_its_seeds(rates: tuple[list[float], ...], expected: str) -> None:
     runs = []

@@ -2,6 +2,7 @@
 
 import errno
 import io
+import itertools
 import os
 import signal
 import sys
@@ -17,10 +18,11 @@ from nmt.data.batch import make_batch
 from nmt.data.pairs import EncodedPairs, Ragged
 from nmt.data.planning import TokenBatches
 from nmt.errors import UserError
+from nmt.model import Seq2Seq
 from nmt.training.board import Board
 from nmt.training.loss import batch_loss
 from nmt.training.progress import Progress, clock
-from nmt.training.schedules import Constant
+from nmt.training.schedules import Constant, Schedule
 from nmt.training.state import load_state, save_state
 from nmt.training.trainer import Trainer, Validation, _Signals
 from nmt.translation.types import Translation
@@ -70,23 +72,33 @@ def encoded(rows: int, seed: int) -> EncodedPairs:
 
 
 def train(
-    folder: Path, own: Trainer, lr: float = 0.1, log: Callable[[str], None] = lambda _: None
+    folder: Path,
+    own: Trainer,
+    lr: float = 0.1,
+    log: Callable[[str], None] = lambda _: None,
+    *,
+    schedule: Schedule | None = None,
+    made: Seq2Seq | None = None,
+    history: list[dict[str, float]] | None = None,
 ) -> dict[str, torch.Tensor]:
-    """Trains a small model by gradient descent; returns its parameters before and after, as `before.` and plain."""
-    made = model().double()
+    """Trains a small model by gradient descent; returns its parameters before and after, as `before.` and plain.
+
+    Validations are added to `history`.
+    """
+    made = model().double() if made is None else made
     before = {f"before.{name}": parameter.detach().clone() for name, parameter in made.named_parameters()}
     outcome = own.run(
         made,
         TokenBatches(encoded(30, 1), tokens_per_batch=own.tokens_per_batch, seed=3),
         Validation(TokenBatches(encoded(5, 2), tokens_per_batch=100, shuffle=False), lambda _: ([], 0.0)),
         optimizer=torch.optim.SGD(made.parameters(), lr=lr),
-        schedule=Constant(0),
+        schedule=schedule or Constant(0),
         folder=folder,
         device=torch.device("cpu"),
         autocast=None,
         seed=1,
         log=log,
-        history=[],
+        history=[] if history is None else history,
         keep_history=lambda _: None,
         state=None,
     )
@@ -127,6 +139,46 @@ def test_the_gradient_is_clipped(tmp_path: Path) -> None:
     found = train(tmp_path, trainer(steps=1, clip_norm=1e-3), lr=1.0)
     change = sum((found[name] - found[f"before.{name}"]).square().sum() for name in found if "before." not in name)
     assert float(change) ** 0.5 == pytest.approx(1e-3, rel=1e-3)
+
+
+class Only(Schedule):
+    """The full rate at one update, and none at all others."""
+
+    def __init__(self, update: int) -> None:
+        super().__init__()
+        self.update = update
+
+    def decay(self, step: int, progress: float) -> float:
+        return float(step == self.update)
+
+
+@pytest.mark.parametrize("update", [0, 1, 2])
+def test_an_update_has_the_rate_that_the_schedule_gives_its_number(update: int, tmp_path: Path) -> None:
+    """Counted from 0; a rate of zero leaves the weights alone, so that one batch of the three moves them."""
+    after = train(tmp_path, trainer(steps=3), schedule=Only(update))
+    pairs = encoded(30, 1)
+    rows = [int(row) for row in TokenBatches(pairs, tokens_per_batch=40, seed=3).plan(0)[update]]
+    made = model().double()
+    loss = batch_loss(made, make_batch([pairs.source(row) for row in rows], [pairs.target(row) for row in rows]))
+    (loss.total / loss.tokens).backward()
+    for name, parameter in made.named_parameters():
+        assert parameter.grad is not None
+        torch.testing.assert_close(after[name], parameter.detach() - 0.1 * parameter.grad)
+
+
+def test_validation_drops_nothing_out_and_training_goes_on_dropping(tmp_path: Path) -> None:
+    """The rate is zero, so that every validation is the same loss of the same five pairs."""
+    made = model("model.dropout=0.5").double()
+    training: list[bool] = []
+    made.encoder.register_forward_hook(lambda module, *_: training.append(module.training))
+    history: list[dict[str, float]] = []
+    train(tmp_path, trainer(steps=3, validate_every=1), lr=0.0, made=made, history=history)
+    pairs = encoded(5, 2)
+    batch = make_batch([pairs.source(row) for row in range(5)], [pairs.target(row) for row in range(5)])
+    loss = batch_loss(made.eval(), batch)
+    expected = float(loss.negative_log_likelihood) / loss.tokens
+    assert [entry["valid_loss"] for entry in history] == pytest.approx([expected] * 3)
+    assert [mode for mode, _ in itertools.groupby(training)] == [True, False] * 3
 
 
 def test_the_estimate_changes_nothing(tmp_path: Path) -> None:

@@ -1,0 +1,45 @@
+"""Where the whole model drops out, and what decoder=none knows of the source."""
+
+import pytest
+import torch
+
+from nmt.data.batch import make_batch
+from nmt.training.loss import batch_loss
+from tests.catalogue import model, sentences
+
+
+@pytest.mark.parametrize("sampling", [0.0, 1.0], ids=["forced", "sampled"])
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+def test_embeddings_and_features_drop_out_in_training_and_only_there(dropout: float, sampling: float) -> None:
+    """What was dropped gets no gradient: a word's embedding, and the output layer's column of a feature."""
+    made = model("model.embedding_size=40", "decoder.readout.size=40", f"model.dropout={dropout}")
+    for training in (True, False):
+        torch.manual_seed(3)
+        made.train(training).zero_grad()
+        batch_loss(made, make_batch([[5]], [[]]), scheduled_sampling=sampling).total.backward()
+        rows = {"source_embedding": 5, "target_embedding": 2, "output": 3}  # the word, the beginning, any piece
+        for name, row in rows.items():
+            gradient = made.get_parameter(f"{name}.weight").grad
+            assert gradient is not None
+            dropped = int((gradient[row] == 0).sum())
+            if training and dropout:
+                # Half of 40, within four standard deviations of sqrt(40 / 4).
+                assert 8 <= dropped <= 32, name
+            else:
+                assert dropped == 0, name
+
+
+def test_without_attention_the_context_is_the_last_state_of_the_top_layer() -> None:
+    """Both directions of torch's own GRU, each sentence alone: that is every step's input, and the readout's."""
+    made = model("decoder=none", "encoder.layers=2")
+    lengths = [4, 1, 3]
+    source, mask, _ = sentences(lengths, 23)
+    target = sentences([3] * 3, 29, seed=9)[0]
+    features = made(source, mask, None, target).features
+    for row, length in enumerate(lengths):
+        _, finals = made.encoder.rnn(made.source_embedding(source[row : row + 1, :length]))
+        last = finals[-2:].flatten()  # forward and backward
+        embedded = made.target_embedding(target[row])
+        contexts = last.expand(3, -1)
+        states, _ = made.decoder.rnn(torch.cat([embedded, contexts], -1), last.unsqueeze(0))
+        torch.testing.assert_close(features[row], made.decoder.readout(states, embedded, contexts))

@@ -1,0 +1,26 @@
+"""The composition root: what the optimiser does to which parameters."""
+
+import pytest
+import torch
+
+from nmt import build
+from nmt.command.composing import compose
+from tests.catalogue import SMALL, assembled
+
+
+@pytest.mark.parametrize("tie", ["none", "target", "all"])
+def test_weight_decay_shrinks_matrices_and_leaves_embeddings_and_vectors_alone(tie: str) -> None:
+    """AdamW with a gradient of zero multiplies by 1 - lr * weight_decay, and does nothing else."""
+    overrides = [f"model.tie_embeddings={tie}", "decoder.readout.size=7", "optimizer.lr=0.1"]
+    config = compose("train", [*SMALL, *overrides, "optimizer=adamw", "optimizer.weight_decay=0.5"])
+    model = assembled(config, pieces=(23, 23), joint=True)
+    before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
+    embeddings = {id(model.source_embedding.weight), id(model.target_embedding.weight)}
+    optimizer = build.build_optimizer(config, model)
+    for parameter in model.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    optimizer.step()
+    for name, parameter in model.named_parameters():
+        shrinks = parameter.ndim > 1 and id(parameter) not in embeddings
+        torch.testing.assert_close(parameter.detach(), before[name] * (0.95 if shrinks else 1.0), msg=name)
+    assert (id(model.output.weight) in embeddings) == (tie != "none")
