@@ -18,7 +18,7 @@ help:
 	@echo "PYTHON=python3.12 make test  takes another Python than python3"
 
 demo: .venv/run.stamp
-	@"$(VENV_PYTHON)" -m nmt.train name=demo resume=true
+	@"$(VENV_PYTHON)" -m nmt.train name=demo resume=auto
 	@"$(VENV_PYTHON)" -m nmt.evaluate run=$(RUN)
 	@printf '%s\n' $(EXAMPLES) > $(RUN)/examples.txt
 	@"$(VENV_PYTHON)" -m nmt.translate run=$(RUN) input=$(RUN)/examples.txt output=$(RUN)/examples.translated.txt \

@@ -35,6 +35,7 @@ from omegaconf import DictConfig, OmegaConf
 from nmt.configuration import leaves, resolved
 from nmt.errors import UserError, nearest
 from nmt.files import write_bytes, write_text
+from nmt.locks import lock_file
 from nmt.text.tokenizer import Tokenizer
 
 # Settings that say where and how a run is made and not what it is.
@@ -391,7 +392,7 @@ def _version(name: str) -> str:
 def free_name(checkpoints: Path, stem: str) -> str:
     """`stem`, or with the first counter from 2 that is free."""
     name, number = stem, 1
-    while (checkpoints / name).exists():
+    while (checkpoints / name).exists() or lock_file(checkpoints / name).exists():
         number += 1
         name = f"{stem}-{number}"
     return name

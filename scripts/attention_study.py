@@ -98,7 +98,7 @@ def train(sweep: Path, groups: Sequence[tuple[str, list[str]]], words: Sequence[
         else:
             alone = [word for word in given if not word.startswith("jobs=")]  # how many of a sweep run at a time
             name = prefix or overrides[-1].rpartition(".")[2].replace("=", "-")  # as a sweep would have it: heads-2
-            status = verb("train", f"name={name}", f"checkpoints={sweep}", "resume=true", *alone)
+            status = verb("train", f"name={name}", f"checkpoints={sweep}", "resume=auto", *alone)
         if status > 128:  # stopped by a signal
             return status
         failed |= status

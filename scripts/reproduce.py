@@ -40,7 +40,7 @@ def main(arguments: list[str]) -> int:
         if root is None:
             print(f"{name}: its data set was not named, skipped", file=sys.stderr)
             continue
-        status = verb("train", *RECIPES[name], f"data.root={root}", f"name={name}", "resume=true", *further)
+        status = verb("train", *RECIPES[name], f"data.root={root}", f"name={name}", "resume=auto", *further)
         status = status or verb("evaluate", f"run=checkpoints/{name}")
         if not status:
             rows += _rows(Path("checkpoints", name))

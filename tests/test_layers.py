@@ -34,11 +34,12 @@ TOP = {
     "links": {"errors"},
     "advice": set[str](),
     "memory": set[str](),
+    "locks": {"errors"},
     "configuration": {"errors"},
     "command": {"nmt", "configuration"},  # nmt for the version
-    "runs": {*ROOMS, "configuration"},
+    "runs": {*ROOMS, "configuration", "locks"},
     "build": {*ROOMS, "runs", "configuration"},
-    "pipeline": {*ROOMS, "runs", "build", "command", "configuration", "advice"},
+    "pipeline": {*ROOMS, "runs", "build", "command", "configuration", "advice", "locks"},
     "__init__": set[str](),
     "__main__": {"nmt", "command"},
 }
@@ -52,6 +53,7 @@ DOORS = {
     "sentencepiece": {"text"},
     "datasets": {"data"},
     "babel": {"data"},
+    "filelock": {"locks"},
     "sacrebleu": {"evaluation"},
     "sacremoses": {"alignment"},
     "matplotlib": {"drawing", "evaluation", "comparison"},

@@ -6,7 +6,6 @@ queue would start (`dry_run=true` prints it). The state of a sweep is that of it
 """
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import os
@@ -30,6 +29,7 @@ from nmt.command.quoting import quote
 from nmt.command.sweeping import Combination, expand
 from nmt.data.files import UserFiles
 from nmt.errors import UserError
+from nmt.locks import is_locked
 from nmt.pipeline.training import already_finished, check_model, resumed
 from nmt.runs import Run, check_name, command, settings, shown
 
@@ -188,7 +188,7 @@ def _check(
         if same != name:
             _say(f"{name} would be {same} again, since what they differ in takes no part: left out.")
             continue
-        words = [*combination.overrides, *quote([f"name={name}", f"checkpoints={place}"]), "resume=true"]
+        words = [*combination.overrides, *quote([f"name={name}", f"checkpoints={place}"]), "resume=auto"]
         try:
             run = Run(place / name)
             if run.exists():
@@ -314,14 +314,9 @@ class _Launcher:
             self._fail(planned.name, f"Cannot write {log}: {error.strerror}. {place}", None)
             return []
         with file:
-            try:
-                # The process holds the lock with the log it writes: even if this one is killed, until it ends.
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                self._fail(planned.name, "another command is training it now", log)
+            if is_locked(self.place / planned.name):  # its log is not to be written by two
+                self._fail(planned.name, "another process is training it", log)
                 return []
-            except OSError:  # a file system without locks
-                pass
             before = file.tell()
             package = str(Path(build.__file__).resolve().parents[1])
             path = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
@@ -383,11 +378,11 @@ def _reason(status: int, log: Path, before: int) -> str:
     with log.open("rb") as file:
         file.seek(before)
         text = file.read().decode("utf-8", "replace")
-    at = text.rfind("nmt.train: ")
-    if at >= 0 and (at == 0 or text[at - 1] == "\n"):
-        return text[at:].removeprefix("nmt.train: ").strip()
     if status < 0:
         killed = " Perhaps the memory was full: give fewer jobs=." if -status == signal.SIGKILL else ""
         return f"it was ended by {signal.Signals(-status).name}.{killed}"
+    at = text.rfind("nmt.train: ")
+    if at >= 0 and (at == 0 or text[at - 1] == "\n"):
+        return text[at:].removeprefix("nmt.train: ").strip()
     lines = text.strip().splitlines()
     return lines[-1].strip() if lines else f"it ended with status {status}"

@@ -23,10 +23,11 @@ from nmt.data.pairs import EncodedPairs, SampledPairs, length_ratio, lexicon_of
 from nmt.data.planning import TokenBatches
 from nmt.errors import UserError
 from nmt.evaluation.labels import class_words
+from nmt.locks import LockedError, locked
 from nmt.memory import peak_memory
 from nmt.model import Seq2Seq
 from nmt.pipeline.opening import describes, note_unused_attention
-from nmt.runs import Run, TakenError, attends, check_name, command, free_name, shown
+from nmt.runs import Run, TakenError, attends, check_name, command, free_name, missing_run, shown
 from nmt.search import GreedySearch
 from nmt.text.tokenizer import Tokenizer, load_tokenizer
 from nmt.training.state import check_state, load_state
@@ -35,6 +36,7 @@ from nmt.translation.translator import EXTRA_LENGTH, Translator
 from nmt.translation.types import Translation
 
 BUDGETS = ("steps", "epochs", "minutes")
+RESUME = ("false", "auto", "true")  # auto: true where there is a run of the name
 
 
 def train(config: DictConfig, overrides: Sequence[str]) -> int:
@@ -46,22 +48,38 @@ def train(config: DictConfig, overrides: Sequence[str]) -> int:
     for key in ("seed", "data.seed"):
         if (OmegaConf.select(config, key) or 0) < 0:
             raise UserError(f"{key} must not be negative, but is {OmegaConf.select(config, key)}.")
-    run: Run | None = None
-    if config.name is not None:
-        check_name(str(config.name))
-        run = Run(Path(str(config.checkpoints)) / str(config.name))
-        if run.exists():
-            if not config.resume:
-                raise UserError(f"{run.folder} exists already. Go on with it by resume=true, or give another name=.")
-            config = resumed(run, overrides)
-            said = already_finished(config, run)
-            if said:
-                print(said, file=sys.stderr)
-                return 0
-            return _Session(config, run, overrides=run.overrides(), resume=True).train()
+    resume = str(config.resume).lower()
+    if resume not in RESUME:
+        raise UserError(f"resume={config.resume} is not known. Give resume=true, resume=auto or resume=false.")
+    if config.name is None:
+        if resume != "false":
+            raise UserError(f"resume={resume} needs the run's name. Give name= as well.")
+        return _begin(config, overrides, None)
+    check_name(str(config.name))
+    run = Run(Path(str(config.checkpoints)) / str(config.name))
+    if not run.exists():
         run.check_free()
-    elif config.resume:
-        raise UserError("resume=true needs the run's name. Give name= as well.")
+        if resume == "true":
+            raise UserError(f"{missing_run(run.folder)} To train a new run, leave out resume=true or give resume=auto.")
+    with locked(run.folder):
+        if not run.exists():
+            return _begin(config, overrides, run)
+        if resume == "false":
+            raise UserError(f"{run.folder} exists already. Go on with it by resume=true, or give another name=.")
+        return _resume(overrides, run)
+
+
+def _resume(overrides: Sequence[str], run: Run) -> int:
+    config = resumed(run, overrides)
+    finished = already_finished(config, run)
+    if finished:
+        print(finished, file=sys.stderr)
+        return 0
+    return _Session(config, run, overrides=run.overrides(), resume=True).train()
+
+
+def _begin(config: DictConfig, overrides: list[str], run: Run | None) -> int:
+    """Trains a new run, named after its data and model unless `run` is given."""
     note_unused_attention([config], overrides)
     source = build.build_source(config)
     if isinstance(source, UserFiles):
@@ -69,7 +87,9 @@ def train(config: DictConfig, overrides: Sequence[str]) -> int:
     else:
         chosen = overrides
     _take_named_budget(config, overrides)
-    return _Session(config, run, source=source, overrides=chosen, own=overrides).train()
+    session = _Session(config, run, source=source, overrides=chosen, own=overrides)
+    with session.lock:
+        return session.train()
 
 
 def resumed(run: Run, overrides: Sequence[str]) -> DictConfig:
@@ -176,6 +196,7 @@ class _Session:
         self.overrides = list(overrides)
         self.source = build.build_source(config) if source is None else source
         self.opened = False
+        self.lock = contextlib.ExitStack()  # of a run that is named only when it is made
         self.links: str | None = None  # the fingerprint of those that guide the attention
         self.lines: list[str] = []  # said before the run was opened
 
@@ -396,9 +417,12 @@ class _Session:
             self.config.name = free_name(checkpoints, self._stem())
             run = Run(checkpoints / str(self.config.name))
             try:
+                self.lock.enter_context(locked(run.folder))
                 run.create(self.config, self.overrides, facts, tokenizer)
                 return run
-            except TakenError:  # another training has just taken this name: the next one, then
+            except LockedError:  # another training has just taken this name: the next one, then
+                continue
+            except TakenError:
                 if not run.folder.exists():
                     raise
 

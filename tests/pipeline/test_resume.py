@@ -134,11 +134,25 @@ def test_a_finished_run_says_so(here: Path, trained: Path, capfd: Capture) -> No
     assert snapshot(here) == before
 
 
-def test_nothing_there_yet_starts(here: Path, text: Path) -> None:
-    assert call("train", *words(text, here, "name=new", "resume=true", "trainer.steps=2")) == 0
-    assert Run(here / "new").facts()["step"] == 2
-    assert call("train", *words(text, here, "name=new", "resume=true", "trainer.steps=3")) == 0
-    assert Run(here / "new").facts()["step"] == 3
+def test_auto_begins_a_run_and_resumes_it(here: Path, text: Path) -> None:
+    for step in (2, 3):
+        assert call("train", *words(text, here, "name=new", "resume=auto", f"trainer.steps={step}")) == 0
+        assert Run(here / "new").facts()["step"] == step
+
+
+def test_a_misspelt_run_is_not_begun(here: Path, trained: Path, capfd: Capture) -> None:
+    copied(trained, here)
+    before = snapshot(here)
+    assert call("train", "name=nmubers", f"checkpoints={here}", "resume=true") == 1
+    err = capfd.readouterr().err
+    assert f"There is no run {here / 'nmubers'}. Did you mean 'numbers'? {here} has numbers." in err
+    assert "To train a new run, leave out resume=true or give resume=auto." in err
+    assert snapshot(here) == before
+    assert call("train", "name=a", f"checkpoints={here / 'new'}", "resume=true") == 1
+    assert f"There is no run {here / 'new' / 'a'}." in capfd.readouterr().err
+    assert call("train", "name=a", "resume=maybe") == 1
+    assert "resume=maybe is not known. Give resume=true, resume=auto or resume=false." in capfd.readouterr().err
+    assert snapshot(here) == before
 
 
 def test_killed_before_the_first_save_starts_from_the_beginning(

@@ -1,6 +1,5 @@
 """A sweep: a run for each combination, failures that stop nothing else, and going on where it stopped."""
 
-import fcntl
 import io
 import os
 import shlex
@@ -16,6 +15,7 @@ from nmt.command.composing import compose
 from nmt.command.quoting import quote
 from nmt.command.sweeping import expand
 from nmt.errors import UserError
+from nmt.locks import locked
 from nmt.pipeline.sweeping import Failure, Planned, _Launcher, _names
 from nmt.runs import Run
 from tests.pipeline.small import call, snapshot, words
@@ -160,7 +160,7 @@ def test_a_dry_run_prints_what_a_cluster_can_run(text: Path, here: Path, capfd: 
         assert command[1:3] == ["-m", "nmt.train"]
         config = compose("train", quote(command[3:]))
         assert config.checkpoints == str(here / "c c" / "s")
-        assert config.resume
+        assert config.resume == "auto"
         assert config.threads == 1
     assert list(here.iterdir()) == []
     # Without threads= each run takes its share of the cores.
@@ -257,9 +257,8 @@ def test_a_signal_stops_every_run_with_its_state_saved(text: Path, here: Path, c
     assert run.facts()["status"] == "interrupted"
     assert run.state.exists()
     assert not (here / "s" / "seed-2").exists()
-    # While somebody holds its log, a run is being trained.
-    with log.open("ab") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
+    # A run that another process trains is left to it.
+    with locked(run.folder):
         launcher = _Launcher(here / "s", [Planned("seed-1", [])], 1)
         assert launcher.run() == 0
-        assert launcher.failures == [Failure("seed-1", "another command is training it now", log)]
+        assert launcher.failures == [Failure("seed-1", "another process is training it", log)]
