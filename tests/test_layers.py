@@ -21,9 +21,9 @@ ROOMS = {
     "data": {"text"},
     "model": {"kernels", "attention"},
     "translation": {"text", "data", "attention", "model", "search"},
-    "alignment": {"translation"},
+    "alignment": {"text", "translation"},
     "drawing": {"translation", "alignment"},
-    "evaluation": {"translation", "alignment", "drawing"},
+    "evaluation": {"text", "translation", "alignment", "drawing"},
     "training": {"kernels", "text", "attention", "search", "data", "model", "translation", "drawing"},
     "comparison": {"alignment", "drawing", "evaluation"},
 }

@@ -10,15 +10,11 @@ from collections.abc import Callable
 from sacremoses import MosesPunctNormalizer, MosesTokenizer  # type: ignore[import-untyped]
 
 from nmt.errors import UserError
+from nmt.text.scripts import base_language
 
 Splitter = Callable[[str], list[str]]
 
 KINDS = ("whitespace", "moses", "char")
-
-
-def base_language(language: str) -> str:
-    """The language of a code with or without script and region: "zh_Hans_CN" -> "zh"."""
-    return language.replace("-", "_").split("_")[0].lower()
 
 
 def moses(language: str) -> Callable[[str], str]:

@@ -14,24 +14,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from nmt.text.scripts import unspaced
 from nmt.translation.types import Translation
 
 WORD_START = "\u2581"
 _LITERAL = "\ufdd0"  # as what a U+2581 of the text itself travels
 _UNKNOWN = "\u2047"
-
-# First and last code points of the scripts that put no spaces between words.
-_UNSPACED = (
-    (0x0E00, 0x0EFF),  # Thai, Lao
-    (0x0F00, 0x0FFF),  # Tibetan
-    (0x1000, 0x109F),  # Myanmar
-    (0x1780, 0x17FF),  # Khmer
-    (0x3005, 0x3007),  # ideographic iteration mark and zero
-    (0x3040, 0x30FF),  # Hiragana, Katakana
-    (0x3400, 0x9FFF),  # Han
-    (0xF900, 0xFAFF),
-    (0x20000, 0x3FFFF),
-)
 
 
 class Units(NamedTuple):
@@ -53,18 +41,6 @@ def _units(labels: list[str], of_piece: Sequence[int], are_words: bool) -> Units
     """Units from the unit of each piece, -1 for none."""
     members = np.array(of_piece, dtype=np.int64)[:, None] == np.arange(len(labels))[None, :]
     return Units(labels, members.astype(np.float32), are_words)
-
-
-def unspaced(text: str) -> bool:
-    """Whether `text` is written without spaces between words, so that whitespace words would be sentences.
-
-    True where most letters are of such a script and the whitespace words are long: Chinese that somebody has
-    segmented ("我 爱 你") has words like any other text.
-    """
-    letters = [char for char in text if char.isalpha()]
-    found = sum(any(low <= ord(char) <= high for low, high in _UNSPACED) for char in letters)
-    words = len(text.split())
-    return found > len(letters) / 2 and (words == 1 or found > 4 * words)
 
 
 def _byte(piece: str) -> int | None:

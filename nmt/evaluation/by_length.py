@@ -11,12 +11,12 @@ from typing import NamedTuple
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from nmt.alignment.words import unspaced
 from nmt.drawing import fonts
 from nmt.drawing.heatmap import save
 from nmt.drawing.layout import plain_table
 from nmt.errors import UserError
 from nmt.evaluation.metrics import bleu
+from nmt.text.scripts import lengths
 
 # Corpus BLEU of fewer sentences than this moves by points with every one of them.
 FEW = 30
@@ -52,17 +52,6 @@ class ByLength(NamedTuple):
     signature: str
 
 
-def source_lengths(sources: Sequence[str]) -> tuple[list[int], str]:
-    """Counts the words of each source line, or its characters where most lines put no spaces between words.
-
-    Returns:
-        The counts, and "words" or "characters".
-    """
-    if sum(map(unspaced, sources)) > len(sources) / 2:
-        return [sum(not char.isspace() for char in line) for line in sources], "characters"
-    return [len(line.split()) for line in sources], "words"
-
-
 def bleu_by_length(
     sources: Sequence[str],
     hypotheses: Sequence[str],
@@ -87,9 +76,9 @@ def bleu_by_length(
             f"There are {len(sources)} source lines, {len(hypotheses)} translations and {len(references)} "
             "references: line n must be the same sentence in all three."
         )
-    lengths, unit = source_lengths(sources)
+    counts, unit, _ = lengths(sources)
     bins = []
-    for shortest, longest, rows in binned(lengths, width):
+    for shortest, longest, rows in binned(counts, width):
         found = bleu([hypotheses[row] for row in rows], [references[row] for row in rows], target_language)
         bins.append(Bin(shortest, longest, len(rows), found.value))
     if not bins:
@@ -97,12 +86,12 @@ def bleu_by_length(
     return ByLength(bins, unit, found.signature)
 
 
-def binned(lengths: Sequence[int], width: int | None = None) -> list[tuple[int, int, list[int]]]:
+def binned(counts: Sequence[int], width: int | None = None) -> list[tuple[int, int, list[int]]]:
     """The shortest and longest length of each bin with its rows, from short to long; as in `bleu_by_length`."""
     if width is None:
-        width = 10 if max(lengths, default=0) > 60 else 5
+        width = 10 if max(counts, default=0) > 60 else 5
     rows: dict[int, list[int]] = {}
-    for row, length in enumerate(lengths):
+    for row, length in enumerate(counts):
         if length:
             rows.setdefault((length - 1) // width, []).append(row)
     return [(number * width + 1, (number + 1) * width, members) for number, members in sorted(rows.items())]

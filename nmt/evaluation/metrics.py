@@ -16,24 +16,14 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
-from nmt.alignment.splitting import base_language, moses
+from nmt.alignment.splitting import moses
 from nmt.drawing.layout import plain_table
 from nmt.errors import UserError
+from nmt.text.scripts import LANGUAGES, base_language, script_of_language
 
-# Languages whose words are not separated by spaces (13a would see one word a sentence), and Korean, whose
-# spaces separate phrases: what to cut them into. Two-letter and three-letter codes.
-_BLEU_TOKENIZERS = {
-    "zh": "zh",
-    "zho": "zh",
-    "cmn": "zh",
-    "yue": "zh",
-    "ja": "ja-mecab",
-    "jpn": "ja-mecab",
-    "ko": "char",
-    "kor": "char",
-    **dict.fromkeys(("th", "tha", "lo", "lao", "km", "khm", "my", "mya", "bo", "bod"), "char"),
-}
-_ASIAN = {"zh", "zho", "cmn", "yue", "ja", "jpn", "ko", "kor"}
+# Names of sacreBLEU tokenizers by script; 13a would see one word a sentence. Korean spaces separate phrases.
+_BLEU_TOKENIZERS = dict.fromkeys(LANGUAGES, "char") | {"Han": "zh", "Japanese": "ja-mecab"}
+_ASIAN = {"Han", "Japanese", "Hangul"}
 
 
 class Score(NamedTuple):
@@ -67,8 +57,8 @@ class Scores(NamedTuple):
 
 
 def bleu_tokenizer(language: str) -> str:
-    """Returns the name of the sacreBLEU tokenizer for text in `language` ("13a" unless it has no spaces)."""
-    name = _BLEU_TOKENIZERS.get(base_language(language), "13a")
+    """The sacreBLEU tokenizer of a language: "13a", or one for its script ("zh", "ja-mecab" if installed, "char")."""
+    name = _BLEU_TOKENIZERS.get(script_of_language(language), "13a")
     if name == "ja-mecab" and not all(importlib.util.find_spec(part) for part in ("MeCab", "ipadic")):
         return "char"
     return name
@@ -169,7 +159,7 @@ def score(hypotheses: Sequence[str], references: Sequence[str], target_language:
         UserError: the two have different lengths, or there is nothing to score.
     """
     _check(hypotheses, references)
-    asian = base_language(target_language) in _ASIAN
+    asian = script_of_language(target_language) in _ASIAN
     return Scores(
         sentences=len(hypotheses),
         bleu=bleu(hypotheses, references, target_language),

@@ -22,11 +22,11 @@ from nmt.comparison.variants import TESTED, Aligned, Metric, Result, Scored, che
 from nmt.data.corpus import Split, given_split, safe_name
 from nmt.data.lines import read_lines
 from nmt.errors import UserError
-from nmt.evaluation.by_length import source_lengths
 from nmt.evaluation.forced import Look
 from nmt.evaluation.metrics import Score
 from nmt.files import replace_atomically, write_bytes, write_text
 from nmt.runs import RECORDED_TEXT, Run, command, damaged, missing_run, portable, runs_in, settings, shown
+from nmt.text.scripts import lengths
 
 METRICS = ("bleu", "chrf", "ter")
 #: Whether records hold the text, and the sentence pairs whose weights are shown.
@@ -384,7 +384,7 @@ def _scored(run: Run, split: str, scores: dict[str, Any]) -> Scored:
                     f"hypotheses.txt do not belong to its scores.json). Score the run again, or take a whole copy."
                 )
             counts = counted(hypotheses, references, str(scores["target_language"]), found)
-            sizes, unit = source_lengths(sources)
+            sizes, unit, _ = lengths(sources)
         return Scored(
             sources,
             references,

@@ -1,12 +1,11 @@
 """What a word is, and which pieces spell it."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.alignment.weights import word_weights
-from nmt.alignment.words import Units, source_units, spelled, target_units, unspaced
+from nmt.alignment.words import Units, source_units, spelled, target_units
 from tests.alignment.by_hand import WORKED, even
 
 
@@ -21,23 +20,6 @@ def test_text_without_spaces_is_counted_in_pieces() -> None:
     assert not target_units(found).are_words
     assert source_units(found).labels == ["A", "dog", "barks"]
     assert word_weights(found).shape == (4, 3)
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("我爱你", True),
-        ("我 爱 你", False),  # somebody has segmented it
-        ("今日は東京タワーに行きました。", True),
-        ("ฉันรักคุณ", True),
-        ("I like 东京", False),
-        ("나는 너를 사랑해", False),
-        ("ولد صغير", False),
-        ("", False),
-    ],
-)
-def test_which_text_has_no_spaces(text: str, expected: bool) -> None:
-    assert unspaced(text) == expected
 
 
 def test_a_lone_word_mark_and_the_bytes_of_a_character_make_one_unit() -> None:

@@ -1,0 +1,147 @@
+"""Scripts of text: which one a text is written in, and whether it puts spaces between words.
+
+Used to count words or characters, to decide on separate vocabularies, and to choose BLEU's tokenizer.
+"""
+
+import functools
+import unicodedata
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+#: Scripts without spaces between words, and Hangul, with the codes of their languages; the first code is the usual one.
+LANGUAGES = {
+    "Han": ("zh", "zho", "chi", "cmn", "yue", "wuu", "nan", "hak", "gan", "hsn", "lzh"),
+    "Japanese": ("ja", "jpn"),
+    "Hangul": ("ko", "kor"),
+    "Thai": ("th", "tha"),
+    "Lao": ("lo", "lao"),
+    "Khmer": ("km", "khm"),
+    "Myanmar": ("my", "mya", "bur"),
+    "Tibetan": ("bo", "bod", "tib", "dz", "dzo"),
+}
+_SCRIPT_OF_LANGUAGE = {code: script for script, codes in LANGUAGES.items() for code in codes}
+
+#: First words of Unicode character names that are not the name of a script.
+_PREFIXES = ("FULLWIDTH ", "HALFWIDTH ")
+_NAMES = {"Cjk": "Han", "Ideographic": "Han", "Hiragana": "Kana", "Katakana": "Kana", "Katakana-Hiragana": "Kana"}
+
+#: Lines that `script_of` reads of a long text.
+_SAMPLE = 20_000
+#: Share of letters that gives a text a script without spaces: names in Latin letters are long beside Han.
+_DECISIVE = 0.25
+#: Share of letters that confirms the script of a language.
+_CONFIRMING = 0.1
+#: Share of kana that tells Japanese from Chinese, among kana and Han characters.
+_KANA = 0.05
+#: Characters of an average word.
+_WORD_LENGTHS, _WORD_LENGTH = {"Han": 1.7, "Japanese": 2.2}, 4.5
+
+
+def base_language(language: str) -> str:
+    """The language of a code with or without script and region: "zh_Hans_CN" -> "zh"."""
+    return language.replace("-", "_").split("_")[0].lower()
+
+
+def script_of_language(language: str) -> str:
+    """The script of a language in `LANGUAGES`; "" for any other language."""
+    return _SCRIPT_OF_LANGUAGE.get(base_language(language), "")
+
+
+@functools.cache
+def _script_of_character(character: str) -> str:
+    """The script of a letter ("Latin", "Han", "Kana"), from its Unicode name; "" for what is no letter."""
+    if not character.isalpha():
+        return ""
+    name = unicodedata.name(character, "")
+    for prefix in _PREFIXES:
+        name = name.removeprefix(prefix)
+    word = name.partition(" ")[0].title()
+    return _NAMES.get(word, word)
+
+
+def _count_scripts(lines: Sequence[str]) -> Counter[str]:
+    """Letters of each script in a sample of the lines; kana make the Han characters beside them Japanese."""
+    characters: Counter[str] = Counter()
+    for line in lines[:: len(lines) // _SAMPLE + 1]:
+        characters.update(line)
+    counts: Counter[str] = Counter()
+    for character, count in characters.items():
+        counts[_script_of_character(character)] += count
+    del counts[""]
+    kana, han = counts.pop("Kana", 0), counts["Han"]
+    if kana > _KANA * (kana + han):
+        counts["Japanese"] = kana + counts.pop("Han", 0)
+    return counts
+
+
+def script_of(lines: Sequence[str], language: str = "") -> str:
+    """Determine the script of a text: one of `LANGUAGES`, "Latin", "Cyrillic" ...; "" for a text without letters.
+
+    Args:
+        lines: of the text; a long text is sampled.
+        language: code of its supposed language, whose script is confirmed by fewer letters than another needs. Japanese
+            may consist of Han characters.
+    """
+    counts = _count_scripts(lines)
+    letters = counts.total()
+    expected = script_of_language(language)
+    if expected == "Japanese" and not counts["Japanese"]:
+        counts["Japanese"] = counts.pop("Han", 0)
+    special: Mapping[str, int] = {script: counts[script] for script in LANGUAGES}
+    script = max(special, key=special.__getitem__)
+    if special[script] > _DECISIVE * letters:
+        return script
+    if expected and special[expected] > _CONFIRMING * letters:
+        return expected
+    return max(counts, key=counts.__getitem__, default="") if letters else ""
+
+
+def language_by_script(lines: Sequence[str], language: str) -> str:
+    """The code `language` if it agrees with the script of the text, otherwise a code that does.
+
+    A text with spaces between words is "und" (undetermined) if `language` is written without them.
+    """
+    script, expected = script_of(lines, language), script_of_language(language)
+    if not script or script == expected or (script not in LANGUAGES and not expected):
+        return language
+    return LANGUAGES[script][0] if script in LANGUAGES else "und"
+
+
+def unspaced(text: str) -> bool:
+    """Whether a text puts no spaces between words, so that splitting at white space would give sentences.
+
+    True if most letters are of such a script and the words at white space are long: Chinese that somebody has
+    segmented (as in "\u6211 \u7231 \u4f60") has words like any other text.
+    """
+    scripts = [script for script in map(_script_of_character, text) if script]
+    letters = sum(script == "Kana" or (script in LANGUAGES and script != "Hangul") for script in scripts)
+    words = len(text.split())
+    return letters > len(scripts) / 2 and (words == 1 or letters > 4 * words)
+
+
+class Lengths(NamedTuple):
+    """Lengths of some lines.
+
+    Attributes:
+        counts: words of each line, or characters that are not white space.
+        unit: "words" or "characters".
+        per_word: units that make about one word: 1 for words.
+    """
+
+    counts: list[int]
+    unit: str
+    per_word: float
+
+
+def lengths(lines: Sequence[str]) -> Lengths:
+    """Count the words of each line, or its characters if the text puts no spaces between words."""
+    words = [len(line.split()) for line in lines]
+    script = script_of(lines)
+    if script in LANGUAGES and script != "Hangul":
+        characters = [sum(not character.isspace() for character in line) for line in lines]
+        per_word = _WORD_LENGTHS.get(script, _WORD_LENGTH)
+        # Text that somebody has segmented has words like any other.
+        if sum(characters) > 2 * per_word * sum(words):
+            return Lengths(characters, "characters", per_word)
+    return Lengths(words, "words", 1.0)
