@@ -5,7 +5,6 @@ passed here. A class is taken only if it is defined in `nmt` (or is one of torch
 its place in the configuration calls for, so that a run folder from a stranger is data, not code.
 """
 
-import functools
 import importlib
 import inspect
 from collections.abc import Callable, Mapping
@@ -18,7 +17,8 @@ from torch import nn
 
 from nmt.attention import Attention, Read, Score, Window
 from nmt.data.corpus import DataSource
-from nmt.errors import UserError, nearest
+from nmt.errors import UserError
+from nmt.limits import checked
 from nmt.memory import keep_memory
 from nmt.model import Decoder, Readout, RecurrentEncoder, Seq2Seq, initialise
 from nmt.model.decoders import NoAttention, Sizes, context_size_without_attention
@@ -64,7 +64,7 @@ def part(node: DictConfig | Mapping[str, Any], kind: type[Part], key: str) -> Ca
     """A constructor with the settings of `node` filled in; what follows from other choices is passed when calling.
 
     Raises:
-        UserError: the class may not stand there, or does not know a setting.
+        UserError: the class may not stand there, does not know a setting, or does not take its value.
     """
     settings = _plain(node, key)
     if "_target_" not in settings:
@@ -73,14 +73,7 @@ def part(node: DictConfig | Mapping[str, Any], kind: type[Part], key: str) -> Ca
     for name in settings:
         if isinstance(settings[name], dict):
             raise UserError(f"{key}.{name} is a group of settings where {found.__name__} takes a value.")
-    known = inspect.signature(found).parameters
-    unknown = [name for name in settings if name not in known]
-    if unknown:
-        raise UserError(
-            f"{key}.{unknown[0]} is not a setting of {found.__name__}.{nearest(unknown[0], known)} "
-            f"It takes {', '.join(known)}."
-        )
-    return functools.partial(found, **settings)
+    return checked(found, settings, key)
 
 
 def _plain(node: DictConfig | Mapping[str, Any], key: str) -> dict[str, Any]:
@@ -157,8 +150,7 @@ def build_decoder(config: DictConfig, encoder: RecurrentEncoder, embedding_size:
     make = part(settings, Decoder, "decoder")
     sizes = Sizes(embedding_size, encoder.output_size, encoder.backward_size)
     make_readout = part(readout_node, Readout, "decoder.readout")
-    kind = make.func if isinstance(make, functools.partial) else make
-    if kind is NoAttention:
+    if inspect.unwrap(make) is NoAttention:
         context_size = context_size_without_attention(settings.get("summary", "every"), encoder.output_size)
         readout = make_readout(state_size=settings["size"], embedding_size=embedding_size, context_size=context_size)
         return make(readout, sizes)

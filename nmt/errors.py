@@ -8,6 +8,22 @@ class UserError(Exception):
     """A mistake that the user can cure: the message names the thing and the cure."""
 
 
+class SettingError(UserError):
+    """A value that a constructor does not take, under the bare name of its parameter.
+
+    `nmt.limits.checked` adds the key of the part: "size=-4: must be ..." becomes "encoder.size=-4: must be ...".
+    """
+
+    def __init__(self, name: str, value: object, rule: str, key: str | None = None) -> None:
+        """`rule` ends the sentence: "must divide size=64. Give ..."."""
+        super().__init__(f"{key}.{name}={value}: {rule}" if key else f"{name}={value}: {rule}")
+        self.name, self.value, self.rule, self.key = name, value, rule, key
+
+    def at(self, key: str) -> "SettingError":
+        """The error with the key of the part, unless an inner part has added its own."""
+        return SettingError(self.name, self.value, self.rule, key) if self.key is None else self
+
+
 def nearest(name: str, options: Iterable[str], limit: int = 3) -> str:
     """Returns " Did you mean 'a' or 'b'?" with the options nearest to `name`, or "" where none is near."""
     pool = sorted({str(option) for option in options})

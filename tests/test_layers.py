@@ -27,10 +27,11 @@ ROOMS = {
     "training": {"kernels", "text", "attention", "search", "data", "model", "translation", "drawing"},
     "comparison": {"alignment", "drawing", "evaluation"},
 }
-EVERYWHERE = {"errors", "files", "links", "memory"}
+EVERYWHERE = {"errors", "files", "limits", "links", "memory"}
 TOP = {
     "errors": set[str](),
     "files": set[str](),
+    "limits": {"errors"},
     "links": {"errors"},
     "advice": set[str](),
     "memory": set[str](),
@@ -126,6 +127,7 @@ def test_every_file_says_where_it_stands(path: Path) -> None:
 HEAVY = ("datasets", "sacrebleu", "sacremoses", "matplotlib", "tensorboard", "babel", "pandas", "pyarrow")
 LOADS = {
     "nmt.command.running": ("torch", "hydra", *HEAVY),
+    "nmt.limits": ("torch", "hydra", "omegaconf", *HEAVY),
     "nmt.advice": ("torch", "hydra", *HEAVY),
     "nmt.text": ("torch", "hydra", *HEAVY),
     "nmt.train": ("torch", *HEAVY),

@@ -13,7 +13,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from nmt import build
 from nmt.data.corpus import DataSource, Split
-from nmt.errors import UserError
+from nmt.errors import SettingError, UserError
 from nmt.model import Seq2Seq
 from nmt.model.weights import load_weights
 from nmt.runs import Run, attends
@@ -43,7 +43,7 @@ def open_model(run: Run, checkpoint: str, device: torch.device) -> tuple[Seq2Seq
         raise UserError(f"checkpoint={checkpoint} is not known. Give checkpoint=best or checkpoint=last.")
     config = run.config()
     tokenizer = load_tokenizer(run.tokenizer)
-    with describes(run, "a model"):
+    with describes(run, "a model", as_saved=True):
         model = build.build_model(config, tokenizer)
     load_weights(run.best if checkpoint == "best" else run.last, model)
     return model.to(device).eval(), tokenizer
@@ -52,7 +52,7 @@ def open_model(run: Run, checkpoint: str, device: torch.device) -> tuple[Seq2Seq
 def own_data(run: Run) -> DataSource:
     """The data set that a run was trained on (UserError, with where it was, if it is not there)."""
     config = run.config()
-    with _placed(run), describes(run, "a data set"):
+    with _placed(run), describes(run, "a data set", as_saved=True):
         source = build.build_source(config)
         source.tests()
         return source
@@ -95,14 +95,18 @@ def _placed(run: Run) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def describes(run: Run, what: str) -> Iterator[None]:
-    """UserError, naming the run's configuration, where something cannot be built from it."""
+def describes(run: Run, what: str, *, as_saved: bool = False) -> Iterator[None]:
+    """UserError, naming the run's configuration, where something cannot be built from it.
+
+    With `as_saved`, no command line has changed the configuration: a value that no part takes is damage too.
+    """
+    damage: tuple[type[Exception], ...] = (KeyError, TypeError, ValueError, AttributeError)
+    damage += (RuntimeError, ZeroDivisionError, OmegaConfBaseException)
+    if as_saved:
+        damage += (SettingError,)
     try:
         yield
-    except (
-        *(KeyError, TypeError, ValueError, AttributeError),
-        *(RuntimeError, ZeroDivisionError, OmegaConfBaseException),
-    ) as error:
+    except damage as error:
         raise UserError(
             f"{run.folder / 'config.yaml'} is damaged: it does not describe {what} "
             f"({str(error).splitlines()[0]}). Take a copy of the run that is whole."
@@ -129,7 +133,8 @@ def open_translator(config: DictConfig, overrides: Sequence[str]) -> Translator:
     build.use_threads(config.threads)
     device = build.build_device(str(config.device))
     autocast = build.build_precision(str(config.precision), device)
-    with describes(runs[0], "a search"):
+    as_saved = not any(word.startswith("search") for word in overrides)
+    with describes(runs[0], "a search", as_saved=as_saved):
         search = build.build_search(_search_node(config, overrides, runs[0]))
     opened = [open_model(run, str(config.checkpoint), device) for run in runs]
     note_unused_attention((run.config() for run in runs), overrides)

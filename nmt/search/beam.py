@@ -10,8 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nmt.errors import UserError
+from nmt.errors import SettingError
 from nmt.kernels.topk import largest
+from nmt.limits import Positive, Weight
 from nmt.search.core import Hypothesis, Limits, SearchState, Step, forbid
 
 
@@ -48,25 +49,18 @@ class BeamSearch:
 
     def __init__(
         self,
-        beam_size: int = 5,
-        length_penalty: float = 1.0,
-        coverage_penalty: float = 0.0,
-        nbest: int = 1,
+        beam_size: Positive = 5,
+        length_penalty: Weight = 1.0,
+        coverage_penalty: Weight = 0.0,
+        nbest: Positive = 1,
     ) -> None:
         """`length_penalty` is alpha, `coverage_penalty` beta, `nbest` how many hypotheses a sentence returns.
 
         Raises:
-            UserError: a count below one, more hypotheses asked for than the beam holds, or a negative penalty.
+            SettingError: more hypotheses are asked for than the beam holds.
         """
-        if beam_size < 1:
-            raise UserError(f"search.beam_size must be at least 1, not {beam_size}.")
-        if not 1 <= nbest <= beam_size:
-            raise UserError(
-                f"search.nbest must lie between 1 and search.beam_size, but nbest is {nbest} and the beam {beam_size}. "
-                f"Give search.beam_size={max(nbest, 1)} or a smaller search.nbest."
-            )
-        if length_penalty < 0 or coverage_penalty < 0:
-            raise UserError("search.length_penalty and search.coverage_penalty must not be negative.")
+        if nbest > beam_size:
+            raise SettingError("nbest", nbest, f"must be at most beam_size={beam_size}. Give search.beam_size={nbest}.")
         self.beam_size, self.nbest = beam_size, nbest
         self.length_penalty, self.coverage_penalty = length_penalty, coverage_penalty
 

@@ -1,10 +1,14 @@
 """Greedy search and ancestral sampling: one hypothesis a row, finished rows leave the batch."""
 
+from typing import Annotated
+
 import torch
 from torch import Tensor
 
-from nmt.errors import UserError
+from nmt.limits import Limit, NotNegative, Positive
 from nmt.search.core import Hypothesis, Limits, SearchState, Step, forbid
+
+Temperature = Annotated[float, Limit(lambda value: value > 0, "greater than 0; search=greedy is its limit")]
 
 
 class GreedySearch:
@@ -52,19 +56,11 @@ class SamplingSearch(GreedySearch):
     `nbest` independent draws a sentence, best first. `seed` makes them reproducible.
     """
 
-    def __init__(self, temperature: float = 1.0, top_k: int = 0, nbest: int = 1, seed: int = 1) -> None:
-        """`top_k=0` keeps the whole vocabulary.
-
-        Raises:
-            UserError: the temperature is not positive, or a count is out of range.
-        """
+    def __init__(
+        self, temperature: Temperature = 1.0, top_k: NotNegative = 0, nbest: Positive = 1, seed: int = 1
+    ) -> None:
+        """`top_k=0` keeps the whole vocabulary."""
         super().__init__()
-        if temperature <= 0:
-            raise UserError(
-                f"search.temperature must be positive, not {temperature}. For a temperature of zero take search=greedy."
-            )
-        if nbest < 1 or top_k < 0:
-            raise UserError("search.nbest must be at least 1 and search.top_k at least 0.")
         self.temperature, self.top_k, self.nbest = temperature, top_k, nbest
         self.generator_seed = seed
         self._generators: dict[str, torch.Generator] = {}

@@ -5,16 +5,14 @@
 
 import math
 
-from nmt.errors import UserError
+from nmt.limits import NotNegative, Probability
 
 
 class Schedule:
     """The contract: a linear warm-up, then `decay`."""
 
-    def __init__(self, warmup_steps: int = 0) -> None:
+    def __init__(self, warmup_steps: NotNegative = 0) -> None:
         """`warmup_steps` updates from zero to the full rate."""
-        if warmup_steps < 0:
-            raise UserError(f"schedule.warmup_steps must not be negative, but is {warmup_steps}.")
         self.warmup_steps = warmup_steps
 
     def factor(self, step: int, progress: float) -> float:
@@ -38,7 +36,7 @@ class Constant(Schedule):
 class Cosine(Schedule):
     """Half a cosine from the full rate to `floor` of it over the budget. Loshchilov and Hutter 2017, eq. 5."""
 
-    def __init__(self, warmup_steps: int = 0, floor: float = 0.0) -> None:
+    def __init__(self, warmup_steps: NotNegative = 0, floor: Probability = 0.0) -> None:
         super().__init__(warmup_steps)
         self.floor = floor
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from nmt.errors import UserError
+from nmt.limits import checked
 from nmt.search import BeamSearch, GreedySearch, Hypothesis, Limits, SamplingSearch, SearchState
 
 PAD, BOS, EOS, A, B = range(5)
@@ -258,4 +259,4 @@ def test_top_k_keeps_the_most_probable() -> None:
 )
 def test_impossible_settings_are_named(settings: dict[str, int], named: str) -> None:
     with pytest.raises(UserError, match=named):
-        BeamSearch(**settings)
+        checked(BeamSearch, settings, "search")()

@@ -5,6 +5,7 @@ import math
 import pytest
 
 from nmt.errors import UserError
+from nmt.limits import checked
 from nmt.training.schedules import Constant, Cosine, InverseSquareRoot, Schedule
 
 
@@ -34,5 +35,5 @@ def test_a_constant_rate_stays() -> None:
 
 
 def test_a_negative_warm_up_is_refused() -> None:
-    with pytest.raises(UserError, match="warmup_steps must not be negative"):
-        Constant(-1)
+    with pytest.raises(UserError, match=r"schedule\.warmup_steps=-1: must be at least 0"):
+        checked(Constant, {"warmup_steps": -1}, "schedule")

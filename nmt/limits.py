@@ -1,0 +1,183 @@
+"""Kinds and limits of settings. They stand in the type hints of constructors and nowhere else, and are checked here.
+
+def __init__(self, size: Positive, dropout: Fraction, cell: Literal["gru", "lstm"], steps: Positive | None): ...
+"""
+
+import functools
+import inspect
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from nmt.errors import SettingError, UserError, nearest
+
+Part = TypeVar("Part")
+
+
+class Limit(NamedTuple):
+    """A limit on the values of a setting; `rule` continues "must be"."""
+
+    holds: Callable[[Any], bool]
+    rule: str
+
+
+def at_least(least: float) -> Limit:
+    """The value is `least` or more."""
+    return Limit(lambda value: value >= least, f"at least {least}")
+
+
+def between(low: float, high: float) -> Limit:
+    """The value is from `low` to `high`, both included."""
+    return Limit(lambda value: low <= value <= high, f"from {low:,} to {high:,}")
+
+
+Positive = Annotated[int, at_least(1)]
+NotNegative = Annotated[int, at_least(0)]
+Amount = Annotated[float, Limit(lambda value: value > 0, "greater than 0")]
+Weight = Annotated[float, at_least(0)]
+Probability = Annotated[float, between(0, 1)]
+# A probability that must leave something: of dropout, of smoothing.
+Fraction = Annotated[float, Limit(lambda value: 0 <= value < 1, "at least 0 and less than 1")]
+
+# Which values are of a kind, and how a message names it.
+_KINDS: dict[Any, tuple[tuple[type, ...], str]] = {
+    bool: ((bool,), "true or false"),
+    int: ((int, float), "a whole number"),
+    float: ((int, float), "a number"),
+    str: ((str,), "text"),
+    Path: ((str, Path), "a path"),
+    NoneType: ((NoneType,), "null"),
+    list: ((list, tuple), "a list, written [a,b]"),
+}
+
+
+def checked(constructor: Callable[..., Part], settings: Mapping[str, Any], key: str = "") -> Callable[..., Part]:
+    """Fill settings into a constructor, each of the kind and within the limits that its type hint names.
+
+    A `SettingError` of the constructor itself is raised with the key as well.
+
+    Args:
+        constructor: a class, whose other arguments are passed to the result.
+        settings: values by the names of its parameters.
+        key: where they stand in the configuration, for messages.
+
+    Raises:
+        UserError: a setting that the constructor does not have; a value that it does not take.
+    """
+    known = inspect.signature(constructor).parameters
+    for name in settings:
+        if name not in known:
+            setting = f"{key}.{name}" if key else name
+            takes = f"It takes {', '.join(known)}."
+            raise UserError(f"{setting} is not a setting of {constructor.__name__}.{nearest(name, known)} {takes}")
+    hints = hints_of(constructor)
+    values = {}
+    for name, value in settings.items():
+        try:
+            values[name] = fitted(value, hints.get(name, Any))
+        except ValueError as error:
+            raise SettingError(name, _written(value), f"{error}.", key) from error
+
+    @functools.wraps(constructor, updated=())
+    def construct(*parts: Any, **others: Any) -> Part:
+        try:
+            return constructor(*parts, **values, **others)
+        except SettingError as error:
+            raise error.at(key) from error
+
+    return construct
+
+
+@functools.cache
+def hints_of(constructor: Callable[..., Any]) -> dict[str, Any]:
+    """The type hints of a constructor's parameters, {} where they name types that cannot be imported."""
+    try:
+        return get_type_hints(
+            constructor.__init__ if inspect.isclass(constructor) else constructor, include_extras=True
+        )
+    except NameError:
+        return {}
+
+
+def fitted(value: Any, hint: Any) -> Any:
+    """Return the value as the kind that a type hint names: 1e4 as 10000 for an int.
+
+    Raises:
+        ValueError: what the value must be.
+    """
+    options = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    broken = list[str]()
+    for option in options:
+        kind, limits = _parted(option)
+        if _is_of(value, kind):
+            broken_here = [limit.rule for limit in limits if not limit.holds(value)]
+            if not broken_here:
+                return kind(value) if kind in (int, Path) else value
+            broken += broken_here
+    rules = broken or [_rule(option) for option in options if option is not NoneType]
+    rule = f"must be {_either(rules)}{', or null' if NoneType in options else ''}"
+    endless = isinstance(value, float) and not math.isfinite(value)
+    raise ValueError(rule.replace("a number", "a finite number") if endless else rule)
+
+
+def _parted(hint: Any) -> tuple[Any, list[Limit]]:
+    """The kind and the limits of a type hint that is no union."""
+    if get_origin(hint) is not Annotated:
+        return hint, []
+    kind, *notes = get_args(hint)
+    return kind, [note for note in notes if isinstance(note, Limit)]
+
+
+def _is_of(value: Any, kind: Any) -> bool:
+    origin = get_origin(kind) or kind
+    if origin is Any:
+        return True
+    if origin is Literal:
+        return value in get_args(kind)
+    if origin in (list, Sequence, tuple):
+        return isinstance(value, list | tuple) and _are_of(list(value), kind)
+    if origin not in _KINDS:
+        return not inspect.isclass(origin) or isinstance(value, origin)
+    if origin in (int, float):  # bool is a class of its own here
+        return type(value) in (int, float) and math.isfinite(value) and (origin is float or value == int(value))
+    return isinstance(value, _KINDS[origin][0])
+
+
+def _are_of(items: list[Any], kind: Any) -> bool:
+    hints = get_args(kind) or (Any,)
+    if get_origin(kind) is tuple and hints[-1] is not Ellipsis:
+        return len(items) == len(hints) and all(map(_fits, items, hints))
+    return all(_fits(item, hints[0]) for item in items)
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    try:
+        fitted(value, hint)
+    except ValueError:
+        return False
+    return True
+
+
+def _rule(hint: Any) -> str:
+    kind, limits = _parted(hint)
+    if get_origin(kind) is Literal:
+        return _either([str(name) for name in get_args(kind)])
+    origin = get_origin(kind) or kind
+    words = _KINDS.get(list if origin in (Sequence, tuple) else origin, ((), getattr(origin, "__name__", str(origin))))[
+        1
+    ]
+    items = [f"each {_rule(item)}" for item in get_args(kind)[:1] if item is not Any]
+    return ", ".join([words, *items, *(limit.rule for limit in limits)])
+
+
+def _either(words: Sequence[str]) -> str:
+    return " or ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
+
+
+def _written(value: Any) -> str:
+    """The value as a command line has it."""
+    if isinstance(value, bool) or value is None:
+        return "null" if value is None else str(value).lower()
+    return f"[{','.join(map(_written, value))}]" if isinstance(value, list | tuple) else str(value)
