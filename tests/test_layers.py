@@ -124,6 +124,13 @@ def test_every_file_says_where_it_stands(path: Path) -> None:
     assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))), f"{path} opens without a docstring"
 
 
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_only_text_knows_how_a_piece_is_spelled(path: Path) -> None:
+    if place(path) != "text":
+        source = path.read_text(encoding="utf-8")
+        assert not [mark for mark in ("\u2581", "\\u2581", "<0x", "</s>", "<unk>") if mark in source]
+
+
 HEAVY = ("datasets", "sacrebleu", "sacremoses", "matplotlib", "tensorboard", "babel", "pandas", "pyarrow")
 LOADS = {
     "nmt.command.running": ("torch", "hydra", *HEAVY),

@@ -38,7 +38,7 @@ def piece_weights(translation: Translation, head: Head = "mean", shift: int = 0)
     if shift not in (0, 1):
         raise UserError(f"shift={shift}: a row belongs to the predicted piece (0) or to the one before it (1).")
     if translation.weights is None:
-        if any(word >= 0 for word in translation.words):
+        if translation.text.strip():
             raise UserError(
                 "decoder=none has no attention weights: nothing to draw and no alignments. Train with "
                 "decoder=bahdanau or decoder=luong to see what the model looks at."

@@ -192,8 +192,8 @@ def _against_gold(
     # Gold links speak of whitespace words, whatever the script.
     units = [
         (
-            spelled(translation.source_pieces, translation.source_words, translation.source.split()),
-            spelled(translation.pieces, translation.words, translation.text.split()),
+            spelled(translation.source, translation.source_spans, translation.source.split()),
+            spelled(translation.text, translation.spans, translation.text.split()),
         )
         for translation in forced
     ]

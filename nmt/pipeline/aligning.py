@@ -327,8 +327,8 @@ class _Direction:
         for method in {look.method for look in looks}:
             force = self.translator.saliency if method == "saliency" else self.translator.force
             for row, own in zip(rows, force(sources, targets), strict=True):
-                source = spelled(own.source_pieces, own.source_words, cuts[0][row])
-                units = source, spelled(own.pieces, own.words, cuts[1][row])
+                source = spelled(own.source, own.source_spans, cuts[0][row])
+                units = source, spelled(own.text, own.spans, cuts[1][row])
                 for look in (look for look in looks if look.method == method):
                     found[row][look] = (
                         saliency_weights(own, units)

@@ -16,6 +16,7 @@ import sentencepiece
 from nmt.errors import UserError
 from nmt.files import write_bytes
 from nmt.text.sampling import MergeSampler, Sampler, Spelling, UnigramSampler
+from nmt.text.spans import Span, words_of
 
 #: The first four ids of every vocabulary.
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
@@ -140,41 +141,58 @@ class Vocabulary:
 
         `decode(encode([x])[0]) == x` for every line of text under identity normalisation with byte fallback.
         """
-        text, _ = self._spell(tokens)
-        return text[1:] if text.startswith(" ") else text
+        return self.spell(tokens)[0]
 
     def pieces(self, tokens: Sequence[int]) -> list[str]:
         """The subword string of each token; U+2581 marks the start of a word, <0x41> a byte."""
         return [self._pieces[token] for token in tokens]
 
     def words(self, tokens: Sequence[int]) -> list[int]:
-        """For each token the index in `decode(tokens).split()` of the word it belongs to, -1 for none.
+        """For each token the index in `decode(tokens).split()` of the word it belongs to; see `spans.words_of`."""
+        return words_of(*self.spell(tokens))
 
-        A token belongs to the word of its first visible character; one that shows nothing (a lone U+2581) to
-        the word that begins right after it, if one does.
+    def spell(self, tokens: Sequence[int]) -> tuple[str, list[Span | None]]:
+        """`decode(tokens)`, and the characters of it that each token shows; None for specials.
+
+        The bytes of a character share it. White space around what a token shows is not part of its span: a lone
+        U+2581 is empty, after its space.
         """
-        text, spans = self._spell(tokens)
-        word_of: list[int] = []
-        word, inside = -1, False
-        for character in text:
-            visible = not character.isspace()
-            word += visible and not inside
-            inside = visible
-            word_of.append(word if visible else -1)
-        owners: list[int] = []
-        for begin, end in spans:
-            # One character more than the token's own, so that a lone space looks at what follows it.
-            own = word_of[begin : end + 1] if text[begin:end].isspace() else word_of[begin:end]
-            owners.append(next((index for index in own if index >= 0), -1))
-        return owners
+        text, places = self._spell(tokens)
+        offset = text.startswith(" ")
+        shown = text[offset:]
+        spans = [_trimmed(shown, max(begin - offset, 0), max(end - offset, 0)) for begin, end in places]
+        return shown, self._of_text(tokens, spans)
 
-    def _spell(self, tokens: Sequence[int]) -> tuple[str, list[tuple[int, int]]]:
+    def spans(self, tokens: Sequence[int], sentence: str) -> list[Span | None]:
+        """As `spell`, the characters of the `sentence` that `tokens`, or these and more, are the encoding of.
+
+        Where the model normalises, pieces that come from one character share it.
+        """
+        text, shown = self.spell(tokens)
+        if sentence.startswith(text) and UNK not in tokens:
+            return shown
+        text, places = self._spell(tokens)
+        normal, offsets = self._processor.normalize(protect(sentence), with_offsets=True)
+        if UNK in tokens:
+            places = _around_unknown(tokens, text, places, _readable(normal))
+        spans = []
+        for begin, end in places:
+            # Of several characters that come from one, all but the last have no length.
+            while begin < end < len(normal) and offsets[end] == offsets[begin]:
+                end += 1
+            spans.append(_trimmed(sentence, offsets[begin], offsets[end]))
+        return self._of_text(tokens, spans)
+
+    def _of_text(self, tokens: Sequence[int], spans: Sequence[Span]) -> list[Span | None]:
+        return [span if self._texts[token] else None for token, span in zip(tokens, spans, strict=True)]
+
+    def _spell(self, tokens: Sequence[int]) -> tuple[str, list[Span]]:
         """The text, with the space that SentencePiece puts before it, and each token's [begin, end) there.
 
         The bytes of a character share its place.
         """
         parts: list[str] = []
-        spans: list[tuple[int, int]] = []
+        spans: list[Span] = []
         length = 0
         index, count = 0, len(tokens)
         while index < count:
@@ -191,8 +209,40 @@ class Vocabulary:
                 spans.extend((length + owner, length + owner + 1) for owner in owners)
             parts.append(part)
             length += len(part)
-        text = "".join(parts).replace(SPACE, " ").replace(_LITERAL, SPACE).replace("\n", " ")
-        return text, spans
+        return _readable("".join(parts)), spans
+
+
+def _readable(text: str) -> str:
+    """What SentencePiece has written, as people write it, in one line."""
+    return text.replace(SPACE, " ").replace(_LITERAL, SPACE).replace("\n", " ")
+
+
+def _trimmed(text: str, begin: int, end: int) -> Span:
+    """The span without the white space at its ends."""
+    while begin < end and text[begin].isspace():
+        begin += 1
+    while begin < end and text[end - 1].isspace():
+        end -= 1
+    return begin, end
+
+
+def _around_unknown(tokens: Sequence[int], text: str, places: Sequence[Span], normal: str) -> list[Span]:
+    """The places in the normalised sentence, where unknown tokens are as long as what lies between the known ones."""
+    unknown = [at for at, token in enumerate(tokens) if token == UNK]
+    moved: list[Span] = []
+    offset = 0
+    for at, (begin, end) in enumerate(places):
+        if tokens[at] != UNK:
+            moved.append((begin + offset, end + offset))
+            continue
+        after = next((places[other][0] for other in unknown if other > at), len(text))
+        known = text[end:after]
+        stop = normal.find(known, begin + offset + 1) if known else -1
+        if stop < 0:
+            stop = len(normal) if at == unknown[-1] else begin + offset + 1
+        moved.append((begin + offset, stop))
+        offset = stop - end
+    return [(min(begin, len(normal)), min(end, len(normal))) for begin, end in moved]
 
 
 def _characters(run: list[int]) -> tuple[str, list[int]]:

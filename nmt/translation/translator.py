@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import islice
+from itertools import islice, pairwise
 
 import numpy as np
 import torch
@@ -13,13 +13,14 @@ from nmt.data.batch import Batch, make_batch
 from nmt.errors import UserError
 from nmt.model import Seq2Seq
 from nmt.search import Hypothesis, Limits, Search
-from nmt.text.tokenizer import BOS, EOS, Tokenizer
+from nmt.text.spans import Span, words_of
+from nmt.text.tokenizer import BOS, EOS, SPECIAL_PIECES, Tokenizer
 from nmt.translation import forcing
 from nmt.translation.shortlist import Shortlist
 from nmt.translation.stepping import Stepper
 from nmt.translation.types import Translation
 
-END = "</s>"
+END = SPECIAL_PIECES[EOS]
 LENGTH_RATIO, EXTRA_LENGTH = 2.0, 10  # the longest translation, where the training text does not tell
 FORCED_PLACES = 100_000  # the most pairs of positions, sentences times longest length squared, that are forced at once
 
@@ -100,26 +101,28 @@ class Translator:
     def translate_chunk(self, sentences: Sequence[str], first_line: int = 1) -> list[list[Translation]]:
         """The n-best lists of these sentences, whose first is line `first_line` of the input."""
         encoded = self.tokenizer.source.encode(sentences)
-        parts: list[tuple[int, list[int]]] = []  # (sentence, its tokens or a part of them)
+        parts: list[tuple[int, list[int], list[Span | None]]] = []  # (sentence, its tokens or a part of them, theirs)
         for index, tokens in enumerate(encoded):
             if not sentences[index].strip():
                 continue
-            pieces = [tokens]
+            spans = self.tokenizer.source.spans(tokens, sentences[index])
+            ends = [0, len(tokens)]
             if len(tokens) > self.max_source_length:
-                pieces = self._split(tokens)
+                ends = self._split(words_of(sentences[index], spans))
                 kept = "translated in parts" if self.long_lines == "split" else "cut"
                 if self.warn is not None:
                     self.warn(
                         f"line {first_line + index} has {len(tokens)} pieces, more than max_source_length="
                         f"{self.max_source_length}; it was {kept}."
                     )
-            if self.reach is not None and self.warn is not None and max(map(len, pieces)) >= self.reach:
+            longest = max(end - start for start, end in pairwise(ends))
+            if self.reach is not None and self.warn is not None and longest >= self.reach:
                 cure = f" max_source_length={self.reach - 1} long_lines=split translates such lines in parts."
                 self.warn(
                     f"line {first_line + index} is longer than the {self.reach} pieces that the model's attention "
                     f"reaches (attention.score.positions): the rest was not looked at.{cure * (self.reach > 1)}"
                 )
-            parts.extend((index, piece) for piece in pieces)
+            parts.extend((index, tokens[start:end], spans[start:end]) for start, end in pairwise(ends))
         order = sorted(range(len(parts)), key=lambda part: -len(parts[part][1]))
         found: list[list[Hypothesis]] = [[] for _ in parts]
         for start in range(0, len(order), self.batch_sentences):
@@ -127,9 +130,9 @@ class Translator:
             for row, hypotheses in zip(rows, self._search([parts[row][1] for row in rows]), strict=True):
                 found[row] = hypotheses
         results: list[list[list[Translation]]] = [[] for _ in sentences]
-        for (index, tokens), hypotheses in zip(parts, found, strict=True):
+        for (index, tokens, spans), hypotheses in zip(parts, found, strict=True):
             results[index].append(
-                [self._translation(sentences[index], tokens, hypothesis) for hypothesis in hypotheses]
+                [self._translation(sentences[index], tokens, spans, hypothesis) for hypothesis in hypotheses]
             )
         return [
             _join(sentence, own) if own else [empty(sentence)] for sentence, own in zip(sentences, results, strict=True)
@@ -167,8 +170,9 @@ class Translator:
                     # A copy, lest a short line keeps the whole batch.
                     seen = None if weights is None else weights[at, :, : len(tokens)].copy()
                     hypothesis = Hypothesis(tokens, totals[at], totals[at], seen)
-                    results[row] = self._translation(sources[row], source_tokens[row], hypothesis)._replace(
-                        text=targets[row]
+                    spans = self.tokenizer.source.spans(source_tokens[row], sources[row])
+                    results[row] = self._translation(sources[row], source_tokens[row], spans, hypothesis)._replace(
+                        text=targets[row], spans=self.tokenizer.target.spans(tokens, targets[row])
                     )
         return [result for result in results if result is not None]
 
@@ -194,36 +198,36 @@ class Translator:
             return found
         return [[hypothesis._replace(weights=None) for hypothesis in nbest] for nbest in found]
 
-    def _split(self, tokens: list[int]) -> list[list[int]]:
-        """Parts of at most max_source_length pieces, cut before a word where there is one to cut at."""
-        if self.long_lines == "truncate":
-            return [tokens[: self.max_source_length]]
-        words = self.tokenizer.source.words(tokens)
-        parts, start = [], 0
-        while len(tokens) - start > self.max_source_length:
-            end = start + self.max_source_length
-            while end > start + 1 and words[end] == words[end - 1]:
-                end -= 1
-            if end == start + 1:  # one endless word
-                end = start + self.max_source_length
-            parts.append(tokens[start:end])
-            start = end
-        return [*parts, tokens[start:]]
+    def _split(self, words: Sequence[int]) -> list[int]:
+        """Where parts of at most max_source_length pieces end, 0 before them: before a word where there is one.
 
-    def _translation(self, sentence: str, source_tokens: list[int], hypothesis: Hypothesis) -> Translation:
-        target = self.tokenizer.target
-        body = hypothesis.tokens[:-1] if hypothesis.tokens[-1:] == [EOS] else hypothesis.tokens
-        ended = len(body) < len(hypothesis.tokens)
-        weights = hypothesis.weights
+        Args:
+            words: of each piece.
+        """
+        if self.long_lines == "truncate":
+            return [0, self.max_source_length]
+        ends = [0]
+        while len(words) - ends[-1] > self.max_source_length:
+            end = longest = ends[-1] + self.max_source_length
+            while end > ends[-1] + 1 and words[end] == words[end - 1]:
+                end -= 1
+            ends.append(longest if end == ends[-1] + 1 else end)  # one endless word is cut anywhere
+        return [*ends, len(words)]
+
+    def _translation(
+        self, sentence: str, source_tokens: list[int], source_spans: list[Span | None], hypothesis: Hypothesis
+    ) -> Translation:
+        target, weights = self.tokenizer.target, hypothesis.weights
+        text, spans = target.spell(hypothesis.tokens)
         return Translation(
             sentence,
-            target.decode(body),
+            text,
             hypothesis.score,
             hypothesis.log_prob,
             [*self.tokenizer.source.pieces(source_tokens), END],
-            [*target.pieces(body), *([END] if ended else [])],
-            [*self.tokenizer.source.words(source_tokens), -1],
-            [*target.words(body), *([-1] if ended else [])],
+            target.pieces(hypothesis.tokens),
+            [*source_spans, None],
+            spans,
             None if weights is None else weights[:, :, : len(source_tokens) + 1],
         )
 
@@ -250,7 +254,7 @@ def _named(hypothesis: Hypothesis, ids: Tensor) -> Hypothesis:
 
 def empty(sentence: str) -> Translation:
     """The translation of a line without text: an empty line."""
-    return Translation(sentence, "", 0.0, 0.0, [END], [END], [-1], [-1], None)
+    return Translation(sentence, "", 0.0, 0.0, [END], [END], [None], [None], None)
 
 
 def _join(sentence: str, parts: list[list[Translation]]) -> list[Translation]:
@@ -270,23 +274,20 @@ def _join_rank(sentence: str, parts: list[Translation]) -> Translation:
         for block in blocks:
             weights[:, row : row + block.shape[1], column : column + block.shape[2]] = block
             row, column = row + block.shape[1], column + block.shape[2]
+    text = ""
+    spans: list[Span | None] = []
+    for part in parts:
+        text += " " if text and part.text else ""
+        spans += [None if span is None else (span[0] + len(text), span[1] + len(text)) for span in part.spans]
+        text += part.text
     return Translation(
         sentence,
-        " ".join(part.text for part in parts if part.text),
+        text,
         sum(part.score for part in parts),
         sum(part.log_prob for part in parts),
         [piece for part in parts for piece in part.source_pieces],
         [piece for part in parts for piece in part.pieces],
-        _renumber([part.source_words for part in parts]),
-        _renumber([part.words for part in parts]),
+        [span for part in parts for span in part.source_spans],
+        spans,
         weights,
     )
-
-
-def _renumber(parts: list[list[int]]) -> list[int]:
-    words: list[int] = []
-    first = 0
-    for part in parts:
-        words.extend(word if word < 0 else first + word for word in part)
-        first = max(words, default=-1) + 1
-    return words

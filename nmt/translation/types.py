@@ -5,6 +5,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from nmt.text.spans import Span
+
 
 class Translation(NamedTuple):
     """One hypothesis for one sentence, with what each of its pieces looked at.
@@ -17,10 +19,12 @@ class Translation(NamedTuple):
         text: the translation, one line, detokenised.
         score: what the search ranked by (the log-probability after length and coverage penalties).
         log_prob: natural-log probability of the target pieces.
-        source_pieces: [S] subword strings, the last one "</s>".
+        source_pieces: [S] subword strings, the last one the end of sentence.
         pieces: [T] subword strings.
-        source_words: [S] index of the whitespace-delimited word of each source piece, -1 for none.
-        words: [T] the same for the target.
+        source_spans: [S] the characters [begin, end) of `source` that each piece stands for, without white space at
+            either end; several pieces may share one character, a piece of white space alone is empty, and the end of
+            sentence has None.
+        spans: [T] the same for the target, characters of `text`.
         weights: [H, T, S] attention weights; None where the decoder has no attention.
     """
 
@@ -30,6 +34,6 @@ class Translation(NamedTuple):
     log_prob: float
     source_pieces: list[str]
     pieces: list[str]
-    source_words: list[int]
-    words: list[int]
+    source_spans: list[Span | None]
+    spans: list[Span | None]
     weights: npt.NDArray[np.float32] | None

@@ -2,11 +2,13 @@
 
 import gzip
 import os
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from nmt.text.spans import Span
 from nmt.translation.types import Translation
 
 
@@ -41,26 +43,26 @@ WORKED = Translation(
     log_prob=-2.0,
     source_pieces=["\u2581das", "\u2581Ha", "us", "\u2581brennt", "</s>"],
     pieces=["\u2581hou", "ses", "\u2581burn", "</s>"],
-    source_words=[0, 1, 1, 2, -1],
-    words=[0, 0, 1, -1],
+    source_spans=[(0, 3), (4, 6), (6, 8), (9, 15), None],
+    spans=[(0, 3), (3, 6), (7, 11), None],
     weights=np.array([_FIRST, _SECOND], dtype=np.float32),
 )
 
 # What the translator returns for a line without text.
-EMPTY = Translation("", "", 0.0, 0.0, ["</s>"], ["</s>"], [-1], [-1], None)
+EMPTY = Translation("", "", 0.0, 0.0, ["</s>"], ["</s>"], [None], [None], None)
 
 
 def even(source: str, text: str, heads: int = 1) -> Translation:
     """A translation that looks everywhere alike; each word is one piece, or each character without spaces."""
 
-    def pieces(sentence: str) -> tuple[list[str], list[int]]:
-        words = sentence.split()
-        if len(words) == 1:
-            return ["\u2581" + sentence[0], *sentence[1:], "</s>"], [0] * len(sentence) + [-1]
-        return ["\u2581" + word for word in words] + ["</s>"], [*range(len(words)), -1]
+    def pieces(sentence: str) -> tuple[list[str], list[Span | None]]:
+        shown = list(re.finditer(r"\S+" if len(sentence.split()) > 1 else r"\S", sentence))
+        first = [not sentence[max(match.start() - 1, 0) : match.start()].strip() for match in shown]
+        names = ["\u2581" * begins + match[0] for match, begins in zip(shown, first, strict=True)]
+        return [*names, "</s>"], [*(match.span() for match in shown), None]
 
-    source_pieces, source_words = pieces(source)
-    target_pieces, words = pieces(text)
+    source_pieces, source_spans = pieces(source)
+    target_pieces, spans = pieces(text)
     shape = (heads, len(target_pieces), len(source_pieces))
     weights = np.full(shape, 1 / len(source_pieces), dtype=np.float32)
-    return Translation(source, text, -1.0, -3.0, source_pieces, target_pieces, source_words, words, weights)
+    return Translation(source, text, -1.0, -3.0, source_pieces, target_pieces, source_spans, spans, weights)

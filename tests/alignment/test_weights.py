@@ -43,7 +43,7 @@ def test_links_by_hand() -> None:
 
 def test_a_word_cut_by_the_length_limit_has_no_shifted_row() -> None:
     assert WORKED.weights is not None
-    cut = WORKED._replace(pieces=WORKED.pieces[:3], words=[0, 0, 1], weights=WORKED.weights[:, :3])
+    cut = WORKED._replace(pieces=WORKED.pieces[:3], spans=WORKED.spans[:3], weights=WORKED.weights[:, :3])
     shifted = word_weights(cut, head=0, shift=1)
     np.testing.assert_allclose(shifted[1], [0, 0, 0])
     assert links(cut, head=0, shift=1) == [(1, 0)]
@@ -75,8 +75,8 @@ def test_an_empty_line_has_no_words_and_no_links() -> None:
 
 def test_words_that_are_given_take_the_place_of_those_of_the_text() -> None:
     """Two characters a piece: `us` and `ses` share the weight of their pieces among their letters."""
-    source = spelled(WORKED.source_pieces, WORKED.source_words, list("dasHausbrennt"))
-    target = spelled(WORKED.pieces, WORKED.words, ["houses", "burn"])
+    source = spelled(WORKED.source, WORKED.source_spans, list("dasHausbrennt"))
+    target = spelled(WORKED.text, WORKED.spans, ["houses", "burn"])
     found = word_weights(WORKED, head=0, units=(source, target))
     # Row hou and ses: das (.1, .0), Ha (.3, .5), us (.4, .3), brennt (.1, .2), each over its letters.
     expected = [0.05 / 3] * 3 + [0.4 / 2] * 2 + [0.35 / 2] * 2 + [0.15 / 6] * 6

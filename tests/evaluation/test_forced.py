@@ -1,6 +1,7 @@
 """Perplexity and entropy by hand, and which references are shown."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -12,11 +13,11 @@ from tests.alignment.by_hand import EMPTY, WORKED, even
 
 def forced(weights: list[list[list[float]]] | None, log_prob: float = 0.0, words: int = 1) -> Translation:
     """A sentence of so many words of one piece each, with these weights [H, T, S]."""
-    pieces = [*(f"▁w{number}" for number in range(words)), "</s>"]
-    numbers = [*range(words), -1]
-    text = " ".join(piece[1:] for piece in pieces[:-1])
+    text = " ".join(f"w{number}" for number in range(words))
+    pieces = [*(f"▁{word}" for word in text.split()), "</s>"]
+    spans = [*(match.span() for match in re.finditer(r"\S+", text)), None]
     array = None if weights is None else np.array(weights, dtype=np.float32)
-    return Translation(text, text, log_prob, log_prob, pieces, pieces, numbers, numbers, array)
+    return Translation(text, text, log_prob, log_prob, pieces, pieces, spans, spans, array)
 
 
 def test_perplexity_by_hand() -> None:

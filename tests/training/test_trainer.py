@@ -303,7 +303,7 @@ def test_a_terminal_gets_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
 
 # TensorBoard
 
-PIECES = (["\u2581rot", "</s>"], ["\u2581red", "</s>"], [0, -1], [0, -1])
+PIECES = (["\u2581rot", "</s>"], ["\u2581red", "</s>"], [(0, 3), None], [(0, 3), None])
 SEEN = Translation("rot", "red", -1.0, -1.0, *PIECES, np.eye(2, dtype=np.float32)[None])
 
 
