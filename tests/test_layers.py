@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "nmt"
 FILES = sorted(PACKAGE.rglob("*.py"))
 
-# The rooms, each with the rooms it stands on. `errors`, `files`, `links` and `memory` are for all.
+# The rooms, each with the rooms it stands on. `errors`, `files`, `links`, `memory` and `compat_weights` are for all.
 ROOMS = {
     "kernels": set[str](),
     "text": set[str](),
@@ -27,7 +27,7 @@ ROOMS = {
     "training": {"kernels", "text", "attention", "search", "data", "model", "translation", "drawing"},
     "comparison": {"alignment", "drawing", "evaluation"},
 }
-EVERYWHERE = {"errors", "files", "limits", "links", "memory"}
+EVERYWHERE = {"errors", "files", "limits", "links", "memory", "compat_weights"}
 TOP = {
     "errors": set[str](),
     "files": set[str](),
@@ -35,6 +35,7 @@ TOP = {
     "links": {"errors"},
     "advice": set[str](),
     "memory": set[str](),
+    "compat_weights": set[str](),
     "locks": {"errors"},
     "configuration": {"errors"},
     "command": {"nmt", "configuration"},  # nmt for the version

@@ -6,9 +6,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from nmt.attention.heads import HeadLinear
 from nmt.attention.reads import Choices, Read
 from nmt.attention.scores import Score
-from nmt.attention.windows import Forced, Window
+from nmt.attention.windows import Forced, View, Window
 from nmt.errors import UserError
 from nmt.kernels.dot_tanh import at_least_float32
 
@@ -57,8 +58,8 @@ class Attention(nn.Module):
     """Query + memory -> context + weights.
 
     With one head it is the plain mechanism. With H heads queries, keys and values are projected to H subspaces of
-    `size / H` each, a score and a window of their own run in each, and the concatenated contexts are projected back
-    (Vaswani et al. 2017, section 3.2.2).
+    `size / H` each, the score and the window run in each with parameters of its own, and the concatenated contexts are
+    projected back (Vaswani et al. 2017, section 3.2.2).
     """
 
     def __init__(
@@ -78,8 +79,8 @@ class Attention(nn.Module):
         """Builds the mechanism.
 
         Args:
-            score: makes a score from `query_size`, `key_size` and `size`.
-            window: makes a window from `query_size`.
+            score: makes a score from `query_size`, `key_size` and `size` of one head, and `heads`.
+            window: makes a window from `query_size` of one head, and `heads`.
             read: makes a read.
             query_size: Dq.
             value_size: Dv, the size of a memory slot.
@@ -106,49 +107,41 @@ class Attention(nn.Module):
         head_size = size // heads
         projected = heads > 1
         inner = (head_size, head_size, head_size) if projected else (query_size, value_size, size)
-        self.scores = nn.ModuleList(score(query_size=inner[0], key_size=inner[1], size=inner[2]) for _ in range(heads))
-        self.windows = nn.ModuleList(window(query_size=inner[0]) for _ in range(heads))
+        self.score = score(query_size=inner[0], key_size=inner[1], size=inner[2], heads=heads)
+        self.score.fast = fast
+        if coverage:
+            self.score.cover()
+        self.window = window(query_size=inner[0], heads=heads)
         self.read = read()
         if self.read.enumerates and projected:
             raise UserError(
                 f"attention.read.objective=enumerate tries every slot of one head, but attention.heads is {heads}. "
                 f"Give attention.heads=1 or attention.read.objective=sampled."
             )
-        self.query = nn.Linear(query_size, size, bias=False) if projected else None
-        self.key = nn.Linear(value_size, size, bias=False) if projected and self.score().compares_keys else None
-        self.value = nn.Linear(value_size, size, bias=False) if projected else None
-        self.out = nn.Linear(size, value_size, bias=False) if projected else None
+        self.query = HeadLinear(query_size, size) if projected else None
+        self.key = HeadLinear(value_size, size) if projected and self.score.compares_keys else None
+        self.value = HeadLinear(value_size, size) if projected else None
+        self.out = HeadLinear(size, value_size) if projected else None
         self.dropout = nn.Dropout(dropout)
         self.coverage = coverage
-        for head in range(heads):
-            self.score(head).fast = fast
-            if coverage:
-                self.score(head).cover()
 
-    def _split(self, projection: nn.Linear | None, vectors: Tensor) -> Tensor:
-        """[B, N, D] -> [B, H, N, D/H], or the same vectors [B, H, N, D] for every head without a projection."""
+    def _split(self, projection: HeadLinear | None, vectors: Tensor) -> Tensor:
+        """[B, N, D] -> [B, H, N, D / H], or [B, 1, N, D] as they are without a projection."""
         if projection is None:
-            return vectors.unsqueeze(1).expand(-1, self.heads, -1, -1)
+            return vectors.unsqueeze(1)
         split: Tensor = projection(vectors).unflatten(-1, (self.heads, -1)).transpose(1, 2)
-        return split
-
-    def score(self, head: int = 0) -> Score:
-        """The score of a head."""
-        score = self.scores[head]
-        assert isinstance(score, Score)
-        return score
+        return split.contiguous()
 
     @property
     def reach(self) -> int | None:
         """The slot from which on no head looks, whatever it holds; None without such an end."""
-        return self.score().reach
+        return self.score.reach
 
     def remember(self, values: Tensor, mask: Tensor, keys: Tensor | None = None) -> Memory:
         """Memory from values [B, S, Dv] and mask [B, S], once a sentence; keys come from the values unless given."""
-        raw_keys = self._split(self.key, values if keys is None else keys)
-        prepared = [self.score(head).prepare(raw_keys[:, head]) for head in range(self.heads)]
+        prepared = self.score.prepare(self._split(self.key, values if keys is None else keys))
         # Compared in float32 at every step, so cast once.
-        return Memory(at_least_float32(torch.stack(prepared, 1)), self._split(self.value, values), mask)
+        return Memory(at_least_float32(prepared), self._split(self.value, values), mask)
 
     def start(self, memory: Memory) -> AttentionState:
         """The state before the first step: tensors [B, 1, ...], none unless a mechanism keeps one.
@@ -165,8 +158,7 @@ class Attention(nn.Module):
 
         Slots and errors are those of `Forced`.
         """
-        pinned = nn.ModuleList(Forced(self.score().query_size, slots) for _ in range(self.heads))
-        self.windows = pinned.to(device)
+        self.window = Forced(self.window.query_size, slots, self.heads).to(device)
 
     def forward(self, queries: Tensor, memory: Memory, steps: Tensor, state: AttentionState = ()) -> Attended:
         """Attends with queries [B, T, Dq] at target positions `steps` [B, T].
@@ -176,16 +168,13 @@ class Attention(nn.Module):
         split = self._split(self.query, queries)
         covered = state[0] if self.coverage else None
         assert covered is None or covered.shape[1] == queries.shape[1], "one step at a time where there is a state"
-        weights = []
-        for head, (score, window) in enumerate(zip(self.scores, self.windows, strict=True)):
-            coverage = () if covered is None else (covered[:, :, head],)
-            energies = score(split[:, head], memory.keys[:, head], *coverage)
-            view = window(split[:, head], steps, memory.mask)
-            head_weights = masked_softmax(energies if view.bias is None else energies + view.bias, view.visible)
-            weights.append(head_weights if view.factor is None else head_weights * view.factor)
-        stacked = torch.stack(weights, 1)
+        energies = self.score(split, memory.keys, *(() if covered is None else (covered.transpose(1, 2),)))
+        view: View = self.window(split, steps.unsqueeze(1), memory.mask.unsqueeze(1))
+        weights = masked_softmax(energies if view.bias is None else energies + view.bias, view.visible)
+        if view.factor is not None:
+            weights = weights * view.factor
         if covered is not None:
-            state = (covered + stacked.transpose(1, 2),)
-        context, terms, choices = self.read(self.dropout(stacked), memory.values)
+            state = (covered + weights.transpose(1, 2),)
+        context, terms, choices = self.read(self.dropout(weights), memory.values)
         merged = context.transpose(1, 2).flatten(2)
-        return Attended(merged if self.out is None else self.out(merged), stacked, state, terms, choices)
+        return Attended(merged if self.out is None else self.out(merged), weights, state, terms, choices)

@@ -4,7 +4,8 @@ The mask, the softmax and the sum belong to `Attention`. A score looks at the la
 step (T = 1), a whole sequence and the hypotheses of a beam are one implementation. Under autocast projections are in
 bfloat16 and energies in float32: rounded to bfloat16, an energy of 40 would be wrong by up to an eighth.
 
-Shapes: queries [..., T, Dq], keys as `prepare` returns them [..., S, Dk], energies [..., T, S].
+Shapes: queries [..., T, Dq], keys as `prepare` returns them [..., S, Dk], energies [..., T, S]. With several heads the
+last of the axes before these is theirs: queries [B, H, T, Dq].
 """
 
 import math
@@ -12,12 +13,17 @@ import math
 import torch
 from torch import Tensor, nn
 
+from nmt.attention.heads import HeadLinear, by_head, multiply
 from nmt.errors import UserError
 from nmt.kernels.dot_tanh import at_least_float32, dot_tanh
 
 
 class Score(nn.Module):
-    """The contract: `prepare` runs once a sentence, `forward` at every step."""
+    """The contract: `prepare` runs once a sentence, `forward` at every step.
+
+    A score without parameters need not know of heads. Any other gives each head its own: its matrices are `HeadLinear`,
+    its vectors [H * A] are used through `by_head`, and `reset_parameters` says how the vectors start.
+    """
 
     #: Whether slots are told apart by what they hold; `Location` goes by where they stand.
     compares_keys = True
@@ -26,10 +32,16 @@ class Score(nn.Module):
     #: Whether an equation may be computed by its fast form of `nmt.kernels`; `Attention` sets it.
     fast = True
 
-    def __init__(self, query_size: int, key_size: int, size: int) -> None:
-        """Sizes of a query, of a memory slot, and of the space in which a score compares them if it has one."""
+    def __init__(self, query_size: int, key_size: int, size: int, heads: int = 1) -> None:
+        """Sizes of a query, of a memory slot, and of the space in which a score compares them if it has one.
+
+        They are those of one head.
+        """
         super().__init__()
-        self.query_size, self.key_size, self.size = query_size, key_size, size
+        self.query_size, self.key_size, self.size, self.heads = query_size, key_size, size, heads
+
+    def reset_parameters(self) -> None:
+        """Sets the vectors that the class owns to their first values."""
 
     def prepare(self, values: Tensor) -> Tensor:
         """Keys [..., S, Dk] from values [..., S, Dv]: whatever of the equation does not depend on the query."""
@@ -58,15 +70,27 @@ class Additive(Score):
     before step t. Tu et al. 2016, section 3; See, Liu, Manning 2017, eq. 10 and 11.
     """
 
-    def __init__(self, query_size: int, key_size: int, size: int) -> None:
-        super().__init__(query_size, key_size, size)
-        self.W = nn.Linear(query_size, size, bias=False)
-        self.U = nn.Linear(key_size, size, bias=False)
-        self.v = nn.Parameter(torch.empty(size))
+    def __init__(self, query_size: int, key_size: int, size: int, heads: int = 1) -> None:
+        super().__init__(query_size, key_size, size, heads)
+        self.W = HeadLinear(query_size, size, heads, gain=4.0)
+        self.U = HeadLinear(key_size, size, heads, gain=4.0)
+        self.v = nn.Parameter(torch.empty(heads * size))
         self.w: nn.Parameter | None = None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Makes v uniform within 8 / sqrt(A), and w zero.
+
+        The states that W and U multiply start about as small as the embeddings. Where tanh is all but linear the query
+        adds the same to the energy of every slot, and there is nothing to learn from: hence the large v and the gain
+        of 4. Wider matrices leave the tanh saturated in the end, because the states grow (docs/results.md).
+        """
+        reset_v(self.v, self.size)
+        if self.w is not None:
+            nn.init.zeros_(self.w)
 
     def cover(self) -> None:
-        self.w = nn.Parameter(torch.empty(self.size))
+        self.w = nn.Parameter(torch.zeros(self.heads * self.size))
 
     def prepare(self, values: Tensor) -> Tensor:
         keys: Tensor = self.U(values)
@@ -76,8 +100,14 @@ class Additive(Score):
         terms = [self.W(queries).unsqueeze(-2), keys.unsqueeze(-3)]
         if coverage is not None:
             assert self.w is not None
-            terms.append(coverage.unsqueeze(-1) * self.w)
-        return dot_tanh(self.v, *terms, fast=self.fast)
+            terms.append(coverage.unsqueeze(-1) * by_head(self.w, self.heads)[..., None, None, :])
+        return dot_tanh(by_head(self.v, self.heads), *terms, fast=self.fast)
+
+
+def reset_v(v: Tensor, size: int) -> None:
+    """Makes the v of an additive score uniform within 8 / sqrt(A); see `Additive.reset_parameters`."""
+    bound = 8 * size**-0.5
+    nn.init.uniform_(v, -bound, bound)
 
 
 class Concat(Score):
@@ -86,17 +116,23 @@ class Concat(Score):
     The same function class as `Additive`: the two halves of W are its W and U. Expect equal results.
     """
 
-    def __init__(self, query_size: int, key_size: int, size: int) -> None:
-        super().__init__(query_size, key_size, size)
-        self.W = nn.Linear(query_size + key_size, size, bias=False)
-        self.v = nn.Parameter(torch.empty(size))
+    def __init__(self, query_size: int, key_size: int, size: int, heads: int = 1) -> None:
+        super().__init__(query_size, key_size, size, heads)
+        self.W = HeadLinear(query_size + key_size, size, heads, gain=4.0)
+        self.v = nn.Parameter(torch.empty(heads * size))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Makes v uniform within 8 / sqrt(A), for the reason that `Additive` gives."""
+        reset_v(self.v, self.size)
 
     def prepare(self, values: Tensor) -> Tensor:
-        return nn.functional.linear(values, self.W.weight[:, self.query_size :])
+        return multiply(by_head(self.W.weight[:, self.query_size :], self.heads), values)
 
     def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
-        projected = nn.functional.linear(queries, self.W.weight[:, : self.query_size])
-        return dot_tanh(self.v, projected.unsqueeze(-2), keys.unsqueeze(-3), fast=self.fast)
+        projected = multiply(by_head(self.W.weight[:, : self.query_size], self.heads), queries)
+        terms = (projected.unsqueeze(-2), keys.unsqueeze(-3))
+        return dot_tanh(by_head(self.v, self.heads), *terms, fast=self.fast)
 
 
 def _dot(queries: Tensor, keys: Tensor) -> Tensor:
@@ -108,9 +144,10 @@ def _dot(queries: Tensor, keys: Tensor) -> Tensor:
 class General(Score):
     """e_tj = q_t^T W k_j. Luong, Pham, Manning 2015, section 3.1. W k is computed once a sentence."""
 
-    def __init__(self, query_size: int, key_size: int, size: int) -> None:
-        super().__init__(query_size, key_size, size)
-        self.W = nn.Linear(key_size, query_size, bias=False)
+    def __init__(self, query_size: int, key_size: int, size: int, heads: int = 1) -> None:
+        super().__init__(query_size, key_size, size, heads)
+        # The gain spreads the first weights, as the root of a scaled dot product does, in place of all on one slot.
+        self.W = HeadLinear(key_size, query_size, heads, gain=query_size**-0.5)
 
     def prepare(self, values: Tensor) -> Tensor:
         keys: Tensor = self.W(values)
@@ -123,8 +160,8 @@ class General(Score):
 class Dot(Score):
     """e_tj = q_t^T k_j. Luong, Pham, Manning 2015, section 3.1. Needs queries and keys of one size."""
 
-    def __init__(self, query_size: int, key_size: int, size: int) -> None:
-        super().__init__(query_size, key_size, size)
+    def __init__(self, query_size: int, key_size: int, size: int, heads: int = 1) -> None:
+        super().__init__(query_size, key_size, size, heads)
         if query_size != key_size:
             raise UserError(
                 f"A dot product needs queries and keys of one size, but the decoder's state has {query_size} "
@@ -151,11 +188,11 @@ class Location(Score):
 
     compares_keys = False
 
-    def __init__(self, query_size: int, key_size: int, size: int, positions: int) -> None:
-        super().__init__(query_size, key_size, size)
+    def __init__(self, query_size: int, key_size: int, size: int, positions: int, heads: int = 1) -> None:
+        super().__init__(query_size, key_size, size, heads)
         if positions < 1:
             raise UserError(f"attention.score.positions must be at least 1, not {positions}.")
-        self.W = nn.Linear(query_size, positions, bias=False)
+        self.W = HeadLinear(query_size, positions, heads)
         self.reach = positions
 
     def prepare(self, values: Tensor) -> Tensor:
@@ -163,20 +200,27 @@ class Location(Score):
 
     def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
         slots = keys.shape[-2]
-        energies = _dot(queries, self.W.weight[:slots])
+        table = by_head(self.W.weight, self.heads)[..., :slots, :]
+        with torch.autocast(queries.device.type, enabled=False):
+            energies = multiply(at_least_float32(table), at_least_float32(queries))
         return nn.functional.pad(energies, (0, slots - energies.shape[-1]), value=-math.inf)
 
 
 class Cosine(Dot):
     """e_tj = g cos(q_t, k_j), the strength g = sqrt(Dk) e^s learned. Graves, Wayne, Danihelka 2014, eq. 5 and 6."""
 
-    def __init__(self, query_size: int, key_size: int, size: int) -> None:
-        super().__init__(query_size, key_size, size)
-        self.s = nn.Parameter(torch.empty(1))
+    def __init__(self, query_size: int, key_size: int, size: int, heads: int = 1) -> None:
+        super().__init__(query_size, key_size, size, heads)
+        self.s = nn.Parameter(torch.empty(heads))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Makes s zero: g starts as the sqrt(Dk) of a scaled dot product of normal vectors."""
+        nn.init.zeros_(self.s)
 
     def prepare(self, values: Tensor) -> Tensor:
         return nn.functional.normalize(at_least_float32(values), dim=-1)
 
     def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
         cosines = _dot(nn.functional.normalize(at_least_float32(queries), dim=-1), keys)
-        return math.sqrt(keys.shape[-1]) * self.s.exp() * cosines
+        return math.sqrt(keys.shape[-1]) * by_head(self.s, self.heads).exp()[..., None] * cosines

@@ -1,7 +1,8 @@
 """Windows: which memory slots may a step look at?
 
 Shapes: queries [..., T, Dq], steps [..., T] (target positions from 0), mask [..., S] (true where the source
-token is real). A window answers with a `View`, whose parts are [..., T, S] or broadcast to that.
+token is real). A window answers with a `View`, whose parts are [..., T, S] or broadcast to that. With several heads the
+last of the axes before these is theirs: queries [B, H, T, Dq], steps [B, 1, T], mask [B, 1, S].
 
 A radius of 10, as the paper has it, spans 21 slots: most sentences of a caption corpus fit in whole.
 `nmt.evaluation.forced.hidden_share` tells which share of the slots a trained model's windows hid.
@@ -13,8 +14,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from nmt.attention.heads import HeadLinear, by_head
 from nmt.errors import UserError
-from nmt.kernels.dot_tanh import at_least_float32
+from nmt.kernels.dot_tanh import dot_tanh
 
 
 class View(NamedTuple):
@@ -47,10 +49,13 @@ def _combined(operation: Callable[[Tensor, Tensor], Tensor], one: Tensor | None,
 class Window(nn.Module):
     """The contract."""
 
-    def __init__(self, query_size: int) -> None:
-        """The size of a query, for windows that are predicted from it."""
+    def __init__(self, query_size: int, heads: int = 1) -> None:
+        """The size of one head's query and the number of heads, for windows that are predicted from queries."""
         super().__init__()
-        self.query_size = query_size
+        self.query_size, self.heads = query_size, heads
+
+    def reset_parameters(self) -> None:
+        """Sets the vectors that the class owns to their first values."""
 
     def forward(self, queries: Tensor, steps: Tensor, mask: Tensor) -> View:
         """The view of each step."""
@@ -78,9 +83,9 @@ class LocalMonotonic(Window):
     p_t is held at the sentence's last real position when the target is longer than the source.
     """
 
-    def __init__(self, query_size: int, radius: int) -> None:
+    def __init__(self, query_size: int, radius: int, heads: int = 1) -> None:
         """`radius` is the paper's D, in source positions."""
-        super().__init__(query_size)
+        super().__init__(query_size, heads)
         if radius < 0:
             raise UserError(f"attention.window.radius must not be negative, but is {radius}.")
         self.radius = radius
@@ -99,23 +104,29 @@ class LocalPredictive(Window):
     exp(-(j - p_t)^2 / (2 sigma^2)), sigma = D / 2 (eq. 10), and not renormalised; p_t learns through that factor alone.
     """
 
-    def __init__(self, query_size: int, radius: int) -> None:
+    def __init__(self, query_size: int, radius: int, heads: int = 1) -> None:
         """`radius` is the paper's D, in source positions."""
-        super().__init__(query_size)
+        super().__init__(query_size, heads)
         if radius < 1:
             raise UserError(
                 f"attention.window.radius must be at least 1 for attention/window=local_p, whose factor is radius / 2 "
                 f"wide, but is {radius}."
             )
         self.radius = radius
-        self.W = nn.Linear(query_size, query_size, bias=False)
-        self.v = nn.Parameter(torch.empty(query_size))
+        self.W = HeadLinear(query_size, query_size, heads)
+        self.v = nn.Parameter(torch.empty(heads * query_size))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Makes v uniform within D^-1/2, so that p_t starts near the middle of the sentence."""
+        bound = self.query_size**-0.5
+        nn.init.uniform_(self.v, -bound, bound)
 
     def forward(self, queries: Tensor, steps: Tensor, mask: Tensor) -> View:
         positions = torch.arange(mask.shape[-1], device=mask.device)
-        # Positions in the dozens need more digits than bfloat16 has.
-        place = at_least_float32(torch.tanh(self.W(queries)) @ self.v)
-        centre = (mask.sum(-1, keepdim=True) * torch.sigmoid(place)).unsqueeze(-1)
+        # In float32: positions in the dozens need more digits than bfloat16 has.
+        place = dot_tanh(by_head(self.v, self.heads), self.W(queries).unsqueeze(-2), fast=False)  # [..., T, 1]
+        centre = mask.sum(-1)[..., None, None] * torch.sigmoid(place)
         offset = positions - centre
         factor = torch.exp(-(offset**2) / (2 * (self.radius / 2) ** 2))
         return View(mask.unsqueeze(-2) & (offset.abs() <= self.radius), factor=factor)
@@ -124,7 +135,7 @@ class LocalPredictive(Window):
 class Forced(Window):
     """Slots that a person names, step by step: to pin a step's attention and see what changes."""
 
-    def __init__(self, query_size: int, slots: Sequence[int | Sequence[int] | None]) -> None:
+    def __init__(self, query_size: int, slots: Sequence[int | Sequence[int] | None], heads: int = 1) -> None:
         """`slots[t]` is what step t may look at: a slot, several, [] for none, None for all; steps beyond may all.
 
         A step of which no slot exists in a sentence looks at nothing there.
@@ -132,7 +143,7 @@ class Forced(Window):
         Raises:
             UserError: the list is empty, or something else stands in it.
         """
-        super().__init__(query_size)
+        super().__init__(query_size, heads)
         if not isinstance(slots, list | tuple):
             raise UserError(f"The slots to look at are a list, an entry for each step: [0,[1,2],null], not {slots}.")
         if not slots:

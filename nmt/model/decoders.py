@@ -293,9 +293,9 @@ def is_attentive_gru(attention: Attention, rnn: nn.GRU) -> bool:
     """
     return (
         attention.heads == 1
-        and type(attention.score()) in (Additive, Concat)
+        and type(attention.score) in (Additive, Concat)
         and not attention.coverage
-        and type(attention.windows[0]) is Global
+        and type(attention.window) is Global
         and type(attention.read) is Soft
         and rnn.num_layers == 1
         and not (attention.training and attention.dropout.p > 0)
@@ -364,7 +364,7 @@ class Bahdanau(Decoder):
         if not self.has_fast_path:
             return super().forward(embedded, state, memory)
         first = state.hidden[:, 0]
-        score, rnn = self.attention.score(), self.rnn
+        score, rnn = self.attention.score, self.rnn
         assert isinstance(score, Additive | Concat)
         query_weight = score.W.weight if isinstance(score, Additive) else score.W.weight[:, : score.query_size]
         weight_ih, weight_hh, bias_ih, bias_hh = (getattr(rnn, f"{name}_l0") for name in GRU_PARAMETERS)

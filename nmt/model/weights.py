@@ -6,6 +6,7 @@ import safetensors.torch
 import torch
 from safetensors import SafetensorError
 
+from nmt.compat_weights import upgrade_weights
 from nmt.errors import UserError
 from nmt.files import replace_atomically
 from nmt.model.seq2seq import Seq2Seq
@@ -28,7 +29,7 @@ def load_weights(path: Path, model: Seq2Seq) -> None:
         UserError: the file is missing, damaged, or of another model.
     """
     try:
-        tensors = safetensors.torch.load_file(path)
+        tensors = upgrade_weights(safetensors.torch.load_file(path))
     except FileNotFoundError as error:
         raise UserError(
             f"{path} is missing: the run is incomplete. Take a copy that is whole, or try its other weights: "

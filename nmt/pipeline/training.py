@@ -361,7 +361,7 @@ class _Session:
         attention = model.decoder.attention
         kind = "no attention"
         if attention is not None:
-            wiring, score = (class_words(type(part).__name__) for part in (model.decoder, attention.scores[0]))
+            wiring, score = (class_words(type(part).__name__) for part in (model.decoder, attention.score))
             kind = f"{wiring} wiring, {score}"
         self.say(
             f"Model: {kind}, {parameters:,} parameters, {sizes} pieces, on {device} "

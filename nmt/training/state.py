@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from nmt.compat_weights import upgrade_state
 from nmt.errors import UserError
 from nmt.files import replace_atomically
 
@@ -36,7 +37,7 @@ def load_state(path: Path) -> dict[str, Any]:
         raise _damaged(path) from error
     if not isinstance(state, dict):
         raise _damaged(path)
-    return state
+    return upgrade_state(state)
 
 
 def check_state(path: Path, state: dict[str, Any], model: nn.Module) -> None:

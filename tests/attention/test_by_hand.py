@@ -130,7 +130,7 @@ def test_location_goes_by_positions_and_ends_with_its_table() -> None:
 
 def test_coverage_is_the_sum_of_the_weights_so_far_inside_the_tanh() -> None:
     made = attention(coverage=True, query_size=1, value_size=1, size=1)
-    score = made.score()
+    score = made.score
     assert isinstance(score, Additive)
     assert score.w is not None
     with torch.no_grad():
@@ -205,7 +205,7 @@ def test_local_predictive_slots_and_factor_go_by_each_sentences_own_length() -> 
 
 def test_local_predictive_multiplies_after_the_softmax_and_leaves_it_at_that() -> None:
     made = attention("dot", "local_p", query_size=1, value_size=1, radius=2)
-    made.windows[0].load_state_dict(predictive(2).state_dict())
+    made.window.load_state_dict(predictive(2).state_dict())
     memory = made.remember(tensor([[[0.0], [math.log(2.0)]]]), torch.ones(1, 2, dtype=torch.bool))
     attended = made(tensor([[[1.0]]]), memory, torch.zeros(1, 1, dtype=torch.int64))
     # The softmax gives 1/3 and 2/3; p = 3/2, so the factors are exp(-9/8) and exp(-1/8).
@@ -266,9 +266,9 @@ def test_a_finished_mechanism_can_be_pinned(heads: int) -> None:
     assert (weights[0, :, 0, 5] == 1).all()
     assert (weights[0, :, 1, 1] == 1).all()
     torch.testing.assert_close(weights.sum(-1), torch.ones(1, heads, 2, dtype=F64))
-    assert not [name for name in made.state_dict() if name.startswith("windows")], "a pin is no part of the weights"
+    assert not [name for name in made.state_dict() if name.startswith("window")], "a pin is no part of the weights"
     made.pin([5, [1]], torch.device("meta"))
-    assert {table.device.type for table in made.windows.buffers()} == {"meta"}
+    assert {table.device.type for table in made.window.buffers()} == {"meta"}
 
 
 @pytest.mark.parametrize("slots", [3, [], ["a"], [1.0], [True], [-1], [[0, -2]], [[[0]]]])
@@ -456,7 +456,7 @@ def test_general_agrees_with_torch() -> None:
 @pytest.mark.parametrize("score", SCORES)
 def test_energies_are_float32_under_autocast(score: str) -> None:
     """They are not rounded themselves, whatever became of queries and keys on the way."""
-    made = attention(score).float().score()
+    made = attention(score).float().score
     queries, values = 3 * torch.randn(4, 10), 3 * torch.randn(6, 10)
     with torch.autocast("cpu", torch.bfloat16):
         energies = made(queries, made.prepare(values))

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.attention import Attended, Attention, Window
+from nmt.attention import Attended, Attention, Memory, View
 from tests.catalogue import READS, SCORES, WINDOWS, attention
 
 B, T, S, D = 3, 5, 7, 10
@@ -53,13 +53,12 @@ def attend(made: Attention, queries: Tensor, values: Tensor, mask: Tensor, steps
     memory = made.remember(values, mask)
     state = made.start(memory)
     if state:
-        return attend_stepwise(made, queries, values, mask, steps)
+        return attend_stepwise(made, queries, memory, steps)
     result: Attended = made(queries, memory, steps)
     return result
 
 
-def attend_stepwise(made: Attention, queries: Tensor, values: Tensor, mask: Tensor, steps: Tensor) -> Attended:
-    memory = made.remember(values, mask)
+def attend_stepwise(made: Attention, queries: Tensor, memory: Memory, steps: Tensor) -> Attended:
     state = made.start(memory)
     found = []
     for t in range(queries.shape[1]):
@@ -88,15 +87,13 @@ def test_weights_are_a_distribution_over_visible_slots(mechanism: dict[str, Any]
     weights = attend(made, queries, values, mask, steps).weights
     assert weights.shape == (B, made.heads, T, S)
     assert (weights >= 0).all()
-    split = made._split(made.query, queries)
-    for head, window in enumerate(made.windows):
-        assert isinstance(window, Window)
-        visible, _, factor = window(split[:, head], steps, mask)
-        if made.reach is not None:
-            visible = visible & (torch.arange(S) < made.reach)
-        assert (weights[:, head].masked_select(~visible.expand(B, T, S)) == 0).all()
-        shares = weights[:, head] if factor is None else weights[:, head] / factor.where(visible, 1)
-        torch.testing.assert_close(shares.sum(-1), visible.expand(B, T, S).any(-1).double())
+    view: View = made.window(made._split(made.query, queries), steps.unsqueeze(1), mask.unsqueeze(1))
+    visible = view.visible.expand(B, made.heads, T, S)
+    if made.reach is not None:
+        visible = visible & (torch.arange(S) < made.reach)
+    assert (weights.masked_select(~visible) == 0).all()
+    shares = weights if view.factor is None else weights / view.factor.where(visible, 1)
+    torch.testing.assert_close(shares.sum(-1), visible.any(-1).double())
 
 
 @every
@@ -119,7 +116,9 @@ def test_a_row_with_nothing_to_look_at_gives_zeros(mechanism: dict[str, Any]) ->
 @every_at_once
 def test_steps_one_by_one_equal_all_at_once(mechanism: dict[str, Any]) -> None:
     made = attention(**mechanism, **NARROW)
-    whole, stepwise = attend(made, *inputs()), attend_stepwise(made, *inputs())
+    queries, values, mask, steps = inputs()
+    whole = attend(made, queries, values, mask, steps)
+    stepwise = attend_stepwise(made, queries, made.remember(values, mask), steps)
     torch.testing.assert_close(stepwise.context, whole.context)
     torch.testing.assert_close(stepwise.weights, whole.weights)
 
@@ -148,3 +147,29 @@ def test_gradients_agree_with_finite_differences(mechanism: dict[str, Any]) -> N
 
     # Along random directions, in which a wrong entry shows as surely as alone.
     assert torch.autograd.gradcheck(found, (queries, values, *made.parameters()), fast_mode=True)
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize(
+    ("score", "coverage"), [*((score, False) for score in SCORES), ("additive", True)], ids=lambda value: str(value)
+)
+def test_heads_are_mechanisms_of_one_head_side_by_side(score: str, coverage: bool, window: str) -> None:
+    heads, size = 3, 4
+    made = attention(score, window, heads=heads, size=heads * size, coverage=coverage, **NARROW)
+    queries, values, mask, steps = inputs()
+    whole = attend(made, queries, values, mask, steps)
+    head_queries, head_values = made._split(made.query, queries), made._split(made.value, values)
+    head_keys = (
+        head_values if made.key is None else made._split(made.key, values)
+    )  # unused where there is no projection
+    contexts = []
+    for head in range(heads):
+        alone = attention(score, window, query_size=size, value_size=size, size=size, coverage=coverage, **NARROW)
+        for name, parameter in alone.named_parameters():
+            parameter.data = made.get_parameter(name).chunk(heads)[head]
+        memory = alone.remember(head_values[:, head], mask, head_keys[:, head])
+        attended = attend_stepwise(alone, head_queries[:, head], memory, steps)
+        torch.testing.assert_close(whole.weights[:, head], attended.weights[:, 0])
+        contexts.append(attended.context)
+    assert made.out is not None
+    torch.testing.assert_close(whole.context, made.out(torch.cat(contexts, -1)))

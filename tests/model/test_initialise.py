@@ -46,19 +46,19 @@ def test_recurrent_matrices_are_orthogonal_gate_by_gate(wiring: str) -> None:
     ("overrides", "name", "bound"),
     [
         # 8 A^-1/2 of an additive or concat score, with A = 128, for every head that has 128 of 256
-        (("attention.size=128",), "scores.0.v", 8 * 128**-0.5),
-        (("attention.size=128", "attention/score=concat"), "scores.0.v", 8 * 128**-0.5),
-        (("attention.size=256", "attention.heads=2"), "scores.1.v", 8 * 128**-0.5),
+        (("attention.size=128",), "score.v", 8 * 128**-0.5),
+        (("attention.size=128", "attention/score=concat"), "score.v", 8 * 128**-0.5),
+        (("attention.size=256", "attention.heads=2"), "score.v", 8 * 128**-0.5),
         # D^-1/2 of a predicted window, with D = 256
-        (("decoder.size=256", "attention/window=local_p"), "windows.0.v", 256**-0.5),
+        (("decoder.size=256", "attention/window=local_p"), "window.v", 256**-0.5),
         # Glorot's bound of [256, 64] times 256^-1/2
-        (("decoder.size=256", "attention/score=general"), "scores.0.W.weight", (6 / (256 + 64)) ** 0.5 * 256**-0.5),
+        (("decoder.size=256", "attention/score=general"), "score.W.weight", (6 / (256 + 64)) ** 0.5 * 256**-0.5),
         # 4 times Glorot's bound of an additive or concat score's matrices: D = 256, C = 64
-        (("decoder.size=256", "attention.size=128"), "scores.0.W.weight", 4 * (6 / (256 + 128)) ** 0.5),
-        (("decoder.size=256", "attention.size=128"), "scores.0.U.weight", 4 * (6 / (64 + 128)) ** 0.5),
+        (("decoder.size=256", "attention.size=128"), "score.W.weight", 4 * (6 / (256 + 128)) ** 0.5),
+        (("decoder.size=256", "attention.size=128"), "score.U.weight", 4 * (6 / (64 + 128)) ** 0.5),
         (
             ("decoder.size=256", "attention.size=128", "attention/score=concat"),
-            "scores.0.W.weight",
+            "score.W.weight",
             4 * (6 / (256 + 64 + 128)) ** 0.5,
         ),
     ],
@@ -75,7 +75,7 @@ def test_the_bounds_of_attention(overrides: tuple[str, ...], name: str, bound: f
 def test_the_weight_of_the_coverage_starts_at_nothing() -> None:
     attention = fresh("attention.coverage=true").decoder.attention
     assert attention is not None
-    assert not dict(attention.named_parameters())["scores.0.w"].any()
+    assert not dict(attention.named_parameters())["score.w"].any()
 
 
 def test_padding_is_a_zero_vector() -> None:
