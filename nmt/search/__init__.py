@@ -3,12 +3,14 @@
 from nmt.search.beam import BeamSearch
 from nmt.search.core import Hypothesis, Limits, Search, SearchState, Step
 from nmt.search.greedy import GreedySearch, SamplingSearch
+from nmt.search.prefixes import Prefix
 
 __all__ = [
     "BeamSearch",
     "GreedySearch",
     "Hypothesis",
     "Limits",
+    "Prefix",
     "SamplingSearch",
     "Search",
     "SearchState",

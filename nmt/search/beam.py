@@ -14,6 +14,7 @@ from nmt.errors import SettingError
 from nmt.kernels.topk import largest
 from nmt.limits import Positive, Weight
 from nmt.search.core import Hypothesis, Limits, SearchState, Step, forbid
+from nmt.search.prefixes import PrefixStates
 
 
 class _Finished(NamedTuple):
@@ -81,6 +82,7 @@ class BeamSearch:
             torch.zeros(count, size, dtype=torch.int64, device=device),
         )
         trace: list[_Trace] = []
+        prefix = PrefixStates.start(limits.prefixes)
         position = 0
         while sentences.numel():
             now, width = sentences.shape[0], log_probs.shape[1]
@@ -88,6 +90,8 @@ class BeamSearch:
             step_log_probs, weights, state = step(tokens, state)
             position += 1
             allowed = forbid(step_log_probs, limits, (own_lengths <= position).repeat_interleave(width))
+            if prefix is not None:
+                prefix.restrict(allowed)
             # The best K of a sentence are among the best K of each of its hypotheses.
             values, words = largest(allowed, min(size, allowed.shape[1]), limits.fast)
             values, words = values.view(now, width, -1), words.view(now, -1)
@@ -121,6 +125,8 @@ class BeamSearch:
                 slots = parents[kept].unsqueeze(2).expand(-1, -1, coverage.shape[2])
                 coverage = coverage[kept].gather(1, slots)
             tokens = words[kept].flatten()
+            if prefix is not None:
+                prefix = prefix.select(rows, tokens)
             sentences, log_probs = sentences[kept], log_probs[kept]
         return self._follow(finished, trace, limits.eos)
 

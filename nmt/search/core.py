@@ -7,6 +7,8 @@ import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
+from nmt.search.prefixes import Prefix
+
 
 class SearchState(Protocol):
     """What a step function hands from step to step. Rows are hypotheses, the same number K to every sentence."""
@@ -25,7 +27,8 @@ class Limits(NamedTuple):
 
     bos, eos: token ids. forbidden: ids that are never produced. lengths [B]: the most tokens a translation may have,
     the end of sentence counted; the last allowed token can only be the end of sentence. slots [B, S]: true where the
-    memory has a real slot, for penalties on what was not looked at. fast: whether fast kernels may run.
+    memory has a real slot, for penalties on what was not looked at. fast: whether fast kernels may run. prefixes: what
+    each translation must begin with, () where it is free; `lengths` must leave room for the longest way through.
     """
 
     bos: int
@@ -34,6 +37,7 @@ class Limits(NamedTuple):
     lengths: Tensor
     slots: Tensor | None = None
     fast: bool = True
+    prefixes: Sequence[Prefix] = ()
 
 
 class Hypothesis(NamedTuple):

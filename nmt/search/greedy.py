@@ -7,6 +7,7 @@ from torch import Tensor
 
 from nmt.limits import Limit, NotNegative, Positive
 from nmt.search.core import Hypothesis, Limits, SearchState, Step, forbid
+from nmt.search.prefixes import PrefixStates
 
 Temperature = Annotated[float, Limit(lambda value: value > 0, "greater than 0; search=greedy is its limit")]
 
@@ -32,11 +33,14 @@ class GreedySearch:
         totals = torch.zeros(count, dtype=torch.float64, device=device)
         chosen: list[Tensor] = []  # a step: [B] tokens, -1 where the sentence had finished
         looked: list[tuple[Tensor, Tensor] | None] = []  # a step: its live sentences and their weights
+        prefix = PrefixStates.start(limits.prefixes)
         position = 0
         while live.numel():
             log_probs, weights, state = step(tokens, state)
             position += 1
             allowed = forbid(log_probs, limits, limits.lengths[live] <= position)
+            if prefix is not None:
+                prefix.restrict(allowed)
             tokens = self.choose(allowed)
             totals[live] += allowed.gather(1, tokens.unsqueeze(1)).squeeze(1).double()
             row = torch.full((count,), -1, dtype=torch.int64, device=device)
@@ -44,6 +48,8 @@ class GreedySearch:
             chosen.append(row)
             looked.append(None if weights is None else (live, weights))
             still = (tokens != limits.eos).nonzero().squeeze(1)
+            if prefix is not None:
+                prefix = prefix.select(still, tokens[still])
             if still.numel() < live.numel():
                 live, tokens = live[still], tokens[still]
                 state = state.select(still, still)

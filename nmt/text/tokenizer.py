@@ -6,6 +6,7 @@ on the way out.  A `Vocabulary` is one side's SentencePiece model, a `Tokenizer`
 
 import codecs
 import hashlib
+from bisect import bisect_left
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -142,6 +143,49 @@ class Vocabulary:
         `decode(encode([x])[0]) == x` for every line of text under identity normalisation with byte fallback.
         """
         return self.spell(tokens)[0]
+
+    def beginnings(self, prefix: str) -> list[dict[int, int]]:
+        """What texts that begin with `prefix` may begin with: state -> {token: next state}.
+
+        State n follows the first n tokens of `encode(prefix)`. There the next one may come, or any token that shows
+        the rest of the prefix and more, which leads beyond the last state; so a prefix may end within a token.
+
+        Raises:
+            UserError: the model has no pieces for the prefix.
+        """
+        (tokens,) = self.encode([prefix])
+        if not set(tokens).isdisjoint(self.forbidden):
+            raise UserError(
+                f"'{prefix}' cannot begin a translation: the model has no pieces for some of its characters."
+            )
+        states = [{token: state + 1} for state, token in enumerate(tokens)]
+        text = self._processor.normalize(protect(prefix))
+        begins = [begin for begin, _ in self._spell(tokens)[1]]
+        for state in reversed(range(len(tokens))):
+            rest = text[begins[state] :]
+            if len(rest) > self._longest:
+                break
+            if state and begins[state] == begins[state - 1]:  # within the bytes of a character
+                continue
+            for piece, token in self._sorted[bisect_left(self._sorted, (rest, 0)) :]:
+                if not piece.startswith(rest):
+                    break
+                states[state].setdefault(token, len(tokens))
+        return states
+
+    @cached_property
+    def _sorted(self) -> list[tuple[str, int]]:
+        """What each token shows that is no byte and may be produced, sorted, with the token."""
+        hidden = {EOS, *self.forbidden}
+        return sorted(
+            (text, token)
+            for token, text in enumerate(self._texts)
+            if token not in hidden and self._bytes[token] is None
+        )
+
+    @cached_property
+    def _longest(self) -> int:
+        return max((len(text) for text, _ in self._sorted), default=0)
 
     def pieces(self, tokens: Sequence[int]) -> list[str]:
         """The subword string of each token; U+2581 marks the start of a word, <0x41> a byte."""

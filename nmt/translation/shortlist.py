@@ -4,6 +4,7 @@ The softmax over all pieces is most of a step's arithmetic. Jean et al. 2015, se
 for each source piece, its likeliest translations.
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import torch
@@ -42,10 +43,11 @@ class Shortlist:
         self.always = torch.cat([specials, torch.from_numpy(lexicon.common[:COMMON]).long()])
         self.joint = joint
 
-    def candidates(self, source: Tensor) -> Tensor:
-        """The ids [C], smallest first, for source [B, S]."""
+    def candidates(self, source: Tensor, also: Iterable[int] = ()) -> Tensor:
+        """The ids [C], smallest first, for source [B, S], with those of `also`."""
         seen = source.unique().cpu()
         found = [self.always, self.translations[seen].flatten(), *([seen] if self.joint else [])]
+        found.append(torch.tensor(list(also), dtype=torch.int64))
         ids = torch.unique(torch.cat(found)).to(source.device)
         wanted: Tensor = ids[ids >= 0]
         return wanted

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice, pairwise
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -12,7 +13,7 @@ from torch import Tensor
 from nmt.data.batch import Batch, make_batch
 from nmt.errors import UserError
 from nmt.model import Seq2Seq
-from nmt.search import Hypothesis, Limits, Search
+from nmt.search import Hypothesis, Limits, Prefix, Search
 from nmt.text.spans import Span, words_of
 from nmt.text.tokenizer import BOS, EOS, SPECIAL_PIECES, Tokenizer
 from nmt.translation import forcing
@@ -98,10 +99,18 @@ class Translator:
             yield from self.translate_chunk(lines, first)
             first += len(lines)
 
-    def translate_chunk(self, sentences: Sequence[str], first_line: int = 1) -> list[list[Translation]]:
-        """The n-best lists of these sentences, whose first is line `first_line` of the input."""
+    def translate_chunk(
+        self, sentences: Sequence[str], first_line: int = 1, prefixes: Sequence[str] = ()
+    ) -> list[list[Translation]]:
+        """The n-best lists of these sentences, whose first is line `first_line` of the input.
+
+        Each translation begins with its sentence's prefix, where that is not blank; a blank sentence stays empty.
+
+        Raises:
+            UserError: the model has no pieces for a prefix.
+        """
         encoded = self.tokenizer.source.encode(sentences)
-        parts: list[tuple[int, list[int], list[Span | None]]] = []  # (sentence, its tokens or a part of them, theirs)
+        parts: list[_Part] = []
         for index, tokens in enumerate(encoded):
             if not sentences[index].strip():
                 continue
@@ -122,17 +131,22 @@ class Translator:
                     f"line {first_line + index} is longer than the {self.reach} pieces that the model's attention "
                     f"reaches (attention.score.positions): the rest was not looked at.{cure * (self.reach > 1)}"
                 )
-            parts.extend((index, tokens[start:end], spans[start:end]) for start, end in pairwise(ends))
-        order = sorted(range(len(parts)), key=lambda part: -len(parts[part][1]))
+            prefix = self._prefix(prefixes[index], first_line + index) if prefixes else ()
+            parts.extend(
+                _Part(index, tokens[start:end], spans[start:end], () if start else prefix)
+                for start, end in pairwise(ends)
+            )
+        order = sorted(range(len(parts)), key=lambda part: -len(parts[part].tokens))
         found: list[list[Hypothesis]] = [[] for _ in parts]
         for start in range(0, len(order), self.batch_sentences):
             rows = order[start : start + self.batch_sentences]
-            for row, hypotheses in zip(rows, self._search([parts[row][1] for row in rows]), strict=True):
+            for row, hypotheses in zip(rows, self._search([parts[row] for row in rows]), strict=True):
                 found[row] = hypotheses
         results: list[list[list[Translation]]] = [[] for _ in sentences]
-        for (index, tokens, spans), hypotheses in zip(parts, found, strict=True):
-            results[index].append(
-                [self._translation(sentences[index], tokens, spans, hypothesis) for hypothesis in hypotheses]
+        for part, hypotheses in zip(parts, found, strict=True):
+            sentence = sentences[part.sentence]
+            results[part.sentence].append(
+                [self._translation(sentence, part.tokens, part.spans, hypothesis) for hypothesis in hypotheses]
             )
         return [
             _join(sentence, own) if own else [empty(sentence)] for sentence, own in zip(sentences, results, strict=True)
@@ -179,17 +193,40 @@ class Translator:
     def _precision(self) -> torch.autocast:
         return torch.autocast(self.device.type, dtype=self.autocast, enabled=self.autocast is not None)
 
-    def _search(self, sources: list[list[int]]) -> list[list[Hypothesis]]:
+    def _prefix(self, text: str, line: int) -> Prefix:
+        """What a translation that begins with the text may begin with."""
+        if not text.strip():
+            return ()
+        vocabulary = self.tokenizer.target
+        try:
+            prefix = vocabulary.beginnings(text)
+        except UserError as error:
+            raise UserError(f"prefix of line {line}: {error}") from error
+        written = vocabulary.decode(vocabulary.encode([text])[0])
+        if written != text and self.warn is not None:
+            self.warn(f"prefix of line {line}: the model writes '{text}' as '{written}'.")
+        return prefix
+
+    def _search(self, parts: Sequence["_Part"]) -> list[list[Hypothesis]]:
+        sources, prefixes = [part.tokens for part in parts], [part.prefix for part in parts]
         with _evaluating(self.stepper.models), torch.inference_mode(), self._precision():
             batch = make_batch(sources, None, list(range(len(sources)))).to(self.device)
-            lengths = [math.ceil(self.length_ratio * len(tokens)) + self.extra_length for tokens in sources]
-            ids = None if self.shortlist is None else self.shortlist.candidates(batch.source)
+            lengths = [
+                math.ceil(self.length_ratio * len(tokens)) + self.extra_length + len(prefix)
+                for tokens, prefix in zip(sources, prefixes, strict=True)
+            ]
+            ids = None
+            if self.shortlist is not None:
+                # The first token of a state is that of the prefix itself.
+                also = (next(iter(state)) for prefix in prefixes for state in prefix)
+                ids = self.shortlist.candidates(batch.source, also)
+                prefixes = [_among(prefix, ids.tolist()) for prefix in prefixes]
             forbidden = self.tokenizer.target.forbidden
             if ids is not None:
                 forbidden = tuple(torch.isin(ids.cpu(), torch.tensor(forbidden)).nonzero().flatten().tolist())
             fast = all(model.fast for model in self.models)
             most = torch.tensor(lengths, device=self.device)
-            limits = Limits(BOS, EOS, forbidden, most, batch.source_mask, fast)
+            limits = Limits(BOS, EOS, forbidden, most, batch.source_mask, fast, prefixes)
             state = self.stepper.start(batch.source, batch.source_mask, batch.source_lengths, ids)
             found = self.search(self.stepper, state, limits)
             if ids is not None:
@@ -232,6 +269,15 @@ class Translator:
         )
 
 
+class _Part(NamedTuple):
+    """A sentence or a part of it: the sentence's number, tokens and their spans, what the translation begins with."""
+
+    sentence: int
+    tokens: list[int]
+    spans: list[Span | None]
+    prefix: Prefix
+
+
 class _evaluating:  # noqa: N801  a context manager, used like a function
     """Puts models into evaluation mode and back to what they were."""
 
@@ -245,6 +291,12 @@ class _evaluating:  # noqa: N801  a context manager, used like a function
     def __exit__(self, *_: object) -> None:
         for model, training in zip(self.models, self.training, strict=True):
             model.train(training)
+
+
+def _among(prefix: Prefix, ids: Sequence[int]) -> Prefix:
+    """The prefix with places among the candidates for tokens."""
+    places = {token: place for place, token in enumerate(ids)}
+    return [{places[token]: state for token, state in row.items() if token in places} for row in prefix]
 
 
 def _named(hypothesis: Hypothesis, ids: Tensor) -> Hypothesis:

@@ -223,3 +223,43 @@ def test_text_room_needs_neither_torch_nor_datasets() -> None:
         "assert not {'torch', 'datasets', 'pyarrow'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", program], check=True, cwd=Path(__file__).parents[2])
+
+
+# Prefixes
+
+
+def walk(pieces: Vocabulary, prefix: str, generator: random.Random) -> list[int]:
+    """Tokens drawn as a search may choose them: through the prefix, and on for a while."""
+    states, state, tokens = pieces.beginnings(prefix), 0, []
+    while state < len(states):
+        token = generator.choice(list(states[state]))
+        tokens.append(token)
+        state = states[state][token]
+    free = [token for token in range(pieces.size) if token not in {EOS, *pieces.forbidden}]
+    return tokens + generator.choices(free, k=generator.randint(0, 4))
+
+
+@pytest.mark.parametrize("model_type", ["unigram", "bpe", "char"])
+@given(st.one_of(TEXT, st.sampled_from(AWKWARD), st.sampled_from([s[:cut] for s in sentences(9) for cut in (3, 9)])),
+       st.integers(0, 99))  # fmt: skip
+def test_whatever_comes_after_the_prefix_the_text_begins_with_it(model_type: str, prefix: str, seed: int) -> None:
+    pieces = vocabulary(model_type)
+    if prefix and not set("\r") & set(prefix):
+        assert pieces.decode(walk(pieces, prefix, random.Random(seed))).startswith(prefix)
+
+
+@pytest.mark.parametrize("model_type", ["unigram", "bpe", "word"])
+def test_a_prefix_may_end_within_a_piece(model_type: str) -> None:
+    pieces = vocabulary(model_type)
+    [[house]] = pieces.encode(["house"])
+    for prefix in ("h", "hou", "house"):
+        assert pieces.beginnings(prefix)[0][house] == len(pieces.beginnings(prefix))
+    # After a space a new word begins: with all that it may begin with.
+    states = pieces.beginnings("the red ")
+    assert house in states[2]
+    assert states[0].keys() == {pieces.encode(["the"])[0][0]}
+
+
+def test_a_prefix_without_pieces_is_refused() -> None:
+    with pytest.raises(UserError, match="cannot begin a translation: the model has no pieces for some"):
+        vocabulary("unigram").beginnings("a\rb")

@@ -1,0 +1,44 @@
+"""What translations must begin with: for each sentence the tokens that may come next, until its prefix is complete."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Self
+
+import torch
+from torch import Tensor
+
+# state -> {each token that may come there: the next state}. The first state is 0; beyond the last one all may come.
+Prefix = Sequence[Mapping[int, int]]
+
+
+class PrefixStates(NamedTuple):
+    """Where each row of a search stands in the prefix of its sentence: N prefixes and N states."""
+
+    prefixes: list[Prefix]
+    states: list[int]
+
+    @classmethod
+    def start(cls, prefixes: Sequence[Prefix]) -> Self | None:
+        """The first states, one row a sentence; None where no sentence has a prefix."""
+        return cls(list(prefixes), [0] * len(prefixes))._unless_complete()
+
+    def restrict(self, log_probs: Tensor) -> None:
+        """Leaves in log_probs [N, V], in place, of each row the tokens that may come next."""
+        for row, (prefix, state) in enumerate(zip(*self, strict=True)):
+            if state < len(prefix):
+                tokens = torch.tensor(list(prefix[state]), device=log_probs.device)
+                values = log_probs[row, tokens]
+                log_probs[row] = float("-inf")
+                log_probs[row, tokens] = values
+
+    def select(self, rows: Tensor, tokens: Tensor) -> Self | None:
+        """The states of the rows [N'] after their next tokens [N']; None where all prefixes are complete."""
+        prefixes, states = [], []
+        for row, token in zip(rows.tolist(), tokens.tolist(), strict=True):
+            prefix, state = self.prefixes[row], self.states[row]
+            prefixes.append(prefix)
+            # A beam that is not full holds tokens that may not come, at a probability of zero.
+            states.append(prefix[state].get(token, state) if state < len(prefix) else state)
+        return type(self)(prefixes, states)._unless_complete()
+
+    def _unless_complete(self) -> Self | None:
+        return self if any(state < len(prefix) for prefix, state in zip(*self, strict=True)) else None
