@@ -13,9 +13,6 @@ from typing import NamedTuple
 
 from nmt.errors import UserError, nearest
 
-#: The language codes of text whose languages nobody has named.
-UNNAMED = ("source", "target")
-
 
 class Split(NamedTuple):
     """One split: sentence i of `source` is translated by sentence i of `target`.
@@ -86,20 +83,6 @@ class DataSource(ABC):
         names = self.splits()
         hint = nearest(split, names)
         return UserError(f"The data set {self.name} has no split {split!r}; it has {', '.join(names)}.{hint}")
-
-
-def languages(source: str | bool | None, target: str | bool | None) -> tuple[str, str]:
-    """Both codes, checked (UserError); YAML's reading of an unquoted `no` is put right."""
-    codes = []
-    for key, code in (("source", "no" if source is False else source), ("target", "no" if target is False else target)):
-        if code is None:
-            raise UserError(f"data.{key}=LANGUAGE is missing, such as data.{key}=de.")
-        if not isinstance(code, str) or not code.strip():
-            raise UserError(f"data.{key}={code} must be a language code, such as data.{key}=de.")
-        codes.append(code)
-    if codes[0] == codes[1]:
-        raise UserError(f"data.source and data.target are both {codes[0]!r}: name two languages.")
-    return codes[0], codes[1]
 
 
 def safe_name(text: str) -> str:

@@ -8,9 +8,10 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from nmt.data.corpus import UNNAMED, DataSource, Split, languages, safe_name
+from nmt.data.corpus import DataSource, Split, safe_name
 from nmt.data.holdout import divide, normal
 from nmt.data.hub import Hub
+from nmt.data.languages import UNNAMED, checked_languages, guess_languages, language_codes
 from nmt.data.lines import read_lines
 from nmt.errors import UserError, nearest
 from nmt.links import check_range, format_links, parse_file
@@ -42,7 +43,8 @@ class TextFiles(DataSource):
         test: str | Sequence[str] | None = None,
         train_links: str | None = None,
     ) -> None:
-        self.languages = languages(source, target)
+        self._endings = checked_languages(source, target)
+        self.languages = language_codes(self._endings)
         self._train_links = train_links
         self.name = safe_name(f"{self.label}-{self.languages[0]}-{self.languages[1]}")
         if not train or not valid:
@@ -72,7 +74,7 @@ class TextFiles(DataSource):
 
     def _paths(self, split: str) -> tuple[Path, Path]:
         prefix = Path(self._prefixes[split]).expanduser()
-        return find_file(prefix, self.languages[0]), find_file(prefix, self.languages[1])
+        return find_file(prefix, self._endings[0]), find_file(prefix, self._endings[1])
 
 
 class Tatoeba(TextFiles):
@@ -103,7 +105,7 @@ class Multi30k(DataSource):
     def __init__(
         self, root: str | None, source: str = "de", target: str = "en", train_links: str | None = None
     ) -> None:
-        self.languages = languages(source, target)
+        self.languages = checked_languages(source, target)
         self._train_links = train_links
         self.name = safe_name(f"m30k-{self.languages[0]}-{self.languages[1]}")
         self._root = root
@@ -150,7 +152,8 @@ class UserFiles(DataSource):
 
     Args:
         files: [source file, target file], or one tab-separated file.
-        source: source language; null takes it from the file's name (corpus.de, de-en.tsv) or leaves it unnamed.
+        source: source language; null takes it from the file's name (corpus.de, de-en.tsv,
+            cmn.txt) or leaves it unnamed; see `guess_languages`.
         target: target language, likewise.
         valid: files of validation pairs, as `files`; null holds them out.
         test: files of test pairs, as `files`; null holds them out.
@@ -193,10 +196,11 @@ class UserFiles(DataSource):
         if len(self._columns) != 2 or any(not isinstance(c, int) or c < 1 for c in self._columns):
             raise UserError(f"data.columns={list(columns)} must be two column numbers, counted from 1, such as [1,2].")
         self._seed = seed
-        guessed = guess_languages(self._files)
-        self.languages = languages(guessed[0] if source is None else source, guessed[1] if target is None else target)
+        guessed = guess_languages(self._files, self._columns)
+        names = checked_languages(guessed[0] if source is None else source, guessed[1] if target is None else target)
+        self.languages = language_codes(names)
         stems = [path.name.split(".")[0] for path in self._files]
-        named = self.languages != UNNAMED
+        named = not {*self.languages} & {*UNNAMED}
         self.name = safe_name("-".join(["files", *self.languages] if named else stems)) or "files"
         self._splits: dict[str, Split] | None = None
         self._notes: list[str] = []
@@ -332,20 +336,6 @@ def read_tab_separated(path: Path, source: int, target: int) -> tuple[list[str],
             f"{path} has up to {widest} columns: {source} and {target} are used (data.columns=[1,2] says which)."
         )
     return first, second, notes
-
-
-def guess_languages(files: Sequence[Path]) -> tuple[str, str]:
-    """Codes from file names such as corpus.de.gz or de-en.tsv; `UNNAMED` where they tell nothing."""
-    endings = {"gz", "txt", "tsv", "csv", "tab", "raw", "tok", "src", "trg", "tgt"}
-    parts = [[part for part in path.name.split(".") if part.lower() not in endings] for path in files]
-    found = [re.fullmatch(r"[a-z]{2,3}([-_][A-Za-z]{2,4})?", part[-1]) if part else None for part in parts]
-    if len(files) == 2 and all(found):
-        codes = [part[-1] for part in parts]
-        if codes[0] != codes[1]:
-            return codes[0], codes[1]
-    if len(files) == 1 and parts[0] and (pair := re.fullmatch(r"([a-z]{2,3})-([a-z]{2,3})", parts[0][-1])):
-        return pair[1], pair[2]
-    return UNNAMED
 
 
 def name_tests(prefixes: Sequence[str]) -> list[str]:

@@ -13,8 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from nmt.data.corpus import DataSource, Split, languages, safe_name
+from nmt.data.corpus import DataSource, Split, safe_name
 from nmt.data.holdout import divide
+from nmt.data.languages import checked_languages, language_codes
 from nmt.errors import UserError, nearest
 
 #: What validation splits are called on the Hub.
@@ -69,7 +70,8 @@ class Hub(DataSource):
                 "data.path=NAME is missing: a data set of the Hub, such as data.path=Helsinki-NLP/opus_books "
                 "data.name=de-en, or a local folder."
             )
-        self.languages = languages(source, target)
+        self._keys = checked_languages(source, target)
+        self.languages = language_codes(self._keys)
         self.name = safe_name(f"{Path(path).name}-{self.languages[0]}-{self.languages[1]}")
         self._path, self._configuration, self._revision = path, name, revision
         self._train, self._valid = train, valid
@@ -164,7 +166,7 @@ class Hub(DataSource):
         """For each side the column, and the key in it where the column holds one sentence a language."""
         columns = list(features)
         found: list[tuple[str, str | None]] = []
-        for side, column, language in zip(("source", "target"), self._columns, self.languages, strict=True):
+        for side, column, language in zip(("source", "target"), self._columns, self._keys, strict=True):
             if column is not None and column not in columns:
                 raise UserError(
                     f"data.{side}_column={column} is no column of {self._path}; it has {', '.join(columns)}."

@@ -19,7 +19,8 @@ from nmt.alignment.symmetrize import SYMMETRIZATIONS, symmetrize
 from nmt.alignment.weights import SHIFTS, Head, Weights, best_links, saliency_weights, word_weights
 from nmt.alignment.words import spelled
 from nmt.command.composing import compose
-from nmt.data.corpus import UNNAMED, DataSource, safe_name
+from nmt.data.corpus import DataSource, safe_name
+from nmt.data.languages import UNNAMED
 from nmt.errors import UserError
 from nmt.files import write_text
 from nmt.links import GoldLinks, Link, format_links, parse_file

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from nmt.data.corpus import languages, safe_name
-from nmt.data.files import Multi30k, Tatoeba, TextFiles, UserFiles, guess_languages, name_tests
+from nmt.data.corpus import safe_name
+from nmt.data.files import Multi30k, Tatoeba, TextFiles, UserFiles, name_tests
+from nmt.data.languages import checked_languages, guess_languages
 from nmt.errors import UserError
 
 
@@ -114,9 +115,9 @@ class TestTextFiles:
 
 
 def test_norwegian_survives_yaml() -> None:
-    assert languages(False, "en") == ("no", "en")
+    assert checked_languages(False, "en") == ("no", "en")
     with pytest.raises(UserError, match=r"data\.target=12"):
-        languages("de", 12)  # type: ignore[arg-type]
+        checked_languages("de", 12)  # type: ignore[arg-type]
 
 
 def test_names_are_safe_in_files() -> None:
@@ -257,7 +258,7 @@ class TestUserFiles:
             (["corpus.de", "corpus.en"], ("de", "en"), "files-de-en"),
             (["corpus.de.gz", "corpus.en.txt"], ("de", "en"), "files-de-en"),
             (["x.pt_BR", "x.zh-Hans"], ("pt_BR", "zh-Hans"), "files-pt_BR-zh-Hans"),
-            (["german.txt", "english.txt"], ("source", "target"), "german-english"),
+            (["german.txt", "english.txt"], ("de", "en"), "files-de-en"),
             (["a.de", "b.de"], ("source", "target"), "a-b"),
             (["train.src", "train.tgt"], ("source", "target"), "train-train"),
             (["de-en.tsv"], ("de", "en"), "files-de-en"),

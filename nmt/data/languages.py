@@ -1,0 +1,139 @@
+"""Language codes: read from file names and from users, and held against the script of the text.
+
+Babel's list decides what is a code. Babel is loaded only if a name has to be read.
+"""
+
+import functools
+import itertools
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from nmt.data.lines import open_lines
+from nmt.errors import UserError
+from nmt.text.scripts import language_by_script, script_of, script_of_language
+
+#: The language codes of text whose languages nobody has named.
+UNNAMED = ("source", "target")
+
+#: Common names that Babel does not know, and "kr", which means Korean far more often than Kanuri.
+_COMMON = {"kr": "ko", "mandarin": "zh", "farsi": "fa"}
+#: Parts of file names that name no language, whatever Babel says.
+_ENDINGS = {"gz", "txt", "tsv", "csv", "tab", "raw", "tok", "src", "trg", "tgt"}
+#: Lines of a file that tell its languages.
+_FIRST_LINES = 100
+
+
+@functools.cache
+def _names() -> Mapping[str, str]:
+    """Babel's codes, three-letter codes and English names, in lower case, with the code of each."""
+    from babel import Locale
+    from babel.core import get_global
+
+    english = Locale("en").languages
+    codes = {code: code for code in [*english, *get_global("language_aliases")] if re.fullmatch("[a-z]{2,3}", code)}
+    return {name.lower(): code for code, name in english.items()} | codes | _COMMON
+
+
+def language_code(name: str) -> str | None:
+    """The code that a name means; None if it means no language.
+
+    A code of Babel's is returned as it is, with its script or region ("zh-Hans"). English names ("german") and codes of
+    countries that are no codes of languages ("cn", "jp") give the code of the language.
+    """
+    match = re.fullmatch(r"([a-z]{2,3})([-_][A-Za-z]{2,4})", name)
+    if match is not None and match[1] in _names():
+        return name
+    if (code := _names().get(name.lower())) is not None:
+        return code
+    if re.fullmatch("[a-z]{2}", name):
+        from babel.core import get_global
+
+        likely = get_global("likely_subtags").get(f"und_{name.upper()}")
+        return None if likely is None else str(likely).partition("_")[0]
+    return None
+
+
+def checked_languages(source: str | bool | None, target: str | bool | None) -> tuple[str, str]:
+    """Both languages as a user names them, checked (UserError); YAML's reading of an unquoted `no` is put right."""
+    names = []
+    for key, name in (("source", "no" if source is False else source), ("target", "no" if target is False else target)):
+        if name is None:
+            raise UserError(f"data.{key}=LANGUAGE is missing, such as data.{key}=de.")
+        if not isinstance(name, str) or not name.strip():
+            raise UserError(f"data.{key}={name} must be a language code, such as data.{key}=de.")
+        names.append(name)
+    if names[0] == names[1]:
+        raise UserError(f"data.source and data.target are both {names[0]!r}: name two languages.")
+    return names[0], names[1]
+
+
+def language_codes(names: tuple[str, str]) -> tuple[str, str]:
+    """The codes that two names mean; names that mean no language, or both the same, stay as they are."""
+    codes = tuple(name if name in UNNAMED else language_code(name) or name for name in names)
+    return names if codes[0] == codes[1] else (codes[0], codes[1])
+
+
+def guess_languages(files: Sequence[Path], columns: Sequence[int] = (1, 2)) -> tuple[str, str]:
+    """Codes from the names of two files (corpus.de.gz, german.txt) or of one (de-en.tsv, cmn.txt).
+
+    Args:
+        files: a source and a target file, or one tab-separated file. One that is named after one language is read for
+            a few lines: in a file of Tatoeba's the first column is English, in others the script tells the column.
+        columns: of a tab-separated file: which are source and target, counted from 1.
+
+    Returns:
+        Codes, or a name of `UNNAMED` for a side that is not known.
+    """
+    parts = [[part for part in path.name.split(".") if part.lower() not in _ENDINGS] for path in files]
+    stems = [part[-1] if part else "" for part in parts]
+    if len(files) == 2:
+        source, target = map(language_code, stems)
+        return (source, target) if source and target and source != target else UNNAMED
+    pair = [language_code(name) for name in re.split("[-_]", stems[0])]
+    by_column: Mapping[int, str] = {}
+    if len(pair) == 2 and pair[0] and pair[1] and pair[0] != pair[1]:
+        by_column = {1: pair[0], 2: pair[1]}
+    elif (code := language_code(stems[0])) is not None:
+        by_column = _languages_of_columns(files[0], code)
+    source, target = (by_column.get(column, name) for column, name in zip(columns, UNNAMED, strict=True))
+    return source, target
+
+
+def _languages_of_columns(path: Path, code: str) -> Mapping[int, str]:
+    """The languages of the first two columns of a file that is named after one language, as far as they are known."""
+    try:
+        with open_lines(path) as lines:
+            rows = [line.split("\t") for line in itertools.islice(lines, _FIRST_LINES)]
+    except UserError:  # `DataSource.check` says what is wrong
+        return {}
+    if rows and len(rows[0]) > 2 and "tatoeba.org" in rows[0][2]:
+        return {1: "en", 2: code}
+    columns = [[row[column] for row in rows if column < len(row)] for column in (0, 1)]
+    fits = [column for column, text in enumerate(columns, start=1) if script_of(text) == script_of_language(code) != ""]
+    return {fits[0]: code} if len(fits) == 1 else {}
+
+
+def doubts(languages: tuple[str, str], text: tuple[Sequence[str], Sequence[str]]) -> list[str]:
+    """What to tell the user if the script of a text does not fit its language, a line a side.
+
+    Args:
+        languages: codes of source and target.
+        text: source and target sentences.
+    """
+    messages = []
+    for side, code, sentences in zip(("source", "target"), languages, text, strict=True):
+        by_script = language_by_script(sentences, code)
+        if by_script == code or (code in UNNAMED and side == "source"):
+            continue
+        message = f"The {side} text is in {script_of(sentences)} script"
+        if code not in UNNAMED:
+            message += f", which does not fit data.{side}={code}"
+        if side == "source":
+            messages.append(f"{message}. Are the two sides swapped?")
+        else:
+            messages.append(
+                f"{message}: BLEU takes it for {by_script}. Override: data.target=CODE, or later languages="
+                "[SOURCE,TARGET] of nmt.evaluate."
+            )
+    return messages
