@@ -58,22 +58,31 @@ PATIENCE = 10  # validations, one an epoch
 
 
 def recommend(
-    pairs: int, mean_words: float, *, pieces: str | None = "unigram", sizes: bool = True, decoder_sizes: int = 1
+    pairs: int,
+    mean_length: float,
+    *,
+    unit: str = "words",
+    per_word: float = 1.0,
+    pieces: str | None = "unigram",
+    sizes: bool = True,
+    decoder_sizes: int = 1,
 ) -> Recommendation:
-    """Returns settings for a training text of `pairs` pairs with `mean_words` words a source sentence.
+    """Recommend settings for a training text of `pairs` pairs with `mean_length` words or characters a source sentence.
 
     The amount of text is counted in words, since a thousand paragraphs teach more than a thousand phrases.
 
     Args:
         pairs: of sentences.
-        mean_words: a source sentence.
+        mean_length: of the source sentences, in `unit`.
+        unit: "words", or "characters" for text without spaces.
+        per_word: units that make about one word.
         pieces: the tokenizer's model_type; None where a tokenizer is there already.
         sizes: whether the model's sizes and dropout are to be chosen, or stand in a preset.
         decoder_sizes: the decoder's size, in those of the encoder.
     """
-    words = pairs * max(mean_words, 1.0)
+    words = pairs * max(mean_length / per_word, 1.0)
     scale = next(scale for scale in _SCALES if words <= scale.words)
-    amount = f"{pairs:,} pairs of about {mean_words:.0f} words"
+    amount = f"{pairs:,} pairs of about {mean_length:.0f} {unit}"
     overrides, reasons = [], []
     # Characters and words cannot be cut anew, and have the size that the text gives them.
     if pieces in ("unigram", "bpe"):
@@ -110,6 +119,20 @@ def recommend(
         f"training ends earlier when {PATIENCE} validations bring nothing better (trainer.patience)"
     )
     return Recommendation(overrides, reasons)
+
+
+def separate_vocabularies(scripts: tuple[str, str], *, tied: bool) -> Recommendation:
+    """Recommend a vocabulary a side if the scripts of source and target differ: they share no pieces.
+
+    Args:
+        scripts: of source and target, such as "Latin" and "Han"; "" for text without letters.
+        tied: whether the embeddings of both sides are tied, which needs a joint vocabulary.
+    """
+    if scripts[0] == scripts[1] or "" in scripts:
+        return Recommendation([], [])
+    overrides = ["tokenizer.joint=false", *(["model.tie_embeddings=target"] if tied else [])]
+    texts = f"the source is in {scripts[0]} script, the target in {scripts[1]}"
+    return Recommendation(overrides, [f"separate vocabularies ({' '.join(overrides)}): {texts}"])
 
 
 def verdict(

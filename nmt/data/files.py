@@ -4,7 +4,6 @@ The first station of the way from text to model; `lines` says what a line is, `h
 piece is divided.
 """
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 

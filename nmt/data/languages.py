@@ -35,14 +35,22 @@ def _names() -> Mapping[str, str]:
     return {name.lower(): code for code, name in english.items()} | codes | _COMMON
 
 
+@functools.cache
+def _subtags() -> frozenset[str]:
+    """Babel's scripts and territories, such as "Hans" and "BR"."""
+    from babel import Locale
+
+    return frozenset([*Locale("en").scripts, *Locale("en").territories])
+
+
 def language_code(name: str) -> str | None:
     """The code that a name means; None if it means no language.
 
     A code of Babel's is returned as it is, with its script or region ("zh-Hans"). English names ("german") and codes of
     countries that are no codes of languages ("cn", "jp") give the code of the language.
     """
-    match = re.fullmatch(r"([a-z]{2,3})([-_][A-Za-z]{2,4})", name)
-    if match is not None and match[1] in _names():
+    match = re.fullmatch(r"([a-z]{2,3})[-_]([A-Za-z]{2,4})", name)
+    if match is not None and match[1] in _names() and {match[2].title(), match[2].upper()} & _subtags():
         return name
     if (code := _names().get(name.lower())) is not None:
         return code

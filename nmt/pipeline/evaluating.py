@@ -10,12 +10,15 @@ import torch
 from omegaconf import DictConfig, OmegaConf
 
 from nmt.data.corpus import Split, given_split
+from nmt.data.languages import UNNAMED
 from nmt.data.lines import read_lines
 from nmt.errors import UserError
 from nmt.evaluation.forced import entropy, hidden_share, perplexity, shown
 from nmt.evaluation.split import SplitResult, evaluate_split, summary
+from nmt.pipeline.linking import languages
 from nmt.pipeline.opening import has_weights, open_translator, own_data, own_split, runs_of, where_to_look
 from nmt.runs import Run
+from nmt.text.scripts import language_by_script
 from nmt.translation.translator import Translator
 from nmt.translation.types import Translation
 
@@ -38,7 +41,7 @@ def evaluated(config: DictConfig, overrides: Sequence[str]) -> list[SplitResult]
     """
     runs = runs_of(config)
     root = _root(config, runs)
-    languages, splits = _splits(config, runs[0])
+    known, splits = _splits(config, runs[0])
     lines = _lines(config, splits)
     translator = open_translator(config, overrides)
     head, shift = where_to_look(config, translator)
@@ -52,7 +55,7 @@ def evaluated(config: DictConfig, overrides: Sequence[str]) -> list[SplitResult]
         _evaluate(
             translator,
             split,
-            languages,
+            _languages(config, known, split),
             root / split.name,
             pictures=int(config.pictures),
             lines=lines,
@@ -94,8 +97,8 @@ def _splits(config: DictConfig, run: Run) -> tuple[tuple[str, str], list[Split]]
             )
         if not sides[0]:
             raise UserError(f"{paths[0]} is empty. Give sentences to translate.")
-        languages = run.facts().get("languages", ["source", "target"])
-        return (languages[0], languages[1]), [given_split(paths[0], *sides)]
+        codes = run.facts().get("languages", UNNAMED)
+        return (codes[0], codes[1]), [given_split(paths[0], *sides)]
     source = own_data(run)
     names = source.tests() if config.split is None else [str(config.split)]
     if not names:
@@ -103,6 +106,13 @@ def _splits(config: DictConfig, run: Run) -> tuple[tuple[str, str], list[Split]]
             f"The data set of {run.folder} names no test split. Give split=valid, or source=FILE reference=FILE."
         )
     return source.languages, [own_split(run, source, name) for name in names]
+
+
+def _languages(config: DictConfig, known: tuple[str, str], split: Split) -> tuple[str, str]:
+    """The languages of a split: those that `languages=` names, or those of the run, the target's held to its script."""
+    if config.languages is not None:
+        return languages(config, known)
+    return known[0], language_by_script(split.target, known[1])
 
 
 def _lines(config: DictConfig, splits: Sequence[Split]) -> list[int]:

@@ -12,6 +12,7 @@ from omegaconf import DictConfig
 from nmt.alignment.error_rate import against_gold, as_row
 from nmt.alignment.splitting import Splitter, splitter
 from nmt.command.composing import compose
+from nmt.data.languages import language_codes
 from nmt.data.lines import read_lines
 from nmt.drawing.layout import plain_table
 from nmt.errors import UserError
@@ -90,7 +91,8 @@ def languages(config: DictConfig, known: tuple[str, str]) -> tuple[str, str]:
     named = config.languages
     if isinstance(named, str) or len(named) != 2:
         raise UserError(f"languages={named}: give two codes, languages=[de,en].")
-    return str(named[0]), str(named[1])
+    codes = ["no" if code is False else str(code) for code in named]  # YAML reads an unquoted `no` as false
+    return language_codes((codes[0], codes[1]))
 
 
 def splitters(words: str, codes: tuple[str, str]) -> tuple[Splitter, Splitter]:

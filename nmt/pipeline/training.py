@@ -11,7 +11,7 @@ import torch
 from omegaconf import DictConfig, OmegaConf
 
 from nmt import build
-from nmt.advice import CHANGEABLE, recommend, verdict
+from nmt.advice import CHANGEABLE, recommend, separate_vocabularies, verdict
 from nmt.command.composing import compose
 from nmt.command.quoting import unquoted
 from nmt.command.resuming import merge_for_resume
@@ -19,6 +19,7 @@ from nmt.data.cache import prepare
 from nmt.data.corpus import DataSource, Split, links_fingerprint
 from nmt.data.files import UserFiles
 from nmt.data.guide import Guide
+from nmt.data.languages import doubts
 from nmt.data.pairs import EncodedPairs, SampledPairs, length_ratio, lexicon_of
 from nmt.data.planning import TokenBatches
 from nmt.errors import UserError
@@ -29,6 +30,7 @@ from nmt.model import Seq2Seq
 from nmt.pipeline.opening import describes, note_unused_attention
 from nmt.runs import Run, TakenError, attends, check_name, command, free_name, missing_run, shown
 from nmt.search import GreedySearch
+from nmt.text.scripts import language_by_script, lengths, script_of
 from nmt.text.tokenizer import Tokenizer, load_tokenizer
 from nmt.training.state import check_state, load_state
 from nmt.training.trainer import Outcome, Trainer, Validation
@@ -120,10 +122,12 @@ def _fit_to_text(
 ) -> tuple[DictConfig, list[str], DataSource]:
     """Chooses sizes by the amount of text; what the command line says comes after and wins."""
     split = source.read("train")
-    words = sum(len(sentence.split()) for sentence in split.source)
+    counts, unit, per_word = lengths(split.source)
     advised, reasons = recommend(
         len(split.source),
-        words / max(1, len(split.source)),
+        sum(counts) / max(1, len(counts)),
+        unit=unit,
+        per_word=per_word,
         pieces=None if config.tokenizer.model else str(config.tokenizer.model_type),
         sizes="experiment" not in {override.partition("=")[0] for override in overrides},
         # As large as the encoder's values, so that any score fits.
@@ -221,8 +225,9 @@ class _Session:
         self.source.check()
         train_split, valid_split = self.source.read("train"), self.source.read("valid")
         self.links = self._links(trainer, train_split)
-        for note in self.source.notes():
+        for note in [*self.source.notes(), *doubts(self.source.languages, (train_split.source, train_split.target))]:
             self.say(note)
+        self._separate_vocabularies(train_split)
         tokenizer = self._tokenizer(train_split)
         with _enough_memory(), _possible():
             model = build.build_model(config, tokenizer).to(device)
@@ -258,6 +263,20 @@ class _Session:
             )
         run.note(device=str(device), threads=torch.get_num_threads(), **_peaks(run, device))
         return self._finish(run, outcome, len(pairs))
+
+    def _separate_vocabularies(self, split: Split) -> None:
+        """Give each side its own vocabulary if their scripts differ, unless the command line decides."""
+        named = {override.lstrip("+").partition("=")[0] for override in self.own}
+        tokenizer, model = self.config.tokenizer, self.config.model
+        fixed = "tokenizer.joint" in named or (model.tie_embeddings == "all" and "model.tie_embeddings" in named)
+        if self.resume or fixed or tokenizer.model or not tokenizer.joint:
+            return
+        scripts = script_of(split.source, self.source.languages[0]), script_of(split.target, self.source.languages[1])
+        advised, reasons = separate_vocabularies(scripts, tied=model.tie_embeddings == "all")
+        self.config.merge_with_dotlist(advised)
+        self.overrides = [*advised, *self.overrides]
+        for reason in reasons:
+            self.say(reason)
 
     def _links(self, trainer: Trainer, split: Split) -> str | None:
         """The fingerprint of the links that guide the attention; None where it is not guided.
@@ -547,6 +566,8 @@ def _validator(
 
     sources = list(split.source[: trainer.validate_sentences])
     references = list(split.target[: trainer.validate_sentences])
+
+    language = language_by_script(references, language)
 
     def validate(model: Seq2Seq) -> tuple[list[Translation], float]:
         translator = Translator(

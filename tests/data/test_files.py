@@ -8,7 +8,7 @@ import pytest
 
 from nmt.data.corpus import safe_name
 from nmt.data.files import Multi30k, Tatoeba, TextFiles, UserFiles, name_tests
-from nmt.data.languages import checked_languages, guess_languages
+from nmt.data.languages import checked_languages
 from nmt.errors import UserError
 
 
@@ -253,23 +253,28 @@ class TestUserFiles:
             UserFiles(str(tmp_path / "no.tsv")).check()
 
     @pytest.mark.parametrize(
-        ("files", "codes", "name"),
+        ("files", "name"),
         [
-            (["corpus.de", "corpus.en"], ("de", "en"), "files-de-en"),
-            (["corpus.de.gz", "corpus.en.txt"], ("de", "en"), "files-de-en"),
-            (["x.pt_BR", "x.zh-Hans"], ("pt_BR", "zh-Hans"), "files-pt_BR-zh-Hans"),
-            (["german.txt", "english.txt"], ("de", "en"), "files-de-en"),
-            (["a.de", "b.de"], ("source", "target"), "a-b"),
-            (["train.src", "train.tgt"], ("source", "target"), "train-train"),
-            (["de-en.tsv"], ("de", "en"), "files-de-en"),
-            (["opus.de-fr.tsv.gz"], ("de", "fr"), "files-de-fr"),
-            (["pairs.tsv"], ("source", "target"), "pairs"),
-            (["数据.tsv"], ("source", "target"), "files"),
+            (["corpus.de", "corpus.en"], "files-de-en"),
+            (["german.txt", "english.txt"], "files-de-en"),
+            (["x.pt_BR", "x.zh-Hans"], "files-pt_BR-zh-Hans"),
+            (["left.txt", "right.txt"], "left-right"),
+            (["a.de", "b.de"], "a-b"),
+            (["train.src", "train.tgt"], "train-train"),
+            (["opus.de-fr.tsv.gz"], "files-de-fr"),
+            (["pairs.tsv"], "pairs"),
+            (["数据.tsv"], "files"),
         ],
     )
-    def test_languages_and_names_from_file_names(self, files: list[str], codes: tuple[str, str], name: str) -> None:
-        assert guess_languages([Path(file) for file in files]) == codes
+    def test_names_from_file_names(self, files: list[str], name: str) -> None:
         assert UserFiles(files).name == name
+
+    def test_files_keep_the_endings_that_they_have(self, tmp_path: Path) -> None:
+        for name in ("train.cn", "train.english", "valid.cn", "valid.english"):
+            write(tmp_path / name, ["我爱你。"])
+        data = TextFiles("cn", "english", f"{tmp_path}/train", f"{tmp_path}/valid")
+        assert (data.languages, data.name) == (("zh", "en"), "text-zh-en")
+        assert data.read("train").source == ["我爱你。"]
 
 
 class TestLinks:

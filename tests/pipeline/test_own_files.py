@@ -28,6 +28,12 @@ def two(folder: Path) -> str:
     return f"[{folder / 'german.txt'},{folder / 'english.txt'}]"
 
 
+def unnamed(folder: Path) -> str:
+    for name, side in (("left.txt", 0), ("right.txt", 1)):
+        write_lines(folder / name, [row[side] for row in ROWS])
+    return f"[{folder / 'left.txt'},{folder / 'right.txt'}]"
+
+
 def one(folder: Path) -> str:
     return str(write_lines(folder / "de-en.tsv", [f"{source}\t{target}\tnote" for source, target in ROWS]))
 
@@ -46,8 +52,14 @@ def awkward(folder: Path) -> str:
 
 @pytest.mark.parametrize(
     ("files", "stem"),
-    [(two, "german-english"), (one, "files-de-en"), (packed, "files-de-en"), (awkward, "files-de-en")],
-    ids=["two", "one", "packed", "awkward"],
+    [
+        (two, "files-de-en"),
+        (unnamed, "left-right"),
+        (one, "files-de-en"),
+        (packed, "files-de-en"),
+        (awkward, "files-de-en"),
+    ],
+    ids=["two", "unnamed", "one", "packed", "awkward"],
 )
 def test_files_alone_train_a_run(
     files: Callable[[Path], str], stem: str, here: Path, tmp_path_factory: pytest.TempPathFactory, capfd: Capture
@@ -78,8 +90,7 @@ def test_files_alone_train_a_run(
     assert places == sorted(places)
     config = run.config()
     assert (config.model.embedding_size, config.tokenizer.sampling, config.trainer.steps) == (64, 0.3, 3)
-    for known in ("source", "target") if stem == "german-english" else ("de", "en"):
-        assert known in run.facts()["languages"]
+    assert run.facts()["languages"] == (["source", "target"] if stem == "left-right" else ["de", "en"])
     assert sorted(path.name for path in here.iterdir()) == ["checkpoints", "data"]
     # Its own test set is scored, its lines are translated.
     write_lines(here / "in.txt", ["eins zwei", ""])
