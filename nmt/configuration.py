@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,6 +12,8 @@ from nmt.errors import UserError
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
+# The key under which a node names its class.
+TARGET: Final = "_target_"
 # What `look_up` returns for a key that is not there.
 ABSENT: Final = object()
 
@@ -72,6 +75,19 @@ def leaves(tree: object, prefix: str = "") -> dict[str, Any]:
             found |= leaves(value, f"{prefix}.{name}" if prefix else str(name))
         return found
     return {prefix: tree}
+
+
+def without_classes(tree: Any) -> Any:
+    """Returns a configuration in plain containers, less the classes that its nodes name."""
+    if isinstance(tree, dict):
+        return {key: without_classes(value) for key, value in tree.items() if key != TARGET}
+    return [without_classes(value) for value in tree] if isinstance(tree, list) else tree
+
+
+def flattened(tree: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns {key: value} of a configuration: its choices by group ("attention/score"), then settings by their key."""
+    settings = {key: value for key, value in without_classes(dict(tree)).items() if key != "choices"}
+    return {**tree.get("choices", {}), **leaves(settings)}
 
 
 def resolved(config: DictConfig) -> DictConfig:

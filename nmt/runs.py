@@ -32,7 +32,9 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from nmt.configuration import leaves, resolved
+from nmt import compat
+from nmt.choices import with_classes
+from nmt.configuration import flattened, resolved, without_classes
 from nmt.errors import UserError, nearest
 from nmt.files import write_bytes, write_text
 from nmt.locks import lock_file
@@ -163,14 +165,15 @@ class Run:
             shutil.rmtree(staging, ignore_errors=True)
 
     def write_config(self, config: DictConfig) -> None:
-        """Writes the configuration, resolved."""
-        write_text(self.folder / "config.yaml", OmegaConf.to_yaml(resolved(config)))
+        """Writes the configuration: choices by their names and resolved settings."""
+        tree = without_classes(OmegaConf.to_container(resolved(config), resolve=False))
+        write_text(self.folder / "config.yaml", OmegaConf.to_yaml(OmegaConf.create(tree)))
 
     def config(self) -> DictConfig:
-        """The run's configuration.
+        """The run's configuration, its classes those that the installed choices name.
 
         Raises:
-            UserError: there is no run here, or its configuration is damaged.
+            UserError: there is no run here, its configuration is damaged, or names a choice that is not there.
         """
         path = self.folder / "config.yaml"
         if not path.exists():
@@ -182,15 +185,20 @@ class Run:
         if not isinstance(config, DictConfig):
             raise UserError(f"{path} is damaged: it holds no settings. Take a copy of the run that is whole.")
         # What was saved is resolved: an interpolation could only come from someone who wants to read more than a run.
-        if any(
-            re.search(r"(?<!\\)(\\\\)*\$\{", text) for text in _texts(OmegaConf.to_container(config, resolve=False))
-        ):
+        tree: Any = OmegaConf.to_container(config, resolve=False)
+        if any(re.search(r"(?<!\\)(\\\\)*\$\{", text) for text in _texts(tree)):
             raise UserError(f"{path} holds an interpolation (${{...}}), which no saved run does. Do not use this run.")
         needed = ("data", "tokenizer", "model", "encoder", "attention", "decoder", "search", "seed")
         absent = [key for key in needed if key not in config]
+        if "choices" in tree and isinstance(tree["choices"], dict):
+            chosen = ("data", "tokenizer", "encoder", "decoder", "search", "optimizer", "schedule", "trainer")
+            absent += [f"choices.{key}" for key in chosen if key not in tree["choices"]]
         if absent:
             raise UserError(f"{path} is damaged: {', '.join(absent)} missing. Take a copy of the run that is whole.")
-        return config
+        try:
+            return OmegaConf.create(with_classes(compat.with_choices(tree)))
+        except UserError as error:
+            raise UserError(f"{path} is damaged, or of another version: {error}") from error
 
     def overrides(self) -> list[str]:
         """The command line that made the run."""
@@ -284,7 +292,7 @@ class Run:
         for path in files:
             copy = folder / path.relative_to(self.folder)
             if path.name == "config.yaml":
-                kept = portable(OmegaConf.to_container(self.config(), resolve=False))
+                kept = portable(without_classes(OmegaConf.to_container(self.config(), resolve=False)))
                 write_text(copy, OmegaConf.to_yaml(OmegaConf.create(kept)))
             elif path.suffix == ".json" and path.name not in RECORDED_LOOKS:
                 data = portable(self._json(str(path.relative_to(self.folder))))
@@ -340,21 +348,22 @@ def portable(tree: Any) -> Any:
     return PurePath(tree).name if outside else tree
 
 
-def attends(decoder: Mapping[str, Any] | DictConfig) -> bool:
-    """Whether a configured decoder has attention; loads no model to know it."""
-    return not str(decoder.get("_target_", "")).endswith(".NoAttention")
+def attends(config: DictConfig) -> bool:
+    """Whether a configured model has attention; loads no model to know it."""
+    return bool(config.choices["decoder"] != "none")
 
 
 def settings(config: DictConfig) -> dict[str, Any]:
-    """What a run is: {dotted key: value} without the settings that only say where and how it is made.
+    """What a run is: its choices and settings, without the settings that only say where and how it is made.
 
     Two runs with equal settings are the same run; what does not take part (the attention of decoder=none) is left out.
     """
-    tree = OmegaConf.to_container(config, resolve=True)
-    assert isinstance(tree, dict)
-    if not attends(tree["decoder"]):
-        tree.pop("attention", None)
-    return {key: value for key, value in leaves(tree).items() if key not in INCIDENTAL}
+    tree: Any = OmegaConf.to_container(config, resolve=True)
+    return {
+        key: value
+        for key, value in flattened(tree).items()
+        if key not in INCIDENTAL and (attends(config) or not key.startswith("attention"))
+    }
 
 
 def runs_in(folder: Path) -> list[Path]:

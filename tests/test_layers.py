@@ -27,7 +27,7 @@ ROOMS = {
     "training": {"kernels", "text", "attention", "search", "data", "model", "translation", "drawing"},
     "comparison": {"alignment", "drawing", "evaluation"},
 }
-EVERYWHERE = {"errors", "files", "limits", "links", "memory", "compat_weights"}
+EVERYWHERE = {"errors", "files", "limits", "links", "memory", "compat_weights", "choices"}
 TOP = {
     "errors": set[str](),
     "files": set[str](),
@@ -38,10 +38,12 @@ TOP = {
     "compat_weights": set[str](),
     "locks": {"errors"},
     "configuration": {"errors"},
+    "choices": {"configuration"},
+    "compat": {"configuration"},
     "command": {"nmt", "configuration"},  # nmt for the version
-    "runs": {*ROOMS, "configuration", "locks"},
+    "runs": {*ROOMS, "configuration", "compat", "locks"},
     "build": {*ROOMS, "runs", "configuration"},
-    "pipeline": {*ROOMS, "runs", "build", "command", "configuration", "advice", "locks"},
+    "pipeline": {*ROOMS, "runs", "build", "command", "configuration", "compat", "advice", "locks"},
     "__init__": set[str](),
     "__main__": {"nmt", "command"},
 }
@@ -51,7 +53,7 @@ VERB = {*ROOMS, "runs", "build", "pipeline", "command", "advice"}
 DOORS = {
     "hydra": {"command", "verb"},
     # who holds a configuration names its type
-    "omegaconf": {"configuration", "command", "build", "runs", "pipeline", "verb"},
+    "omegaconf": {"configuration", "choices", "command", "build", "runs", "pipeline", "verb"},
     "sentencepiece": {"text"},
     "datasets": {"data"},
     "babel": {"data"},

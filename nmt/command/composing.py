@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmt import configuration
+from nmt.choices import place
 from nmt.command.keys import ALIASES, NULLABLE
 from nmt.command.suggesting import in_our_words, unknown_key, without_value
-from nmt.configuration import ABSENT, defaults_of, groups_of, look_up
+from nmt.configuration import ABSENT, TARGET, defaults_of, groups_of, look_up
 from nmt.errors import UserError, nearest
 
 if TYPE_CHECKING:
@@ -59,7 +60,8 @@ def compose(config_name: str, overrides: Sequence[str]) -> DictConfig:
             composed.append(line_of(override))
     try:
         with initialize_config_dir(config_dir=str(folder), version_base="1.3"):
-            config = hydra_compose(config_name, overrides=composed)
+            config = hydra_compose(config_name, overrides=composed, return_hydra_config=True)
+        choices = _take_choices(config)
         for override in settings:
             value = _check_setting(config_name, folder, groups, config, override)
             # As Hydra would do it after composing; done here, since the look-up needs the composition first.
@@ -68,8 +70,22 @@ def compose(config_name: str, overrides: Sequence[str]) -> DictConfig:
         OmegaConf.to_container(config, resolve=True)
     except (HydraException, OmegaConfBaseException) as error:
         raise UserError(in_our_words(config_name, str(error))) from error
+    OmegaConf.set_struct(config, False)
+    config.choices = choices
     OmegaConf.set_struct(config, True)
     return config
+
+
+def _take_choices(config: DictConfig) -> dict[str, str]:
+    """Removes what Hydra says of itself, and returns the choices that it made, without those that only set keys."""
+    from omegaconf import OmegaConf
+
+    chosen = dict(config.hydra.runtime.choices)
+    OmegaConf.set_struct(config, False)
+    config.pop("hydra")
+    OmegaConf.set_struct(config, True)
+    nodes = {key: OmegaConf.select(config, place(key)) for key in chosen if not key.startswith("hydra/")}
+    return {key: str(chosen[key]) for key, node in nodes.items() if OmegaConf.is_dict(node)}
 
 
 def _by_its_name(argument: str) -> str:
@@ -155,6 +171,10 @@ def _check_setting(
     from omegaconf import OmegaConf
 
     key, value = override.key_or_group, override.value()
+    if key.split(".")[-1] == TARGET:
+        group = key.removesuffix(f".{TARGET}").replace(".", "/")
+        options = f"{group}= one of {', '.join(groups[group])}" if group in groups else "choices by their names"
+        raise UserError(f"{key} cannot be set: classes come with the choices. Give {options}.")
     tree = OmegaConf.to_container(config, resolve=False)
     default = look_up(tree, key) if key else ABSENT
     if isinstance(default, str) and "${" in default:

@@ -35,7 +35,7 @@ ALIASES: Final[dict[str, dict[str, str]]] = {
 # What a resumed run may change: its budget, its cadence, where it runs.
 ALLOWED_ON_RESUME: Final = frozenset(
     {
-        *("name", "resume", "checkpoints", "cache", "device", "threads", "trainer.workers"),
+        *("name", "resume", "checkpoints", "cache", "device", "threads", "trainer", "trainer.workers"),
         *("trainer.steps", "trainer.epochs", "trainer.minutes", "trainer.patience"),
         *(
             "trainer.validate_every",

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from nmt.choices import is_choice
 from nmt.command.composing import compose, parse
 from nmt.command.keys import ALLOWED_ON_RESUME
-from nmt.configuration import ABSENT, leaves
+from nmt.configuration import ABSENT, flattened
 from nmt.errors import UserError
 
 if TYPE_CHECKING:
@@ -30,8 +31,12 @@ def merge_for_resume(
 
     def unresolved(config: DictConfig) -> dict[str, Any]:
         # A value that follows from another one (`${trainer.steps}`) is no difference of its own.
-        return leaves(OmegaConf.to_container(config, resolve=False))
+        tree: Any = OmegaConf.to_container(config, resolve=False)
+        return flattened(tree)
 
+    # The run's choices first: those that it did not name are not today's defaults.
+    first = {parse(config_name, line).get_key_element() for line in saved_overrides}
+    saved_overrides = [*(f"{key}={name}" for key, name in saved.choices.items() if key not in first), *saved_overrides]
     named = {parse(config_name, override).key_or_group for override in overrides}
     kept = [line for line in saved_overrides if parse(config_name, line).key_or_group not in named]
     before = unresolved(compose(config_name, saved_overrides))
@@ -63,6 +68,9 @@ def merge_for_resume(
     merged = saved.copy()
     OmegaConf.set_struct(merged, False)
     for key in changes:
-        OmegaConf.update(merged, key, asked.get(key))
+        if is_choice(key):
+            merged.choices[key] = asked[key]
+        else:
+            OmegaConf.update(merged, key, asked.get(key))
     OmegaConf.set_struct(merged, True)
     return merged

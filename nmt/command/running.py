@@ -132,7 +132,8 @@ def _run(
     overrides = quote(words)
     config = compose(verb, overrides)
     if show is not None:
-        print(OmegaConf.to_yaml(config), end="")
+        printed = OmegaConf.masked_copy(config, [str(key) for key in config if key != "choices"])
+        print(OmegaConf.to_yaml(printed), end="")
         return 0
     missing = sorted(OmegaConf.missing_keys(config))
     if missing:

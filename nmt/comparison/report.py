@@ -338,7 +338,7 @@ def _method(found: Comparison) -> list[Block]:
             rows.append([variant.label, *(setting_words(key, own[key]) if key in own else "" for key in keys)])
         blocks += [
             Heading("Settings in which the variants differ"),
-            Table(["variant", *(key.removesuffix("._target_") for key in keys)], rows, text=True),
+            Table(["variant", *keys], rows, text=True),
             Lines(["Left out: settings that only some choices have, and that are alike where they are."]),
         ]
     blocks += [Heading("What they have in common"), Lines([*_trained_on(found), ", ".join(_shared(found))])]
@@ -356,7 +356,7 @@ def _shared(found: Comparison) -> list[str]:
     """The settings that all variants have with the same value, as the command line has them."""
     own = found.variants[0].runs[0].settings
     return [
-        f"{key.removesuffix('._target_')}={setting_words(key, value)}"
+        f"{key}={setting_words(key, value)}"
         for key, value in own.items()
         if key not in found.differing and value is not None
     ]

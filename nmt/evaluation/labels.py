@@ -1,12 +1,13 @@
 """Settings of several variants -> a short name for each, and which settings tell them apart."""
 
 import json
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-_BARE = ("decoder", "attention.score", "attention.window", "attention.read")
+from nmt.choices import is_choice, place
+
+_BARE = ("decoder", "attention/score", "attention/window", "attention/read")
 
 
 def labels(settings: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[str]]:
@@ -25,14 +26,13 @@ def labels(settings: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[str]]
     differing = [key for key in keys if len(set(values(key))) > 1]
 
     def rank(key: str) -> tuple[int, int, str]:
-        part = key.removesuffix("._target_")
-        if part == key:
+        if not is_choice(key):
             return (3 if key.startswith("data.") else 2, key.count("."), key)
-        return (0, _BARE.index(part), "") if part in _BARE else (1, key.count("."), key)
+        return (0, _BARE.index(key), "") if key in _BARE else (1, key.count("/"), key)
 
     chosen: list[str] = []
     classes = 1
-    for key in sorted(differing or [f"{part}._target_" for part in _BARE[:2]], key=rank):
+    for key in sorted(differing or _BARE[:2], key=rank):
         finer = len(set(zip(*(values(one) for one in [*chosen, key]), strict=True)))
         if finer > classes or not differing:
             chosen.append(key)
@@ -71,7 +71,7 @@ def _usual(key: str, values: Sequence[Any]) -> Any:
 
     Of the choices only a window and a read are usual or not: the wiring and the score are what a label begins with.
     """
-    if key.endswith("._target_") and key.removesuffix("._target_") not in _BARE[2:]:
+    if is_choice(key) and key not in _BARE[2:]:
         return _NOTHING
     counted = Counter(json.dumps(value, default=str) for value in values).most_common(2)
     if len(counted) == 2 and counted[0][1] > counted[1][1]:
@@ -85,7 +85,7 @@ def telling(settings: Sequence[_Settings], differing: Sequence[str]) -> list[str
     def varies(key: str) -> bool:
         return len({json.dumps(own[key], default=str) for own in settings if key in own}) > 1
 
-    choices = [key for key in differing if key.endswith("._target_") and varies(key)]
+    choices = [key for key in differing if is_choice(key) and varies(key)]
 
     def follows(key: str, choice: str) -> bool:
         with_key, without = ({own.get(choice) for own in settings if (key in own) == there} for there in (True, False))
@@ -95,36 +95,39 @@ def telling(settings: Sequence[_Settings], differing: Sequence[str]) -> list[str
 
 
 def setting_words(key: str, value: Any) -> str:
-    """A setting's value as the command line has it, a class by its short name."""
-    if key.endswith("._target_"):
-        return class_words(str(value))
-    return value if isinstance(value, str) else json.dumps(value, default=str)
+    """The value of a choice or a setting as the command line has it."""
+    return (
+        choice_words(key, value)
+        if is_choice(key)
+        else value
+        if isinstance(value, str)
+        else json.dumps(value, default=str)
+    )
 
 
-def class_words(value: str) -> str:
-    """The class that a `_target_` names, as the command line and the papers call it."""
-    kind = value.rpartition(".")[2]
-    return _CALLED.get(kind) or re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", kind).lower()
-
-
-_CALLED = {"NoAttention": "no attention", "LocalMonotonic": "local_m", "LocalPredictive": "local_p"}
+def choice_words(key: str, value: Any) -> str:
+    """A choice as a label has it: its name, which says too little only where it is "none"."""
+    return "no attention" if (key, value) == ("decoder", "none") else str(value)
 
 
 def _words(key: str, value: Any, keys: Sequence[str], shown: Sequence[str]) -> str:
-    part, _, last = key.rpartition(".")
-    if last == "_target_":
-        return class_words(str(value)) if part in _BARE else f"{class_words(str(value))} {part.rpartition('.')[2]}"
+    if is_choice(key):
+        return choice_words(key, value) if key in _BARE else f"{choice_words(key, value)} {key.rpartition('/')[2]}"
     name = _name(key, keys)
     if isinstance(value, bool):
         return name if value else f"no {name}"
     written = "none" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
     # "local_p 2": the one number of a choice that stands before it needs no name.
-    alone = part in _BARE[1:] and [one for one in shown if one.startswith(f"{part}.")] == [f"{part}._target_", key]
+    choice = key.rpartition(".")[0].replace(".", "/")
+    alone = choice in _BARE[1:] and [one for one in shown if one == choice or one.startswith(f"{place(choice)}.")] == [
+        choice,
+        key,
+    ]
     return written if alone else f"{name} {written}"
 
 
 def _name(key: str, keys: Sequence[str]) -> str:
     """A setting in a word, or in two where several settings share the last."""
-    parts = key.split(".")
+    parts = key.replace("/", ".").split(".")
     shared = sum(other.split(".")[-1] == parts[-1] for other in keys) > 1
     return " ".join(parts[-2:] if shared else parts[-1:]).replace("_", " ")

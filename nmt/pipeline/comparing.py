@@ -14,11 +14,13 @@ from typing import Any
 import numpy as np
 from omegaconf import DictConfig, ListConfig
 
+from nmt import compat
 from nmt.command.composing import compose
 from nmt.command.quoting import quote
 from nmt.comparison import report, variants, verdict
 from nmt.comparison.significance import Statistics
 from nmt.comparison.variants import TESTED, Aligned, Metric, Result, Scored, check_counts, counted
+from nmt.configuration import without_classes
 from nmt.data.corpus import Split, given_split, safe_name
 from nmt.data.lines import read_lines
 from nmt.errors import UserError
@@ -303,7 +305,7 @@ def _result(name: str, run: Run, chosen: Split | str | None) -> Result:
         name,
         int(own.pop("seed")),
         {
-            **{key: portable(value) for key, value in own.items() if not key.startswith("data.")},
+            **{key: portable(value) for key, value in own.items() if key != "data" and not key.startswith("data.")},
             # Other links make another variant, wherever they lie.
             **({"data.train_links": str(facts["links"])[:8]} if "links" in facts else {}),
         },
@@ -355,11 +357,9 @@ def _aligned(run: Run) -> dict[str, Aligned]:
 
 def _search(config: DictConfig, made: dict[str, Any]) -> str:
     """How it was translated: a run's own search may be what sets it off, another one makes it another measurement."""
-    used = made.get("search", {})
-    own = {key: value for key, value in config.search.items() if key != "_target_"}
-    as_own = str(config.search.get("_target_", "")).endswith(str(used.get("name"))) and all(
-        used.get(key) == value for key, value in own.items()
-    )
+    used = {**made.get("search", {}), "name": compat.search_choice(made.get("search", {}).get("name"))}
+    own = {"name": config.choices["search"], **without_classes(dict(config.search))}
+    as_own = all(used.get(key) == value for key, value in own.items())
     return f"{made.get('checkpoint')} weights, {'own search' if as_own else json.dumps(used, sort_keys=True)}"
 
 

@@ -9,6 +9,8 @@ from typing import Any, Literal
 import torch
 from omegaconf import DictConfig, OmegaConf
 
+from nmt.choices import choice_of
+from nmt.configuration import without_classes
 from nmt.data.corpus import Split, given_split
 from nmt.data.languages import UNNAMED
 from nmt.data.lines import read_lines
@@ -208,16 +210,16 @@ def _provenance(config: DictConfig, runs: Sequence[Run], translator: Translator)
     """What made the translations."""
     run = runs[0]
     facts = run.facts()
-    parts = OmegaConf.masked_copy(run.config(), ["encoder", "attention", "decoder"])
+    parts = OmegaConf.masked_copy(run.config(), ["choices", "encoder", "attention", "decoder"])
     return {
         "runs": [str(own.folder) for own in runs],
         "checkpoint": str(config.checkpoint),
         "step": run.best_step() if config.checkpoint == "best" else facts.get("step"),
         "search": {
-            "name": type(translator.search).__name__,
+            "name": choice_of("search", type(translator.search)),
             **{name: value for name, value in vars(translator.search).items() if name[0] != "_"},
         },
         "tokenizer": translator.tokenizer.fingerprint,
         "versions": facts.get("versions"),
-        "model": OmegaConf.to_container(parts),
+        "model": without_classes(OmegaConf.to_container(parts)),
     }

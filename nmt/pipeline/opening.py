@@ -119,7 +119,7 @@ def note_unused_attention(configs: Iterable[DictConfig], overrides: Sequence[str
     That is no mistake: a sweep that crosses scores with wirings comes by here.
     """
     named = [word for word in overrides if re.match(r"[+~]*(attention\b|search\.coverage_penalty=)", word)]
-    if named and not any(attends(config.decoder) for config in configs):
+    if named and not any(attends(config) for config in configs):
         print(f"decoder=none has no attention, and these change nothing: {' '.join(named)}.", file=sys.stderr)
 
 
@@ -189,7 +189,7 @@ def _search_node(config: DictConfig, overrides: Sequence[str], run: Run) -> Dict
     settings = [key.partition(".")[2] for key in named if key.startswith("search.")]
     if not isinstance(node, DictConfig):
         raise UserError(f"{run.folder / 'config.yaml'} is damaged: search is no group of settings.")
-    if settings and node.get("_target_") != search.get("_target_"):
+    if settings and run.config().choices["search"] != config.choices["search"]:
         return search  # the settings are those of the search that this verb composes
     return OmegaConf.merge(node, {setting: search[setting] for setting in settings})  # type: ignore[return-value]
 

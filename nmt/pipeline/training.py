@@ -23,7 +23,6 @@ from nmt.data.languages import doubts
 from nmt.data.pairs import EncodedPairs, SampledPairs, length_ratio, lexicon_of
 from nmt.data.planning import TokenBatches
 from nmt.errors import UserError
-from nmt.evaluation.labels import class_words
 from nmt.locks import LockedError, locked
 from nmt.memory import peak_memory
 from nmt.model import Seq2Seq
@@ -131,7 +130,7 @@ def _fit_to_text(
         pieces=None if config.tokenizer.model else str(config.tokenizer.model_type),
         sizes="experiment" not in {override.partition("=")[0] for override in overrides},
         # As large as the encoder's values, so that any score fits.
-        decoder_sizes=2 if str(config.decoder._target_).endswith(".Luong") else 1,
+        decoder_sizes=2 if config.choices["decoder"] == "luong" else 1,
     )
     chosen = [*advised, *overrides]
     named = {override.lstrip("+").partition("=")[0] for override in overrides}
@@ -380,8 +379,8 @@ class _Session:
         attention = model.decoder.attention
         kind = "no attention"
         if attention is not None:
-            wiring, score = (class_words(type(part).__name__) for part in (model.decoder, attention.score))
-            kind = f"{wiring} wiring, {score}"
+            choices = self.config.choices
+            kind = f"{choices['decoder']} wiring, {choices['attention/score']}"
         self.say(
             f"Model: {kind}, {parameters:,} parameters, {sizes} pieces, on {device} "
             f"({torch.get_num_threads()} CPU threads) in {'bfloat16' if autocast else 'float32'}, "
@@ -447,14 +446,9 @@ class _Session:
 
     def _stem(self) -> str:
         """A run's name from data, wiring and score."""
-
-        def last(node: DictConfig) -> str:
-            return str(node._target_).rpartition(".")[2].lower()
-
-        wiring = last(self.config.decoder)
-        if wiring == "noattention":
-            return f"{self.source.name}-none"
-        return f"{self.source.name}-{wiring}-{last(self.config.attention.score)}"
+        choices = self.config.choices
+        score = [choices["attention/score"]] if attends(self.config) else []
+        return "-".join([self.source.name, choices["decoder"], *score])
 
     def _finish(self, run: Run, outcome: Outcome, pairs: int) -> int:
         python = command()
@@ -508,7 +502,7 @@ def _check_guided(trainer: Trainer, config: DictConfig, split: Split, name: str)
     """UserError for a guided-alignment loss that has no links to go by, or no attention to guide."""
     if not trainer.guided_alignment:
         return
-    if not attends(config.decoder):
+    if not attends(config):
         raise UserError(
             "trainer.guided_alignment draws attention weights to word links, and decoder=none has none. Leave it out, "
             "or take a decoder with attention."

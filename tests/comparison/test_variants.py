@@ -29,8 +29,8 @@ from nmt.evaluation.metrics import Score
 
 MACHINE = {"device": "cpu", "threads": 1}
 WORDS = [start + end for start in "bdfgklmnprst" for end in ("an", "el", "ist", "oru")]
-NONE, BAHDANAU, LUONG = (f"nmt.model.decoders.{name}" for name in ("NoAttention", "Bahdanau", "Luong"))
-ADDITIVE, GENERAL = (f"nmt.attention.scores.{name}" for name in ("Additive", "General"))
+NONE, BAHDANAU, LUONG = "none", "bahdanau", "luong"
+ADDITIVE, GENERAL = "additive", "general"
 
 
 def texts(count: int = 60) -> tuple[list[str], list[str]]:
@@ -91,9 +91,9 @@ def variant(settings: dict[str, Any], quality: float, seeds: int = 3, **more: An
     return [result(f"{stem}-{seed}", seed, settings, quality, **more) for seed in range(1, seeds + 1)]
 
 
-PLAIN = {"decoder._target_": NONE, "decoder.size": 8}
-OLD = {"decoder._target_": BAHDANAU, "decoder.size": 8, "attention.score._target_": ADDITIVE}
-NEW = {"decoder._target_": LUONG, "decoder.size": 9, "attention.score._target_": GENERAL}
+PLAIN = {"decoder": NONE, "decoder.size": 8}
+OLD = {"decoder": BAHDANAU, "decoder.size": 8, "attention/score": ADDITIVE}
+NEW = {"decoder": LUONG, "decoder.size": 9, "attention/score": GENERAL}
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +105,7 @@ def found() -> Comparison:
 def test_variants_are_runs_that_differ_in_their_seed_alone(found: Comparison) -> None:
     assert [variant.label for variant in found.variants] == ["bahdanau", "luong", "no attention"]
     assert [[run.seed for run in variant.runs] for variant in found.variants] == [[1, 2, 3]] * 3
-    assert sorted(found.differing) == ["attention.score._target_", "decoder._target_", "decoder.size"]
+    assert sorted(found.differing) == ["attention/score", "decoder", "decoder.size"]
 
 
 def test_figures_are_means_and_deviations_over_seeds(found: Comparison) -> None:
@@ -434,11 +434,11 @@ def test_a_split_on_which_runs_are_not_alike_sets_no_run_apart() -> None:
         ([{**NEW, "attention.heads": 1}, {**NEW, "attention.heads": 4}], ["heads 1", "heads 4"]),
         ([{**NEW, "attention.heads": heads} for heads in (1, 4)] + [{**OLD, "attention.heads": 1}],
          ["luong", "luong heads 4", "bahdanau"]),
-        ([{**OLD, "attention.score._target_": f"nmt.attention.scores.{name}"} for name in ("ScaledDot", "Additive")],
+        ([{**OLD, "attention/score": name} for name in ("scaled_dot", "additive")],
          ["scaled_dot", "additive"]),
         ([{"encoder.size": 8, "decoder.size": size} for size in (8, 16)], ["decoder size 8", "decoder size 16"]),
         ([{"attention.coverage": False}, {"attention.coverage": True}], ["no coverage", "coverage"]),
-        ([{"encoder._target_": "nmt.model.encoders.GRU"}, {"encoder._target_": "nmt.model.encoders.LSTM"}],
+        ([{"encoder": "gru"}, {"encoder": "lstm"}],
          ["gru encoder", "lstm encoder"]),
         ([OLD], ["bahdanau additive"]),
         # Only a setting that one has and the other has not tells these apart.
@@ -448,7 +448,7 @@ def test_a_split_on_which_runs_are_not_alike_sets_no_run_apart() -> None:
         ([{"attention.heads": one, "attention.coverage": two} for one, two in ((1, False), (2, False), (1, True))],
          ["no coverage", "heads 2", "coverage"]),
         # Of two scores that come with two wirings, the wiring says enough.
-        ([OLD, NEW, {**NEW, "attention.score._target_": ADDITIVE}], ["bahdanau", "luong general", "luong additive"]),
+        ([OLD, NEW, {**NEW, "attention/score": ADDITIVE}], ["bahdanau", "luong general", "luong additive"]),
     ],
 )  # fmt: skip
 def test_labels_are_the_fewest_words_that_tell_apart(settings: list[dict[str, Any]], expected: list[str]) -> None:
@@ -458,27 +458,24 @@ def test_labels_are_the_fewest_words_that_tell_apart(settings: list[dict[str, An
 def study() -> list[tuple[str, dict[str, Any]]]:
     """A study of mechanisms, with what each variant should be called."""
     usual = {
-        "attention.window._target_": "nmt.attention.windows.Global",
-        "attention.read._target_": "nmt.attention.reads.Soft",
+        "attention/window": "global",
+        "attention/read": "soft",
         "attention.heads": 1,
         "attention.coverage": False,
     }
-    scores = [("dot", "Dot"), ("general", "General"), ("concat", "Concat"), ("scaled_dot", "ScaledDot")]
+    scores = ["dot", "general", "concat", "scaled_dot"]
     known = [("no attention", {**PLAIN, "decoder.summary": "every"}), ("bahdanau", {**OLD, **usual})]
-    known += [
-        (f"luong {name}", {**NEW, **usual, "attention.score._target_": f"nmt.attention.scores.{kind}"})
-        for name, kind in scores
-    ]
-    for name, kind in (("local_m", "LocalMonotonic"), ("local_p", "LocalPredictive")):
-        window = {"attention.window._target_": f"nmt.attention.windows.{kind}"}
+    known += [(f"luong {name}", {**NEW, **usual, "attention/score": name}) for name in scores]
+    for name in ("local_m", "local_p"):
+        window = {"attention/window": name}
         known += [
             (f"luong general {name} {radius}", {**NEW, **usual, **window, "attention.window.radius": radius})
             for radius in (2, 4)
         ]
     known += [(f"bahdanau heads {heads}", {**OLD, **usual, "attention.heads": heads}) for heads in (2, 4)]
     known.append(("bahdanau coverage", {**OLD, **usual, "attention.coverage": True}))
-    known.append(("conditional", {**OLD, **usual, "decoder._target_": "nmt.model.decoders.Conditional"}))
-    hard = {"attention.read._target_": "nmt.attention.reads.Hard", "attention.read.entropy": 0.01}
+    known.append(("conditional", {**OLD, **usual, "decoder": "conditional"}))
+    hard = {"attention/read": "hard", "attention.read.entropy": 0.01}
     known.append(("bahdanau hard", {**OLD, **usual, **hard}))
     return known
 
@@ -497,8 +494,8 @@ def test_the_settings_that_differ_are_a_row_a_variant_in_words() -> None:
     assert isinstance(table, report.Table)
     # The summary and the entropy are one choice's own, which never vary; encoders are all alike.
     assert set(table.header) == {
-        *("variant", "decoder", "decoder.size", "attention.score", "attention.window", "attention.window.radius"),
-        *("attention.read", "attention.heads", "attention.coverage"),
+        *("variant", "decoder", "decoder.size", "attention/score", "attention/window", "attention.window.radius"),
+        *("attention/read", "attention.heads", "attention.coverage"),
     }
     rows = {row[0]: dict(zip(table.header, row, strict=True)) for row in table.rows}
     assert list(rows) == [name for name, _ in known]
@@ -506,14 +503,14 @@ def test_the_settings_that_differ_are_a_row_a_variant_in_words() -> None:
         "variant": "luong general local_m 4",
         "decoder": "luong",
         "decoder.size": "9",
-        "attention.score": "general",
-        "attention.window": "local_m",
+        "attention/score": "general",
+        "attention/window": "local_m",
         "attention.window.radius": "4",
-        "attention.read": "soft",
+        "attention/read": "soft",
         "attention.heads": "1",
         "attention.coverage": "false",
     }
-    assert rows["no attention"]["attention.score"] == ""
+    assert rows["no attention"]["attention/score"] == ""
     assert "nmt." not in str(table)
     # What only one has stays where no choice brings it along.
     lone = compare([result("a", 1, {**OLD, "x": 1}, 0.7), result("b", 1, OLD, 0.7)], trials=20)

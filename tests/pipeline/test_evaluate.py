@@ -85,7 +85,7 @@ def test_the_scores_name_where_they_come_from(several: Path, here: Path) -> None
     assert isinstance(provenance, dict)
     assert provenance["runs"] == [str(several)]
     assert provenance["search"] == {
-        "name": "BeamSearch",
+        "name": "beam",
         "beam_size": 3,
         "nbest": 1,
         "length_penalty": 1.0,

@@ -9,12 +9,14 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from omegaconf import DictConfig, OmegaConf
 
 from nmt import files
+from nmt.compat import CLASSES
 from nmt.errors import UserError
 from nmt.runs import Run
 from tests.pipeline.small import call, copied, environment, same, snapshot, words, write_lines, write_text
@@ -290,6 +292,16 @@ def rewritten(**nodes: object) -> Callable[[Path], None]:
     return change
 
 
+def of_old_version(path: Path, encoder: str) -> None:
+    """Makes config.yaml what version 0.1 wrote, with classes in place of choices, and this one for the encoder."""
+    config: Any = OmegaConf.load(path)
+    for place, classes in CLASSES.items():
+        OmegaConf.update(config, f"{place}._target_", next(iter(classes)), force_add=True)
+    OmegaConf.update(config, "encoder._target_", encoder)
+    config.pop("choices")
+    path.write_text(OmegaConf.to_yaml(config), encoding="utf-8")
+
+
 def fact(**changed: object) -> Callable[[Path], None]:
     """Sets facts of run.json."""
 
@@ -324,24 +336,32 @@ def without(key: str) -> Callable[[Path], None]:
         ("config.yaml", lambda path: path.write_text("- a list\n"), ["config.yaml is damaged: it holds no settings"]),
         ("config.yaml", lambda path: path.write_text(""), ["config.yaml is damaged"]),
         ("config.yaml", without("decoder"), ["config.yaml is damaged: decoder missing"]),
-        ("config.yaml", rewritten(decoder=3), ["config.yaml is damaged: it does not describe a model"]),
+        (
+            "config.yaml",
+            rewritten(decoder=3),
+            ["config.yaml is damaged", "but decoder is missing"],
+        ),
         ("config.yaml", rewritten(model="x"), ["config.yaml is damaged: it does not describe a model"]),
         ("config.yaml", rewritten(search__beam_size="abc"), ["config.yaml is damaged: it does not describe a search"]),
-        ("config.yaml", rewritten(search=3), ["search is no group of settings"]),
+        ("config.yaml", rewritten(search=3), ["search=beam is chosen, but search is missing"]),
         ("config.yaml", rewritten(encoder__size=17), ["best.safetensors does not belong to this run's configuration"]),
         ("config.yaml", rewritten(encoder__szie=17), ["encoder.szie is not a setting", "'size'"]),
         ("config.yaml", rewritten(encoder__size=-3), ["config.yaml is damaged: it does not describe a model"]),
         ("config.yaml", rewritten(encoder__size="${nothing}"), ["holds an interpolation"]),
-        # A stranger's run is data, not code: neither by name nor by an alias within this program.
-        ("config.yaml", rewritten(encoder___target_="os.system"), ["encoder._target_=os.system", "Choose one"]),
-        ("config.yaml", rewritten(search___target_="subprocess.run"), ["search._target_=subprocess.run"]),
-        ("config.yaml", rewritten(encoder___target_="nmt.runs.os.system"), ["encoder._target_=nmt.runs.os.system"]),
-        ("config.yaml", rewritten(encoder___target_="nmt.model.encoders.nn.GRU"), ["is not a RecurrentEncoder"]),
-        ("config.yaml", rewritten(encoder___target_="nmt.runs.Path"), ["is not a RecurrentEncoder"]),
-        ("config.yaml", rewritten(encoder___target_="nmt.runs.Run"), ["is not a RecurrentEncoder"]),
-        ("config.yaml", rewritten(encoder___target_="nmt.nowhere.X"), ["is not a RecurrentEncoder"]),
-        ("config.yaml", rewritten(decoder__readout___target_="builtins.exec"), ["decoder.readout._target_"]),
-        ("config.yaml", rewritten(attention__score___target_="nmt.attention.windows.Global"), ["is not a Score"]),
+        # A stranger's run is data, not code: it names choices that are installed, and no class.
+        ("config.yaml", rewritten(encoder___target_="os.system"), ["names a class (_target_)", "Do not use this run"]),
+        ("config.yaml", rewritten(decoder__readout___target_="builtins.exec"), ["names a class (_target_)"]),
+        ("config.yaml", rewritten(choices__encoder="os.system"), ["there is no encoder=os.system", "gru, lstm"]),
+        ("config.yaml", rewritten(choices__search="../encoder/gru"), ["there is no search=../encoder/gru"]),
+        ("config.yaml", rewritten(choices__os="system"), ["os=system is chosen, but os is missing"]),
+        ("config.yaml", rewritten(choices=3), ["it has no choices"]),
+        ("config.yaml", rewritten(choices={"decoder": "luong"}), ["decoder.previous_state is not a setting of Luong"]),
+        ("config.yaml", lambda path: of_old_version(path, "os.system"), ["encoder._target_=os.system stands for none"]),
+        (
+            "config.yaml",
+            lambda path: of_old_version(path, "nmt.runs.Run"),
+            ["encoder._target_=nmt.runs.Run stands for"],
+        ),
     ],
     ids=range(28),
 )

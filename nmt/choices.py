@@ -1,0 +1,79 @@
+"""The choices of the configuration: which there are, and what a run keeps of them.
+
+A choice is a yaml file in its group's folder, `configs/GROUP/CHOICE.yaml`. A composed configuration names its choices
+under `choices`, {"decoder": "luong", "attention/score": "general", ...}; a group that is used in several places has its
+place behind an @. A saved one keeps these names and the settings, and no class: on reading, each class (`_target_`) is
+the one that the installed file names, so that classes may move, and a stranger's run can name none.
+"""
+
+import functools
+from typing import Any
+
+from nmt.configuration import TARGET, config_folder, groups_of, look_up, without_classes
+from nmt.errors import UserError, nearest
+
+
+@functools.cache
+def _installed() -> dict[str, list[str]]:
+    return groups_of(config_folder())
+
+
+def is_choice(key: str) -> bool:
+    """Whether a key of a configuration names a group of choices, and not a setting."""
+    return key.partition("@")[0] in _installed()
+
+
+def place(key: str) -> str:
+    """Where the settings of a choice stand: "attention.score" for the key "attention/score"."""
+    group, _, package = key.partition("@")
+    return package or group.replace("/", ".")
+
+
+@functools.cache
+def class_of(group: str, choice: str) -> str:
+    """The class that a choice stands for, as a dotted path.
+
+    Raises:
+        UserError: there is no such group or choice, or it names no class.
+    """
+    from omegaconf import OmegaConf
+
+    options = _installed().get(group)
+    if options is None:
+        raise UserError(f"there is no group of choices '{group}'.{nearest(group, _installed())}")
+    if choice not in options:
+        known = f"The choices are {', '.join(options)}."
+        raise UserError(f"there is no {group}={choice}.{nearest(choice, options)} {known}")
+    node: Any = OmegaConf.load(config_folder() / group / f"{choice}.yaml")
+    if TARGET in node:
+        return str(node[TARGET])
+    for base in node.get("defaults", []):  # a file that changes a few settings of another one
+        if isinstance(base, str) and base in options:
+            return class_of(group, base)
+    raise UserError(f"{group}/{choice}.yaml names no class.")
+
+
+def choice_of(group: str, class_: type) -> str:
+    """The choice of a group that stands for a class (KeyError if none does)."""
+    path = f"{class_.__module__}.{class_.__qualname__}"
+    return {class_of(group, choice): choice for choice in _installed()[group]}[path]
+
+
+def with_classes(tree: dict[str, Any]) -> dict[str, Any]:
+    """The configuration with the class of each of its `choices`, as the installed files name them.
+
+    Raises:
+        UserError: `choices` names what is not there, or has no settings in the configuration.
+    """
+    choices = tree.get("choices")
+    if not isinstance(choices, dict):
+        raise UserError("it has no choices.")
+    complete: dict[str, Any] = without_classes(tree)
+    if complete != tree:
+        raise UserError(f"it names a class ({TARGET}), which no saved run does. Do not use this run.")
+    for key, choice in choices.items():
+        node = look_up(complete, place(str(key)))
+        if not isinstance(node, dict):
+            raise UserError(f"{key}={choice} is chosen, but {place(str(key))} is missing.")
+        node[TARGET] = class_of(str(key).partition("@")[0], str(choice))
+    return complete

@@ -1,0 +1,102 @@
+"""Runs of earlier versions: the one place that knows how they differ from today's.
+
+Until version 0.1 a run named classes instead of choices (see `nmt.choices`). `CLASSES` lists them all; a run that
+names any other class is refused.
+"""
+
+from typing import Any
+
+from nmt.configuration import TARGET, look_up, without_classes
+from nmt.errors import UserError
+
+#: Class -> the choice that named it, by the group's place. Where several did, a setting tells which: (setting, names).
+CLASSES: dict[str, dict[str, str | tuple[str, dict[str, str]]]] = {
+    "data": {
+        "nmt.data.builtin.BuiltIn": "builtin",
+        "nmt.data.files.TextFiles": "text",
+        "nmt.data.files.UserFiles": "files",
+        "nmt.data.files.Multi30k": "multi30k",
+        "nmt.data.files.Tatoeba": "tatoeba",
+        "nmt.data.hub.Hub": "hub",
+    },
+    "tokenizer": {
+        "nmt.text.train.TokenizerTrainer": (
+            "model_type",
+            {kind: kind for kind in ("unigram", "bpe", "char", "word")},
+        ),
+    },
+    "encoder": {"nmt.model.encoders.RecurrentEncoder": ("cell", {"gru": "gru", "lstm": "lstm"})},
+    "attention": {"nmt.attention.attention.Attention": "default"},
+    "attention.score": {
+        "nmt.attention.scores.Additive": "additive",
+        "nmt.attention.scores.Concat": "concat",
+        "nmt.attention.scores.General": "general",
+        "nmt.attention.scores.Dot": "dot",
+        "nmt.attention.scores.ScaledDot": "scaled_dot",
+        "nmt.attention.scores.Location": "location",
+        "nmt.attention.scores.Cosine": "cosine",
+    },
+    "attention.window": {
+        "nmt.attention.windows.Global": "global",
+        "nmt.attention.windows.Causal": "causal",
+        "nmt.attention.windows.LocalMonotonic": "local_m",
+        "nmt.attention.windows.LocalPredictive": "local_p",
+        "nmt.attention.windows.Forced": "forced",
+    },
+    "attention.read": {"nmt.attention.reads.Soft": "soft", "nmt.attention.reads.Hard": "hard"},
+    "decoder": {
+        "nmt.model.decoders.Bahdanau": "bahdanau",
+        "nmt.model.decoders.Luong": "luong",
+        "nmt.model.decoders.Conditional": "conditional",
+        "nmt.model.decoders.NoAttention": "none",
+    },
+    "decoder.readout": {
+        "nmt.model.readouts.Maxout": "maxout",
+        "nmt.model.readouts.Tanh": "tanh",
+        "nmt.model.readouts.FromState": "state",
+        "nmt.model.readouts.FromContext": "context",
+    },
+    "search": {
+        "nmt.search.beam.BeamSearch": "beam",
+        "nmt.search.greedy.GreedySearch": "greedy",
+        "nmt.search.greedy.SamplingSearch": "sampling",
+    },
+    "optimizer": {
+        f"torch.optim.{name}": name.lower()
+        for name in ("AdamW", "Adam", "NAdam", "RAdam", "Adagrad", "Adadelta", "RMSprop", "SGD")
+    },
+    "schedule": {
+        "nmt.training.schedules.Constant": "constant",
+        "nmt.training.schedules.Cosine": "cosine",
+        "nmt.training.schedules.InverseSquareRoot": "inverse_sqrt",
+    },
+    "trainer": {"nmt.training.trainer.Trainer": "default"},
+}
+
+
+def with_choices(tree: dict[str, Any]) -> dict[str, Any]:
+    """The configuration of a run of any version, with its `choices`.
+
+    Raises:
+        UserError: it names a class that no choice of that version had, or none where one is needed.
+    """
+    if "choices" in tree:
+        return tree
+    choices = {}
+    for place, classes in CLASSES.items():
+        node = look_up(tree, place)
+        name = str(node.get(TARGET)) if isinstance(node, dict) else "nothing"
+        choice = classes.get(name)
+        if isinstance(choice, tuple):
+            assert isinstance(node, dict)
+            choice = choice[1].get(str(node.get(choice[0])))
+        if choice is None:
+            raise UserError(f"{place}.{TARGET}={name} stands for none of the choices of {place.replace('.', '/')}.")
+        choices[place.replace(".", "/")] = choice
+    return {**without_classes(tree), "choices": choices}
+
+
+def search_choice(name: object) -> str:
+    """The choice of a search that a measurement names; until version 0.1 it named the class."""
+    searches = {target.rpartition(".")[2]: str(choice) for target, choice in CLASSES["search"].items()}
+    return searches.get(str(name), str(name))

@@ -1,0 +1,61 @@
+"""Runs made by earlier versions still translate, evaluate, compare and resume.
+
+`tests/old_runs/v0.1/` was made by version 0.1 (133fe6b) on the built-in corpus, English to French, written to text
+files: two runs, what that version translated of `text/test.en`, and below the figures that it gave. A version that
+changes the format of a run adds a folder of its own.
+"""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from nmt.runs import Run
+from tests.pipeline.small import call
+
+OLD_RUNS = Path(__file__).parents[1] / "old_runs"
+#: What version 0.1 measured: BLEU and perplexity of the test set; validation perplexity ten updates after resuming.
+FIGURES = {
+    "bahdanau": {"bleu": 30.538078, "perplexity": 2.283947, "resumed": 3.545067, "steps": 1210},
+    "luong-local_p-heads": {"bleu": 4.471545, "perplexity": 4.368430, "resumed": 5.701464, "steps": 910},
+}
+
+
+@pytest.fixture
+def old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the folder of version 0.1, to stand in."""
+    folder = Path(shutil.copytree(OLD_RUNS / "v0.1", tmp_path / "v0.1"))
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_an_old_run_translates_as_it_did(name: str, old: Path) -> None:
+    assert call("translate", f"run={name}", "input=text/test.en", "output=now.txt", "device=cpu") == 0
+    assert (old / "now.txt").read_text() == (old / f"{name}.txt").read_text()
+
+
+def test_old_runs_evaluate_and_compare(old: Path) -> None:
+    for name, figures in FIGURES.items():
+        assert call("evaluate", f"run={name}", "pictures=0", "device=cpu") == 0
+        scores = json.loads((old / name / "evaluation/test/scores.json").read_text())
+        assert scores["bleu"]["value"] == pytest.approx(figures["bleu"], abs=1e-3)
+        assert scores["measured"]["perplexity"] == pytest.approx(figures["perplexity"], rel=1e-4)
+    assert call("compare", f"runs=[{','.join(FIGURES)}]", "output=comparison", "device=cpu") == 0
+    report = json.loads((old / "comparison/report.json").read_text())
+    assert {variant["label"] for variant in report["variants"]} == {"bahdanau", "luong"}
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_an_old_run_resumes(name: str, old: Path) -> None:
+    figures = FIGURES[name]
+    assert call("train", f"name={name}", "checkpoints=.", "resume=true", f"trainer.steps={figures['steps']}") == 0
+    last = Run(old / name).history()[-1]
+    assert last["step"] == figures["steps"]
+    assert last["valid_perplexity"] == pytest.approx(figures["resumed"], rel=1e-3)
+    # From here on it is a run of today's format.
+    config = (old / name / "config.yaml").read_text()
+    assert "choices:" in config
+    assert "_target_:" not in config
+    assert call("translate", f"run={name}", "input=text/test.en", "output=now.txt", "device=cpu") == 0
