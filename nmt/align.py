@@ -1,30 +1,8 @@
-"""The verb `python -m nmt.align`: word links between sentences and translations, and their error rate."""
+"""Link words of sentences and their translations, and score links: `python -m nmt.align`."""
 
 import sys
-from typing import TYPE_CHECKING
 
-from nmt.command.running import main as run
-
-if TYPE_CHECKING:
-    from omegaconf import DictConfig
-
-
-def action(config: "DictConfig", overrides: list[str]) -> int:
-    """Does what the configuration says."""
-    del overrides
-    if config.links is not None:
-        from nmt.pipeline.linking import score_links
-
-        return score_links(config)
-    from nmt.pipeline.aligning import align
-
-    return align(config)
-
-
-def main() -> int:
-    """The command line."""
-    return run("align", action)
-
+from nmt.verbs import run
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run("align"))

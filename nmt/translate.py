@@ -1,25 +1,8 @@
-"""The verb `python -m nmt.translate`: sentences in, translations out, a line each."""
+"""Translate sentences, a line each: `python -m nmt.translate`."""
 
 import sys
-from typing import TYPE_CHECKING
 
-from nmt.command.running import main as run
-
-if TYPE_CHECKING:
-    from omegaconf import DictConfig
-
-
-def action(config: "DictConfig", overrides: list[str]) -> int:
-    """Does what the configuration says."""
-    from nmt.pipeline.translating import translate
-
-    return translate(config, overrides)
-
-
-def main() -> int:
-    """The command line."""
-    return run("translate", action)
-
+from nmt.verbs import run
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run("translate"))

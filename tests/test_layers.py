@@ -45,15 +45,16 @@ TOP = {
     "build": {*ROOMS, "runs", "configuration"},
     "pipeline": {*ROOMS, "runs", "build", "command", "configuration", "compat", "advice", "locks"},
     "__init__": set[str](),
+    "verbs": {"command", "pipeline"},
     "__main__": {"nmt", "command"},
 }
 # Whatever else lies at the top is a verb.
-VERB = {*ROOMS, "runs", "build", "pipeline", "command", "advice"}
+VERB = {"verbs"}
 
 DOORS = {
-    "hydra": {"command", "verb"},
+    "hydra": {"command"},
     # who holds a configuration names its type
-    "omegaconf": {"configuration", "choices", "command", "build", "runs", "pipeline", "verb"},
+    "omegaconf": {"configuration", "choices", "command", "build", "runs", "pipeline", "verbs"},
     "sentencepiece": {"text"},
     "datasets": {"data"},
     "babel": {"data"},

@@ -13,6 +13,7 @@ import errno
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Final, NoReturn
@@ -26,6 +27,8 @@ from nmt.errors import UserError
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
+# The environment variable that `debug=true` sets: with it, messages come with the traceback behind them.
+DEBUG: Final = "NMT_DEBUG"
 # Failures of the machine that a user can cure, as opposed to a fault of this program.
 _CURABLE: Final = frozenset(
     {
@@ -41,43 +44,63 @@ def main(
     arguments: Sequence[str] | None = None,
     sweep: Callable[[list[str]], int] | None = None,
 ) -> int:
-    """Runs `action(configuration, quoted overrides)` for a command line, and returns the exit status.
+    """Run `action(configuration, quoted overrides)` for a command line, and return the exit status.
 
     With `-m` (Hydra's `--multirun`) among the words, `sweep(the other words)` runs instead, in a verb that has one.
 
-    Mistakes of the user and failures of the machine are one message on standard error and status 1; a reader
-    that has had enough (`| head`) ends quietly with 0; Ctrl-C is 130, SIGTERM 143. Nothing is written to
-    standard output but what `action` writes, or what --help, --version and --cfg ask for.
+    A mistake of the user or a failure of the machine is one message on standard error and status 1. With `debug=true`,
+    or NMT_DEBUG=1 in the environment, its traceback comes first. A reader that stops (`| head`) ends it quietly with 0,
+    Ctrl-C with 130, SIGTERM with 143. Standard output holds only what `action` writes, or what --help, --version and
+    --cfg print.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by whoever started this (>&-): print would take the other one
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
     try:
+        words = _take_debug(words)
         with _cleaning_up():
             status = _run(verb, action, words, sweep)
         sys.stdout.flush()
-    except _Terminated:
-        _drop_output()
-        return _failed(verb, "terminated", 143)
-    except UserError as error:
-        return _failed(verb, str(error))
-    except KeyboardInterrupt:
-        _drop_output()
-        return _failed(verb, "interrupted", 130)
-    except BrokenPipeError:
-        _drop_output()
-        return 0
-    except MemoryError:
-        _drop_output()
-        return _failed(verb, "there is not enough memory. Give smaller batches, a smaller model or shorter lines.")
-    except OSError as error:
-        if error.errno not in _CURABLE:
+    except (UserError, OSError, MemoryError, KeyboardInterrupt, _Terminated) as error:
+        if isinstance(error, OSError) and not isinstance(error, BrokenPipeError) and error.errno not in _CURABLE:
             raise
+        return _ended(verb, error)
+    return status
+
+
+def _take_debug(words: list[str]) -> list[str]:
+    """Take `debug=true` off the words, and pass it on to processes that this one starts."""
+    for word in words:
+        if word.startswith("debug="):
+            if word not in ("debug=true", "debug=false"):
+                raise UserError(f"{word}: must be true or false.")
+            os.environ[DEBUG] = str(int(word == "debug=true"))
+    return [word for word in words if not word.startswith("debug=")]
+
+
+def _ended(verb: str, error: BaseException) -> int:
+    """Say in one line why a verb ended, and return the exit status."""
+    if os.environ.get(DEBUG, "0") not in ("", "0"):
+        traceback.print_exception(error)
+    if not isinstance(error, UserError):
         _drop_output()
-        where = f" ({error.filename})" if error.filename else ""
-        cure = " Free some space and send the command again." if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
-        return _failed(verb, f"{error.strerror}{where}.{cure}")
+    message, status = str(error), 1
+    match error:
+        case BrokenPipeError():
+            return 0
+        case KeyboardInterrupt():
+            message, status = "interrupted", 130
+        case _Terminated():
+            message, status = "terminated", 143
+        case MemoryError():
+            message = "there is not enough memory. Give smaller batches, a smaller model or shorter lines."
+        case OSError():
+            place = f" ({error.filename})" if error.filename else ""
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+            message = f"{error.strerror}{place}.{' Free some space and send the command again.' if full else ''}"
+    with contextlib.suppress(OSError):
+        print(f"nmt.{verb}: {message}", file=sys.stderr, flush=True)
     return status
 
 
@@ -140,12 +163,6 @@ def _run(
         example = EXAMPLES[verb][0].partition(" #")[0].strip() if verb in EXAMPLES else f"nmt.{verb} --help"
         raise UserError(f"{' and '.join(f'{key}=' for key in missing)} must be given. For example: {example}")
     return action(config, overrides) or 0
-
-
-def _failed(verb: str, message: str, status: int = 1) -> int:
-    with contextlib.suppress(OSError):
-        print(f"nmt.{verb}: {message}", file=sys.stderr, flush=True)
-    return status
 
 
 def _drop_output() -> None:

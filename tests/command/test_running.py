@@ -69,6 +69,29 @@ def test_a_fault_of_the_program_keeps_its_traceback() -> None:
         main("train", raiser(ZeroDivisionError()), [])
 
 
+@pytest.mark.parametrize(("words", "setting"), [(["debug=true"], ""), ([], "1")])
+def test_debugging_shows_what_is_behind_a_message(
+    words: list[str], setting: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def action(config: DictConfig, overrides: list[str]) -> None:
+        del config
+        assert overrides == []
+        try:
+            raise ZeroDivisionError("division by zero")
+        except ZeroDivisionError as error:
+            raise UserError("no such thing") from error
+
+    monkeypatch.setenv("NMT_DEBUG", setting)
+    assert main("train", action, words) == 1
+    err = capfd.readouterr().err
+    assert err.index("ZeroDivisionError: division by zero") < err.index("nmt.train: no such thing")
+    assert "in action" in err
+    assert main("train", action, ["debug=false"]) == 1
+    assert capfd.readouterr().err == "nmt.train: no such thing\n"
+    assert main("train", action, ["debug=yes"]) == 1
+    assert capfd.readouterr().err == "nmt.train: debug=yes: must be true or false.\n"
+
+
 def test_help_names_choices_and_settings(capfd: pytest.CaptureFixture[str]) -> None:
     assert main("train", answer, ["--help"]) == 0
     out = capfd.readouterr().out

@@ -7,13 +7,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
 
 import safetensors.torch
 from torch import Tensor
 
-from nmt.command.running import main
+from nmt.verbs import run
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -96,8 +95,7 @@ def words(text: Path, checkpoints: Path, *more: str) -> list[str]:
 
 def call(verb: str, *line: str) -> int:
     """Runs a verb in this process, as its `main` does, and returns the exit status."""
-    module = import_module(f"nmt.{verb}")
-    return main(verb, module.action, list(line), sweep=getattr(module, "sweep", None))
+    return run(verb, list(line))
 
 
 def environment() -> dict[str, str]:
