@@ -20,14 +20,13 @@ from nmt.attention import Attention, Read, Score, Window
 from nmt.data.corpus import DataSource
 from nmt.errors import UserError
 from nmt.limits import checked
-from nmt.memory import keep_memory
 from nmt.model import Decoder, Readout, RecurrentEncoder, Seq2Seq, initialise
 from nmt.model.decoders import NoAttention, Sizes, context_size_without_attention
 from nmt.search import BeamSearch, GreedySearch, Search
 from nmt.text.tokenizer import PAD, Tokenizer
 from nmt.text.train import TokenizerTrainer
 from nmt.training.schedules import Schedule
-from nmt.training.trainer import Trainer
+from nmt.training.settings import TrainerSettings
 
 Part = TypeVar("Part")
 
@@ -84,9 +83,9 @@ def build_tokenizer_trainer(config: DictConfig) -> TokenizerTrainer:
     return part(config.tokenizer, TokenizerTrainer, "tokenizer")()
 
 
-def build_trainer(config: DictConfig) -> Trainer:
-    """The training loop with its settings."""
-    return part(config.trainer, Trainer, "trainer")()
+def build_trainer(config: DictConfig) -> TrainerSettings:
+    """The settings of the training loop."""
+    return part(config.trainer, TrainerSettings, "trainer")()
 
 
 def build_schedule(config: DictConfig) -> Schedule:
@@ -185,49 +184,3 @@ def assemble(config: DictConfig, source_pieces: int, target_pieces: int, joint: 
     model = Seq2Seq(source, target, encoder, decoder, output, float(config.model.dropout), fast)
     initialise(model, int(config.seed))
     return model
-
-
-def build_device(name: str) -> torch.device:
-    """The one place that picks the device: auto takes a CUDA GPU where there is one.
-
-    Raises:
-        UserError: the device that was asked for is not there.
-    """
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-    except RuntimeError as error:
-        raise UserError(f"device={name} is not known. Give device=auto, cpu, cuda or cuda:N.") from error
-    if device.type not in ("cpu", "cuda"):
-        raise UserError(f"device={name} is not supported. Give device=auto, cpu, cuda or cuda:N.")
-    if device.type == "cuda":
-        count = torch.cuda.device_count() if torch.cuda.is_available() else 0
-        if count == 0:
-            raise UserError(
-                f"device={name} was asked for, but torch sees no CUDA GPU on this machine. Give device=cpu, or install "
-                f"a driver and a torch built for CUDA."
-            )
-        if (device.index or 0) >= count:
-            raise UserError(f"device={name} was asked for, but there are {count} GPUs, counted from cuda:0.")
-    return device
-
-
-def build_precision(name: str, device: torch.device) -> torch.dtype | None:
-    """bfloat16 for autocast, or None for float32: auto takes bfloat16 on a GPU that has it."""
-    if name not in ("auto", "float32", "bf16"):
-        raise UserError(f"precision={name} is not known. Give precision=auto, float32 or bf16.")
-    on_gpu = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
-    if name == "bf16" and device.type == "cuda" and not on_gpu:
-        raise UserError("precision=bf16 was asked for, but this GPU has no bfloat16. Give precision=float32.")
-    return torch.bfloat16 if name == "bf16" or (name == "auto" and on_gpu) else None
-
-
-def use_threads(threads: int | None) -> None:
-    """CPU threads for torch, None leaving the choice to torch; and an allocator that keeps what it has."""
-    keep_memory()
-    if threads is None:
-        return
-    if threads < 1:
-        raise UserError(f"threads must be at least 1, not {threads}.")
-    torch.set_num_threads(threads)

@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 
 import pytest
-import torch
 from omegaconf import DictConfig, OmegaConf
 
 from nmt import build
@@ -58,9 +57,7 @@ def one_step(*overrides: str, kind: str = "unigram") -> None:
         group["lr"] *= schedule.factor(9, 0.5) if schedule.factor(9, 0.5) else 1
     optimizer.step()
     assert any(not parameter.equal(before[name]) for name, parameter in model.named_parameters())
-    translator = Translator(
-        [model], words, build.build_search(config.search), device=torch.device("cpu"), extra_length=3, length_ratio=1
-    )
+    translator = Translator([model], words, build.build_search(config.search), extra_length=3, length_ratio=1)
     found = list(translator.translate(["rot", "eins zwei drei"]))
     assert len(found) == 2
     for best, *_ in found:

@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "nmt"
 FILES = sorted(PACKAGE.rglob("*.py"))
 
-# The rooms, each with the rooms it stands on. `errors`, `files`, `links`, `memory` and `compat_weights` are for all.
+# The rooms, each with the rooms it stands on. `EVERYWHERE` are for all.
 ROOMS = {
     "kernels": set[str](),
     "text": set[str](),
@@ -24,10 +24,10 @@ ROOMS = {
     "alignment": {"text", "translation"},
     "drawing": {"translation", "alignment"},
     "evaluation": {"text", "translation", "alignment", "drawing"},
-    "training": {"kernels", "text", "attention", "search", "data", "model", "translation", "drawing"},
+    "training": {"kernels", "text", "attention", "search", "data", "model", "translation", "drawing", "evaluation"},
     "comparison": {"alignment", "drawing", "evaluation"},
 }
-EVERYWHERE = {"errors", "files", "limits", "links", "memory", "compat_weights", "choices"}
+EVERYWHERE = {"compute", "errors", "files", "limits", "links", "memory", "signals", "compat_weights", "choices"}
 TOP = {
     "errors": set[str](),
     "files": set[str](),
@@ -44,6 +44,8 @@ TOP = {
     "runs": {*ROOMS, "configuration", "compat", "locks"},
     "build": {*ROOMS, "runs", "configuration"},
     "pipeline": {*ROOMS, "runs", "build", "command", "configuration", "compat", "advice", "locks"},
+    "compute": set[str](),
+    "signals": set[str](),
     "__init__": set[str](),
     "verbs": {"command", "pipeline"},
     "__main__": {"nmt", "command"},

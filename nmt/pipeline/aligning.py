@@ -12,13 +12,13 @@ from typing import NamedTuple
 import numpy as np
 from omegaconf import DictConfig
 
-from nmt import build
 from nmt.alignment.error_rate import AlignmentScore, against_gold
 from nmt.alignment.splitting import Splitter
 from nmt.alignment.symmetrize import SYMMETRIZATIONS, symmetrize
 from nmt.alignment.weights import SHIFTS, Head, Weights, best_links, saliency_weights, word_weights
 from nmt.alignment.words import spelled
 from nmt.command.composing import compose
+from nmt.compute import Compute
 from nmt.data.corpus import DataSource, safe_name
 from nmt.data.languages import UNNAMED
 from nmt.errors import UserError
@@ -289,17 +289,11 @@ class _Direction:
     """One run as an aligner. The backward one translates targets into sources; its links are turned round."""
 
     def __init__(self, config: DictConfig, run: Run, *, backward: bool) -> None:
-        build.use_threads(config.threads)
-        device = build.build_device(str(config.device))
-        model, tokenizer = open_model(run, str(config.checkpoint), device)
+        compute = Compute.choose(str(config.device), str(config.precision), config.threads)
+        model, tokenizer = open_model(run, str(config.checkpoint), compute)
         self.run, self.backward, self.max_length = run, backward, int(config.max_length)
         self.translator = Translator(
-            [model],
-            tokenizer,
-            GreedySearch(),
-            device=device,
-            autocast=build.build_precision(str(config.precision), device),
-            batch_sentences=int(config.batch_sentences),
+            [model], tokenizer, GreedySearch(), compute=compute, batch_sentences=int(config.batch_sentences)
         )
         self.attentive = has_weights(self.translator)
         self.head: Head = "mean"

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-import torch
 from omegaconf import DictConfig, OmegaConf
 
 from nmt.choices import choice_of
@@ -201,8 +200,8 @@ def _measured(
         "seconds": seconds,
         "sentences_per_second": len(translations) / seconds,
         "target_pieces_per_second": pieces / seconds,
-        "device": str(translator.device),
-        "threads": torch.get_num_threads(),
+        "device": str(translator.compute.device),
+        "threads": translator.compute.threads,
     }
 
 

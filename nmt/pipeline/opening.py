@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
-import torch
 from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from nmt import build
+from nmt.compute import Compute
 from nmt.data.corpus import DataSource, Split
 from nmt.errors import SettingError, UserError
 from nmt.model import Seq2Seq
@@ -33,7 +33,7 @@ def runs_of(config: DictConfig) -> list[Run]:
     return [Run(Path(path)) for path in paths]
 
 
-def open_model(run: Run, checkpoint: str, device: torch.device) -> tuple[Seq2Seq, Tokenizer]:
+def open_model(run: Run, checkpoint: str, compute: Compute) -> tuple[Seq2Seq, Tokenizer]:
     """A run's model with its trained weights, ready to translate, and its tokenizer.
 
     Raises:
@@ -46,7 +46,7 @@ def open_model(run: Run, checkpoint: str, device: torch.device) -> tuple[Seq2Seq
     with describes(run, "a model", as_saved=True):
         model = build.build_model(config, tokenizer)
     load_weights(run.best if checkpoint == "best" else run.last, model)
-    return model.to(device).eval(), tokenizer
+    return model.to(compute.device).eval(), tokenizer
 
 
 def own_data(run: Run) -> DataSource:
@@ -130,13 +130,11 @@ def open_translator(config: DictConfig, overrides: Sequence[str]) -> Translator:
         UserError: a run is missing, incomplete or damaged, or the members of an ensemble do not fit together.
     """
     runs = runs_of(config)
-    build.use_threads(config.threads)
-    device = build.build_device(str(config.device))
-    autocast = build.build_precision(str(config.precision), device)
+    compute = Compute.choose(str(config.device), str(config.precision), config.threads)
     as_saved = not any(word.startswith("search") for word in overrides)
     with describes(runs[0], "a search", as_saved=as_saved):
         search = build.build_search(_search_node(config, overrides, runs[0]))
-    opened = [open_model(run, str(config.checkpoint), device) for run in runs]
+    opened = [open_model(run, str(config.checkpoint), compute) for run in runs]
     note_unused_attention((run.config() for run in runs), overrides)
     tokenizer = opened[0][1]
     for run, (_, other) in zip(runs[1:], opened[1:], strict=True):
@@ -149,8 +147,7 @@ def open_translator(config: DictConfig, overrides: Sequence[str]) -> Translator:
         [model for model, _ in opened],
         tokenizer,
         search,
-        device=device,
-        autocast=autocast,
+        compute=compute,
         batch_sentences=int(config.batch_sentences),
         length_ratio=_length_ratio(config, runs),
         extra_length=int(config.extra_length),

@@ -15,9 +15,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import FrameType
 from typing import IO, NamedTuple
 
 from omegaconf import DictConfig
@@ -27,11 +26,13 @@ from nmt.command.composing import compose
 from nmt.command.keys import SHARED_KEYS
 from nmt.command.quoting import quote
 from nmt.command.sweeping import Combination, expand
+from nmt.compute import choose_device
 from nmt.data.files import UserFiles
 from nmt.errors import UserError
 from nmt.locks import is_locked
 from nmt.pipeline.training import already_finished, check_model, resumed
 from nmt.runs import Run, check_name, command, settings, shown
+from nmt.signals import handling
 
 MEMORY = 4 << 30  # bytes that a run is taken to need, where no finished run of the sweep tells
 _LONGEST = 100  # characters of a name
@@ -217,7 +218,7 @@ def _room(place: Path, plan: Sequence[Planned]) -> int:
     if not plan:
         return 1
     config: DictConfig = compose("train", plan[0].words)
-    if build.build_device(str(config.device)).type == "cuda":
+    if choose_device(str(config.device)).type == "cuda":
         return 1
     needed = _needed(place)
     free = needed
@@ -262,7 +263,10 @@ class _Launcher:
     def run(self) -> int:
         """Returns the number of the signal that stopped it, or 0."""
         waiting, running, told = list(self.plan), list[_Job](), 0
-        with self._signals():
+        # Under nohup a hang-up stays ignored.
+        signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        heeded = [number for number in signals if signal.getsignal(number) is not signal.SIG_IGN]
+        with handling(heeded, lambda number, _: self.asked.append(number)):
             try:
                 while running or (waiting and not self.asked):
                     while waiting and len(running) < self.jobs and not self.asked:
@@ -281,26 +285,6 @@ class _Launcher:
                 for job in running:
                     job.process.wait()
         return self.asked[0] if self.asked else 0
-
-    @contextlib.contextmanager
-    def _signals(self) -> Iterator[None]:
-        def ask(number: int, frame: FrameType | None) -> None:
-            del frame
-            self.asked.append(number)
-
-        before = {}
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            # Under nohup a hang-up stays ignored.
-            if signal.getsignal(number) is not signal.SIG_IGN:
-                try:
-                    before[number] = signal.signal(number, ask)
-                except ValueError:  # not in the main thread: whoever is decides what a signal means
-                    break
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
 
     def _start(self, planned: Planned) -> list[_Job]:
         """The job, or nothing where it cannot begin or another command is training the run."""

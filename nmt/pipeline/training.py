@@ -3,7 +3,7 @@
 import contextlib
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from nmt.advice import CHANGEABLE, recommend, separate_vocabularies, verdict
 from nmt.command.composing import compose
 from nmt.command.quoting import unquoted
 from nmt.command.resuming import merge_for_resume
+from nmt.compute import Compute
 from nmt.data.cache import prepare
 from nmt.data.corpus import DataSource, Split, links_fingerprint
 from nmt.data.files import UserFiles
@@ -28,13 +29,14 @@ from nmt.memory import peak_memory
 from nmt.model import Seq2Seq
 from nmt.pipeline.opening import describes, note_unused_attention
 from nmt.runs import Run, TakenError, attends, check_name, command, free_name, missing_run, shown
-from nmt.search import GreedySearch
-from nmt.text.scripts import language_by_script, lengths, script_of
+from nmt.text.scripts import lengths, script_of
 from nmt.text.tokenizer import Tokenizer, load_tokenizer
-from nmt.training.state import check_state, load_state
-from nmt.training.trainer import Outcome, Trainer, Validation
-from nmt.translation.translator import EXTRA_LENGTH, Translator
-from nmt.translation.types import Translation
+from nmt.training.checkpoint import check_state, load_state
+from nmt.training.learner import Learner
+from nmt.training.loop import Outcome, TrainingLoop
+from nmt.training.settings import TrainerSettings
+from nmt.training.validation import Validation, greedy_bleu
+from nmt.translation.translator import EXTRA_LENGTH
 
 BUDGETS = ("steps", "epochs", "minutes")
 RESUME = ("false", "auto", "true")  # auto: true where there is a run of the name
@@ -182,7 +184,7 @@ def _more(amount: float | int | None) -> str:
 
 
 class _Session:
-    """One sitting of one run."""
+    """One session of one run."""
 
     def __init__(
         self,
@@ -214,13 +216,11 @@ class _Session:
     def train(self) -> int:
         """See `train`."""
         config = self.config
-        build.use_threads(config.threads)
-        device = build.build_device(str(config.device))
-        autocast = build.build_precision(str(config.precision), device)
+        compute = Compute.choose(str(config.device), str(config.precision), config.threads)
         trainer, schedule = build.build_trainer(config), build.build_schedule(config)
         build.build_search(config.search)
         check_model(config)
-        state, history = self._saved()
+        state = self._saved()
         self.source.check()
         train_split, valid_split = self.source.read("train"), self.source.read("valid")
         self.links = self._links(trainer, train_split)
@@ -229,38 +229,34 @@ class _Session:
         self._separate_vocabularies(train_split)
         tokenizer = self._tokenizer(train_split)
         with _enough_memory(), _possible():
-            model = build.build_model(config, tokenizer).to(device)
+            model = build.build_model(config, tokenizer).to(compute.device)
         optimizer = build.build_optimizer(config, model)
         pairs, valid_pairs = self._encode(trainer, tokenizer, train_split, valid_split)
         batches = self._batches(trainer, tokenizer, train_split, pairs)
         if state is not None and self.run is not None:
             check_state(self.run.state, state, model)
-        self._describe(model, tokenizer, device, autocast, batches, trainer)
+        self._describe(model, tokenizer, compute, batches, trainer)
         run = self._open(tokenizer, len(pairs))
         ratio = length_ratio(pairs, EXTRA_LENGTH)
         run.note(length_ratio=ratio)
         if not run.lexicon.exists():
             lexicon_of(pairs, tokenizer.source.size).save(run.lexicon)
+        validation = Validation(
+            TokenBatches(valid_pairs, tokens_per_batch=trainer.tokens_per_batch, shuffle=False),
+            greedy_bleu(
+                list(valid_split.source[: trainer.validate_sentences]),
+                list(valid_split.target[: trainer.validate_sentences]),
+                self.source.languages[1],
+                tokenizer,
+                compute,
+                ratio,
+            ),
+            compute,
+        )
         with _enough_memory():
-            outcome = trainer.run(
-                model,
-                batches,
-                Validation(
-                    TokenBatches(valid_pairs, tokens_per_batch=trainer.tokens_per_batch, shuffle=False),
-                    _validator(trainer, tokenizer, valid_split, self.source.languages[1], device, autocast, ratio),
-                ),
-                optimizer=optimizer,
-                schedule=schedule,
-                folder=run.folder,
-                device=device,
-                autocast=autocast,
-                seed=int(config.seed),
-                log=run.log,
-                history=history,
-                keep_history=run.keep_history,
-                state=state,
-            )
-        run.note(device=str(device), threads=torch.get_num_threads(), **_peaks(run, device))
+            learner = Learner(model, optimizer, schedule, trainer, compute)
+            outcome = TrainingLoop(trainer, learner, batches, validation, run).run(int(config.seed), state)
+        run.note(device=str(compute.device), threads=compute.threads, **_peaks(run, compute))
         return self._finish(run, outcome, len(pairs))
 
     def _separate_vocabularies(self, split: Split) -> None:
@@ -277,7 +273,7 @@ class _Session:
         for reason in reasons:
             self.say(reason)
 
-    def _links(self, trainer: Trainer, split: Split) -> str | None:
+    def _links(self, trainer: TrainerSettings, split: Split) -> str | None:
         """The fingerprint of the links that guide the attention; None where it is not guided.
 
         Raises:
@@ -294,14 +290,15 @@ class _Session:
             )
         return found
 
-    def _saved(self) -> tuple[dict[str, Any] | None, list[dict[str, float]]]:
-        """What the sittings before have left: the trainer's state and the validations."""
+    def _saved(self) -> dict[str, Any] | None:
+        """The trainer's state that earlier sessions have left, whose validations can be read as well."""
         if not self.resume or self.run is None:
-            return None, []
+            return None
+        self.run.history()
         if not self.run.state.exists() and self.run.facts().get("status") in ("begun", "running"):
             self.say(f"Nothing had been saved in {self.run.folder} yet: it starts from the beginning.")
-            return None, []
-        return load_state(self.run.state), self.run.history()
+            return None
+        return load_state(self.run.state)
 
     def _tokenizer(self, split: Split) -> Tokenizer:
         if self.resume and self.run is not None:
@@ -315,7 +312,7 @@ class _Session:
         return tokenizer
 
     def _encode(
-        self, trainer: Trainer, tokenizer: Tokenizer, train_split: Split, valid_split: Split
+        self, trainer: TrainerSettings, tokenizer: Tokenizer, train_split: Split, valid_split: Split
     ) -> tuple[EncodedPairs, EncodedPairs]:
         encoded = []
         for split in (train_split, valid_split):
@@ -345,7 +342,9 @@ class _Session:
                     )
         return encoded[0], encoded[1]
 
-    def _batches(self, trainer: Trainer, tokenizer: Tokenizer, split: Split, pairs: EncodedPairs) -> TokenBatches:
+    def _batches(
+        self, trainer: TrainerSettings, tokenizer: Tokenizer, split: Split, pairs: EncodedPairs
+    ) -> TokenBatches:
         alpha, seed = float(self.config.tokenizer.sampling), int(self.config.seed)
         sampled = SampledPairs(
             split,
@@ -367,10 +366,9 @@ class _Session:
         self,
         model: Seq2Seq,
         tokenizer: Tokenizer,
-        device: torch.device,
-        autocast: torch.dtype | None,
+        compute: Compute,
         batches: TokenBatches,
-        trainer: Trainer,
+        trainer: TrainerSettings,
     ) -> None:
         parameters = sum(parameter.numel() for parameter in model.parameters())
         sizes = f"{tokenizer.source.size:,}"
@@ -382,8 +380,8 @@ class _Session:
             choices = self.config.choices
             kind = f"{choices['decoder']} wiring, {choices['attention/score']}"
         self.say(
-            f"Model: {kind}, {parameters:,} parameters, {sizes} pieces, on {device} "
-            f"({torch.get_num_threads()} CPU threads) in {'bfloat16' if autocast else 'float32'}, "
+            f"Model: {kind}, {parameters:,} parameters, {sizes} pieces, on {compute.device} "
+            f"({compute.threads} CPU threads) in {'bfloat16' if compute.dtype else 'float32'}, "
             f"training {'by the fast path' if model.decoder.has_fast_path else 'step by step'}."
         )
         if attention is not None and attention.reach is not None and trainer.max_source_length >= attention.reach:
@@ -392,11 +390,7 @@ class _Session:
                 f"(attention.score.positions), and trainer.max_source_length is {trainer.max_source_length:,}."
             )
         source_padding, target_padding = batches.padding
-        budget = [
-            f"{name} {getattr(trainer, name):g}"
-            for name in ("steps", "epochs", "minutes")
-            if getattr(trainer, name) is not None
-        ]
+        budget = [f"{name} {limit:g}" for name, limit in trainer.budget.limits.items()]
         self.say(
             f"Training: {len(batches.plan(0)):,} batches an epoch, padding {source_padding:.1%} source and "
             f"{target_padding:.1%} target; budget {', '.join(budget)}."
@@ -498,7 +492,7 @@ class _Session:
             self.say(line)
 
 
-def _check_guided(trainer: Trainer, config: DictConfig, split: Split, name: str) -> None:
+def _check_guided(trainer: TrainerSettings, config: DictConfig, split: Split, name: str) -> None:
     """UserError for a guided-alignment loss that has no links to go by, or no attention to guide."""
     if not trainer.guided_alignment:
         return
@@ -514,12 +508,12 @@ def _check_guided(trainer: Trainer, config: DictConfig, split: Split, name: str)
         )
 
 
-def _peaks(run: Run, device: torch.device) -> dict[str, int]:
-    """The most memory in bytes that any sitting of the run has taken, of the process and of the GPU."""
+def _peaks(run: Run, compute: Compute) -> dict[str, int]:
+    """The most memory in bytes that any session of the run has taken, of the process and of the GPU."""
     known = run.facts()
     peaks = {"peak_memory": peak_memory()}
-    if device.type == "cuda":
-        peaks["peak_gpu_memory"] = torch.cuda.max_memory_allocated(device)
+    if compute.on_gpu:
+        peaks["peak_gpu_memory"] = torch.cuda.max_memory_allocated(compute.device)
     return {name: max(amount, int(known.get(name, 0))) for name, amount in peaks.items()}
 
 
@@ -544,30 +538,3 @@ def _enough_memory() -> Iterator[None]:
             f"The GPU's memory is full ({str(error).splitlines()[0]}). Give a smaller trainer.tokens_per_batch "
             f"(with trainer.accumulate for as large an update), or a smaller model."
         ) from error
-
-
-def _validator(
-    trainer: Trainer,
-    tokenizer: Tokenizer,
-    split: Split,
-    language: str,
-    device: torch.device,
-    autocast: torch.dtype | None,
-    length_ratio: float,
-) -> Callable[[Seq2Seq], tuple[list[Translation], float]]:
-    """Greedy translations of the validation set and their BLEU."""
-    from nmt.evaluation.metrics import bleu
-
-    sources = list(split.source[: trainer.validate_sentences])
-    references = list(split.target[: trainer.validate_sentences])
-
-    language = language_by_script(references, language)
-
-    def validate(model: Seq2Seq) -> tuple[list[Translation], float]:
-        translator = Translator(
-            [model], tokenizer, GreedySearch(), device=device, autocast=autocast, length_ratio=length_ratio
-        )
-        translations = [best[0] for best in translator.translate(sources)]
-        return translations, bleu([own.text for own in translations], references, language).value
-
-    return validate

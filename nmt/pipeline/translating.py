@@ -73,7 +73,7 @@ def _pin(translator: Translator, config: DictConfig) -> None:
                 "slots= pins the attention, and a run with decoder=none has none. Leave it out, or take a run with "
                 "attention."
             )
-        model.decoder.attention.pin(settings["slots"], translator.device)
+        model.decoder.attention.pin(settings["slots"], translator.compute.device)
 
 
 def _chunks(config: DictConfig, stack: contextlib.ExitStack) -> Iterator[list[str]]:

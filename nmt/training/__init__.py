@@ -1,5 +1,6 @@
 """The training room: the loop, the loss, schedules, averages, checkpoints and what is shown on the way."""
 
-from nmt.training.trainer import Outcome, Trainer
+from nmt.training.loop import Outcome, TrainingLoop
+from nmt.training.settings import TrainerSettings
 
-__all__ = ["Outcome", "Trainer"]
+__all__ = ["Outcome", "TrainerSettings", "TrainingLoop"]

@@ -1,4 +1,4 @@
-"""The one door to TensorBoard: curves, sample translations and attention pictures."""
+"""The only user of TensorBoard: curves, sample translations and attention maps."""
 
 import contextlib
 import threading
@@ -10,34 +10,36 @@ from nmt.translation.types import Translation
 
 
 class Board:
-    """Writes events under `folder`, or nothing where it is off. UserError where they cannot be written."""
+    """Writes events under `folder`, or nothing if it is off (UserError if they cannot be written)."""
 
     def __init__(self, folder: Path, on: bool, first_step: int = 0) -> None:
-        """What earlier events say of steps after `first_step`, where this sitting begins, is hidden."""
+        """Hide earlier events of steps after `first_step`, where this session begins."""
         self._writer = None
         self._folder = folder
+        self._open = contextlib.ExitStack()
         if on:
             from torch.utils.tensorboard import SummaryWriter
 
-            _silence_writers()
-            with self._said():
+            with self._writable(), self._open as stack:
+                stack.enter_context(_silent_writers())
                 self._writer = SummaryWriter(str(folder), purge_step=first_step + 1 if first_step else None)
+                self._open = stack.pop_all()
 
     def scalars(self, step: int, values: dict[str, float]) -> None:
-        """One point of each curve."""
+        """Add one point to each curve."""
         if self._writer is None:
             return
-        with self._said():
+        with self._writable():
             for name, value in values.items():
                 self._writer.add_scalar(name, value, step)
 
     def samples(self, step: int, translations: Sequence[Translation]) -> None:
-        """Sentences with their translations, and what each looked at."""
+        """Add sentences with their translations and attention maps."""
         if self._writer is None:
             return
         from nmt.drawing.heatmap import figure, pixels
 
-        with self._said():
+        with self._writable():
             for number, translation in enumerate(translations):
                 text = f"{translation.source}\n\n> {translation.text}"
                 self._writer.add_text(f"samples/{number}", text, step)
@@ -46,13 +48,14 @@ class Board:
                     self._writer.add_image(f"attention/{number}", picture, step, dataformats="HWC")
 
     def close(self) -> None:
-        """Ends the events file."""
-        if self._writer is not None:
-            with contextlib.suppress(OSError):  # what could not be written has been said
-                self._writer.close()
+        """End the events file."""
+        with self._open:
+            if self._writer is not None:
+                with contextlib.suppress(OSError):  # what could not be written was reported before
+                    self._writer.close()
 
     @contextlib.contextmanager
-    def _said(self) -> Iterator[None]:
+    def _writable(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
@@ -62,15 +65,18 @@ class Board:
             ) from error
 
 
-def _silence_writers() -> None:
-    """Keeps TensorBoard's thread from printing a traceback: its failure comes again with the next event."""
-    before = threading.excepthook
-    if getattr(before, "__module__", "") == __name__:
-        return
+@contextlib.contextmanager
+def _silent_writers() -> Iterator[None]:
+    """Keep TensorBoard's thread from printing a traceback: its failure comes again with the next event."""
+    earlier = threading.excepthook
 
     def hook(failure: threading.ExceptHookArgs) -> None:
-        own = failure.thread is not None and type(failure.thread).__module__.startswith("tensorboard.")
-        if not (own and isinstance(failure.exc_value, OSError)):
-            before(failure)
+        of_writer = failure.thread is not None and type(failure.thread).__module__.startswith("tensorboard.")
+        if not (of_writer and isinstance(failure.exc_value, OSError)):
+            earlier(failure)
 
     threading.excepthook = hook
+    try:
+        yield
+    finally:
+        threading.excepthook = earlier

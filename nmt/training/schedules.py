@@ -1,4 +1,4 @@
-"""Learning-rate schedules: the factor on the base rate, for torch's LambdaLR.
+"""Learning-rate schedules: the factor on the base rate.
 
 `progress` is the share of the budget that is used, in steps, epochs or minutes, whichever is furthest.
 """

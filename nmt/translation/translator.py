@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from nmt.compute import CPU, Compute
 from nmt.data.batch import Batch, make_batch
 from nmt.errors import UserError
 from nmt.model import Seq2Seq
@@ -35,8 +36,7 @@ class Translator:
         tokenizer: Tokenizer,
         search: Search,
         *,
-        device: torch.device,
-        autocast: torch.dtype | None = None,
+        compute: Compute = CPU,
         batch_sentences: int = 64,
         length_ratio: float = LENGTH_RATIO,
         extra_length: int = EXTRA_LENGTH,
@@ -52,8 +52,7 @@ class Translator:
             models: in evaluation mode while translating; what they were before is put back.
             tokenizer: of all models.
             search: greedy, beam or sampling.
-            device: where the models are.
-            autocast: bfloat16 to compute in it where the device can; None for float32.
+            compute: where the models are, and the type of their products.
             batch_sentences: sentences searched together.
             length_ratio, extra_length: a translation has at most ratio * source pieces + extra pieces.
             max_source_length: pieces beyond which a line is handled as `long_lines` says.
@@ -73,7 +72,7 @@ class Translator:
         if not 0 <= length_ratio < math.inf or extra_length < 1:
             raise UserError("length_ratio must not be negative, and extra_length must be at least 1.")
         self.models, self.tokenizer, self.search = list(models), tokenizer, search
-        self.device, self.autocast = device, autocast
+        self.compute = compute
         self.batch_sentences = batch_sentences
         self.length_ratio, self.extra_length = length_ratio, extra_length
         self.max_source_length, self.long_lines = max_source_length, long_lines
@@ -89,7 +88,7 @@ class Translator:
     @cached_property
     def stepper(self) -> Stepper:
         """The models' step function, made for the first sentence: until then they may still be pinned."""
-        return Stepper(self.models, self.autocast)
+        return Stepper(self.models, self.compute.dtype)
 
     def translate(self, sentences: Iterable[str], chunk: int = 2000) -> Iterator[list[Translation]]:
         """Yields the n-best list of each sentence, in order; holds `chunk` sentences at a time."""
@@ -154,7 +153,7 @@ class Translator:
 
     def force(self, sources: Sequence[str], targets: Sequence[str]) -> list[Translation]:
         """What the first model would look at if it had to produce `targets`: forced decoding, one a sentence."""
-        with self._precision():
+        with self.compute.autocast():
             return self._force(sources, targets, forcing.attention)
 
     def saliency(self, sources: Sequence[str], targets: Sequence[str]) -> list[Translation]:
@@ -176,7 +175,7 @@ class Translator:
                 rows = order[start : start + size]
                 start += size
                 batch = make_batch([source_tokens[row] for row in rows], [target_tokens[row] for row in rows], rows)
-                forced = look(self.models[0], batch.to(self.device))
+                forced = look(self.models[0], batch.to(self.compute.device))
                 totals = forced.log_probs.sum(1).tolist()
                 weights = None if forced.weights is None else forced.weights.float().cpu().numpy()
                 for at, row in enumerate(rows):
@@ -189,9 +188,6 @@ class Translator:
                         text=targets[row], spans=self.tokenizer.target.spans(tokens, targets[row])
                     )
         return [result for result in results if result is not None]
-
-    def _precision(self) -> torch.autocast:
-        return torch.autocast(self.device.type, dtype=self.autocast, enabled=self.autocast is not None)
 
     def _prefix(self, text: str, line: int) -> Prefix:
         """What a translation that begins with the text may begin with."""
@@ -209,8 +205,8 @@ class Translator:
 
     def _search(self, parts: Sequence["_Part"]) -> list[list[Hypothesis]]:
         sources, prefixes = [part.tokens for part in parts], [part.prefix for part in parts]
-        with _evaluating(self.stepper.models), torch.inference_mode(), self._precision():
-            batch = make_batch(sources, None, list(range(len(sources)))).to(self.device)
+        with _evaluating(self.stepper.models), torch.inference_mode(), self.compute.autocast():
+            batch = make_batch(sources, None, list(range(len(sources)))).to(self.compute.device)
             lengths = [
                 math.ceil(self.length_ratio * len(tokens)) + self.extra_length + len(prefix)
                 for tokens, prefix in zip(sources, prefixes, strict=True)
@@ -225,7 +221,7 @@ class Translator:
             if ids is not None:
                 forbidden = tuple(torch.isin(ids.cpu(), torch.tensor(forbidden)).nonzero().flatten().tolist())
             fast = all(model.fast for model in self.models)
-            most = torch.tensor(lengths, device=self.device)
+            most = torch.tensor(lengths, device=self.compute.device)
             limits = Limits(BOS, EOS, forbidden, most, batch.source_mask, fast, prefixes)
             state = self.stepper.start(batch.source, batch.source_mask, batch.source_lengths, ids)
             found = self.search(self.stepper, state, limits)

@@ -23,6 +23,7 @@ from benchmarking.plain import Plain, train_plain
 from benchmarking.settings import PLAIN, WIRINGS, Json, Place, Scale, Sizes, Wiring, overrides, unattended
 from nmt import __version__, build
 from nmt.command.composing import compose
+from nmt.compute import Compute, choose_device
 from nmt.data.batch import Batch, make_batch
 from nmt.data.corpus import Split
 from nmt.data.pairs import EncodedPairs, Ragged, SampledPairs, length_ratio, lexicon_of
@@ -33,7 +34,9 @@ from nmt.model.weights import load_weights, save_weights
 from nmt.runs import Run
 from nmt.search import BeamSearch, GreedySearch, Limits, Search, SearchState
 from nmt.text.tokenizer import BOS, EOS, PAD, load_tokenizer
-from nmt.training.trainer import Validation
+from nmt.training.learner import Learner
+from nmt.training.loop import TrainingLoop
+from nmt.training.validation import Translate, Validation
 from nmt.translation.shortlist import Shortlist
 from nmt.translation.stepping import Stepper
 from nmt.translation.translator import EXTRA_LENGTH, Translator
@@ -117,10 +120,9 @@ def made(config: DictConfig, sizes: Sizes, place: Place) -> Seq2Seq:
     return build.assemble(config, sizes.pieces, sizes.pieces, True).to(place.device)
 
 
-def _take(place: Place) -> torch.dtype | None:
-    """Takes the threads and the device of `place`; returns what to compute in, None for float32."""
-    build.use_threads(place.threads)
-    return build.build_precision(place.precision, build.build_device(place.device))
+def _take(place: Place) -> Compute:
+    """Sets up the threads and the device of `place`."""
+    return Compute.choose(place.device, place.precision, place.threads)
 
 
 def _nothing(_: Seq2Seq) -> tuple[list[Translation], float]:
@@ -131,37 +133,26 @@ def _run_trainer(
     config: DictConfig,
     model: Seq2Seq,
     feed: TokenBatches,
-    place: Place,
+    compute: Compute,
     folder: Path,
-    validation: Validation | None = None,
+    translate: Translate = _nothing,
+    validation: TokenBatches | None = None,
 ) -> list[dict[str, float]]:
     """The project's own loop, until the orders or the budget end; what it wrote down at each validation."""
-    history: list[dict[str, float]] = []
+    settings = build.build_trainer(config)
+    learner = Learner(model, build.build_optimizer(config, model), build.build_schedule(config), settings, compute)
+    loop = TrainingLoop(settings, learner, feed, Validation(validation or feed, translate, compute), Run(folder))
     with contextlib.suppress(_Enough):
-        build.build_trainer(config).run(
-            model,
-            feed,
-            validation or Validation(feed, _nothing),
-            optimizer=build.build_optimizer(config, model),
-            schedule=build.build_schedule(config),
-            folder=folder,
-            device=torch.device(place.device),
-            autocast=build.build_precision(place.precision, torch.device(place.device)),
-            seed=1,
-            log=lambda line: None,
-            history=history,
-            keep_history=lambda entries: None,
-            state=None,
-        )
-    return history
+        loop.run(seed=1)
+    return loop.history
 
 
 def prepare(settings: Json, exchange: Exchange) -> None:
     """The corpus and the machine, before anything is measured."""
     for device in settings["devices"]:
-        build.build_device(device)
+        choose_device(device)
     if settings["threads"]:
-        build.use_threads(settings["threads"])
+        Compute.choose("cpu", threads=settings["threads"])
     facts = corpus.prepare(settings["folder"], settings["data"], settings["tokenizer"], settings["scale"])
     exchange({"corpus": facts, "machine": machine()})
 
@@ -201,7 +192,7 @@ def training(settings: Json, exchange: Exchange) -> None:
     sizes: Sizes = settings["sizes"]
     folder: Path = settings["folder"]
     batch: int = settings["batch"]
-    _take(place)
+    compute = _take(place)
     pairs = corpus.read_pairs(folder)
     if settings["wiring"] == PLAIN:
         feed = _feed(pairs, exchange, place, batch, scale)
@@ -218,7 +209,7 @@ def training(settings: Json, exchange: Exchange) -> None:
             order = exchange(answer)
         return order
 
-    _run_trainer(config, model, _feed(pairs, answering, place, batch, scale), place, folder)
+    _run_trainer(config, model, _feed(pairs, answering, place, batch, scale), compute, folder)
 
 
 def _feed(pairs: EncodedPairs, exchange: Exchange, place: Place, batch: int, scale: Scale) -> Feed:
@@ -294,7 +285,7 @@ def _kept(settings: Json, budget: list[str]) -> list[Json]:
     scale: Scale = settings["scale"]
     place: Place = settings["place"]
     folder: Path = settings["kept"]
-    _take(place)
+    compute = _take(place)
     config = compose("train", [*settings["recipe"], *budget])
     trainer = build.build_trainer(config)
     pairs, alpha = corpus.read_pairs(settings["folder"]), float(config.tokenizer.sampling)
@@ -315,7 +306,7 @@ def _kept(settings: Json, budget: list[str]) -> list[Json]:
         return [], 0.0
 
     model = made(config, settings["sizes"], place)
-    history = _run_trainer(config, model, feed, place, folder, Validation(still, keep))
+    history = _run_trainer(config, model, feed, compute, folder, keep, still)
     return [{**own, "update": int(entry["step"])} for own, entry in zip(kept, history, strict=True)]
 
 
@@ -337,7 +328,7 @@ def _checked(settings: Json, weights: Path) -> Json:
     folder: Path = settings["folder"]
     model = made(compose("train", settings["recipe"]), settings["sizes"], place)
     load_weights(weights, model)
-    translator = _translator(model, folder, place, BeamSearch(5))
+    translator = _translator(model, folder, Compute(torch.device(place.device)), BeamSearch(5))
     lines = corpus.read_text(folder, "valid", corpus.SOURCE)
     return _scores(folder, "valid", [best[0].text for best in translator.translate(lines)])
 
@@ -346,12 +337,12 @@ def multiplying(settings: Json, exchange: Exchange) -> None:
     """Multiplies matrices of the sizes that a step has; orders: {"wiring": name, "seconds": s}."""
     place: Place = settings["place"]
     sizes: Sizes = settings["sizes"]
-    autocast = _take(place)
+    compute = _take(place)
     source, target = (max(1, round(length)) for length in settings["lengths"])
     answer: Json = {}
     while (order := exchange(answer)) is not None:
         products = flops.training(sizes, WIRINGS[order["wiring"]], settings["batch"], source, target)
-        answer = {"rate": rate(products, order["seconds"], place, autocast or torch.float32)}
+        answer = {"rate": rate(products, order["seconds"], place, compute.dtype or torch.float32)}
 
 
 def rate(products: list[Product], seconds: float, place: Place, kind: torch.dtype) -> float:
@@ -397,9 +388,8 @@ def _seconds_of(left: Tensor, right: Tensor, out: Tensor, seconds: float) -> flo
 def _translator(
     model: Seq2Seq,
     folder: Path,
-    place: Place,
+    compute: Compute,
     search: Search,
-    autocast: torch.dtype | None = None,
     batch: int = 64,
     shortlist: int = 0,
 ) -> Translator:
@@ -410,8 +400,7 @@ def _translator(
         [model],
         tokenizer,
         search,
-        device=torch.device(place.device),
-        autocast=autocast,
+        compute=compute,
         batch_sentences=batch,
         length_ratio=length_ratio(pairs, EXTRA_LENGTH),
         keep_weights=False,  # as long as nobody asks for links or pictures
@@ -425,16 +414,15 @@ def translating(settings: Json, exchange: Exchange) -> None:
     place: Place = settings["place"]
     sizes: Sizes = settings["sizes"]
     folder: Path = settings["folder"]
-    autocast = _take(place)
+    compute = _take(place)
     model = made(composed(WIRINGS[settings["wiring"]], sizes, scale.batch, scale.longest), sizes, place)
     load_weights(settings["weights"], model)
     lines = corpus.read_text(folder, "test", corpus.SOURCE)
     translator = _translator(
         model,
         folder,
-        place,
+        compute,
         GreedySearch() if settings["search"] == "greedy" else BeamSearch(5),
-        autocast,
         settings["batch"],
         settings["shortlist"],
     )
@@ -505,11 +493,11 @@ def growing(settings: Json, exchange: Exchange) -> None:
     one repeat, in which each of the `sentences` has `length` tokens on either side, ends included.
     """
     place: Place = settings["place"]
-    autocast = _take(place)
+    compute = _take(place)
     answer: Json = {}
     while (order := exchange(answer)) is not None:
         measure = _grown_training if order["work"] == "training" else _grown_translating
-        answer = {"seconds": measure(settings, order, place, autocast)}
+        answer = {"seconds": measure(settings, order, place, compute)}
 
 
 def _tokens(order: Json) -> list[list[int]]:
@@ -519,7 +507,7 @@ def _tokens(order: Json) -> list[list[int]]:
     return cast("list[list[int]]", generator.integers(max(PAD, EOS) + 1, order["sizes"].pieces, shape).tolist())
 
 
-def _grown_training(settings: Json, order: Json, place: Place, autocast: torch.dtype | None) -> float:
+def _grown_training(settings: Json, order: Json, place: Place, compute: Compute) -> float:
     tokens = _tokens(order)
     count = order["repeats"] + 2  # batches in an epoch, more than are trained on
     lengths = np.full(count * order["sentences"], order["length"] - 1)
@@ -534,11 +522,11 @@ def _grown_training(settings: Json, order: Json, place: Place, autocast: torch.d
         return {"updates": [1, order["repeats"]][len(answers) - 1]} if len(answers) < 3 else None
 
     feed = Feed(pairs, exchange, place, tokens=order["sentences"] * order["length"], sentences=order["sentences"])
-    _run_trainer(config, made(config, order["sizes"], place), feed, place, settings["folder"])
+    _run_trainer(config, made(config, order["sizes"], place), feed, compute, settings["folder"])
     return float(answers[2]["seconds"]) / int(order["repeats"])
 
 
-def _grown_translating(settings: Json, order: Json, place: Place, autocast: torch.dtype | None) -> float:
+def _grown_translating(settings: Json, order: Json, place: Place, compute: Compute) -> float:
     config = composed(WIRINGS[order["wiring"]], order["sizes"], order["sentences"], order["length"])
     model = made(config, order["sizes"], place).eval()
     batch = make_batch(_tokens(order)).to(place.device)
@@ -550,7 +538,7 @@ def _grown_translating(settings: Json, order: Json, place: Place, autocast: torc
     began = 0.0
     with (
         torch.inference_mode(),
-        torch.autocast(torch.device(place.device).type, dtype=autocast, enabled=autocast is not None),
+        compute.autocast(),
     ):
         for repeat in range(order["repeats"] + 1):
             if repeat == 1:  # the first one warms up

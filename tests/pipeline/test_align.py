@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from nmt.alignment.symmetrize import SYMMETRIZATIONS, symmetrize
+from nmt.compute import CPU
 from nmt.links import parse_links
 from nmt.pipeline.opening import open_model
 from nmt.runs import Run
@@ -80,8 +80,8 @@ def test_links_are_those_that_the_translator_writes(trained: Path, here: Path, c
 
 
 def test_forcing_a_translation_gives_the_weights_that_made_it(trained: Path) -> None:
-    model, tokenizer = open_model(Run(trained), "best", torch.device("cpu"))
-    translator = Translator([model], tokenizer, GreedySearch(), device=torch.device("cpu"), batch_sentences=4)
+    model, tokenizer = open_model(Run(trained), "best", CPU)
+    translator = Translator([model], tokenizer, GreedySearch(), batch_sentences=4)
     sources = [row[0] for row in ROWS if row[0]]
     made = [best[0] for best in translator.translate(sources)]
     forced = translator.force(sources, [own.text for own in made])

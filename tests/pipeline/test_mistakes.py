@@ -69,7 +69,7 @@ def refusal(capfd: Capture, folder: Path, verb: str, *line: str) -> str:
         (["trainer.steps=null"], ["There is no budget", "trainer.steps, trainer.epochs or trainer.minutes"]),
         (["trainer.validate_every=0"], ["trainer.validate_every must be at least 1"]),
         (["trainer.sentences_per_batch=0"], ["trainer.sentences_per_batch must be at least 1"]),
-        (["trainer.select=ter"], ["trainer.select=ter is not known", "bleu or =perplexity"]),
+        (["trainer.select=ter"], ["trainer.select=ter is not known", "bleu, perplexity"]),
         (["trainer.average=mean"], ["trainer.average=mean is not known", "none, ema, checkpoints"]),
         (["trainer.label_smoothing=1"], ["trainer.label_smoothing"]),
         (["trainer.ema_decay=1"], ["trainer.ema_decay must lie between 0 and 1"]),
@@ -156,13 +156,13 @@ def test_a_text_that_cannot_be(change: Callable[[Path], object], parts: list[str
 def test_a_loss_that_is_no_number_is_said(
     here: Path, text: Path, capfd: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from nmt.training import loss, trainer
+    from nmt.training import learner, loss
 
     def broken(*arguments: object, **settings: object) -> loss.Loss:
         found = loss.batch_loss(*arguments, **settings)  # type: ignore[arg-type]
         return found._replace(total=found.total * float("nan"))
 
-    monkeypatch.setattr(trainer, "batch_loss", broken)
+    monkeypatch.setattr(learner, "batch_loss", broken)
     assert call("train", *words(text, here, "name=a", "trainer.steps=2")) == 1
     err = capfd.readouterr().err
     assert "nmt.train: The loss became nan at step 0." in err

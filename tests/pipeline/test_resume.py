@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from nmt.runs import Run
-from nmt.training.trainer import _Loop
+from nmt.training.loop import TrainingLoop
 from tests.pipeline.small import call, copied, opened_for_writing, same, snapshot, start, weights, words, write_lines
 
 Capture = pytest.CaptureFixture[str]
@@ -19,14 +19,14 @@ Capture = pytest.CaptureFixture[str]
 
 def interrupt_at(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sends this process SIGTERM while it trains, as soon as `step` updates are made."""
-    update = _Loop._update
+    update = TrainingLoop._update
 
-    def then_stop(self: _Loop, *arguments: object) -> None:
+    def then_stop(self: TrainingLoop, *arguments: object) -> None:
         update(self, *arguments)  # type: ignore[arg-type]
-        if self.step == step:
+        if self.counters.step == step:
             os.kill(os.getpid(), signal.SIGTERM)
 
-    monkeypatch.setattr(_Loop, "_update", then_stop)
+    monkeypatch.setattr(TrainingLoop, "_update", then_stop)
 
 
 def course(run: Path) -> list[tuple[float, ...]]:
@@ -161,11 +161,11 @@ def test_killed_before_the_first_save_starts_from_the_beginning(
     line = words(text, here, "trainer.steps=4")
     assert call("train", *line, "name=whole") == 0
 
-    def die(_: object) -> None:
+    def die(*_: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(_Loop, "run", die)
+        patch.setattr(TrainingLoop, "run", die)
         assert call("train", *line, "name=a") == 130
     assert Run(here / "a").facts()["status"] == "running"
     assert call("train", "name=a", f"checkpoints={here}", "resume=true") == 0
@@ -178,15 +178,15 @@ def test_validations_after_the_last_save_are_made_again(
 ) -> None:
     line = words(text, here, "trainer.steps=9", "trainer.validate_every=3")
     assert call("train", *line, "name=whole") == 0
-    save = _Loop.save
+    save = TrainingLoop._save
 
-    def die_at_six(self: _Loop) -> None:
-        if self.step == 6:
+    def die_at_six(self: TrainingLoop) -> None:
+        if self.counters.step == 6:
             raise KeyboardInterrupt
         save(self)
 
     with monkeypatch.context() as patch:
-        patch.setattr(_Loop, "save", die_at_six)
+        patch.setattr(TrainingLoop, "_save", die_at_six)
         assert call("train", *line, "name=a") == 130
     assert [step for step, *_ in course(here / "a")] == [3, 6]
     assert call("train", "name=a", f"checkpoints={here}", "resume=true") == 0

@@ -12,7 +12,7 @@ from nmt.command.composing import compose
 from nmt.command.keys import ALLOWED_ON_RESUME, NULLABLE
 from nmt.runs import Run
 from nmt.text.tokenizer import load_tokenizer
-from nmt.training.state import load_state
+from nmt.training.checkpoint import load_state
 from tests.pipeline.small import call, same, snapshot, weights, words
 
 Capture = pytest.CaptureFixture[str]

@@ -7,24 +7,29 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+from nmt.compute import CPU
 from nmt.data.batch import make_batch
 from nmt.data.pairs import EncodedPairs, Ragged
 from nmt.data.planning import TokenBatches
 from nmt.errors import UserError
 from nmt.model import Seq2Seq
+from nmt.runs import Run
+from nmt.signals import handling
 from nmt.training.board import Board
+from nmt.training.checkpoint import load_state, save_state
+from nmt.training.learner import Learner
+from nmt.training.loop import StopRequest, TrainingLoop
 from nmt.training.loss import batch_loss
 from nmt.training.progress import Progress, clock
 from nmt.training.schedules import Constant, Schedule
-from nmt.training.state import load_state, save_state
-from nmt.training.trainer import Trainer, Validation, _Signals
+from nmt.training.settings import TrainerSettings
+from nmt.training.validation import Validation
 from nmt.translation.types import Translation
 from tests.catalogue import model
 
@@ -55,8 +60,8 @@ SETTINGS = {
 }
 
 
-def trainer(**changes: object) -> Trainer:
-    return Trainer(**{**SETTINGS, **changes})  # type: ignore[arg-type]
+def trainer(**changes: object) -> TrainerSettings:
+    return TrainerSettings(**{**SETTINGS, **changes})  # type: ignore[arg-type]
 
 
 def encoded(rows: int, seed: int) -> EncodedPairs:
@@ -73,35 +78,22 @@ def encoded(rows: int, seed: int) -> EncodedPairs:
 
 def train(
     folder: Path,
-    own: Trainer,
+    settings: TrainerSettings,
     lr: float = 0.1,
-    log: Callable[[str], None] = lambda _: None,
     *,
     schedule: Schedule | None = None,
     made: Seq2Seq | None = None,
-    history: list[dict[str, float]] | None = None,
 ) -> dict[str, torch.Tensor]:
-    """Trains a small model by gradient descent; returns its parameters before and after, as `before.` and plain.
-
-    Validations are added to `history`.
-    """
+    """Train a small model by gradient descent; return its parameters before and after, as `before.` and plain."""
     made = model().double() if made is None else made
     before = {f"before.{name}": parameter.detach().clone() for name, parameter in made.named_parameters()}
-    outcome = own.run(
-        made,
-        TokenBatches(encoded(30, 1), tokens_per_batch=own.tokens_per_batch, seed=3),
-        Validation(TokenBatches(encoded(5, 2), tokens_per_batch=100, shuffle=False), lambda _: ([], 0.0)),
-        optimizer=torch.optim.SGD(made.parameters(), lr=lr),
-        schedule=schedule or Constant(0),
-        folder=folder,
-        device=torch.device("cpu"),
-        autocast=None,
-        seed=1,
-        log=log,
-        history=[] if history is None else history,
-        keep_history=lambda _: None,
-        state=None,
-    )
+    outcome = TrainingLoop(
+        settings,
+        Learner(made, torch.optim.SGD(made.parameters(), lr=lr), schedule or Constant(0), settings, CPU),
+        TokenBatches(encoded(30, 1), tokens_per_batch=settings.tokens_per_batch, seed=3),
+        Validation(TokenBatches(encoded(5, 2), tokens_per_batch=100, shuffle=False), lambda _: ([], 0.0), CPU),
+        Run(folder),
+    ).run(seed=1)
     assert not outcome.interrupted
     return before | {name: parameter.detach() for name, parameter in made.named_parameters()}
 
@@ -171,19 +163,18 @@ def test_validation_drops_nothing_out_and_training_goes_on_dropping(tmp_path: Pa
     made = model("model.dropout=0.5").double()
     training: list[bool] = []
     made.encoder.register_forward_hook(lambda module, *_: training.append(module.training))
-    history: list[dict[str, float]] = []
-    train(tmp_path, trainer(steps=3, validate_every=1), lr=0.0, made=made, history=history)
+    train(tmp_path, trainer(steps=3, validate_every=1), lr=0.0, made=made)
     pairs = encoded(5, 2)
     batch = make_batch([pairs.source(row) for row in range(5)], [pairs.target(row) for row in range(5)])
     loss = batch_loss(made.eval(), batch)
     expected = float(loss.negative_log_likelihood) / loss.tokens
-    assert [entry["valid_loss"] for entry in history] == pytest.approx([expected] * 3)
+    assert [entry["valid_loss"] for entry in Run(tmp_path).history()] == pytest.approx([expected] * 3)
     assert [mode for mode, _ in itertools.groupby(training)] == [True, False] * 3
 
 
 def test_the_estimate_changes_nothing(tmp_path: Path) -> None:
-    said: list[str] = []
-    found = train(tmp_path, trainer(steps=1), lr=0.0, log=said.append)
+    found = train(tmp_path, trainer(steps=1), lr=0.0)
+    said = (tmp_path / "train.log").read_text(encoding="utf-8").splitlines()
     assert all(found[name].equal(found[f"before.{name}"]) for name in found if "before." not in name)
     assert said[0].startswith("Expected time: about 0:0")
     assert said[1].startswith("step 1 | epoch ")
@@ -235,11 +226,11 @@ def test_missing_state_is_said(tmp_path: Path) -> None:
 
 
 def test_a_signal_is_taken_note_of_and_a_second_ctrl_c_stops_at_once() -> None:
-    asked: list[str] = []
+    request = StopRequest()
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
-    with _Signals(asked.append):
+    with handling((signal.SIGINT, signal.SIGTERM), request):
         os.kill(os.getpid(), signal.SIGTERM)
-        assert asked == ["SIGTERM"]
+        assert request.signal == "SIGTERM"
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
@@ -250,7 +241,7 @@ def test_outside_the_main_thread_signals_are_left_alone() -> None:
     seen: list[object] = []
 
     def work() -> None:
-        with _Signals(print):
+        with handling((signal.SIGINT,), print):
             seen.append(signal.getsignal(signal.SIGINT))
 
     thread = threading.Thread(target=work)
@@ -330,6 +321,35 @@ def test_a_board_that_is_off_writes_nothing(tmp_path: Path) -> None:
     board.samples(1, [SEEN])
     board.close()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failure_of_the_writing_thread_is_silent_while_the_board_is_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """TensorBoard's own thread alone, for OSError alone; afterwards the process handles failures as before."""
+
+    class Writer(threading.Thread):
+        __module__ = "tensorboard.writer"
+
+        def __init__(self, failure: Exception) -> None:
+            super().__init__(target=lambda: (_ for _ in ()).throw(failure))
+
+    failures: list[object] = []
+    hook = lambda failure: failures.append(failure.exc_value)  # noqa: E731
+    monkeypatch.setattr(threading, "excepthook", hook)
+    missing = threading.Thread(target=lambda: (tmp_path / "missing").read_bytes())
+    threads = [Writer(OSError(28, "full")), Writer(ValueError("fault")), missing]
+    board = Board(tmp_path, on=True)
+    for thread in threads:
+        thread.start()
+        thread.join()
+    board.close()
+    assert [type(failure) for failure in failures] == [ValueError, FileNotFoundError]
+    assert threading.excepthook is hook
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError):
+        Board(tmp_path / "file" / "tensorboard", on=True)
+    assert threading.excepthook is hook
 
 
 def test_a_board_that_cannot_be_written_is_said(tmp_path: Path) -> None:

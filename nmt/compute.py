@@ -1,0 +1,89 @@
+"""Where and in which precision models run: device, type of products, CPU threads."""
+
+from dataclasses import dataclass
+
+import torch
+
+from nmt.errors import UserError
+from nmt.memory import keep_memory
+
+
+@dataclass(frozen=True)
+class Compute:
+    """A device, and what products of matrices are computed in."""
+
+    device: torch.device
+    #: of products under autocast; None for float32 everywhere
+    dtype: torch.dtype | None = None
+
+    @classmethod
+    def choose(cls, device: str = "auto", precision: str = "auto", threads: int | None = None) -> "Compute":
+        """Choose from settings, and set up torch's threads and the allocator of this process.
+
+        Args:
+            device: auto (a CUDA GPU if there is one), cpu, cuda or cuda:N.
+            precision: auto (bfloat16 on a GPU that supports it), float32 or bf16.
+            threads: CPU threads; None leaves the choice to torch.
+
+        Raises:
+            UserError: the device is missing, or a value is not supported.
+        """
+        keep_memory()
+        if threads is not None:
+            if threads < 1:
+                raise UserError(f"threads must be at least 1, not {threads}.")
+            torch.set_num_threads(threads)
+        place = choose_device(device)
+        return cls(place, _choose_dtype(precision, place))
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether the device is a CUDA GPU."""
+        return self.device.type == "cuda"
+
+    @property
+    def threads(self) -> int:
+        """The CPU threads that torch uses."""
+        return torch.get_num_threads()
+
+    def autocast(self) -> torch.autocast:
+        """A context in which products are computed in `dtype`."""
+        return torch.autocast(self.device.type, dtype=self.dtype, enabled=self.dtype is not None)
+
+
+CPU = Compute(torch.device("cpu"))
+
+
+def choose_device(name: str) -> torch.device:
+    """The device that a name stands for: auto is a CUDA GPU if there is one.
+
+    Raises:
+        UserError: there is no such device.
+    """
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise UserError(f"device={name} is not known. Give device=auto, cpu, cuda or cuda:N.") from error
+    if device.type not in ("cpu", "cuda"):
+        raise UserError(f"device={name} is not supported. Give device=auto, cpu, cuda or cuda:N.")
+    if device.type == "cuda":
+        count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        if count == 0:
+            raise UserError(
+                f"device={name} was asked for, but torch sees no CUDA GPU on this machine. Give device=cpu, or install "
+                f"a driver and a torch built for CUDA."
+            )
+        if (device.index or 0) >= count:
+            raise UserError(f"device={name} was asked for, but there are {count} GPUs, counted from cuda:0.")
+    return device
+
+
+def _choose_dtype(precision: str, device: torch.device) -> torch.dtype | None:
+    if precision not in ("auto", "float32", "bf16"):
+        raise UserError(f"precision={precision} is not known. Give precision=auto, float32 or bf16.")
+    capable_gpu = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+    if precision == "bf16" and device.type == "cuda" and not capable_gpu:
+        raise UserError("precision=bf16 was asked for, but this GPU has no bfloat16. Give precision=float32.")
+    return torch.bfloat16 if precision == "bf16" or (precision == "auto" and capable_gpu) else None

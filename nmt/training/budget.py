@@ -1,0 +1,55 @@
+"""How long to train: a number of steps, epochs or minutes, whichever is used up first."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from nmt.errors import UserError
+
+
+class Spent(NamedTuple):
+    """What a training has used so far: updates, epochs with the part of the present one, minutes of all sessions."""
+
+    steps: int
+    epochs: float
+    minutes: float
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The limits of a training; None sets no limit."""
+
+    steps: int | None = None
+    epochs: float | None = None
+    minutes: float | None = None
+
+    def __post_init__(self) -> None:
+        if not self.limits:
+            raise UserError("There is no budget. Give trainer.steps, trainer.epochs or trainer.minutes.")
+        for name, limit in self.limits.items():
+            if not 0 < limit < math.inf:
+                raise UserError(f"trainer.{name} must be positive and finite, not {limit}; null sets no such limit.")
+
+    @property
+    def limits(self) -> Mapping[str, float]:
+        """The limits that are set, by name."""
+        limits = {name: getattr(self, name) for name in Spent._fields}
+        return {name: limit for name, limit in limits.items() if limit is not None}
+
+    def shares(self, spent: Spent) -> dict[str, float]:
+        """The share of each limit that is used."""
+        return {name: getattr(spent, name) / limit for name, limit in self.limits.items()}
+
+    def share(self, spent: Spent) -> float:
+        """The share of the limit that is nearest."""
+        return max(self.shares(spent).values())
+
+    def used_up(self, spent: Spent) -> str | None:
+        """The name of the first limit that is reached."""
+        return next((name for name, share in self.shares(spent).items() if share >= 1), None)
+
+    def seconds_left(self, spent: Spent, seconds_per_step: float, steps_per_epoch: float) -> float:
+        """The time to the nearest limit at this speed."""
+        seconds = {"steps": seconds_per_step, "epochs": steps_per_epoch * seconds_per_step, "minutes": 60.0}
+        return min(float(limit - getattr(spent, name)) * seconds[name] for name, limit in self.limits.items())

@@ -1,0 +1,121 @@
+"""What a run folder keeps of a training: the best and the last weights, and the state that resuming takes.
+
+The state is plain tensors and containers: reading it cannot run code.
+"""
+
+import math
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from nmt.compat_weights import upgrade_state
+from nmt.errors import UserError
+from nmt.files import replace_atomically
+from nmt.model.weights import save_weights
+from nmt.training.learner import Learner
+
+
+@dataclass
+class Counters:
+    """How far a training is.
+
+    Attributes:
+        step: updates.
+        epoch: whole passes over the training text.
+        batch: batches of the present epoch.
+        seconds: training time of all sessions.
+        best: the figures of the best validation, the deciding one first.
+        bad_validations: validations since then.
+    """
+
+    step: int = 0
+    epoch: int = 0
+    batch: int = 0
+    seconds: float = 0.0
+    best: tuple[float, float] = (-math.inf, -math.inf)
+    bad_validations: int = 0
+
+
+class Checkpoint:
+    """The files of one training in its run folder."""
+
+    def __init__(self, folder: Path, learner: Learner) -> None:
+        self.folder, self.learner = folder, learner
+
+    def save_best(self) -> None:
+        """Write the present average as the best weights."""
+        save_weights(self.folder / "best.safetensors", self.learner.averaging.best_guess)
+
+    def save(self, counters: Counters) -> None:
+        """Write the last weights, and all that resuming takes."""
+        save_weights(self.folder / "last.safetensors", self.learner.averaging.best_guess)
+        state = {
+            **self.learner.state(),
+            **asdict(counters),
+            "rng": torch.get_rng_state(),
+            "cuda_rng": torch.cuda.get_rng_state_all() if self.learner.compute.on_gpu else [],
+        }
+        save_state(self.folder / "trainer.pt", state)
+
+    def restore(self, state: dict[str, Any]) -> Counters:
+        """Continue from a state that `save` wrote (UserError if it is of another model)."""
+        try:
+            self.learner.restore(state)
+            counters = Counters(**{field.name: state[field.name] for field in fields(Counters)})
+            counters.best = tuple(state["best"])
+            torch.set_rng_state(state["rng"])
+            if self.learner.compute.on_gpu and len(state["cuda_rng"]) == torch.cuda.device_count():
+                torch.cuda.set_rng_state_all(state["cuda_rng"])
+        except (KeyError, ValueError, TypeError, AttributeError, RuntimeError) as error:
+            raise UserError(
+                f"{self.folder / 'trainer.pt'} does not fit this run: {error}. Train anew under another name."
+            ) from error
+        return counters
+
+
+def save_state(path: Path, state: dict[str, Any]) -> None:
+    """Write a trainer's state."""
+    with replace_atomically(path) as temporary:
+        try:
+            with temporary.open("wb") as file:
+                torch.save(state, file)
+        except RuntimeError as error:
+            if isinstance(error.__context__, OSError):  # torch's zip writer says a full disk in its own way
+                raise error.__context__ from None
+            raise
+
+
+def load_state(path: Path) -> dict[str, Any]:
+    """Read a trainer's state; nothing in it is executed.
+
+    Raises:
+        UserError: the file is missing or damaged.
+    """
+    try:
+        state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+    except FileNotFoundError as error:
+        raise UserError(f"{path} is missing: there is nothing to go on from. Train anew under another name.") from error
+    except Exception as error:
+        raise _damaged(path) from error
+    if not isinstance(state, dict):
+        raise _damaged(path)
+    return upgrade_state(state)
+
+
+def check_state(path: Path, state: dict[str, Any], model: nn.Module) -> None:
+    """Check that a model can continue from a state, before anything of its run is changed (UserError if not)."""
+    needed = ("model", "optimizer", "averaging", "rng", *(field.name for field in fields(Counters)))
+    wrong = [key for key in needed if key not in state]
+    weights = state.get("model")
+    if not wrong and isinstance(weights, dict):
+        shapes = {name: weight.shape for name, weight in model.named_parameters()}
+        wrong = sorted(name for name in shapes if getattr(weights.get(name), "shape", None) != shapes[name])
+    if wrong:
+        raise UserError(f"{path} does not fit this run: {', '.join(wrong[:3])}. Train anew under another name.")
+
+
+def _damaged(path: Path) -> UserError:
+    return UserError(f"{path} is damaged and cannot be gone on from. Train anew under another name.")

@@ -1,0 +1,136 @@
+"""What a training shows: a bar or lines, the run's log, curves and samples in TensorBoard."""
+
+import math
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol, Self
+
+from nmt.training.board import Board
+from nmt.training.budget import Spent
+from nmt.training.learner import Update
+from nmt.training.progress import Progress, clock
+from nmt.training.settings import TrainerSettings
+from nmt.training.validation import Validated
+
+
+class Records(Protocol):
+    """What the loop needs of a run folder."""
+
+    @property
+    def folder(self) -> Path:
+        """The folder, for weights, state and curves."""
+
+    def log(self, line: str) -> None:
+        """Append a line to the run's log."""
+
+    def history(self) -> list[dict[str, float]]:
+        """The validations so far."""
+
+    def keep_history(self, history: Sequence[dict[str, float]]) -> None:
+        """Write the validations."""
+
+
+class Window:
+    """Sums since the last validation, and the speed over the last 50 updates."""
+
+    def __init__(self) -> None:
+        self._loss = self._negative_log_likelihood = 0.0
+        self._tokens = 0
+        self._recent = [(time.monotonic(), 0)]
+
+    def add(self, update: Update) -> None:
+        """Count an update."""
+        self._loss += update.loss
+        self._negative_log_likelihood += update.negative_log_likelihood
+        self._tokens += update.tokens
+        self._recent = [*self._recent[-50:], (time.monotonic(), update.tokens)]
+
+    @property
+    def loss(self) -> float:
+        """The mean loss of a token."""
+        return self._loss / max(self._tokens, 1)
+
+    @property
+    def negative_log_likelihood(self) -> float:
+        """The mean negative log-likelihood of a token."""
+        return self._negative_log_likelihood / max(self._tokens, 1)
+
+    @property
+    def perplexity(self) -> float:
+        """The exponential of the negative log-likelihood, kept finite."""
+        return math.exp(min(self.negative_log_likelihood, 50.0))
+
+    @property
+    def speed(self) -> float:
+        """Target tokens a second."""
+        seconds = self._recent[-1][0] - self._recent[0][0]
+        return sum(tokens for _, tokens in self._recent[1:]) / seconds if seconds else 0.0
+
+
+class Display:
+    """Shows updates and validations; a context that closes the bar and the curves."""
+
+    def __init__(self, records: Records, settings: TrainerSettings, first_step: int) -> None:
+        """`first_step` is where this session begins: earlier curves end there."""
+        self._board = Board(records.folder / "tensorboard", settings.tensorboard, first_step)
+        self._progress = Progress(records.log, settings.log_seconds)
+        self._samples, self._window = settings.samples, Window()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.close()
+        self._board.close()
+
+    def say(self, line: str) -> None:
+        """Print a line, and write it to the log."""
+        self._progress.say(line)
+
+    def start_window(self) -> None:
+        """Begin new sums, after a validation."""
+        self._window = Window()
+
+    def show_update(self, update: Update, spent: Spent, share: float) -> None:
+        """Show an update after which `share` of the budget is used."""
+        window = self._window
+        window.add(update)
+        seconds_left = spent.minutes * 60 * (1 - share) / share if share else math.inf
+        self._progress.update(
+            share,
+            f"step {spent.steps} | epoch {spent.epochs:.2f} | loss {window.loss:.3f} | ppl {window.perplexity:.2f} | "
+            f"lr {update.rate:.2e} | {window.speed:,.0f} target tokens/s | {clock(seconds_left)} left",
+        )
+        if spent.steps % 20 == 0:
+            curves = {
+                "train/loss": window.loss,
+                "train/perplexity": window.perplexity,
+                "train/learning_rate": update.rate,
+                "train/gradient_norm": update.gradient_norm,
+                "train/target_tokens_per_second": window.speed,
+            }
+            self._board.scalars(spent.steps, curves)
+
+    def show_validation(self, result: Validated, spent: Spent, best: bool) -> dict[str, float]:
+        """Show a validation, and return its line in the history."""
+        window = self._window
+        self.say(
+            f"step {spent.steps} | epoch {spent.epochs:.2f} | {clock(spent.minutes * 60)} | "
+            f"train loss {window.loss:.3f} | valid ppl {result.perplexity:.2f} | valid BLEU {result.bleu:.2f}"
+            f"{'  best so far' if best else ''}"
+        )
+        self._board.scalars(spent.steps, {"valid/perplexity": result.perplexity, "valid/bleu": result.bleu})
+        self._board.samples(spent.steps, result.translations[: self._samples])
+        return {
+            "step": spent.steps,
+            "epoch": round(spent.epochs, 4),
+            "minutes": round(spent.minutes, 3),
+            "train_loss": window.loss,
+            "train_negative_log_likelihood": window.negative_log_likelihood,
+            "train_tokens_per_second": round(window.speed, 1),
+            "valid_loss": result.loss,
+            "valid_perplexity": result.perplexity,
+            "valid_bleu": result.bleu,
+            "best": float(best),
+        }

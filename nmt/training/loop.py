@@ -1,0 +1,188 @@
+"""The training loop: batches in, better weights out; validates, saves the best and the last, stops, resumes."""
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from types import FrameType
+from typing import Any, NamedTuple
+
+import torch
+
+from nmt.data.batch import Batch
+from nmt.data.planning import TokenBatches
+from nmt.memory import give_memory_back
+from nmt.signals import handling
+from nmt.training.budget import Spent
+from nmt.training.checkpoint import Checkpoint, Counters
+from nmt.training.display import Display, Records
+from nmt.training.learner import Learner
+from nmt.training.progress import clock
+from nmt.training.settings import TrainerSettings
+from nmt.training.validation import Validation
+
+#: Steps between returns of free memory to the system: half a minute or so, at a cost of some tenths of a second.
+_TIDY_EVERY = 100
+
+
+class Outcome(NamedTuple):
+    """How training ended: "steps", "epochs", "minutes", "patience" or a signal's name; and the validation history."""
+
+    finished_by: str
+    interrupted: bool
+    step: int
+    minutes: float
+    history: list[dict[str, float]]
+
+
+class TrainingLoop:
+    """One training over finished parts, in one session or several."""
+
+    def __init__(
+        self,
+        settings: TrainerSettings,
+        learner: Learner,
+        batches: TokenBatches,
+        validation: Validation,
+        records: Records,
+    ) -> None:
+        """Take the parts.
+
+        Args:
+            settings: budget and cadence.
+            learner: the model, initialised and on its device, with its optimiser.
+            batches: the training batches, epoch by epoch.
+            validation: measures the average of the weights.
+            records: the run folder; weights, state, history and log go there.
+        """
+        self.settings, self.budget = settings, settings.budget
+        self.learner, self.batches, self.validation, self.records = learner, batches, validation, records
+        self.checkpoint = Checkpoint(records.folder, learner)
+        self.counters = Counters()
+        self.history: list[dict[str, float]] = []
+        self.epoch_batches = max(1, len(batches.plan(0)))
+        self.stop = StopRequest()
+        self.started = self.saved = time.monotonic()
+
+    def run(self, seed: int, state: dict[str, Any] | None = None) -> Outcome:
+        """Train until the budget is used, patience ends, or SIGINT or SIGTERM asks to stop; save in every case.
+
+        Args:
+            seed: of dropout and scheduled sampling.
+            state: what an earlier session saved (`load_state`), to be resumed; None starts from the beginning.
+
+        Raises:
+            UserError: the state does not fit, the loss is no number, or the disk is full.
+        """
+        torch.manual_seed(seed)
+        if state is not None:
+            self.counters = self.checkpoint.restore(state)
+            # What was validated after the last save will be validated again.
+            self.history = [entry for entry in self.records.history() if entry["step"] <= self.counters.step]
+            self.epoch_batches = max(1, len(self.batches.plan(self.counters.epoch)))
+        self._start_clock()
+        with (
+            Display(self.records, self.settings, self.counters.step) as self.display,
+            handling((signal.SIGINT, signal.SIGTERM), self.stop),
+        ):
+            self.learner.model.train()
+            self._estimate()
+            finished_by = self._train()
+            interrupted = finished_by == self.stop.signal
+            if not interrupted and (not self.history or self.history[-1]["step"] < self.counters.step):
+                self._validate()
+            self._save()
+        return Outcome(finished_by, interrupted, self.counters.step, self._spent().minutes, self.history)
+
+    def _train(self) -> str:
+        """Update, validate and save until there is a reason to stop, which is returned."""
+        settings, counters = self.settings, self.counters
+        while True:  # an epoch that was left on its last batch has no more batches and is over
+            self.epoch_batches = max(1, len(self.batches.plan(counters.epoch)))
+            for group in _groups(self.batches.epoch(counters.epoch, counters.batch), settings.accumulate):
+                if reason := self._reason_to_stop():
+                    return reason
+                self._update(group)
+                if counters.step % _TIDY_EVERY == 0:
+                    give_memory_back()
+                if settings.validate_every is not None and counters.step % settings.validate_every == 0:
+                    self._validate()
+                if time.monotonic() - self.saved > settings.save_minutes * 60:
+                    self._save()
+            counters.epoch, counters.batch = counters.epoch + 1, 0
+            if settings.validate_every is None:
+                self._validate()
+
+    def _reason_to_stop(self) -> str | None:
+        patience = self.settings.patience
+        impatient = patience is not None and self.counters.bad_validations >= patience
+        return self.stop.signal or self.budget.used_up(self._spent()) or ("patience" if impatient else None)
+
+    def _update(self, group: Sequence[Batch]) -> None:
+        update = self.learner.update(group, self.counters.step, self.budget.share(self._spent()))
+        self.counters.step += 1
+        self.counters.batch += len(group)
+        spent = self._spent()
+        self.display.show_update(update, spent, self.budget.share(spent))
+
+    def _validate(self) -> None:
+        counters = self.counters
+        self.learner.averaging.before_validation()
+        result = self.validation(self.learner.averaging.best_guess)
+        # The other figure decides between equals: a young model's BLEU stays at 0 while its perplexity falls.
+        figures = (result.bleu, -result.loss) if self.settings.select == "bleu" else (-result.loss, result.bleu)
+        best = figures > counters.best
+        counters.bad_validations = 0 if best else counters.bad_validations + 1
+        self.history.append(self.display.show_validation(result, self._spent(), best))
+        if best:
+            counters.best = figures
+            self.checkpoint.save_best()
+        self.records.keep_history(self.history)
+        self._save()
+        self.display.start_window()
+
+    def _save(self) -> None:
+        self.counters.seconds = time.monotonic() - self.started
+        self.checkpoint.save(self.counters)
+        self.saved = time.monotonic()
+
+    def _estimate(self) -> None:
+        """Say how long it will take, from the time of a few batches; this is not counted as training time."""
+        if self.stop.signal is not None:
+            return
+        epoch = self.counters.epoch
+        batches = (self.batches.collate(indices, epoch) for indices in self.batches.plan(epoch)[:4])
+        seconds = self.learner.seconds_per_batch(batches) * self.settings.accumulate
+        left = self.budget.seconds_left(self._spent(), seconds, self.epoch_batches / self.settings.accumulate)
+        self.display.say(f"Expected time: about {clock(left)} of training, validation not counted.")
+        self._start_clock()
+
+    def _start_clock(self) -> None:
+        self.started = time.monotonic() - self.counters.seconds
+
+    def _spent(self) -> Spent:
+        counters = self.counters
+        epochs = counters.epoch + counters.batch / self.epoch_batches
+        return Spent(counters.step, epochs, (time.monotonic() - self.started) / 60)
+
+
+class StopRequest:
+    """A handler of signals: remembers that one came; a second SIGINT stops at once."""
+
+    signal: str | None = None
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        """Take note of a signal."""
+        if self.signal is not None and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        self.signal = signal.Signals(number).name
+        line = f"\n{self.signal}: stopping after this step or validation. Ctrl-C again stops at once.\n"
+        with contextlib.suppress(OSError):  # straight to the descriptor: a handler may come in the middle of a print
+            os.write(2, line.encode())
+
+
+def _groups(batches: Iterator[Batch], size: int) -> Iterator[list[Batch]]:
+    while group := list(islice(batches, size)):
+        yield group
