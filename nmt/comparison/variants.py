@@ -4,130 +4,18 @@ Stands on the metrics and the significance tests; knows no files. `verdict` says
 """
 
 import json
-import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from nmt.comparison import significance
+from nmt.comparison.comparable import common, comparable, is_named, without_seed
+from nmt.comparison.results import ATTENTION, SCORERS, TESTED, Metric, Result, Scored
 from nmt.comparison.significance import Contrast, Runs, Statistics
 from nmt.errors import UserError, nearest
-from nmt.evaluation import metrics
 from nmt.evaluation.by_length import binned
-from nmt.evaluation.forced import Look
 from nmt.evaluation.labels import labels
-
-Metric = Literal["bleu", "chrf"]
-
-#: TER is not tested: counting its edits anew would take minutes for the runs of a sweep.
-TESTED: tuple[Metric, ...] = ("bleu", "chrf")
-_SCORERS = {"bleu": significance.bleu_of, "chrf": significance.chrf_of}
-
-
-class Scored(NamedTuple):
-    """One run on one split.
-
-    Attributes:
-        sources: the lines that were translated; None where a record was made without the text.
-        references: the reference of each, or None.
-        hypotheses: the translation of each.
-        lengths: of the source lines.
-        unit: of the lengths, "words" or "characters".
-        scores: "bleu", "chrf" and "ter" with their signatures.
-        counts: for each tested metric the sufficient statistics of each sentence, [N, S].
-        alignment: alignment error rate from 0 to 1, for shift 0 and 1; empty without gold links.
-        measured: perplexity, entropy, speed (`scores.json`).
-        looks: weights of some references.
-        origin: what must be equal in runs that are compared on the split, in words -> a fingerprint of it.
-    """
-
-    sources: list[str] | None
-    references: list[str] | None
-    hypotheses: list[str]
-    lengths: list[int]
-    unit: str
-    scores: Mapping[str, metrics.Score]
-    counts: Mapping[Metric, Statistics]
-    alignment: Mapping[int, float]
-    measured: Mapping[str, Any]
-    looks: Sequence[Look]
-    origin: Mapping[str, str] = {}
-
-
-def counted(
-    hypotheses: Sequence[str], references: Sequence[str], language: str, scores: Mapping[str, metrics.Score]
-) -> dict[Metric, Statistics]:
-    """The `counts` of a run's translations.
-
-    Raises:
-        UserError: they do not give the scores.
-    """
-    found = {metric: metrics.statistics(metric, hypotheses, references, language) for metric in TESTED}
-    check_counts(found, scores)
-    return found
-
-
-def check_counts(found: Mapping[Metric, Statistics], scores: Mapping[str, metrics.Score]) -> None:
-    """UserError if the sufficient statistics do not give the scores."""
-    for metric, counts in found.items():
-        value = float(_SCORERS[metric](counts.sum(0)))
-        if not abs(value - scores[metric].value) <= 0.01:  # NaN is no score either
-            raise UserError(
-                f"the translations have {metric.upper()} {value:.2f}, and {scores[metric].value:.2f} is written beside "
-                f"them ({scores[metric].signature}). Score the run again."
-            )
-
-
-#: Links read off the attention with the shift that was chosen.
-ATTENTION = "attention"
-
-
-class Aligned(NamedTuple):
-    """One run's links against gold links.
-
-    Attributes:
-        gold: what the gold is called.
-        pairs: sentence pairs of the gold.
-        rates: alignment error rate in per cent for each way to read links off the run.
-        attention: the way that stands for the attention, without looking at this gold; None without attention.
-        shift_from: how its shift was found: "validation" (links), "default" (there were none), "set" (by hand) or,
-            without attention, "".
-    """
-
-    gold: str
-    pairs: int
-    rates: Mapping[str, float]
-    attention: str | None
-    shift_from: str
-
-
-class Result(NamedTuple):
-    """All of one run.
-
-    Attributes:
-        name: of the run.
-        seed: of the run.
-        settings: {dotted key: value} of all that makes the run but its seed and its data.
-        origin: what must be equal in comparable runs whatever the split, in words -> a fingerprint of it.
-        training: "minutes", "train_tokens_per_second", "peak_memory" and so on, where known.
-        history: its validations.
-        splits: the results.
-        aligned: what is known against gold links, by a name that only the same measurement has.
-        training_machine: where it was trained, such as "cpu, 1 threads"; "" where that is not known.
-        trained_on: the text that it learnt from, and with what, as far as that is known, in words.
-    """
-
-    name: str
-    seed: int
-    settings: Mapping[str, Any]
-    origin: Mapping[str, str]
-    training: Mapping[str, float]
-    history: Sequence[Mapping[str, float]]
-    splits: Mapping[str, Scored]
-    aligned: Mapping[str, Aligned] = {}
-    training_machine: str = ""
-    trained_on: Sequence[str] = ()
 
 
 class Spread(NamedTuple):
@@ -263,7 +151,7 @@ def compare(
     if not scored:
         unscored = ", ".join(result.name for result in results)
         raise UserError(f"None of the runs has scores to compare: {unscored}. Score them with nmt.evaluate.")
-    kept, apart = _comparable(scored, baseline)
+    kept, apart = comparable(scored, baseline)
     apart += [(result.name, "it has no scores") for result in results if not result.splits]
     groups: dict[str, dict[int, Result]] = {}
     for result in kept:
@@ -277,7 +165,7 @@ def compare(
     variants = [Variant(name, group, _training(group)) for name, group in zip(names, runs, strict=True)]
     first = 0 if baseline is None else _baseline(baseline, variants, results, dict(apart))
     every = [result for group in runs for result in group]
-    shared, notes = _common(every)
+    shared, notes = common(every)
     if len({tuple(run.seed for run in group) for group in runs}) > 1:
         notes.append(
             "The variants have different seeds: means, differences and the test over seeds take all of them, the test "
@@ -292,97 +180,15 @@ def compare(
     )
 
 
-# Which runs belong together
-
-
-def _comparable(results: Sequence[Result], baseline: str | None) -> tuple[list[Result], list[tuple[str, str]]]:
-    """The runs that go with the baseline's (else the most that go together), and the others with the reason.
-
-    A split on which they are not alike sets runs apart only where they would else have none in common.
-    """
-
-    def company(own: Result) -> int:
-        return sum(bool(_alike(own, other)) for other in results)
-
-    named = [result for result in results if baseline is not None and _named(result, baseline)]
-    centre = max(named or results, key=company)
-    reasons = {result.name: _others(_odds(centre.origin, result.origin)) for result in results}
-    kept = [result for result in results if not reasons[result.name]]
-    if not any(all(name in _alike(centre, result) for result in kept) for name in centre.splits):
-        split = max(centre.splits, key=lambda name: sum(name in _alike(centre, result) for result in kept))
-        reasons |= {result.name: _split_odds(centre, result, split) for result in kept}
-        kept = [result for result in kept if not reasons[result.name]]
-    apart = [
-        (result.name, f"not comparable with {centre.name}: {reasons[result.name]}")
-        for result in results
-        if reasons[result.name]
-    ]
-    return kept, apart
-
-
-def _odds(own: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
-    """In what two origins differ; what one of them does not say is not held against it."""
-    return [key for key in own if key in other and own[key] != other[key]]
-
-
-def _others(keys: Sequence[str]) -> str:
-    return ", ".join(f"another {key}" for key in keys)
-
-
-def _split_odds(own: Result, other: Result, split: str) -> str:
-    """Why two runs cannot be compared on a split that the first has; "" where they can."""
-    if split not in other.splits:
-        return f"not scored on {split}"
-    return _others([f"{key} on {split}" for key in _odds(own.splits[split].origin, other.splits[split].origin)])
-
-
-def _alike(own: Result, other: Result) -> list[str]:
-    """The splits on which two runs can be compared."""
-    return [] if _odds(own.origin, other.origin) else [name for name in own.splits if not _split_odds(own, other, name)]
-
-
-def _common(results: Sequence[Result]) -> tuple[list[str], list[str]]:
-    """The splits on which all runs can be compared, and why the other splits are left out."""
-    shared, notes = [], []
-    for name in dict.fromkeys(name for result in results for name in result.splits):
-        first = next(result for result in results if name in result.splits)
-        found: dict[str, list[str]] = {}
-        for result in results:
-            found.setdefault(_split_odds(first, result, name), []).append(result.name)
-        found.pop("")
-        if found:
-            why = "; ".join(f"{some(runs)} ({reason})" for reason, runs in found.items())
-            notes.append(f"{name} is left out, because some runs are not like {first.name}: {why}.")
-        else:
-            shared.append(name)
-    return shared, notes
-
-
-def some(names: Sequence[str], most: int = 6) -> str:
-    """A list of names, its end counted where it is long."""
-    more = len(names) - most
-    return ", ".join(names) if more <= 1 else f"{', '.join(names[:most])} and {more} more"
-
-
 def _identity(result: Result) -> str:
     """What runs of one variant share."""
     return json.dumps(dict(result.settings), sort_keys=True, default=str)
 
 
-def _named(result: Result, name: str) -> bool:
-    """Whether that is its name, or its name without its seed."""
-    return name in (result.name, _without_seed(result))
-
-
-def _without_seed(result: Result) -> str:
-    """The name of a sweep's runs that differ in the seed alone."""
-    return re.sub(rf"-(seed-)?{result.seed}$", "", result.name)
-
-
 def _baseline(name: str, variants: Sequence[Variant], results: Sequence[Result], apart: Mapping[str, str]) -> int:
     """The variant that is called so (UserError: none is, or it was set apart)."""
     for index, variant in enumerate(variants):
-        if variant.label == name or any(_named(run, name) for run in variant.runs):
+        if variant.label == name or any(is_named(run, name) for run in variant.runs):
             return index
     listed = f"They are: {'; '.join(variant.label for variant in variants)}."
     every = {_identity(result): result for result in results}
@@ -391,12 +197,12 @@ def _baseline(name: str, variants: Sequence[Variant], results: Sequence[Result],
         if result.name not in apart:
             continue
         why = f"baseline={name} is none of the variants: {result.name} was set apart, {apart[result.name]}."
-        if _named(result, name):
+        if is_named(result, name):
             raise UserError(f"{why} {listed}")
         if called[_identity(result)] == name:
             raise UserError(f"{why} baseline={result.name} compares it with the runs that go with it. {listed}")
     runs = [run for variant in variants for run in variant.runs]
-    known = dict.fromkeys([*(variant.label for variant in variants), *(_without_seed(run) for run in runs)])
+    known = dict.fromkeys([*(variant.label for variant in variants), *(without_seed(run) for run in runs)])
     raise UserError(f"baseline={name} is none of the variants.{nearest(name, known)} {listed}")
 
 
@@ -515,7 +321,7 @@ def _contrasts(
     found = significance.contrast_with(
         runs[baseline],
         [runs[index] for index in others],
-        _SCORERS[metric],
+        SCORERS[metric],
         significance.pooled_deviation(values),
         trials=trials,
         alpha=alpha,

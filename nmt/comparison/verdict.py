@@ -5,8 +5,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nmt.comparison import significance
+from nmt.comparison.comparable import some
+from nmt.comparison.results import ATTENTION
 from nmt.comparison.significance import Contrast
-from nmt.comparison.variants import ATTENTION, Comparison, Spread, some
+from nmt.comparison.variants import Comparison, Spread
 
 #: BLEU under which hypotheses share little more than frequent words with their references.
 LEARNT = 5

@@ -18,8 +18,9 @@ from nmt import compat
 from nmt.command.composing import compose
 from nmt.command.quoting import quote
 from nmt.comparison import report, variants, verdict
+from nmt.comparison.blocks import Picture, as_html, as_markdown, file_name
+from nmt.comparison.results import TESTED, Aligned, Metric, Result, Scored, check_counts, counted
 from nmt.comparison.significance import Statistics
-from nmt.comparison.variants import TESTED, Aligned, Metric, Result, Scored, check_counts, counted
 from nmt.configuration import without_classes
 from nmt.data.corpus import Split, given_split, safe_name
 from nmt.data.lines import read_lines
@@ -83,11 +84,11 @@ def compare(config: DictConfig) -> int:
         print(f"Records: {config.records}", file=sys.stderr)
     title = report.title(found)
     blocks = report.report(found, int(config.pictures))
-    drawn = {report.file_name(block.name): block.data for block in blocks if isinstance(block, report.Picture)}
+    drawn = {file_name(block.name): block.data for block in blocks if isinstance(block, Picture)}
     for name, data in drawn.items():
         write_bytes(output / "pictures" / name, data)
-    write_text(output / "report.md", report.as_markdown(blocks, title))
-    write_text(output / "report.html", report.as_html(blocks, title))
+    write_text(output / "report.md", as_markdown(blocks, title))
+    write_text(output / "report.html", as_html(blocks, title))
     write_text(
         output / "report.json",
         json.dumps(verdict.as_json(found), ensure_ascii=False, indent=2, allow_nan=False) + "\n",

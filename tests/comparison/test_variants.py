@@ -10,15 +10,12 @@ import numpy as np
 import pytest
 
 from nmt.comparison import plots, report
+from nmt.comparison.blocks import Heading, Picture, Table, as_html, as_markdown, file_name
+from nmt.comparison.results import TESTED, Aligned, Result, Scored, counted
 from nmt.comparison.significance import chrf_of
 from nmt.comparison.variants import (
-    TESTED,
-    Aligned,
     Comparison,
-    Result,
-    Scored,
     compare,
-    counted,
 )
 from nmt.comparison.verdict import as_json, judgement, verdict
 from nmt.errors import UserError
@@ -160,9 +157,9 @@ def test_without_a_baseline_the_highest_is_named_and_what_is_not_told_apart(foun
     lines = verdict(chosen)
     assert lines[0].startswith(("Stay with the baseline bahdanau", "Use bahdanau, the baseline"))
     assert any(line.startswith("Worse than the baseline by more than noise: no attention") for line in lines)
-    text = report.as_markdown(report.report(chosen, 0), "title")
+    text = as_markdown(report.report(chosen, 0), "title")
     assert "the baseline, bahdanau." in text
-    assert "the first, for none was chosen" in report.as_markdown(report.report(found, 0), "title")
+    assert "the first, for none was chosen" in as_markdown(report.report(found, 0), "title")
 
 
 def test_the_verdict_names_what_beats_the_baseline() -> None:
@@ -238,8 +235,8 @@ def test_other_links_of_one_name_are_told_apart() -> None:
 
 
 def test_markdown_of_any_text_shows_the_text(found: Comparison) -> None:
-    table = report.Table(["a", "b"], [["![x](http://e/x.png) &lt; <b> a|b", "*one* _two_ local_p\rthree"]], text=True)
-    written = report.as_markdown([table], "t").splitlines()[-1]
+    table = Table(["a", "b"], [["![x](http://e/x.png) &lt; <b> a|b", "*one* _two_ local_p\rthree"]], text=True)
+    written = as_markdown([table], "t").splitlines()[-1]
     assert written == r"| \!\[x\](http://e/x.png) &amp;lt; &lt;b> a\|b | \*one\* \_two\_ local_p three |"
 
 
@@ -256,7 +253,7 @@ def test_of_one_seed_each_nothing_is_called_real(baseline: str | None) -> None:
     said = {judgement(found, own) for own in contrasts}
     assert said <= {"better on these sentences, one seed", "worse on these sentences, one seed"}
     assert all(plots.COLOURS[own] == plots.COLOURS["within noise"] for own in said)
-    page = report.as_html(report.report(found, 0), "title")
+    page = as_html(report.report(found, 0), "title")
     assert 'class="better"' not in page
     assert 'class="worse"' not in page
     assert "on these sentences, one seed" in page
@@ -489,9 +486,9 @@ def test_the_settings_that_differ_are_a_row_a_variant_in_words() -> None:
     known = study()
     runs = [result(name, 1, {**own, "encoder.size": 8}, 0.7) for name, own in known]
     blocks = report.report(compare(runs, trials=20), 0)
-    place = blocks.index(report.Heading("Settings in which the variants differ"))
+    place = blocks.index(Heading("Settings in which the variants differ"))
     table = blocks[place + 1]
-    assert isinstance(table, report.Table)
+    assert isinstance(table, Table)
     # The summary and the entropy are one choice's own, which never vary; encoders are all alike.
     assert set(table.header) == {
         *("variant", "decoder", "decoder.size", "attention/score", "attention/window", "attention.window.radius"),
@@ -565,7 +562,7 @@ class Page(HTMLParser):
 
 def test_the_page_is_whole_and_asks_for_nothing(found: Comparison) -> None:
     odd = found._replace(apart=[("<script>alert(1)</script>", "a & b")])
-    text = report.as_html(report.report(odd, 2), "what <we> found")
+    text = as_html(report.report(odd, 2), "what <we> found")
     page = Page()
     page.feed(text)
     page.close()
@@ -596,9 +593,9 @@ def test_the_title_counts_in_words(found: Comparison) -> None:
 
 def test_the_markdown_names_its_pictures(found: Comparison) -> None:
     blocks = report.report(found._replace(apart=[("a|b", "line\nbreak")]), 1)
-    text = report.as_markdown(blocks, "title")
+    text = as_markdown(blocks, "title")
     assert text.startswith(f"# title\n\n{verdict(found)[0]}\n")
-    names = [report.file_name(block.name) for block in blocks if isinstance(block, report.Picture)]
+    names = [file_name(block.name) for block in blocks if isinstance(block, Picture)]
     assert len(names) == len(set(names)) == 4
     for name in names:
         assert f"(<pictures/{name}>)" in text
@@ -655,7 +652,7 @@ def test_figures_that_are_no_numbers_are_none_in_the_json(value: float) -> None:
     assert first["figures"]["bleu"]["mean"] > 0
     two = compare([runs[0]._replace(settings=OLD), *runs[1:]], trials=50)
     json.dumps(as_json(two), allow_nan=False)
-    report.as_html(report.report(two, 0), "title")
+    as_html(report.report(two, 0), "title")
 
 
 @pytest.mark.parametrize("pieces", [2, 5, 14])

@@ -1,0 +1,127 @@
+"""What a comparison takes of each run: its scores, its translations as counts, its links against gold.
+
+Knows no files; `variants` compares them.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+from nmt.comparison import significance
+from nmt.comparison.significance import Statistics
+from nmt.errors import UserError
+from nmt.evaluation import metrics
+from nmt.evaluation.forced import Look
+
+Metric = Literal["bleu", "chrf"]
+
+
+#: TER is not tested: counting its edits anew would take minutes for the runs of a sweep.
+TESTED: tuple[Metric, ...] = ("bleu", "chrf")
+
+
+SCORERS = {"bleu": significance.bleu_of, "chrf": significance.chrf_of}
+
+
+class Scored(NamedTuple):
+    """One run on one split.
+
+    Attributes:
+        sources: the lines that were translated; None where a record was made without the text.
+        references: the reference of each, or None.
+        hypotheses: the translation of each.
+        lengths: of the source lines.
+        unit: of the lengths, "words" or "characters".
+        scores: "bleu", "chrf" and "ter" with their signatures.
+        counts: for each tested metric the sufficient statistics of each sentence, [N, S].
+        alignment: alignment error rate from 0 to 1, for shift 0 and 1; empty without gold links.
+        measured: perplexity, entropy, speed (`scores.json`).
+        looks: weights of some references.
+        origin: what must be equal in runs that are compared on the split, in words -> a fingerprint of it.
+    """
+
+    sources: list[str] | None
+    references: list[str] | None
+    hypotheses: list[str]
+    lengths: list[int]
+    unit: str
+    scores: Mapping[str, metrics.Score]
+    counts: Mapping[Metric, Statistics]
+    alignment: Mapping[int, float]
+    measured: Mapping[str, Any]
+    looks: Sequence[Look]
+    origin: Mapping[str, str] = {}
+
+
+def counted(
+    hypotheses: Sequence[str], references: Sequence[str], language: str, scores: Mapping[str, metrics.Score]
+) -> dict[Metric, Statistics]:
+    """The `counts` of a run's translations.
+
+    Raises:
+        UserError: they do not give the scores.
+    """
+    found = {metric: metrics.statistics(metric, hypotheses, references, language) for metric in TESTED}
+    check_counts(found, scores)
+    return found
+
+
+def check_counts(found: Mapping[Metric, Statistics], scores: Mapping[str, metrics.Score]) -> None:
+    """UserError if the sufficient statistics do not give the scores."""
+    for metric, counts in found.items():
+        value = float(SCORERS[metric](counts.sum(0)))
+        if not abs(value - scores[metric].value) <= 0.01:  # NaN is no score either
+            raise UserError(
+                f"the translations have {metric.upper()} {value:.2f}, and {scores[metric].value:.2f} is written beside "
+                f"them ({scores[metric].signature}). Score the run again."
+            )
+
+
+#: Links read off the attention with the shift that was chosen.
+ATTENTION = "attention"
+
+
+class Aligned(NamedTuple):
+    """One run's links against gold links.
+
+    Attributes:
+        gold: what the gold is called.
+        pairs: sentence pairs of the gold.
+        rates: alignment error rate in per cent for each way to read links off the run.
+        attention: the way that stands for the attention, without looking at this gold; None without attention.
+        shift_from: how its shift was found: "validation" (links), "default" (there were none), "set" (by hand) or,
+            without attention, "".
+    """
+
+    gold: str
+    pairs: int
+    rates: Mapping[str, float]
+    attention: str | None
+    shift_from: str
+
+
+class Result(NamedTuple):
+    """All of one run.
+
+    Attributes:
+        name: of the run.
+        seed: of the run.
+        settings: {dotted key: value} of all that makes the run but its seed and its data.
+        origin: what must be equal in comparable runs whatever the split, in words -> a fingerprint of it.
+        training: "minutes", "train_tokens_per_second", "peak_memory" and so on, where known.
+        history: its validations.
+        splits: the results.
+        aligned: what is known against gold links, by a name that only the same measurement has.
+        training_machine: where it was trained, such as "cpu, 1 threads"; "" where that is not known.
+        trained_on: the text that it learnt from, and with what, as far as that is known, in words.
+    """
+
+    name: str
+    seed: int
+    settings: Mapping[str, Any]
+    origin: Mapping[str, str]
+    training: Mapping[str, float]
+    history: Sequence[Mapping[str, float]]
+    splits: Mapping[str, Scored]
+    aligned: Mapping[str, Aligned] = {}
+    training_machine: str = ""
+    trained_on: Sequence[str] = ()
