@@ -65,6 +65,7 @@ DOORS = {
     "sacremoses": {"alignment"},
     "matplotlib": {"drawing", "evaluation", "comparison"},
     "PIL": {"comparison"},
+    "scipy": {"comparison"},
     "arabic_reshaper": {"drawing"},
     "bidi": {"drawing"},
     "tensorboard": {"training"},
@@ -137,7 +138,7 @@ def test_only_text_knows_how_a_piece_is_spelled(path: Path) -> None:
         assert not [mark for mark in ("\u2581", "\\u2581", "<0x", "</s>", "<unk>") if mark in source]
 
 
-HEAVY = ("datasets", "sacrebleu", "sacremoses", "matplotlib", "tensorboard", "babel", "pandas", "pyarrow")
+HEAVY = ("datasets", "sacrebleu", "sacremoses", "matplotlib", "tensorboard", "babel", "pandas", "pyarrow", "scipy")
 LOADS = {
     "nmt.command.running": ("torch", "hydra", *HEAVY),
     "nmt.limits": ("torch", "hydra", "omegaconf", *HEAVY),

@@ -10,11 +10,11 @@ seeds, only the first can be asked, and no difference is called real.
 
 import math
 from collections.abc import Callable, Sequence
-from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy import optimize, stats  # type: ignore[import-untyped]
 
 Statistics = npt.NDArray[np.float64]
 Scorer = Callable[[Statistics], npt.NDArray[np.float64]]
@@ -115,21 +115,8 @@ def randomise(
 
 
 def student_t(t: float, freedom: int) -> float:
-    """P(|T| >= |t|) for Student's distribution with a whole number of degrees of freedom.
-
-    The closed form of Abramowitz and Stegun, equations 26.7.3 and 26.7.4.
-    """
-    angle = math.atan(abs(t) / math.sqrt(freedom))
-    cosine = math.cos(angle)
-    term = total = 1.0 if freedom % 2 == 0 else cosine
-    for k in range(2 if freedom % 2 == 0 else 3, freedom - 1, 2):
-        term *= cosine**2 * (k - 1) / k
-        total += term
-    if freedom % 2 == 0:
-        inside = math.sin(angle) * total
-    else:
-        inside = 2 / math.pi * (angle + (math.sin(angle) * total if freedom > 1 else 0.0))
-    return min(1.0, max(0.0, 1 - inside))
+    """P(|T| >= |t|) for Student's distribution with so many degrees of freedom."""
+    return float(2 * stats.t.sf(abs(t), freedom))
 
 
 def pooled_deviation(groups: Sequence[Sequence[float]]) -> tuple[float, int]:
@@ -266,38 +253,19 @@ def _by_seeds(difference: float, error: float, freedom: int) -> float:
 
 def _detectable(by_sentences: float, by_seeds: float, freedom: int, level: float) -> float:
     """The difference that passes both tests at `level` with a probability of 0.8, were they independent."""
-    normal, seeded = NormalDist(), freedom > 0 and by_seeds > 0
+    seeded = freedom > 0 and by_seeds > 0
     if not by_sentences and not seeded:
         return 0.0
-    z = normal.inv_cdf(1 - level / 2)
-    t = _quantile(level, freedom) if seeded else 0.0
 
     def power(difference: float) -> float:
-        found = 1.0
+        passes = 1.0
         if by_sentences:
-            found *= normal.cdf(difference / by_sentences - z)
+            passes *= stats.norm.sf(stats.norm.isf(level / 2), difference / by_sentences)
         if seeded:
-            # The noncentral t by Johnson and Welch 1940 (Abramowitz and Stegun, equation 26.7.10).
-            found *= normal.cdf(
-                (difference / by_seeds - t * (1 - 1 / (4 * freedom))) / math.sqrt(1 + t**2 / 2 / freedom)
-            )
-        return found
+            passes *= stats.nct.sf(stats.t.isf(level / 2, freedom), freedom, difference / by_seeds)
+        return passes
 
-    low, high = 0.0, max(by_sentences, by_seeds)
-    while power(high) < POWER:
-        high *= 2
-    for _ in range(40):
-        middle = (low + high) / 2
-        low, high = (middle, high) if power(middle) < POWER else (low, middle)
-    return high
-
-
-def _quantile(level: float, freedom: int) -> float:
-    """The t that is exceeded in absolute value with probability `level`."""
-    low, high = 0.0, 1.0
-    while student_t(high, freedom) > level:
-        high *= 2
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if student_t(middle, freedom) > level else (low, middle)
-    return high
+    most = max(by_sentences, by_seeds)
+    while power(most) < POWER:
+        most *= 2
+    return float(optimize.brentq(lambda difference: power(difference) - POWER, 0, most))
