@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 from nmt.comparison import plots
 from nmt.comparison.blocks import Block, Heading, Lines, Picture, Table
+from nmt.comparison.labels import setting_words, telling
 from nmt.comparison.variants import Comparison, OnSplit, Spread
 from nmt.comparison.verdict import judgement, p_text, verdict
 from nmt.drawing.layout import plain_table
-from nmt.evaluation.labels import setting_words, telling
 
 
 def title(found: Comparison) -> str:

@@ -11,11 +11,11 @@ import numpy as np
 
 from nmt.comparison import significance
 from nmt.comparison.comparable import common, comparable, is_named, without_seed
+from nmt.comparison.labels import labels
 from nmt.comparison.results import ATTENTION, SCORERS, TESTED, Metric, Result, Scored
 from nmt.comparison.significance import Contrast, Runs, Statistics
 from nmt.errors import UserError, nearest
 from nmt.evaluation.by_length import binned
-from nmt.evaluation.labels import labels
 
 
 class Spread(NamedTuple):

@@ -11,6 +11,7 @@ import pytest
 
 from nmt.comparison import plots, report
 from nmt.comparison.blocks import Heading, Picture, Table, as_html, as_markdown, file_name
+from nmt.comparison.labels import labels, telling
 from nmt.comparison.results import TESTED, Aligned, Result, Scored, counted
 from nmt.comparison.significance import chrf_of
 from nmt.comparison.variants import (
@@ -21,7 +22,6 @@ from nmt.comparison.verdict import as_json, judgement, verdict
 from nmt.errors import UserError
 from nmt.evaluation import metrics
 from nmt.evaluation.forced import Look
-from nmt.evaluation.labels import labels, telling
 from nmt.evaluation.metrics import Score
 
 MACHINE = {"device": "cpu", "threads": 1}
