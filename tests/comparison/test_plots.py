@@ -1,0 +1,51 @@
+"""The pictures of a comparison."""
+
+import struct
+
+import pytest
+
+from nmt.comparison import plots
+from nmt.comparison.variants import Comparison
+from nmt.evaluation.forced import Look
+from tests.comparison.runs import study
+
+
+@pytest.mark.parametrize("pieces", [2, 5, 14])
+def test_titles_of_many_panels_neither_overlap_nor_leave_the_picture(pieces: int) -> None:
+    source = ["▁Straßen"] * (pieces - 2) + ["a", "."]
+    look = Look(line=1, source=source, target=["▁street"] * pieces, weights=[[1000] + [0] * (pieces - 1)] * pieces)
+    panels = [(name, look) for name, _ in study() if name != "no attention"]
+    panels.append(("a-label-without-any-blank-in-it", look))
+    picture = plots.side_by_side(panels)
+    plots.png(picture)  # lays it out
+    page = picture.bbox
+    shown = [axes for axes in picture.axes if axes.get_visible()]
+    assert len(shown) == len(panels)
+    assert len({round(axes.get_position().y0, 3) for axes in shown}) == -(-len(panels) // 4), "rows of four"
+    boxes = [axes.title.get_window_extent() for axes in shown]
+    for at, box in enumerate(boxes):
+        assert page.x0 <= box.x0 < box.x1 <= page.x1
+        assert page.y0 <= box.y0 < box.y1 <= page.y1
+        assert not any(box.overlaps(other) for other in boxes[at + 1 :])
+
+
+def test_pictures_of_any_text_are_drawn(found: Comparison) -> None:
+    look = Look(line=1, source=["数据", "שלום", "$a"], target=["a" * 40, "_{x}"], weights=[[1000, 0, 0], [0, 500, 500]])
+    panels = [(f"variant ${number}", look) for number in range(5)]
+    data = plots.png(plots.side_by_side(panels))
+    assert data.startswith(b"\x89PNG")
+    width, height = struct.unpack(">II", data[16:24])
+    assert width > height, "four panels in a row"
+    lone = found._replace(
+        variants=[own._replace(runs=[run._replace(history=[]) for run in own.runs]) for own in found.variants]
+    )
+    assert plots.curves(lone) is None
+    some = found._replace(variants=[found.variants[0], *lone.variants[1:]])
+    assert plots.curves(some) is not None
+
+
+def test_a_curve_of_one_validation_is_seen(found: Comparison) -> None:
+    first = [run._replace(history=run.history[:1]) for run in found.variants[0].runs]
+    picture = plots.curves(found._replace(variants=[found.variants[0]._replace(runs=first), *found.variants[1:]]))
+    assert picture is not None
+    assert [line.get_marker() for line in picture.axes[0].lines] == ["o", "", ""]

@@ -1,0 +1,124 @@
+"""The report: what stands in it, and in its forms."""
+
+from html.parser import HTMLParser
+
+from nmt.comparison import report
+from nmt.comparison.blocks import Heading, Picture, Table, as_html, as_markdown, file_name
+from nmt.comparison.labels import telling
+from nmt.comparison.variants import Comparison, compare
+from nmt.comparison.verdict import verdict
+from tests.comparison.runs import OLD, result, study
+
+
+def test_markdown_of_any_text_shows_the_text(found: Comparison) -> None:
+    table = Table(["a", "b"], [["![x](http://e/x.png) &lt; <b> a|b", "*one* _two_ local_p\rthree"]], text=True)
+    written = as_markdown([table], "t").splitlines()[-1]
+    assert written == r"| \!\[x\](http://e/x.png) &amp;lt; &lt;b> a\|b | \*one\* \_two\_ local_p three |"
+
+
+def test_the_settings_that_differ_are_a_row_a_variant_in_words() -> None:
+    known = study()
+    runs = [result(name, 1, {**own, "encoder.size": 8}, 0.7) for name, own in known]
+    blocks = report.report(compare(runs, trials=20), 0)
+    place = blocks.index(Heading("Settings in which the variants differ"))
+    table = blocks[place + 1]
+    assert isinstance(table, Table)
+    # The summary and the entropy are one choice's own, which never vary; encoders are all alike.
+    assert set(table.header) == {
+        *("variant", "decoder", "decoder.size", "attention/score", "attention/window", "attention.window.radius"),
+        *("attention/read", "attention.heads", "attention.coverage"),
+    }
+    rows = {row[0]: dict(zip(table.header, row, strict=True)) for row in table.rows}
+    assert list(rows) == [name for name, _ in known]
+    assert rows["luong general local_m 4"] == {
+        "variant": "luong general local_m 4",
+        "decoder": "luong",
+        "decoder.size": "9",
+        "attention/score": "general",
+        "attention/window": "local_m",
+        "attention.window.radius": "4",
+        "attention/read": "soft",
+        "attention.heads": "1",
+        "attention.coverage": "false",
+    }
+    assert rows["no attention"]["attention/score"] == ""
+    assert "nmt." not in str(table)
+    # What only one has stays where no choice brings it along.
+    lone = compare([result("a", 1, {**OLD, "x": 1}, 0.7), result("b", 1, OLD, 0.7)], trials=20)
+    assert telling([own.runs[0].settings for own in lone.variants], lone.differing) == ["x"]
+
+
+class Page(HTMLParser):
+    """Checks that elements are closed in their order, and collects what a browser would load."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.seen: list[str] = []
+        self.loads: list[str] = []
+        self.text: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.append(tag)
+        if tag not in ("meta", "img", "br"):
+            self.open.append(tag)
+        self.loads += [str(value) for name, value in attrs if name in ("src", "href", "srcset", "data", "action")]
+        assert not any(name.startswith("on") for name, _ in attrs)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+def test_the_page_is_whole_and_asks_for_nothing(found: Comparison) -> None:
+    odd = found._replace(apart=[("<script>alert(1)</script>", "a & b")])
+    text = as_html(report.report(odd, 2), "what <we> found")
+    page = Page()
+    page.feed(text)
+    page.close()
+    assert page.open == []
+    assert not {"script", "link", "iframe", "object"} & set(page.seen)
+    assert page.loads
+    assert all(load.startswith("data:image/png;base64,") for load in page.loads)
+    assert "http" not in text.replace("http-equiv", "")
+    assert "@import" not in text
+    assert "url(" not in text
+    assert "prefers-color-scheme: dark" in text
+    body = " ".join(page.text)
+    # The verdict is the first thing in the page, before any picture or table.
+    assert body.index(verdict(odd)[0]) < body.index("Scores on test")
+    assert text.index('class="lead"') < text.index("<img")
+    assert "<script>alert(1)</script>" in body
+    for part in ("no attention", "within noise", "worse", "Holm", "decoder.size", "Where they look", "perplexity"):
+        assert part in body
+
+
+def test_the_title_counts_in_words(found: Comparison) -> None:
+    assert report.title(found) == "3 variants, 9 runs, on test"
+    (split,) = found.splits
+    one = found.variants[0]
+    single = found._replace(variants=[one._replace(runs=one.runs[:1])], splits=[split, split._replace(name="long")])
+    assert report.title(single) == "1 variant, 1 run, on test, long"
+
+
+def test_the_markdown_names_its_pictures(found: Comparison) -> None:
+    blocks = report.report(found._replace(apart=[("a|b", "line\nbreak")]), 1)
+    text = as_markdown(blocks, "title")
+    assert text.startswith(f"# title\n\n{verdict(found)[0]}\n")
+    names = [file_name(block.name) for block in blocks if isinstance(block, Picture)]
+    assert len(names) == len(set(names)) == 4
+    for name in names:
+        assert f"(<pictures/{name}>)" in text
+    assert "| a\\|b | line break |" in text
+    for line in text.splitlines():
+        if line.startswith("| bahdanau"):
+            assert line.endswith(" |")
+
+
+def test_the_terminal_gets_the_verdict_and_the_scores(found: Comparison) -> None:
+    text = report.as_text(found._replace(apart=[("x", "why")], notes=["note"]))
+    assert text.startswith(verdict(found)[0])
+    for part in ("no attention", "within noise", "left out: x: why", "note"):
+        assert part in text
