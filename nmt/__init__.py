@@ -1,3 +1,18 @@
-"""Neural machine translation whose subject is attention: `python -m nmt.train`, translate, evaluate."""
+"""Neural machine translation whose subject is attention: `python -m nmt.train`, translate, evaluate; `nmt.load`."""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from nmt.api import RunTranslator, TranslatedSentence, load
 
 __version__ = "0.1.0"
+__all__ = ["RunTranslator", "TranslatedSentence", "load"]
+
+
+def __getattr__(name: str) -> Any:
+    """What `nmt.api` has, loaded when it is first asked for: `import nmt` alone loads no library."""
+    if name not in __all__:
+        raise AttributeError(f"module 'nmt' has no attribute '{name}'")
+    from nmt import api
+
+    return getattr(api, name)

@@ -46,7 +46,8 @@ TOP = {
     "pipeline": {*ROOMS, "runs", "build", "command", "configuration", "compat", "advice", "locks"},
     "compute": set[str](),
     "signals": set[str](),
-    "__init__": set[str](),
+    "api": {"alignment", "drawing", "translation", "command", "pipeline"},
+    "__init__": {"api"},  # on request
     "verbs": {"command", "pipeline"},
     "__main__": {"nmt", "command"},
 }
@@ -140,6 +141,8 @@ def test_only_text_knows_how_a_piece_is_spelled(path: Path) -> None:
 
 HEAVY = ("datasets", "sacrebleu", "sacremoses", "matplotlib", "tensorboard", "babel", "pandas", "pyarrow", "scipy")
 LOADS = {
+    "nmt": ("torch", "hydra", "numpy", *HEAVY),
+    "nmt.api": HEAVY,
     "nmt.command.running": ("torch", "hydra", *HEAVY),
     "nmt.limits": ("torch", "hydra", "omegaconf", *HEAVY),
     "nmt.advice": ("torch", "hydra", *HEAVY),

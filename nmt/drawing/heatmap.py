@@ -5,6 +5,7 @@ that a weight is not an explanation (Jain and Wallace 2019). Figures are made wi
 global is touched.
 """
 
+import io
 import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
@@ -46,6 +47,15 @@ _LINE = "#b4b8be"
 WHITE_TO_BLUE = LinearSegmentedColormap.from_list(
     "white_to_blue", ["white", *(to_hex(colormaps["Blues"](part)) for part in (0.2, 0.4, 0.6, 0.8, 1.0))]
 )
+
+
+class NotebookFigure(Figure):
+    """A figure that notebooks show although it is not pyplot's."""
+
+    def _repr_png_(self) -> bytes:
+        data = io.BytesIO()
+        self.savefig(data, format="png", dpi=self.dpi)
+        return data.getvalue()
 
 
 class _Grid(NamedTuple):
@@ -98,7 +108,7 @@ def figure(
     shift: int = 0,
     reference: str | None = None,
     title: str = "Attention",
-) -> Figure:
+) -> NotebookFigure:
     """Draws the attention of one translation.
 
     Colours run from white (0) to dark blue (1) in every picture, so that pictures can be compared; small
@@ -160,7 +170,7 @@ def pixels(picture: Figure) -> npt.NDArray[np.uint8]:
 
 def _figure(
     translation: Translation, level: Level, head: Head, shift: int, reference: str | None, title: str
-) -> tuple[Figure, list[str]]:
+) -> tuple[NotebookFigure, list[str]]:
     weights, rows, columns, remarks = _grid(translation, level, head, shift)
     if not weights.size:  # an empty line stays empty
         weights = np.zeros((len(rows) or 1, len(columns) or 1), dtype=np.float32)
@@ -182,7 +192,7 @@ def _figure(
         captions.append(_Caption(note, 8.0, "#a03000"))
     header = [_Caption(title, 12.5, "black"), _Caption(_what(translation, level, head, shift), 9.0, _GREY)]
 
-    picture = Figure(dpi=_DPI, facecolor="white")
+    picture = NotebookFigure(dpi=_DPI, facecolor="white")
     axes = picture.add_axes((0, 0, 1, 1))
     cell, points = _scale(max(weights.shape))
     image = axes.imshow(weights, cmap=WHITE_TO_BLUE, vmin=0, vmax=1, aspect="auto", interpolation="nearest")

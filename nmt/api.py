@@ -1,0 +1,107 @@
+"""The Python interface: a run becomes a translator, whose translations draw what they looked at.
+
+Above the pipeline, beside the verbs, and with the verbs' settings; `import nmt` gives what is public here.
+"""
+
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nmt.alignment import weights as alignment
+from nmt.alignment.weights import Head
+from nmt.command.composing import compose
+from nmt.command.quoting import quote
+from nmt.errors import UserError
+from nmt.links import Link
+from nmt.pipeline.opening import open_translator
+from nmt.translation.translator import Translator
+from nmt.translation.types import Translation
+
+if TYPE_CHECKING:
+    from nmt.drawing.heatmap import Level, NotebookFigure
+
+# Settings of `nmt.translate` that say what to do with translations, not how to translate.
+_OF_THE_COMMAND = frozenset({"run", "input", "output", "alignments", "heatmaps", "head", "shift", "slots"})
+
+
+def load(run: str | Path | Sequence[str | Path], *settings: str) -> "RunTranslator":
+    """The translator of a run, or of several as an ensemble.
+
+    Args:
+        run: a run folder, or a list of them.
+        settings: as on the command line of `nmt.translate`: "search.beam_size=10", "device=cpu".
+
+    Raises:
+        UserError: a run is missing or damaged, runs do not fit together, or a setting is invalid.
+    """
+    for setting in settings:
+        if setting.partition("=")[0] in _OF_THE_COMMAND:
+            raise UserError(f"{setting}: a setting of python -m nmt.translate, which nmt.load does not take.")
+    overrides = quote(settings)
+    config = compose("translate", overrides)
+    config.run = [str(run)] if isinstance(run, str | Path) else [str(folder) for folder in run]
+    return RunTranslator(open_translator(config, overrides))
+
+
+class RunTranslator:
+    """Translates lists of sentences."""
+
+    def __init__(self, translator: Translator) -> None:
+        self._translator = translator
+        translator.warn = lambda message: warnings.warn(message, stacklevel=2)
+
+    def translate(self, sentences: Sequence[str], prefixes: Sequence[str] = ()) -> list["TranslatedSentence"]:
+        """The best translation of each sentence; see `nbest`."""
+        return [ranked[0] for ranked in self.nbest(sentences, prefixes)]
+
+    def nbest(self, sentences: Sequence[str], prefixes: Sequence[str] = ()) -> list[list["TranslatedSentence"]]:
+        """The translations of each sentence, best first: as many as "search.nbest=N" says.
+
+        Args:
+            sentences: one line of text each.
+            prefixes: what each translation must begin with; "" leaves it free. None of them leaves all free.
+
+        Raises:
+            UserError: there are not as many prefixes as sentences, or the model has no pieces for one.
+        """
+        if isinstance(sentences, str):
+            raise TypeError("Give a list of sentences: translate([sentence]).")
+        if prefixes and len(prefixes) != len(sentences):
+            raise UserError(f"There are {len(prefixes)} prefixes for {len(sentences)} sentences. Give one for each.")
+        return [
+            [TranslatedSentence(*translation) for translation in ranked]
+            for ranked in self._translator.translate_chunk(sentences, prefixes=prefixes)
+        ]
+
+
+class TranslatedSentence(Translation):
+    """A translation that shows what it looked at. A notebook shows it as its heatmap."""
+
+    __slots__ = ()
+
+    def heatmap(self, head: Head = "mean", shift: int = 0, level: "Level" = "word") -> "NotebookFigure":
+        """The attention weights as a figure, which a notebook shows and `savefig` writes.
+
+        Args:
+            head: the number of an attention head, from 0, or "mean".
+            shift: 1 gives each row to the word before the predicted one (Luong et al. 2015, footnote 14).
+            level: "word" or "subword".
+
+        Raises:
+            UserError: the model has no attention, or no such head, shift or level.
+        """
+        from nmt.drawing.heatmap import figure
+
+        return figure(self, head=head, shift=shift, level=level)
+
+    def links(self, head: Head = "mean", shift: int = 0) -> list[Link]:
+        """For each word of the translation the source word with the most weight: (source, target), from 0.
+
+        Raises:
+            UserError: the model has no attention, or no such head or shift.
+        """
+        return alignment.links(self, head, shift)
+
+    def _repr_png_(self) -> bytes | None:
+        return None if self.weights is None else self.heatmap()._repr_png_()
