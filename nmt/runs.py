@@ -26,7 +26,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import metadata
-from pathlib import Path, PurePath
+from pathlib import Path
 from types import UnionType
 from typing import Any
 
@@ -36,7 +36,7 @@ from nmt import compat
 from nmt.choices import with_classes
 from nmt.configuration import flattened, resolved, without_classes
 from nmt.errors import UserError, nearest
-from nmt.files import write_bytes, write_text
+from nmt.files import write_text
 from nmt.locks import lock_file
 from nmt.text.tokenizer import Tokenizer
 
@@ -47,11 +47,6 @@ INCIDENTAL = frozenset(
         *("trainer.log_seconds", "trainer.samples", "trainer.tensorboard"),
     }
 )
-# What a record keeps of a run folder: all that a comparison reads.
-RECORDED = ("config.yaml", "run.json", "history.jsonl")
-RECORDED_OF_SPLIT = ("scores.json", "hypotheses.txt", "counts.npz")
-RECORDED_TEXT = ("source.txt", "reference.txt")
-RECORDED_LOOKS = ("attention.json",)  # weights, with the words of the few sentence pairs that they are of
 
 _FACTS: dict[str, type | UnionType] = {
     **dict.fromkeys(("step", "pairs"), int),
@@ -202,14 +197,14 @@ class Run:
 
     def overrides(self) -> list[str]:
         """The command line that made the run."""
-        data = self._json("overrides.json")
+        data = self.read_json("overrides.json")
         if not isinstance(data, list) or not all(isinstance(item, str) and "=" in item for item in data):
             raise damaged(self.folder / "overrides.json")
         return data
 
     def facts(self) -> dict[str, Any]:
         """Status, versions and counts."""
-        data = self.kept("run.json")
+        data = self.read_object("run.json")
         if not all(isinstance(data[key], kind) for key, kind in _FACTS.items() if key in data):
             raise damaged(self.folder / "run.json")
         return data
@@ -248,59 +243,17 @@ class Run:
 
     def scores(self, split: str) -> dict[str, Any]:
         """What `evaluate` found on a split (UserError if it is not there or damaged)."""
-        return self.kept(f"evaluation/{split}/scores.json")
+        return self.read_object(f"evaluation/{split}/scores.json")
 
-    def kept(self, name: str) -> dict[str, Any]:
+    def read_object(self, name: str) -> dict[str, Any]:
         """A JSON file of the run that holds an object (UserError if it is not there or damaged)."""
-        data = self._json(name)
+        data = self.read_json(name)
         if not isinstance(data, dict):
             raise damaged(self.folder / name)
         return data
 
-    def check_record(self, folder: Path) -> None:
-        """UserError where a run, or what is to be recorded itself, stands in the place of its record."""
-        if Run(folder).best.exists():
-            raise UserError(f"{folder} is a run, which its record would spoil. Give another folder as records=.")
-        if folder.resolve() == self.folder.resolve():
-            raise UserError(f"{folder} is the record that is compared. Give another folder as records=.")
-
-    def record(self, folder: Path, *, text: bool = True, looks: bool = True) -> None:
-        """Copies what a comparison needs, without the weights, into `folder`: itself a run folder, only a smaller one.
-
-        Without `text`, the sentences that were translated and their references stay behind: whoever compares such a
-        record needs the counts that `nmt.pipeline.comparing` puts beside it. Without `looks`, so do the few whose
-        weights were kept.
-
-        Absolute paths, which mean nothing elsewhere, are cut to their last part. What an earlier record in its place
-        had besides goes.
-
-        Raises:
-            UserError: a file of the run is damaged, one cannot be written, or a run stands where the record would.
-        """
-        self.check_record(folder)
-        names = RECORDED_OF_SPLIT + (RECORDED_TEXT if text else ()) + (RECORDED_LOOKS if looks else ())
-        files = [self.folder / name for name in RECORDED]
-        files += [self.evaluation / split / name for split in self.splits() for name in names]
-        files += self.alignments.glob("*.json")
-        files = [path for path in files if path.exists()]
-        for path in _recorded(folder):
-            if self.folder / path.relative_to(folder) not in files:
-                try:
-                    path.unlink(missing_ok=True)
-                except OSError as error:
-                    raise UserError(f"Cannot remove {path} of an earlier record: {error.strerror}.") from error
-        for path in files:
-            copy = folder / path.relative_to(self.folder)
-            if path.name == "config.yaml":
-                kept = portable(without_classes(OmegaConf.to_container(self.config(), resolve=False)))
-                write_text(copy, OmegaConf.to_yaml(OmegaConf.create(kept)))
-            elif path.suffix == ".json" and path.name not in RECORDED_LOOKS:
-                data = portable(self._json(str(path.relative_to(self.folder))))
-                write_text(copy, json.dumps(data, indent=2, ensure_ascii=False) + "\n")
-            else:
-                write_bytes(copy, path.read_bytes())
-
-    def _json(self, name: str) -> Any:
+    def read_json(self, name: str) -> Any:
+        """What a JSON file of the run holds (UserError if it is not there or damaged)."""
         path = self.folder / name
         try:
             return json.loads(path.read_text(encoding="utf-8"))
@@ -308,13 +261,6 @@ class Run:
             raise UserError(f"{path} is missing: the run is incomplete. Take a copy that is whole.") from error
         except ValueError as error:
             raise damaged(path) from error
-
-
-def _recorded(folder: Path) -> list[Path]:
-    """The files that a record in the folder may have."""
-    names = {*RECORDED_OF_SPLIT, *RECORDED_TEXT, *RECORDED_LOOKS}
-    found = [path for path in Run(folder).evaluation.glob("*/*") if path.name in names]
-    return [*(folder / name for name in RECORDED), *found, *Run(folder).alignments.glob("*.json")]
 
 
 def damaged(path: Path) -> UserError:
@@ -336,16 +282,6 @@ def _texts(tree: object) -> Iterator[str]:
             yield from _texts(value)
     elif isinstance(tree, str):
         yield tree
-
-
-def portable(tree: Any) -> Any:
-    """A configuration or facts without the places of one machine."""
-    if isinstance(tree, dict):
-        return {key: portable(value) for key, value in tree.items() if key != "folder"}
-    if isinstance(tree, list):
-        return [portable(value) for value in tree]
-    outside = isinstance(tree, str) and tree.startswith(("/", "~/", "../"))
-    return PurePath(tree).name if outside else tree
 
 
 def attends(config: DictConfig) -> bool:

@@ -107,7 +107,7 @@ def train(sweep: Path, groups: Sequence[tuple[str, list[str]]], words: Sequence[
 
 def finished(sweep: Path) -> list[Path]:
     """The folders of the runs that came to their end."""
-    return [run for run in runs_in(sweep) if Run(run).kept("run.json").get("status") == "finished"]
+    return [run for run in runs_in(sweep) if Run(run).read_object("run.json").get("status") == "finished"]
 
 
 def builtin(further: Sequence[str]) -> int:

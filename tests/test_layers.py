@@ -42,8 +42,9 @@ TOP = {
     "compat": {"configuration"},
     "command": {"nmt", "configuration"},  # nmt for the version
     "runs": {*ROOMS, "configuration", "compat", "locks"},
+    "records": {"runs", "configuration"},
     "build": {*ROOMS, "runs", "configuration"},
-    "pipeline": {*ROOMS, "runs", "build", "command", "configuration", "compat", "advice", "locks"},
+    "pipeline": {*ROOMS, "runs", "records", "build", "command", "configuration", "compat", "advice", "locks"},
     "compute": set[str](),
     "signals": set[str](),
     "api": {"alignment", "drawing", "translation", "command", "pipeline"},
@@ -57,7 +58,7 @@ VERB = {"verbs"}
 DOORS = {
     "hydra": {"command"},
     # who holds a configuration names its type
-    "omegaconf": {"configuration", "choices", "command", "build", "runs", "pipeline", "verbs"},
+    "omegaconf": {"configuration", "choices", "command", "build", "records", "runs", "pipeline", "verbs"},
     "sentencepiece": {"text"},
     "datasets": {"data"},
     "babel": {"data"},

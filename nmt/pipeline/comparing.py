@@ -28,7 +28,8 @@ from nmt.errors import UserError
 from nmt.evaluation.forced import Look
 from nmt.evaluation.metrics import Score
 from nmt.files import replace_atomically, write_bytes, write_text
-from nmt.runs import RECORDED_TEXT, Run, command, damaged, missing_run, portable, runs_in, settings, shown
+from nmt.records import TEXT, check_record, portable, record
+from nmt.runs import Run, command, damaged, missing_run, runs_in, settings, shown
 from nmt.text.scripts import lengths
 
 METRICS = ("bleu", "chrf", "ter")
@@ -64,7 +65,7 @@ def compare(config: DictConfig) -> int:
         raise UserError("None of the runs can be compared; the reasons stand above.")
     if config.records:
         for result in results:
-            folders[result.name].check_record(_record(config, result).folder)
+            check_record(folders[result.name], _record(config, result).folder)
     found = variants.compare(
         results,
         baseline=None if config.baseline is None else str(config.baseline),
@@ -76,11 +77,11 @@ def compare(config: DictConfig) -> int:
     if config.records:
         text, looks = RECORD_TEXT[str(config.record_text)]
         for result in results:
-            record = _record(config, result)
-            folders[result.name].record(record.folder, text=text, looks=looks)
+            copy = _record(config, result)
+            record(folders[result.name], copy.folder, text=text, attention_maps=looks)
             if not text:
                 for split, scored in result.splits.items():
-                    _write_counts(record.evaluation / split / COUNTS, scored)
+                    _write_counts(copy.evaluation / split / COUNTS, scored)
         print(f"Records: {config.records}", file=sys.stderr)
     title = report.title(found)
     blocks = report.report(found, int(config.pictures))
@@ -336,7 +337,7 @@ def _aligned(run: Run) -> dict[str, Aligned]:
     """The error rates that `nmt.align` has kept, by what they were measured on (UserError for a damaged file)."""
     found = {}
     for path in sorted(run.alignments.glob("*.json")):
-        kept = run.kept(path.relative_to(run.folder).as_posix())
+        kept = run.read_object(path.relative_to(run.folder).as_posix())
         if not {"attention", "shift_from"} <= kept.keys():
             print(f"{path} is of an earlier version; align again to compare it.", file=sys.stderr)
             continue
@@ -377,7 +378,7 @@ def _scored(run: Run, split: str, scores: dict[str, Any]) -> Scored:
             counts, sizes, unit = _read_counts(folder / COUNTS, len(hypotheses))
             check_counts(counts, found)
         else:
-            sources, references = (read_lines(folder / name) for name in RECORDED_TEXT)
+            sources, references = (read_lines(folder / name) for name in TEXT)
             whole = len(sources) == len(references) == len(hypotheses)
             if not whole or Split(split, sources, references).fingerprint() != scores["provenance"]["text"]:
                 raise UserError(

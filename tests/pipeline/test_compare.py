@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 
+from nmt.records import record
 from nmt.runs import Run, settings
 from tests.pipeline.small import call, copied, pairs, snapshot, words, write_lines
 
@@ -247,7 +248,7 @@ def test_mistakes_are_one_message(line: list[str], parts: list[str], swept: Path
 
 def test_a_record_is_not_written_over_itself(swept: Path, here: Path, capfd: Capture) -> None:
     for name in ("bahdanau-1", "none-1"):
-        Run(swept / name).record(here / "records" / name)
+        record(Run(swept / name), here / "records" / name)
     before = snapshot(here)
     line = [f"runs={here / 'records'}", f"records={here / 'records'}", f"output={here / 'out'}"]
     assert call("compare", *line, *QUICK) == 1
@@ -314,19 +315,19 @@ def test_records_without_the_text_compare_like_the_runs(swept: Path, here: Path,
 
 
 def test_a_record_loses_what_its_run_has_no_longer(swept: Path, here: Path) -> None:
-    run, record = Run(copied(swept / "bahdanau-1", here / "runs")), Run(here / "record")
+    run, copy = Run(copied(swept / "bahdanau-1", here / "runs")), Run(here / "record")
     shutil.copytree(run.evaluation / "test", run.evaluation / "more")
     (run.alignments).mkdir()
     (run.alignments / "gold-1.json").write_text("{}", encoding="utf-8")
-    run.record(record.folder)
-    assert record.splits() == ["more", "test"]
-    own = record.folder / "evaluation" / "more" / "notes.txt"
+    record(run, copy.folder)
+    assert copy.splits() == ["more", "test"]
+    own = copy.folder / "evaluation" / "more" / "notes.txt"
     own.write_text("of somebody", encoding="utf-8")
     shutil.rmtree(run.evaluation / "more")
     shutil.rmtree(run.alignments)
-    run.record(record.folder)
-    assert record.splits() == ["test"]
-    assert list(record.alignments.iterdir()) == []
+    record(run, copy.folder)
+    assert copy.splits() == ["test"]
+    assert list(copy.alignments.iterdir()) == []
     assert own.exists(), "what no record holds is not its own to delete"
 
 
@@ -343,8 +344,8 @@ def test_pictures_of_an_earlier_report_go_and_others_stay(swept: Path, here: Pat
 
 def test_two_of_one_name_are_told_apart_by_their_folders(swept: Path, here: Path, capfd: Capture) -> None:
     for folder in ("a", "b"):
-        Run(swept / "none-1").record(here / folder / "none-1")
-    Run(swept / "bahdanau-1").record(here / "a" / "bahdanau-1")
+        record(Run(swept / "none-1"), here / folder / "none-1")
+    record(Run(swept / "bahdanau-1"), here / "a" / "bahdanau-1")
     (here / "a" / "none-1" / "config.yaml").unlink()
     (here / "b" / "none-1" / "run.json").write_text("{}", encoding="utf-8")
     assert call("compare", f"runs=[{here / 'a'},{here / 'b'}]", f"output={here / 'out'}", *QUICK) == 0
@@ -389,7 +390,7 @@ def test_a_damaged_record_is_named_and_the_others_are_compared(
     name: str, before: str, after: str, swept: Path, here: Path, capfd: Capture
 ) -> None:
     for run in ("bahdanau-1", "bahdanau-2", "none-1"):
-        Run(swept / run).record(here / "records" / run)
+        record(Run(swept / run), here / "records" / run)
     kept = {"gold": "gold", "pairs": 1, "checkpoint": "last", "step": None, "attention": "attention, shift 0"}
     kept |= {"shift_from": "set", "rates": {"attention, shift 0": {"aer": 0.5}}}
     (here / "records" / "bahdanau-1" / "alignments").mkdir()
@@ -407,7 +408,7 @@ def test_a_damaged_record_is_named_and_the_others_are_compared(
 
 def test_a_finished_run_without_its_history_is_named(swept: Path, here: Path, capfd: Capture) -> None:
     for run in ("bahdanau-1", "none-1"):
-        Run(swept / run).record(here / "records" / run)
+        record(Run(swept / run), here / "records" / run)
     (here / "records" / "none-1" / "history.jsonl").unlink()
     assert call("compare", f"runs={here / 'records'}", f"output={here / 'out'}", *QUICK) == 0
     assert re.search(r"left out: none-1: .*history\.jsonl is missing", capfd.readouterr().err)

@@ -1,0 +1,84 @@
+"""Records of runs: all that a comparison reads of a run folder, without the weights.
+
+A record is itself a run folder, only a smaller one. There is no second format.
+"""
+
+import json
+from pathlib import Path, PurePath
+from typing import Any
+
+from omegaconf import OmegaConf
+
+from nmt.configuration import without_classes
+from nmt.errors import UserError
+from nmt.files import write_bytes, write_text
+from nmt.runs import Run
+
+OF_RUN = ("config.yaml", "run.json", "history.jsonl")
+OF_SPLIT = ("scores.json", "hypotheses.txt", "counts.npz")
+TEXT = ("source.txt", "reference.txt")
+ATTENTION_MAPS = ("attention.json",)  # weights, with the words of the few sentence pairs that they belong to
+
+
+def check_record(run: Run, folder: Path) -> None:
+    """Raises UserError if a record in `folder` would overwrite a run, or the record that it is copied from."""
+    if Run(folder).best.exists():
+        raise UserError(f"{folder} is a run, which its record would spoil. Give another folder as records=.")
+    if folder.resolve() == run.folder.resolve():
+        raise UserError(f"{folder} is the record that is compared. Give another folder as records=.")
+
+
+def record(run: Run, folder: Path, *, text: bool = True, attention_maps: bool = True) -> None:
+    """Copies what a comparison needs of a run into `folder`, and removes what an earlier record there had besides.
+
+    Absolute paths, which mean nothing elsewhere, are cut to their last part.
+
+    Args:
+        run: the run.
+        folder: where its record goes.
+        text: include sources and references. A record without them needs the counts that `nmt.pipeline.comparing`
+            writes in their place.
+        attention_maps: include the weights of a few sentence pairs.
+
+    Raises:
+        UserError: a file of the run is damaged, one cannot be written, or a run stands where the record would.
+    """
+    check_record(run, folder)
+    names = OF_SPLIT + (TEXT if text else ()) + (ATTENTION_MAPS if attention_maps else ())
+    files = [run.folder / name for name in OF_RUN]
+    files += [run.evaluation / split / name for split in run.splits() for name in names]
+    files += run.alignments.glob("*.json")
+    files = [path for path in files if path.exists()]
+    for path in _files_of(folder):
+        if run.folder / path.relative_to(folder) not in files:
+            try:
+                path.unlink(missing_ok=True)
+            except OSError as error:
+                raise UserError(f"Cannot remove {path} of an earlier record: {error.strerror}.") from error
+    for path in files:
+        copy = folder / path.relative_to(run.folder)
+        if path.name == "config.yaml":
+            tree = portable(without_classes(OmegaConf.to_container(run.config(), resolve=False)))
+            write_text(copy, OmegaConf.to_yaml(OmegaConf.create(tree)))
+        elif path.suffix == ".json" and path.name not in ATTENTION_MAPS:
+            data = portable(run.read_json(str(path.relative_to(run.folder))))
+            write_text(copy, json.dumps(data, indent=2, ensure_ascii=False) + "\n")
+        else:
+            write_bytes(copy, path.read_bytes())
+
+
+def _files_of(folder: Path) -> list[Path]:
+    """The files that a record in the folder may have."""
+    names = {*OF_SPLIT, *TEXT, *ATTENTION_MAPS}
+    of_splits = [path for path in Run(folder).evaluation.glob("*/*") if path.name in names]
+    return [*(folder / name for name in OF_RUN), *of_splits, *Run(folder).alignments.glob("*.json")]
+
+
+def portable(tree: Any) -> Any:
+    """A configuration or facts without the places of one machine."""
+    if isinstance(tree, dict):
+        return {key: portable(value) for key, value in tree.items() if key != "folder"}
+    if isinstance(tree, list):
+        return [portable(value) for value in tree]
+    outside = isinstance(tree, str) and tree.startswith(("/", "~/", "../"))
+    return PurePath(tree).name if outside else tree
