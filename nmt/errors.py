@@ -1,7 +1,7 @@
 """What a user did wrong, said once and clearly. Every room may raise it; the verbs print it and exit with status 1."""
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 
 class UserError(Exception):
@@ -22,6 +22,13 @@ class SettingError(UserError):
     def at(self, key: str) -> "SettingError":
         """The error with the key of the part, unless an inner part has added its own."""
         return SettingError(self.name, self.value, self.rule, key) if self.key is None else self
+
+
+def check_parallel(lines: Mapping[str, int]) -> None:
+    """UserError unless all numbers of lines are equal; the keys say of which file or text they are."""
+    if len(set(lines.values())) > 1:
+        each = " and ".join(f"{name} has {count:,} line{'s' * (count != 1)}" for name, count in lines.items())
+        raise UserError(f"{each}: line n of each must belong to the same sentence.")
 
 
 def nearest(name: str, options: Iterable[str], limit: int = 3) -> str:

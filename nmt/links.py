@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from nmt.errors import UserError
+from nmt.errors import UserError, check_parallel
 
 Link = tuple[int, int]
 
@@ -92,11 +92,7 @@ def parse_file(lines: Sequence[str], name: str, *, base: int = 0, pairs: int) ->
     if is_naacl(lines):
         numbered = parse_numbered(lines, name, base=base, pairs=pairs)
         return [numbered.get(sentence, NO_LINKS) for sentence in range(1, pairs + 1)]
-    if len(lines) != pairs:
-        raise UserError(
-            f"{name} has links for {len(lines):,} sentence pairs, but there are {pairs:,}: line n of the one must "
-            f"belong to pair n of the other."
-        )
+    check_parallel({name: len(lines), "the text": pairs})
     found = []
     for number, line in enumerate(lines, start=1):
         with _line(name, number):

@@ -73,7 +73,7 @@ def test_a_file_without_links_has_its_lines() -> None:
     ("lines", "message"),
     [
         (["0-0", "0-0 1_2"], "gold, line 2: '1_2' is no word link"),
-        (["0-0", "0-1", "1-1"], "gold has links for 3 sentence pairs, but there are 2"),
+        (["0-0", "0-1", "1-1"], "gold has 3 lines and the text has 2 lines"),
         (["1 0 0 S", "2 1 S"], "gold, line 2: '2 1 S' is no word link: write SENTENCE SOURCE TARGET"),
         (["1 0 0 S", "1 0 0 X"], "gold, line 2: '1 0 0 X' is no word link"),
         (["1 0 0", "3 0 0"], "gold, line 2: sentence 3 has a link, but there are 2 sentence pairs"),

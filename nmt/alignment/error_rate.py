@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
-from nmt.errors import UserError
+from nmt.errors import UserError, check_parallel
 from nmt.links import GoldLinks, Link
 
 
@@ -42,11 +42,7 @@ def alignment_error_rate(
     Raises:
         UserError: the three have different lengths, or hold no link at all.
     """
-    if not len(predicted) == len(sure) == len(possible):
-        raise UserError(
-            f"There are links for {len(predicted)} sentence pairs, but gold for {len(sure)} (sure) and "
-            f"{len(possible)} (possible): every line of the one needs a line of the other."
-        )
+    check_parallel({"the alignment": len(predicted), "the sure gold": len(sure), "the possible gold": len(possible)})
     total = in_sure = in_possible = sures = 0
     for links_, sure_, possible_ in zip(predicted, sure, possible, strict=True):
         found = set(links_)

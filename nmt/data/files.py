@@ -11,7 +11,7 @@ from nmt.data.corpus import DataSource, Split, safe_name
 from nmt.data.holdout import divide, normal
 from nmt.data.hub import Hub
 from nmt.data.languages import UNNAMED, checked_languages, guess_languages, language_codes
-from nmt.data.lines import read_lines
+from nmt.data.lines import read_lines, read_parallel_lines
 from nmt.errors import UserError, nearest
 from nmt.links import check_range, format_links, parse_file
 
@@ -295,12 +295,7 @@ def read_parallel(source: Path, target: Path) -> tuple[list[str], list[str]]:
     Raises:
         UserError: they differ in number, none holds text on both sides, or a file is missing, broken or not UTF-8.
     """
-    lines, others = read_lines(source), read_lines(target)
-    if len(lines) != len(others):
-        raise UserError(
-            f"{source} has {len(lines):,} lines and {target} has {len(others):,}: line by line they must be "
-            "translations of each other, so both must have the same number."
-        )
+    lines, others = read_parallel_lines(source, target)
     if not any(line.strip() and other.strip() for line, other in zip(lines, others, strict=True)):
         raise UserError(f"{source} and {target} are empty: no line holds text in both.")
     return lines, others

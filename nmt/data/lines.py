@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from nmt.errors import UserError, nearest
+from nmt.errors import UserError, check_parallel, nearest
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _GZIP = b"\x1f\x8b"
@@ -71,6 +71,17 @@ def read_lines(path: Path) -> list[str]:
     if not lines[-1]:
         lines.pop()
     return lines
+
+
+def read_parallel_lines(*paths: Path) -> list[list[str]]:
+    """All lines of files whose lines n belong to the same sentence.
+
+    Raises:
+        UserError: the numbers of lines differ, or see `read_lines`.
+    """
+    sides = [read_lines(path) for path in paths]
+    check_parallel({str(path): len(lines) for path, lines in zip(paths, sides, strict=True)})
+    return sides
 
 
 @contextlib.contextmanager

@@ -14,7 +14,7 @@ from matplotlib.ticker import MaxNLocator
 from nmt.drawing import fonts
 from nmt.drawing.heatmap import save
 from nmt.drawing.layout import plain_table
-from nmt.errors import UserError
+from nmt.errors import UserError, check_parallel
 from nmt.evaluation.metrics import bleu
 from nmt.text.scripts import lengths
 
@@ -71,11 +71,7 @@ def bleu_by_length(
     Raises:
         UserError: the three have different lengths, or every source line is empty.
     """
-    if not len(sources) == len(hypotheses) == len(references):
-        raise UserError(
-            f"There are {len(sources)} source lines, {len(hypotheses)} translations and {len(references)} "
-            "references: line n must be the same sentence in all three."
-        )
+    check_parallel({"the source": len(sources), "the translation": len(hypotheses), "the reference": len(references)})
     counts, unit, _ = lengths(sources)
     bins = []
     for shortest, longest, rows in binned(counts, width):

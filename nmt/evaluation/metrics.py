@@ -18,7 +18,7 @@ from sacrebleu.metrics.ter import TER
 
 from nmt.alignment.splitting import moses
 from nmt.drawing.layout import plain_table
-from nmt.errors import UserError
+from nmt.errors import UserError, check_parallel
 from nmt.text.scripts import LANGUAGES, base_language, script_of_language
 
 # Names of sacreBLEU tokenizers by script; 13a would see one word a sentence. Korean spaces separate phrases.
@@ -65,11 +65,7 @@ def bleu_tokenizer(language: str) -> str:
 
 
 def _check(hypotheses: Sequence[str], references: Sequence[str]) -> None:
-    if len(hypotheses) != len(references):
-        raise UserError(
-            f"There are {len(hypotheses)} translations but {len(references)} references. Line n of the one "
-            "must belong to line n of the other: give the reference of the text that was translated."
-        )
+    check_parallel({"the translation": len(hypotheses), "the reference": len(references)})
     if not hypotheses:
         raise UserError("There is nothing to score: the text has no lines. Give a file with at least one line.")
 

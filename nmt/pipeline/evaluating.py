@@ -12,7 +12,7 @@ from nmt.choices import choice_of
 from nmt.configuration import without_classes
 from nmt.data.corpus import Split, given_split
 from nmt.data.languages import UNNAMED
-from nmt.data.lines import read_lines
+from nmt.data.lines import read_parallel_lines
 from nmt.errors import UserError
 from nmt.evaluation.forced import entropy, hidden_share, perplexity, shown
 from nmt.evaluation.split import SplitResult, evaluate_split, summary
@@ -90,12 +90,7 @@ def _splits(config: DictConfig, run: Run) -> tuple[tuple[str, str], list[Split]]
         if config.split is not None:
             raise UserError("split= and source= are two things to score. Give one of them.")
         paths = [Path(str(config.source)), Path(str(config.reference))]
-        sides = [read_lines(path) for path in paths]
-        if len(sides[0]) != len(sides[1]):
-            raise UserError(
-                f"{paths[0]} has {len(sides[0]):,} lines and {paths[1]} has {len(sides[1]):,}. "
-                f"Line i of one must be the translation of line i of the other."
-            )
+        sides = read_parallel_lines(*paths)
         if not sides[0]:
             raise UserError(f"{paths[0]} is empty. Give sentences to translate.")
         codes = run.facts().get("languages", UNNAMED)

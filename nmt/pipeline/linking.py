@@ -13,9 +13,9 @@ from nmt.alignment.error_rate import against_gold, as_row
 from nmt.alignment.splitting import Splitter, splitter
 from nmt.command.composing import compose
 from nmt.data.languages import language_codes
-from nmt.data.lines import read_lines
+from nmt.data.lines import read_lines, read_parallel_lines
 from nmt.drawing.layout import plain_table
-from nmt.errors import UserError
+from nmt.errors import UserError, check_parallel
 from nmt.links import (
     NO_LINKS,
     GoldLinks,
@@ -57,8 +57,7 @@ def score_links(config: DictConfig) -> int:
     check_paths(paths, {})
     lines = {key: read_lines(paths[key]) for key in ("links", "gold")}
     sized = [key for key, own in lines.items() if not is_naacl(own)]
-    if len(sized) == 2 and len(lines["links"]) != len(lines["gold"]):
-        raise unequal(paths["links"], lines["links"], paths["gold"], lines["gold"])
+    check_parallel({str(paths[key]): len(lines[key]) for key in sized})
     text = read_text(config, "source", "target")
     pairs = len(text[0]) if text else len(lines[sized[0]]) if sized else None
     if pairs is None:
@@ -100,14 +99,6 @@ def splitters(words: str, codes: tuple[str, str]) -> tuple[Splitter, Splitter]:
     return splitter(words, codes[0]), splitter(words, codes[1])
 
 
-def unequal(one: Path, lines: Sequence[str], other: Path, others: Sequence[str]) -> UserError:
-    """The error for two files of which line i does not belong to line i."""
-    return UserError(
-        f"{one} has {len(lines):,} lines and {other} has {len(others):,}: line i of one must belong to line i of the "
-        f"other."
-    )
-
-
 def read_text(config: DictConfig, source_key: str, target_key: str) -> tuple[list[str], list[str]] | None:
     """The lines of the files that two keys name; None where neither names one.
 
@@ -119,11 +110,8 @@ def read_text(config: DictConfig, source_key: str, target_key: str) -> tuple[lis
     if config[source_key] is None or config[target_key] is None:
         given, lacking = (source_key, target_key) if config[target_key] is None else (target_key, source_key)
         raise UserError(f"{given}= needs {lacking}= beside it: links are between both.")
-    paths = [Path(str(config[key])) for key in (source_key, target_key)]
-    sides = [read_lines(path) for path in paths]
-    if len(sides[0]) != len(sides[1]):
-        raise unequal(paths[0], sides[0], paths[1], sides[1])
-    return sides[0], sides[1]
+    source, target = read_parallel_lines(*(Path(str(config[key])) for key in (source_key, target_key)))
+    return source, target
 
 
 def read_gold(

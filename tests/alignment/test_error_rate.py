@@ -44,7 +44,7 @@ def test_error_rate_of_the_gold_itself_is_zero() -> None:
 
 
 def test_error_rate_wants_a_line_for_a_line() -> None:
-    with pytest.raises(UserError, match="links for 1 sentence pairs, but gold for 2"):
+    with pytest.raises(UserError, match="the alignment has 1 line and the sure gold has 2 lines"):
         alignment_error_rate([[]], [set(), set()], [set(), set()])
 
 

@@ -312,5 +312,5 @@ class TestLinks:
         corpus(tmp_path, ["train", "valid"])
         links = str(write(tmp_path / "links", ["0-0"]))
         data = TextFiles("de", "en", f"{tmp_path}/train", f"{tmp_path}/valid", train_links=links)
-        with pytest.raises(UserError, match="links has links for 1 sentence pairs, but there are 3"):
+        with pytest.raises(UserError, match="links has 1 line and the text has 3 lines"):
             data.read("train")

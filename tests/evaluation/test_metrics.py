@@ -84,7 +84,7 @@ def test_chinese_is_scored_by_character_and_says_so() -> None:
 
 
 def test_unequal_numbers_of_lines_are_named() -> None:
-    with pytest.raises(UserError, match="3 translations but 2 references"):
+    with pytest.raises(UserError, match="the translation has 3 lines and the reference has 2 lines"):
         metrics.score(["a", "b", "c"], ["a", "b"], "en")
 
 

@@ -43,7 +43,7 @@ def test_text_without_spaces_is_measured_in_characters() -> None:
 
 
 def test_lengths_want_a_line_for_a_line() -> None:
-    with pytest.raises(UserError, match="2 source lines, 1 translations and 1 references"):
+    with pytest.raises(UserError, match="the source has 2 lines and the translation has 1 line and"):
         by_length.bleu_by_length(["a", "b"], ["a"], ["a"], "en")
     with pytest.raises(UserError, match="no source line"):
         by_length.bleu_by_length([" "], ["a"], ["a"], "en")
@@ -141,8 +141,8 @@ def test_without_attention_there_are_scores_and_a_note(tmp_path: Path) -> None:
     [
         ({"chosen": [4]}, "Heatmap of line 4 of test: it has lines 1 to 3"),
         ({"chosen": [0]}, "Heatmap of line 0"),
-        ({"references": ["a"]}, "3 translations but 1 references"),
-        ({"gold_links": ["0-0"]}, "links for 1 sentence pairs, but there are 3"),
+        ({"references": ["a"]}, "the translation has 3 lines and the reference has 1 line:"),
+        ({"gold_links": ["0-0"]}, "The gold has 1 line and the text has 3 lines"),
         ({"gold_links": ["0-0", "", "x"]}, "'x' is no word link"),
         ({"head": 5}, "head=5"),
         ({"shift": 3}, "shift=3"),
