@@ -15,8 +15,8 @@ class SettingError(UserError):
     """
 
     def __init__(self, name: str, value: object, rule: str, key: str | None = None) -> None:
-        """`rule` ends the sentence: "must divide size=64. Give ..."."""
-        super().__init__(f"{key}.{name}={value}: {rule}" if key else f"{name}={value}: {rule}")
+        """`rule` ends the sentence: "must divide size=64. Give {key}.size=...", with {key} for the key of the part."""
+        super().__init__(f"{{key}}.{name}={value}: {rule}".replace("{key}.", f"{key}." if key else ""))
         self.name, self.value, self.rule, self.key = name, value, rule, key
 
     def at(self, key: str) -> "SettingError":

@@ -55,28 +55,18 @@ def attention(
 ) -> Attention:
     """A mechanism as the yaml files describe it, with random parameters, in double precision.
 
-    `settings` (radius, slots, ...) go to whichever of the choices has them.
+    `settings` (radius, slots, dropout, ...) go to whichever of the files has them.
     """
     if window == "forced":
         settings.setdefault("slots", [None])
-    rooms = (("score", score), ("window", window), ("read", read))
+    settings |= {"heads": heads, "size": size, "coverage": coverage}
+    files = (("", "default"), ("score", score), ("window", window), ("read", read))
     nodes = {
-        room: {key: settings.get(key, value) for key, value in _settings(room, choice).items()}
-        for room, choice in rooms
+        room: {key: settings.get(key, value) for key, value in _settings(room, choice).items() if key != "defaults"}
+        for room, choice in files
     }
-    made = build.build_attention(
-        OmegaConf.create(
-            {
-                "_target_": "nmt.attention.attention.Attention",
-                "heads": heads,
-                "size": size,
-                "coverage": coverage,
-                **nodes,
-            }
-        ),
-        query_size,
-        value_size,
-    ).double()
+    node = OmegaConf.create({**nodes.pop(""), **nodes})
+    made = build.build_attention(node, query_size, value_size).double()
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in made.parameters():

@@ -111,3 +111,13 @@ def test_dataclasses_are_constructors_too() -> None:
     assert checked(Request, {"sentences": 3})().sentences == 3
     with pytest.raises(UserError, match=r"^sentences=0: must be at least 1\.$"):
         checked(Request, {"sentences": 0})
+
+
+def test_a_rule_may_name_other_settings_of_the_part() -> None:
+    def make(size: int) -> None:
+        raise SettingError("size", size, "must be even. Give {key}.size=4 or {key}.heads=1.")
+
+    with pytest.raises(SettingError, match=r"^size=3: must be even\. Give size=4 or heads=1\.$"):
+        make(3)
+    with pytest.raises(SettingError, match=r"^a\.b\.size=3: must be even\. Give a\.b\.size=4 or a\.b\.heads=1\.$"):
+        checked(make, {"size": 3}, "a.b")()

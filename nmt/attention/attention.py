@@ -10,8 +10,9 @@ from nmt.attention.heads import HeadLinear
 from nmt.attention.reads import Choices, Read
 from nmt.attention.scores import Score
 from nmt.attention.windows import Forced, View, Window
-from nmt.errors import UserError
+from nmt.errors import SettingError
 from nmt.kernels.dot_tanh import at_least_float32
+from nmt.limits import Fraction, Positive
 
 AttentionState = tuple[Tensor, ...]
 
@@ -70,9 +71,9 @@ class Attention(nn.Module):
         *,
         query_size: int,
         value_size: int,
-        size: int,
-        heads: int = 1,
-        dropout: float = 0.0,
+        size: Positive,
+        heads: Positive = 1,
+        dropout: Fraction = 0.0,
         coverage: bool = False,
         fast: bool = True,
     ) -> None:
@@ -91,19 +92,16 @@ class Attention(nn.Module):
             fast: uses the fast forms of `nmt.kernels`.
 
         Raises:
-            UserError: there is no head, `size` is not a multiple of `heads`, or the score, the sizes, the heads and the
-                read do not fit.
+            UserError: `size` is not a multiple of `heads`, or the score, the sizes, the heads and the read do not fit.
         """
         super().__init__()
         self.heads = heads
         self.context_size = value_size
-        if heads < 1:
-            raise UserError(f"attention.heads must be at least 1, not {heads}.")
         if size % heads:
-            raise UserError(
-                f"attention.size must be a multiple of attention.heads, but {size} is not one of {heads}. "
-                f"Give attention.size={max(1, round(size / heads)) * heads} or another number of heads."
+            rule = (
+                f"must be a multiple of {{key}}.heads={heads}. Give {{key}}.size={max(1, round(size / heads)) * heads}"
             )
+            raise SettingError("size", size, f"{rule} or another number of heads.")
         head_size = size // heads
         projected = heads > 1
         inner = (head_size, head_size, head_size) if projected else (query_size, value_size, size)
@@ -114,10 +112,8 @@ class Attention(nn.Module):
         self.window = window(query_size=inner[0], heads=heads)
         self.read = read()
         if self.read.enumerates and projected:
-            raise UserError(
-                f"attention.read.objective=enumerate tries every slot of one head, but attention.heads is {heads}. "
-                f"Give attention.heads=1 or attention.read.objective=sampled."
-            )
+            rule = "must be 1 with {key}.read.objective=enumerate, which tries every slot of one head."
+            raise SettingError("heads", heads, f"{rule} Give {{key}}.heads=1 or {{key}}.read.objective=sampled.")
         self.query = HeadLinear(query_size, size) if projected else None
         self.key = HeadLinear(value_size, size) if projected and self.score.compares_keys else None
         self.value = HeadLinear(value_size, size) if projected else None

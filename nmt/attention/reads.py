@@ -3,16 +3,19 @@
 Shapes: weights [B, H, T, S], values [B, H, S, Dv], context [B, H, T, Dv].
 """
 
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor, nn
 
-from nmt.errors import UserError
+from nmt.limits import Probability, Weight
 
 #: The term that is the log-probability of what was drawn, times its weight in training. The loss multiplies it by what
 #: the draw earned; every other term is added to the loss as it is.
 LOG_PROB: Final = "log_prob"
+
+Objective = Literal["sampled", "enumerate"]
+OBJECTIVES: Final[tuple[Objective, ...]] = get_args(Objective)
 
 
 class Choices(NamedTuple):
@@ -70,27 +73,15 @@ class Hard(Read):
         to later steps: in `luong` without input feeding. Elsewhere it is one step's, given soft contexts before it.
     """
 
-    OBJECTIVES = ("sampled", "enumerate")
-
     def __init__(
-        self, objective: str = "sampled", entropy: float = 0.0, reward: float = 1.0, expected: float = 0.0
+        self,
+        objective: Objective = "sampled",
+        entropy: Weight = 0.0,
+        reward: Weight = 1.0,
+        expected: Probability = 0.0,
     ) -> None:
-        """`entropy` times the entropy of the weights is added to the sampled objective; the others: see the class.
-
-        Raises:
-            UserError: there is no such objective, `entropy` or `reward` is negative, or `expected` is no probability.
-        """
+        """`entropy` times the entropy of the weights is added to the sampled objective; the others: see the class."""
         super().__init__()
-        if objective not in self.OBJECTIVES:
-            raise UserError(
-                f"attention.read.objective={objective} is not known. "
-                f"Give attention.read.objective= one of {', '.join(self.OBJECTIVES)}."
-            )
-        for name, weight in (("entropy", entropy), ("reward", reward)):
-            if not weight >= 0:
-                raise UserError(f"attention.read.{name} must not be negative, but is {weight}.")
-        if not 0 <= expected <= 1:
-            raise UserError(f"attention.read.expected must be from 0 to 1, but is {expected}.")
         self.enumerates = objective == "enumerate"
         self.entropy = entropy
         self.reward = reward

@@ -14,8 +14,9 @@ import torch
 from torch import Tensor, nn
 
 from nmt.attention.heads import HeadLinear, by_head, multiply
-from nmt.errors import UserError
+from nmt.errors import SettingError, UserError
 from nmt.kernels.dot_tanh import at_least_float32, dot_tanh
+from nmt.limits import Positive
 
 
 class Score(nn.Module):
@@ -55,12 +56,10 @@ class Score(nn.Module):
         """Makes room in the equation for the coverage [..., T, S], which `forward` is then given as well.
 
         Raises:
-            UserError: the equation has none.
+            SettingError: the equation has none.
         """
-        raise UserError(
-            "attention.coverage=true is a feature of the additive score, and the score is another. "
-            "Give attention/score=additive, or leave attention.coverage out."
-        )
+        rule = "only the additive score has a coverage. Give attention/score=additive, or leave {key}.coverage out."
+        raise SettingError("coverage", "true", rule)
 
 
 class Additive(Score):
@@ -188,10 +187,8 @@ class Location(Score):
 
     compares_keys = False
 
-    def __init__(self, query_size: int, key_size: int, size: int, positions: int, heads: int = 1) -> None:
+    def __init__(self, query_size: int, key_size: int, size: int, positions: Positive, heads: int = 1) -> None:
         super().__init__(query_size, key_size, size, heads)
-        if positions < 1:
-            raise UserError(f"attention.score.positions must be at least 1, not {positions}.")
         self.W = HeadLinear(query_size, positions, heads)
         self.reach = positions
 

@@ -15,8 +15,9 @@ import torch
 from torch import Tensor, nn
 
 from nmt.attention.heads import HeadLinear, by_head
-from nmt.errors import UserError
+from nmt.errors import SettingError
 from nmt.kernels.dot_tanh import dot_tanh
+from nmt.limits import NotNegative, Positive
 
 
 class View(NamedTuple):
@@ -83,11 +84,9 @@ class LocalMonotonic(Window):
     p_t is held at the sentence's last real position when the target is longer than the source.
     """
 
-    def __init__(self, query_size: int, radius: int, heads: int = 1) -> None:
+    def __init__(self, query_size: int, radius: NotNegative, heads: int = 1) -> None:
         """`radius` is the paper's D, in source positions."""
         super().__init__(query_size, heads)
-        if radius < 0:
-            raise UserError(f"attention.window.radius must not be negative, but is {radius}.")
         self.radius = radius
 
     def forward(self, queries: Tensor, steps: Tensor, mask: Tensor) -> View:
@@ -104,14 +103,9 @@ class LocalPredictive(Window):
     exp(-(j - p_t)^2 / (2 sigma^2)), sigma = D / 2 (eq. 10), and not renormalised; p_t learns through that factor alone.
     """
 
-    def __init__(self, query_size: int, radius: int, heads: int = 1) -> None:
+    def __init__(self, query_size: int, radius: Positive, heads: int = 1) -> None:
         """`radius` is the paper's D, in source positions."""
         super().__init__(query_size, heads)
-        if radius < 1:
-            raise UserError(
-                f"attention.window.radius must be at least 1 for attention/window=local_p, whose factor is radius / 2 "
-                f"wide, but is {radius}."
-            )
         self.radius = radius
         self.W = HeadLinear(query_size, query_size, heads)
         self.v = nn.Parameter(torch.empty(heads * query_size))
@@ -132,6 +126,9 @@ class LocalPredictive(Window):
         return View(mask.unsqueeze(-2) & (offset.abs() <= self.radius), factor=factor)
 
 
+_EXAMPLE = "[0,[1,2],null]"
+
+
 class Forced(Window):
     """Slots that a person names, step by step: to pin a step's attention and see what changes."""
 
@@ -141,24 +138,20 @@ class Forced(Window):
         A step of which no slot exists in a sentence looks at nothing there.
 
         Raises:
-            UserError: the list is empty, or something else stands in it.
+            SettingError: the list is empty, or an entry is not a slot, a list of slots or null.
         """
         super().__init__(query_size, heads)
         if not isinstance(slots, list | tuple):
-            raise UserError(f"The slots to look at are a list, an entry for each step: [0,[1,2],null], not {slots}.")
+            raise SettingError("slots", slots, f"must be a list with an entry for each step: {_EXAMPLE}.")
         if not slots:
-            raise UserError(
-                "No step is told where to look. Give an entry for each step, a slot, a list of slots, or null for all: "
-                "[0,[1,2],null] (attention.window.slots= in training), or take attention/window=global."
-            )
+            rule = f"must name the slots of one step at least: {_EXAMPLE}. Or take attention/window=global."
+            raise SettingError("slots", slots, rule)
         rows = []
-        for step, named in enumerate(slots):
-            row = [named] if type(named) is int else [] if named is None else named
+        for step, entry in enumerate(slots):
+            row = [entry] if type(entry) is int else [] if entry is None else entry
             if not isinstance(row, list | tuple) or any(type(slot) is not int or slot < 0 for slot in row):
-                raise UserError(
-                    f"Step {step} is to look at {named}, which names no slots. Give a source position from 0, "
-                    f"a list of them, or null for all: [0,[1,2],null]."
-                )
+                rule = f"step {step} must have a source position from 0, a list of them, or null for all: {_EXAMPLE}."
+                raise SettingError("slots", slots, rule)
             rows.append(list(row))
         # Row t of [N + 1, K] names the slots of step t, padded with -1; the last row is that of all steps beyond.
         most = max(1, *map(len, rows))
@@ -166,7 +159,7 @@ class Forced(Window):
         self.named: Tensor
         self.free: Tensor
         self.register_buffer("named", torch.tensor(padded), persistent=False)
-        self.register_buffer("free", torch.tensor([*(named is None for named in slots), True]), persistent=False)
+        self.register_buffer("free", torch.tensor([*(entry is None for entry in slots), True]), persistent=False)
 
     def forward(self, queries: Tensor, steps: Tensor, mask: Tensor) -> View:
         rows = steps.clamp(max=len(self.free) - 1)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from nmt.attention import LOG_PROB, Attended, Attention, View, Window
 from nmt.attention.attention import masked_softmax
-from nmt.attention.reads import Hard, Soft
+from nmt.attention.reads import OBJECTIVES, Hard, Objective, Soft
 from nmt.attention.scores import Additive, Concat, Cosine, Dot, General, Location, ScaledDot
 from nmt.attention.windows import Causal, Forced, LocalMonotonic, LocalPredictive
 from nmt.errors import UserError
@@ -153,7 +153,7 @@ def test_coverage_is_the_sum_of_the_weights_so_far_inside_the_tanh() -> None:
 
 @pytest.mark.parametrize("score", [name for name in SCORES if name != "additive"])
 def test_coverage_of_another_score_is_refused(score: str) -> None:
-    with pytest.raises(UserError, match=r"attention\.coverage=true is a feature of the additive.*attention/score=add"):
+    with pytest.raises(UserError, match=r"attention\.coverage=true: only the additive.*attention/score=add"):
         attention(score, coverage=True)
 
 
@@ -277,25 +277,23 @@ def test_slots_that_name_nothing_are_refused(slots: object) -> None:
         Forced(1, slots)  # type: ignore[arg-type]
 
 
-def test_settings_out_of_range_are_refused() -> None:
-    with pytest.raises(UserError, match=r"attention\.heads must be at least 1, not 0"):
-        attention(heads=0)
-    with pytest.raises(UserError, match=r"radius must not be negative, but is -1"):
-        LocalMonotonic(1, -1)
-    with pytest.raises(UserError, match=r"radius must be at least 1 .*, but is 0"):
-        LocalPredictive(1, 0)
-    with pytest.raises(UserError, match=r"positions must be at least 1, not 0"):
-        Location(1, 1, 1, 0)
-    with pytest.raises(UserError, match=r"objective=both is not known.*sampled, enumerate"):
-        Hard("both")
-    with pytest.raises(UserError, match=r"entropy must not be negative, but is -0.1"):
-        Hard(entropy=-0.1)
-    with pytest.raises(UserError, match=r"read\.reward must not be negative, but is -2"):
-        Hard(reward=-2)
-    with pytest.raises(UserError, match=r"read\.expected must be from 0 to 1, but is 1\.5"):
-        Hard(expected=1.5)
-    with pytest.raises(UserError, match=r"tries every slot of one head, but attention\.heads is 2.*attention\.heads=1"):
-        attention(read="hard", objective="enumerate", heads=2)
+@pytest.mark.parametrize(("settings", "message"), [
+    ({"heads": 0}, r"attention\.heads=0: must be at least 1"),
+    ({"dropout": 1.0}, r"attention\.dropout=1\.0: must be at least 0 and less than 1"),
+    ({"window": "local_m", "radius": -1}, r"attention\.window\.radius=-1: must be at least 0"),
+    ({"window": "local_p", "radius": 0}, r"attention\.window\.radius=0: must be at least 1"),
+    ({"window": "forced", "slots": []}, r"attention\.window\.slots=\[\]: must name .*attention/window=global"),
+    ({"score": "location", "positions": 0}, r"attention\.score\.positions=0: must be at least 1"),
+    ({"read": "hard", "objective": "both"}, r"attention\.read\.objective=both: must be sampled or enumerate"),
+    ({"read": "hard", "entropy": -0.1}, r"attention\.read\.entropy=-0\.1: must be at least 0"),
+    ({"read": "hard", "reward": -2.0}, r"attention\.read\.reward=-2\.0: must be at least 0"),
+    ({"read": "hard", "expected": 1.5}, r"attention\.read\.expected=1\.5: must be from 0 to 1"),
+    ({"read": "hard", "objective": "enumerate", "heads": 2},
+     r"attention\.heads=2: must be 1 .* tries every slot of one head.*attention\.heads=1"),
+])  # fmt: skip
+def test_settings_out_of_range_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        attention(**settings)
 
 
 # Two heads over three slots at one step; the second head's factor has left 0.8 of it.
@@ -366,8 +364,8 @@ def test_hard_reads_the_expected_value_at_a_share_of_the_steps() -> None:
     assert nothing.context.flatten().tolist() == [0, 0]
 
 
-@pytest.mark.parametrize("objective", Hard.OBJECTIVES)
-def test_hard_lets_weights_that_are_no_numbers_show_in_the_loss(objective: str) -> None:
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_hard_lets_weights_that_are_no_numbers_show_in_the_loss(objective: Objective) -> None:
     reading = Hard(objective).train()(torch.full((1, 1, 1, 3), math.nan, dtype=F64), VALUES[:, :1])
     found = reading.terms.values() if reading.choices is None else [reading.choices.log_weights]
     assert all(part.isnan().all() for part in found)
@@ -519,7 +517,9 @@ def test_keys_of_their_own_agree_with_torch() -> None:
 
 
 def test_heads_must_divide_the_size() -> None:
-    with pytest.raises(UserError, match=r"attention\.size must be a multiple of attention\.heads.*6.*4"):
+    with pytest.raises(
+        UserError, match=r"attention\.size=6: must be a multiple of attention\.heads=4\. Give attention\.size=8"
+    ):
         attention(size=6, heads=4)
 
 

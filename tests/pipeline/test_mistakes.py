@@ -84,7 +84,7 @@ def refusal(capfd: Capture, folder: Path, verb: str, *line: str) -> str:
         (["encoder.layers=0"], ["A model cannot have these settings", "num_layers"]),
         (["encoder.size=-4"], ["A model cannot have these settings"]),
         (["encoder.cell=rnn"], ["encoder.cell=rnn is not known"]),
-        (["attention.heads=5"], ["attention.size must be a multiple of attention.heads"]),
+        (["attention.heads=5"], ["attention.size=16: must be a multiple of attention.heads=5", "attention.size=15"]),
         (["decoder.first_state=first"], ["decoder.first_state=first is not known", "backward, last, mean, zero"]),
         (["tokenizer.joint=false"], ["model.tie_embeddings=all needs one vocabulary", "tokenizer.joint=true"]),
         (["model.tie_embeddings=some"], ["model.tie_embeddings=some is not known"]),

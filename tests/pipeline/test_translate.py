@@ -362,9 +362,9 @@ def test_attention_can_be_pinned(precision: str, trained: Path, unattentive: Pat
         assert {link.partition("-")[0] for link in line.split()} == {"0"}
     assert translate(trained, sentences, here, *words, "slots=[null,null]") == free
     assert call("translate", f"run={trained}", "slots=[]", f"input={here / 'in.txt'}") == 1
-    assert "No step is told where to look" in capfd.readouterr().err
+    assert "slots=[]: must name the slots of one step at least" in capfd.readouterr().err
     assert call("translate", f"run={trained}", "slots=[[a]]", f"input={here / 'in.txt'}") == 1
-    assert "Step 0 is to look at ['a'], which names no slots" in capfd.readouterr().err
+    assert "slots=[['a']]: step 0 must have a source position from 0" in capfd.readouterr().err
     assert call("translate", f"run={unattentive}", "slots=[0]", f"input={here / 'in.txt'}") == 1
     assert "slots= pins the attention, and a run with decoder=none has none" in capfd.readouterr().err
 
