@@ -93,7 +93,11 @@ def with_choices(tree: dict[str, Any]) -> dict[str, Any]:
         if choice is None:
             raise UserError(f"{place}.{TARGET}={name} stands for none of the choices of {place.replace('.', '/')}.")
         choices[place.replace(".", "/")] = choice
-    return {**without_classes(tree), "choices": choices}
+    complete = {**without_classes(tree), "choices": choices}
+    if choices["attention/score"] == "scaled_dot" and complete["attention"].get("heads") == 1:
+        # Its one head had no projections then, which it now has by default.
+        complete["attention"] = {"project": False, **complete["attention"]}
+    return complete
 
 
 def search_choice(name: object) -> str:

@@ -28,7 +28,7 @@ MECHANISMS = [
     ("concat", ["attention/score=concat"], "D A + C A + S C (+ S A)"),
     ("general", ["attention/score=general"], "C D + S D + S C"),
     ("dot", ["attention/score=dot"], "S D + S C"),
-    ("scaled_dot", ["attention/score=scaled_dot"], "S D + S C"),
+    ("scaled_dot", ["attention/score=scaled_dot", "attention.project=false"], "S D + S C"),
     ("cosine", ["attention/score=cosine"], "S D + S C"),
     ("location", ["attention/score=location"], "S D + S C"),
     ("additive, coverage", ["attention.coverage=true"], "D A + C A + S C (+ 2 S A)"),

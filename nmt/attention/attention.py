@@ -1,5 +1,6 @@
 """Attention: a score, a window and a read composed; it owns the mask, the softmax, the heads and the sum."""
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -58,9 +59,10 @@ def masked_softmax(energies: Tensor, visible: Tensor) -> Tensor:
 class Attention(nn.Module):
     """Query + memory -> context + weights.
 
-    With one head it is the plain mechanism. With H heads queries, keys and values are projected to H subspaces of
-    `size / H` each, the score and the window run in each with parameters of its own, and the concatenated contexts are
-    projected back (Vaswani et al. 2017, section 3.2.2).
+    With one head it is the plain mechanism on the query and the memory as they are. With projections, which several
+    heads need, queries, keys and values are projected to H subspaces of `size / H` each, the score and the window run
+    in each with parameters of its own, and the concatenated contexts are projected back (Vaswani et al. 2017, section
+    3.2.2, without biases).
     """
 
     def __init__(
@@ -73,6 +75,7 @@ class Attention(nn.Module):
         value_size: int,
         size: Positive,
         heads: Positive = 1,
+        project: bool | None = None,
         dropout: Fraction = 0.0,
         coverage: bool = False,
         fast: bool = True,
@@ -87,37 +90,43 @@ class Attention(nn.Module):
             value_size: Dv, the size of a memory slot.
             size: of the space in which queries and keys are compared, over all heads.
             heads: H.
+            project: projects queries, keys, values and contexts; None does so for several heads, and where the score
+                wants it.
             dropout: of the weights, in training.
             coverage: shows the score the sum of the weights so far, which becomes the state.
             fast: uses the fast forms of `nmt.kernels`.
 
         Raises:
-            UserError: `size` is not a multiple of `heads`, or the score, the sizes, the heads and the read do not fit.
+            UserError: `size` is not a multiple of `heads`, or the other settings, the score and the read do not fit.
         """
         super().__init__()
-        self.heads = heads
-        self.context_size = value_size
+        self.heads, self.context_size = heads, value_size
         if size % heads:
             rule = (
                 f"must be a multiple of {{key}}.heads={heads}. Give {{key}}.size={max(1, round(size / heads)) * heads}"
             )
             raise SettingError("size", size, f"{rule} or another number of heads.")
-        head_size = size // heads
-        projected = heads > 1
-        inner = (head_size, head_size, head_size) if projected else (query_size, value_size, size)
+        if heads > 1 and project is False:
+            rule = (
+                f"must be true or null with {{key}}.heads={heads}. Give {{key}}.heads=1 or leave {{key}}.project out."
+            )
+            raise SettingError("project", "false", rule)
+        if project is None:
+            project = heads > 1 or getattr(inspect.unwrap(score), "wants_projections", False)
+        inner = (size // heads,) * 3 if project else (query_size, value_size, size)
         self.score = score(query_size=inner[0], key_size=inner[1], size=inner[2], heads=heads)
         self.score.fast = fast
         if coverage:
             self.score.cover()
         self.window = window(query_size=inner[0], heads=heads)
         self.read = read()
-        if self.read.enumerates and projected:
+        if self.read.enumerates and heads > 1:
             rule = "must be 1 with {key}.read.objective=enumerate, which tries every slot of one head."
             raise SettingError("heads", heads, f"{rule} Give {{key}}.heads=1 or {{key}}.read.objective=sampled.")
-        self.query = HeadLinear(query_size, size) if projected else None
-        self.key = HeadLinear(value_size, size) if projected and self.score.compares_keys else None
-        self.value = HeadLinear(value_size, size) if projected else None
-        self.out = HeadLinear(size, value_size) if projected else None
+        self.query = HeadLinear(query_size, size) if project else None
+        self.key = HeadLinear(value_size, size) if project and self.score.compares_keys else None
+        self.value = HeadLinear(value_size, size) if project else None
+        self.out = HeadLinear(size, value_size) if project else None
         self.dropout = nn.Dropout(dropout)
         self.coverage = coverage
 
@@ -172,5 +181,8 @@ class Attention(nn.Module):
         if covered is not None:
             state = (covered + weights.transpose(1, 2),)
         context, terms, choices = self.read(self.dropout(weights), memory.values)
-        merged = context.transpose(1, 2).flatten(2)
-        return Attended(merged if self.out is None else self.out(merged), weights, state, terms, choices)
+        context = context.transpose(1, 2).flatten(2)
+        if self.out is not None:
+            context = self.out(context)
+            choices = None if choices is None else choices._replace(contexts=self.out(choices.contexts))
+        return Attended(context, weights, state, terms, choices)

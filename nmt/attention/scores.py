@@ -28,6 +28,8 @@ class Score(nn.Module):
 
     #: Whether slots are told apart by what they hold; `Location` goes by where they stand.
     compares_keys = True
+    #: Whether queries and keys are projected for one head too, unless `attention.project` says otherwise.
+    wants_projections = False
     #: The slot from which on none gets any weight, whatever it holds; None without such an end.
     reach: int | None = None
     #: Whether an equation may be computed by its fast form of `nmt.kernels`; `Attention` sets it.
@@ -164,8 +166,8 @@ class Dot(Score):
         if query_size != key_size:
             raise UserError(
                 f"A dot product needs queries and keys of one size, but the decoder's state has {query_size} "
-                f"and the encoder's {key_size}. Give decoder.size={key_size}, or let heads project both with "
-                f"attention.heads=2, or take attention/score=general."
+                f"and the encoder's {key_size}. Give decoder.size={key_size}, attention.project=true, or "
+                f"attention/score=general."
             )
 
     def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
@@ -173,7 +175,13 @@ class Dot(Score):
 
 
 class ScaledDot(Dot):
-    """e_tj = q_t^T k_j / sqrt(Dk). Vaswani et al. 2017, eq. 1; Dk is the size of a key."""
+    """e_tj = q_t^T k_j / sqrt(Dk). Vaswani et al. 2017, eq. 1; Dk is the size of a key.
+
+    The paper's queries and keys are projections. The energies of recurrent states as they are, which are bounded by 1,
+    stay so even that there is nothing to learn from (docs/attention-study.md).
+    """
+
+    wants_projections = True
 
     def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
         return _dot(queries, keys) / math.sqrt(keys.shape[-1])

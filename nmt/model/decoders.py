@@ -288,11 +288,11 @@ class Decoder(nn.Module):
 def is_attentive_gru(attention: Attention, rnn: nn.GRU) -> bool:
     """Whether `fast_attentive_gru` computes exactly what this attention and these layers would.
 
-    One head, an additive or concat score without coverage, a global window, a soft read and one layer: all else is
-    computed step by step. So are the wirings `Luong` with input feeding and `Conditional`, whatever their attention.
+    That is no projections, an additive or concat score without coverage, a global window, a soft read and one layer.
+    All else is computed step by step, and so are the wirings `Luong` with input feeding and `Conditional`.
     """
     return (
-        attention.heads == 1
+        attention.out is None
         and type(attention.score) in (Additive, Concat)
         and not attention.coverage
         and type(attention.window) is Global

@@ -19,14 +19,14 @@ from nmt.model.readouts import Parts
 def can_fold(decoder: Decoder) -> bool:
     """Whether `fold` and `folded_step` compute what this decoder's `step` would.
 
-    One layer, one head, and a read that hands one context to everybody: all else is computed as it is written.
+    That is one layer, no projections, and a read that hands one context to everybody.
     """
     return (
         decoder.fast
         and isinstance(decoder, Bahdanau | Luong | Conditional)
         and decoder.rnn.num_layers == 1
         and decoder.attention is not None
-        and decoder.attention.heads == 1
+        and decoder.attention.out is None
         and not decoder.attention.read.enumerates
     )
 

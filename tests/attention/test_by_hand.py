@@ -110,7 +110,7 @@ def test_cosine_goes_by_the_angle_alone() -> None:
 
 
 def test_dot_names_the_cure_where_sizes_differ() -> None:
-    with pytest.raises(UserError, match=r"512.*decoder\.size=512.*attention\.heads.*attention/score=general"):
+    with pytest.raises(UserError, match=r"512.*decoder\.size=512.*attention\.project=true.*attention/score=general"):
         Dot(256, 512, 256)
 
 
@@ -418,7 +418,7 @@ def test_a_bias_is_added_to_the_energies_before_the_softmax(heads: int) -> None:
 
 
 def test_scaled_dot_agrees_with_torch() -> None:
-    made = attention("scaled_dot", query_size=10, value_size=10)
+    made = attention("scaled_dot", query_size=10, value_size=10, project=False)
     queries, values = torch.randn(3, 5, 10, dtype=F64), torch.randn(3, 7, 10, dtype=F64)
     mask = torch.arange(7) < torch.tensor([7, 4, 2])[:, None]
     attended = made(queries, made.remember(values, mask), torch.zeros(3, 5, dtype=torch.int64))
@@ -467,7 +467,7 @@ def test_energies_are_float32_under_autocast(score: str) -> None:
         torch.testing.assert_close(rounded, expected)
 
 
-@pytest.mark.parametrize("heads", [2, 3])
+@pytest.mark.parametrize("heads", [1, 2, 3])
 def test_heads_agree_with_torch(heads: int) -> None:
     size = 6
     made = attention("scaled_dot", query_size=size, value_size=size, size=size, heads=heads)
@@ -508,12 +508,49 @@ def test_causal_self_attention_agrees_with_torch() -> None:
 
 
 def test_keys_of_their_own_agree_with_torch() -> None:
-    made = attention("scaled_dot", "causal", query_size=4, value_size=4)
+    made = attention("scaled_dot", "causal", query_size=4, value_size=4, project=False)
     queries, keys, values = torch.randn(3, 2, 5, 4, dtype=F64)
     memory = made.remember(values, torch.ones(2, 5, dtype=torch.bool), keys)
     attended = made(queries, memory, torch.arange(5).expand(2, 5))
     expected = nn.functional.scaled_dot_product_attention(queries, keys, values, is_causal=True)
     torch.testing.assert_close(attended.context, expected)
+
+
+@pytest.mark.parametrize(("settings", "projected"), [
+    ({}, False),
+    ({"project": False}, False),
+    ({"project": True}, True),
+    ({"heads": 2}, True),
+    ({"heads": 2, "project": True}, True),
+    ({"score": "scaled_dot"}, True),
+    ({"score": "scaled_dot", "project": False}, False),
+])  # fmt: skip
+def test_projections_are_for_several_heads_and_for_who_wants_them(settings: dict[str, Any], projected: bool) -> None:
+    made = attention(**settings)
+    for projection in (made.query, made.key, made.value, made.out):
+        assert (projection is not None) is projected
+
+
+def test_projections_of_one_head_fit_vectors_of_different_sizes() -> None:
+    made = attention("dot", query_size=3, value_size=5, size=2, project=True)
+    shapes = [None if part is None else part.weight.shape for part in (made.query, made.key, made.value, made.out)]
+    assert shapes == [(2, 3), (2, 5), (2, 5), (5, 2)]
+    assert made.context_size == 5
+
+
+def test_choices_of_one_projected_head_are_projected_back() -> None:
+    """Their mean by the weights is the context."""
+    made = attention("additive", read="hard", objective="enumerate", project=True, value_size=5, size=6)
+    values, queries = torch.randn(2, 7, 5, dtype=F64), torch.randn(2, 3, 10, dtype=F64)
+    memory = made.remember(values, torch.ones(2, 7, dtype=torch.bool))
+    attended = made(queries, memory, torch.arange(3).expand(2, 3))
+    contexts, log_weights = attended.choices
+    torch.testing.assert_close((contexts * log_weights.exp().unsqueeze(-1)).sum(-2), attended.context)
+
+
+def test_heads_without_projections_are_refused() -> None:
+    with pytest.raises(UserError, match=r"attention\.project=false: must be true or null with attention\.heads=2"):
+        attention(heads=2, project=False)
 
 
 def test_heads_must_divide_the_size() -> None:

@@ -27,6 +27,7 @@ MECHANISMS += [
     for window, read, heads in itertools.product(WINDOWS, READS, (1, 2))
 ]
 MECHANISMS += [{"score": "additive", "window": window, "read": "hard", "objective": "enumerate"} for window in WINDOWS]
+MECHANISMS += [{"score": score, "project": project} for score in SCORES for project in (False, True)]
 
 
 def named(mechanism: dict[str, Any]) -> str:
@@ -164,7 +165,9 @@ def test_heads_are_mechanisms_of_one_head_side_by_side(score: str, coverage: boo
     )  # unused where there is no projection
     contexts = []
     for head in range(heads):
-        alone = attention(score, window, query_size=size, value_size=size, size=size, coverage=coverage, **NARROW)
+        alone = attention(
+            score, window, query_size=size, value_size=size, size=size, project=False, coverage=coverage, **NARROW
+        )
         for name, parameter in alone.named_parameters():
             parameter.data = made.get_parameter(name).chunk(heads)[head]
         memory = alone.remember(head_values[:, head], mask, head_keys[:, head])

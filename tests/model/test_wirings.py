@@ -35,6 +35,9 @@ from tests.catalogue import (
 COMBINATIONS = [
     *((f"decoder={wiring}", f"attention/score={score}") for wiring, score in itertools.product(WITH_ATTENTION, SCORES)),
     *((f"decoder={wiring}", "attention.heads=2") for wiring in WITH_ATTENTION),
+    *((f"decoder={wiring}", "attention.project=true") for wiring in WITH_ATTENTION),
+    *((f"decoder={wiring}", "attention/score=scaled_dot", "attention.project=false") for wiring in WITH_ATTENTION),
+    ("decoder=luong", "attention.project=true", "attention/read=hard", "attention.read.objective=enumerate"),
     *((f"decoder={wiring}", "decoder.layers=3") for wiring in WITH_ATTENTION),
     *((f"decoder={wiring}", *window) for wiring in WITH_ATTENTION for window in WINDOWED),
     *((f"decoder={wiring}", f"attention/read={read}") for wiring in WITH_ATTENTION for read in READS),

@@ -59,3 +59,11 @@ def test_an_old_run_resumes(name: str, old: Path) -> None:
     assert "choices:" in config
     assert "_target_:" not in config
     assert call("translate", f"run={name}", "input=text/test.en", "output=now.txt", "device=cpu") == 0
+
+
+def test_an_old_scaled_dot_of_one_head_stays_without_projections(old: Path) -> None:
+    """What version 0.1 had by default is no longer the default."""
+    file = old / "bahdanau" / "config.yaml"
+    file.write_text(file.read_text().replace("scores.Additive", "scores.ScaledDot"))
+    assert Run(old / "bahdanau").config().attention.project is False
+    assert "project" not in Run(old / "luong-local_p-heads").config().attention
