@@ -22,7 +22,12 @@ if TYPE_CHECKING:
     from nmt.drawing.heatmap import Level, NotebookFigure
 
 # Settings of `nmt.translate` that say what to do with translations, not how to translate.
-_OF_THE_COMMAND = frozenset({"run", "input", "output", "alignments", "heatmaps", "head", "shift", "slots"})
+_OF_THE_COMMAND = frozenset(
+    {
+        *("run", "input", "output", "alignments", "heatmaps", "head", "shift"),
+        *("prefix", "format", "scores", "weights"),
+    }
+)
 
 
 def load(run: str | Path | Sequence[str | Path], *settings: str) -> "RunTranslator":

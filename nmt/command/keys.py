@@ -5,7 +5,8 @@ from typing import Final
 # Keys whose values are paths: any character may stand in them, and `~/` is the home folder.
 PATH_KEYS: Final = frozenset(
     {
-        *("run", "input", "output", "source", "reference", "alignments", "heatmaps", "runs", "records"),
+        *("run", "input", "output", "source", "reference", "alignments", "heatmaps", "prefix"),
+        *("runs", "records"),
         *("checkpoints", "cache", "tokenizer.model"),
         *("data.train", "data.valid", "data.test", "data.root", "data.files", "data.train_links"),
         *("target", "gold", "links", "matrix", "reverse", "valid_source", "valid_target", "valid_gold"),

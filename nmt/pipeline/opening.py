@@ -143,6 +143,8 @@ def open_translator(config: DictConfig, overrides: Sequence[str]) -> Translator:
                 f"{run.folder} and {runs[0].folder} have different tokenizers, so they cannot vote on the same "
                 f"pieces. Train the members of an ensemble on the same data with the same tokenizer settings."
             )
+    if config.get("slots") is not None:
+        _pin([model for model, _ in opened], config, compute)
     return Translator(
         [model for model, _ in opened],
         tokenizer,
@@ -156,6 +158,19 @@ def open_translator(config: DictConfig, overrides: Sequence[str]) -> Translator:
         warn=lambda line: print(f"warning: {line}", file=sys.stderr),
         shortlist=_shortlist(config, runs[0], tokenizer),
     )
+
+
+def _pin(models: Sequence[Seq2Seq], config: DictConfig, compute: Compute) -> None:
+    """Makes every model look where `slots` says."""
+    settings = OmegaConf.to_container(config)
+    assert isinstance(settings, dict)
+    for model in models:
+        if model.decoder.attention is None:
+            raise UserError(
+                "slots= pins the attention, and a run with decoder=none has none. Leave it out, or take a run with "
+                "attention."
+            )
+        model.decoder.attention.pin(settings["slots"], compute.device)
 
 
 def _shortlist(config: DictConfig, run: Run, tokenizer: Tokenizer) -> Shortlist | None:

@@ -5,17 +5,18 @@ import queue
 import sys
 import threading
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, Literal
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
 from nmt.data.lines import iterate_lines, open_lines
 from nmt.errors import UserError
 from nmt.links import format_links
+from nmt.pipeline.formats import Format
 from nmt.pipeline.opening import has_weights, open_translator, where_to_look
 from nmt.pipeline.paths import check_paths, standard_output, writer
-from nmt.translation.translator import Translator
 from nmt.translation.types import Translation
 
 CHUNK, CHARACTERS = 2000, 500_000  # the most lines, and about the most text, held at a time
@@ -23,32 +24,33 @@ CHUNK, CHARACTERS = 2000, 500_000  # the most lines, and about the most text, he
 
 def translate(config: DictConfig, overrides: Sequence[str]) -> int:
     """Translates `input` to `output`; nothing but translations goes to standard output."""
-    outputs = {key: Path(str(config[key])) for key in ("output", "alignments", "heatmaps") if config[key]}
-    check_paths({"input": Path(str(config.input))} if config.input else {}, outputs, folders=("heatmaps",))
+    inputs, outputs = (
+        {key: Path(str(config[key])) for key in keys if config[key]}
+        for keys in (("input", "prefix"), ("output", "alignments", "heatmaps"))
+    )
+    check_paths(inputs, outputs, folders=("heatmaps",))
     translator = open_translator(config, overrides)
-    if config.slots is not None:
-        _pin(translator, config)
     if ("alignments" in outputs or "heatmaps" in outputs) and not has_weights(translator):
         raise UserError(
             "alignments= and heatmaps= are made from attention weights, and a run with decoder=none has none. "
             "Leave them out, or take a run with attention."
         )
     head, shift = where_to_look(config, translator)
-    translator.keep_weights = "alignments" in outputs or "heatmaps" in outputs
-    told = set[str]()
     nbest = getattr(translator.search, "nbest", 1)
+    form = Format(str(config.format), nbest, bool(config.scores), bool(config.weights), head, shift)
+    form.check(has_weights(translator))
+    translator.keep_weights = form.name != "text" or "alignments" in outputs or "heatmaps" in outputs
+    told = set[str]()
     with contextlib.ExitStack() as stack:
         write = writer(stack, outputs.get("output"))
         write_links = writer(stack, outputs["alignments"]) if "alignments" in outputs else None
+        prefixes = _Prefixes(inputs.get("prefix"), stack)
         number = 0
         for lines in _chunks(config, stack):
-            for translations in translator.translate_chunk(lines, number + 1):
+            for translations in translator.translate_chunk(lines, number + 1, prefixes.take(len(lines))):
                 number += 1
-                if nbest == 1:
-                    write(translations[0].text)
-                else:
-                    for own in translations:
-                        write(f"{number} ||| {own.text} ||| {own.score:.4f} ||| {own.log_prob:.4f}")
+                for record in form.records(number, translations):
+                    write(record)
                 if write_links is not None:
                     write_links(_links(translations[0], head, shift))
                 if "heatmaps" in outputs and translations[0].weights is not None:
@@ -60,20 +62,32 @@ def translate(config: DictConfig, overrides: Sequence[str]) -> int:
             if "output" not in outputs:
                 with standard_output():
                     sys.stdout.flush()
+        prefixes.check_end()
     return 0
 
 
-def _pin(translator: Translator, config: DictConfig) -> None:
-    """Makes every model look where `slots` says."""
-    settings = OmegaConf.to_container(config)
-    assert isinstance(settings, dict)
-    for model in translator.models:
-        if model.decoder.attention is None:
+class _Prefixes:
+    """The lines of `prefix`, as many at a time as there are lines to translate; none where there is no such file."""
+
+    def __init__(self, path: Path | None, stack: contextlib.ExitStack) -> None:
+        self.path, self.count = path, 0
+        self.lines = iter(()) if path is None else stack.enter_context(open_lines(path))
+
+    def take(self, count: int) -> list[str]:
+        """The next ones (UserError if there are fewer)."""
+        prefixes = list(islice(self.lines, count))
+        self.count += len(prefixes)
+        if self.path is not None and len(prefixes) < count:
             raise UserError(
-                "slots= pins the attention, and a run with decoder=none has none. Leave it out, or take a run with "
-                "attention."
+                f"prefix={self.path} has {self.count} lines, and the input has more. Give a line for each line of the "
+                f"input, an empty one where the translation is free."
             )
-        model.decoder.attention.pin(settings["slots"], translator.compute.device)
+        return prefixes
+
+    def check_end(self) -> None:
+        """Raises UserError if there are more of them than lines to translate."""
+        if next(self.lines, None) is not None:
+            raise UserError(f"prefix={self.path} has more lines than the input, which has {self.count}.")
 
 
 def _chunks(config: DictConfig, stack: contextlib.ExitStack) -> Iterator[list[str]]:

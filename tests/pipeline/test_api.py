@@ -66,6 +66,8 @@ def test_settings_are_those_of_the_command(trained: Path, unattentive: Path) -> 
     assert translation._repr_png_() is None
     [translation] = nmt.load([trained, trained], "device=cpu").translate(["rot und blau"])
     assert translation.text == "red and blue"
+    [pinned] = nmt.load(trained, "slots=[0,0,0,0,0,0,0,0,0,0]", "device=cpu").translate(["rot und blau"])
+    assert {source for source, _ in pinned.links()} == {0}
     for settings, message in (
         (["serch=greedy"], "Did you mean 'search'"),
         (["search.beam_size=0"], "search.beam_size"),

@@ -1,0 +1,93 @@
+"""How translations are written: as text, as tab-separated values, or as JSON, a record a line."""
+
+import json
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from nmt.alignment.weights import Head, links
+from nmt.errors import UserError
+from nmt.links import Link, format_links
+from nmt.translation.types import Translation
+
+FORMATS = ("text", "tsv", "jsonl")
+# What some program or other takes for the end of a line or of a column.
+_ENDS = re.compile("[\t\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+
+
+class Format(NamedTuple):
+    """The form of the records.
+
+    name: one of FORMATS. nbest: records a sentence. scores: whether text has them, as n-best lists, TSV and JSON have.
+    weights: whether JSON has the attention weights. head, shift: those of the links.
+    """
+
+    name: str = "text"
+    nbest: int = 1
+    scores: bool = False
+    weights: bool = False
+    head: Head = "mean"
+    shift: int = 0
+
+    def check(self, attends: bool) -> None:
+        """Raises UserError for a form that is not there; `attends` says whether translations have weights."""
+        if self.name not in FORMATS:
+            raise UserError(f"format={self.name} is not known. Give format=text, format=tsv or format=jsonl.")
+        if self.weights and self.name != "jsonl":
+            raise UserError("weights=true needs format=jsonl.")
+        if self.weights and not attends:
+            raise UserError("weights=true needs attention, and a run with decoder=none has none. Leave it out.")
+
+    def records(self, line: int, ranked: Sequence[Translation]) -> list[str]:
+        """The records of the sentence in this line of the input, from 1: `nbest` of them, whatever was found.
+
+        Args:
+            line: its number, from 1.
+            ranked: its translations, best first; the last one fills up what is lacking.
+        """
+        write = {"text": self._text, "tsv": self._tsv, "jsonl": self._json}[self.name]
+        filled = [*ranked, *[ranked[-1]] * (self.nbest - len(ranked))]
+        return [write(line, rank, translation) for rank, translation in enumerate(filled, 1)]
+
+    def _text(self, line: int, rank: int, translation: Translation) -> str:
+        del rank
+        scores = f" ||| {translation.score:.4f} ||| {translation.log_prob:.4f}"
+        if self.nbest > 1:
+            return f"{line} ||| {translation.text}{scores}"
+        return translation.text + scores * self.scores
+
+    def _tsv(self, line: int, rank: int, translation: Translation) -> str:
+        del line, rank
+        columns = (
+            translation.source,
+            translation.text,
+            f"{translation.log_prob:.6f}",
+            f"{translation.score:.6f}",
+            " ".join(translation.pieces),
+            format_links(self._links(translation) or []),
+        )
+        return "\t".join(_ENDS.sub(" ", column) for column in columns)
+
+    def _json(self, line: int, rank: int, translation: Translation) -> str:
+        record = {
+            "line": line,
+            "rank": rank,
+            "source": translation.source,
+            "translation": translation.text,
+            "log_prob": round(translation.log_prob, 6),
+            "score": round(translation.score, 6),
+            "source_pieces": translation.source_pieces,
+            "pieces": translation.pieces,
+            "links": self._links(translation),
+        }
+        if self.weights:
+            weights = translation.weights
+            record["weights"] = None if weights is None else weights.astype(float).round(6).tolist()
+        text = json.dumps(record, ensure_ascii=False)
+        return _ENDS.sub(lambda end: f"\\u{ord(end[0]):04x}", text)
+
+    def _links(self, translation: Translation) -> list[Link] | None:
+        """Word links; None without attention, none in an empty line."""
+        if translation.weights is None:
+            return None if translation.source.strip() else []
+        return links(translation, self.head, self.shift)
