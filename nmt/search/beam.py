@@ -89,9 +89,7 @@ class BeamSearch:
             own_lengths = limits.lengths[sentences]
             step_log_probs, weights, state = step(tokens, state)
             position += 1
-            allowed = forbid(step_log_probs, limits, (own_lengths <= position).repeat_interleave(width))
-            if prefix is not None:
-                prefix.restrict(allowed)
+            allowed = forbid(step_log_probs, limits, (own_lengths <= position).repeat_interleave(width), prefix)
             # The best K of a sentence are among the best K of each of its hypotheses.
             values, words = largest(allowed, min(size, allowed.shape[1]), limits.fast)
             values, words = values.view(now, width, -1), words.view(now, -1)

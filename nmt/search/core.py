@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
-from nmt.search.prefixes import Prefix
+from nmt.search.prefixes import Prefix, PrefixStates
 
 
 class SearchState(Protocol):
@@ -57,8 +57,13 @@ class Search(Protocol):
         ...
 
 
-def forbid(log_probs: Tensor, limits: Limits, last: Tensor) -> Tensor:
-    """Takes from log_probs [N, V], in place, forbidden tokens and, where `last` [N], all but the end of sentence."""
+def forbid(log_probs: Tensor, limits: Limits, last: Tensor, prefix: PrefixStates | None = None) -> Tensor:
+    """Takes from log_probs [N, V], in place, what may not come next.
+
+    That is forbidden tokens, what departs from a prefix, and, where `last` [N], all but the end of sentence.
+    """
+    if prefix is not None:
+        prefix.restrict(log_probs)
     if limits.forbidden:
         log_probs[:, list(limits.forbidden)] = float("-inf")
     if last.any():

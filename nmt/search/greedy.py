@@ -38,9 +38,7 @@ class GreedySearch:
         while live.numel():
             log_probs, weights, state = step(tokens, state)
             position += 1
-            allowed = forbid(log_probs, limits, limits.lengths[live] <= position)
-            if prefix is not None:
-                prefix.restrict(allowed)
+            allowed = forbid(log_probs, limits, limits.lengths[live] <= position, prefix)
             tokens = self.choose(allowed)
             totals[live] += allowed.gather(1, tokens.unsqueeze(1)).squeeze(1).double()
             row = torch.full((count,), -1, dtype=torch.int64, device=device)
