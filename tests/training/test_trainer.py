@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -83,15 +84,20 @@ def train(
     *,
     schedule: Schedule | None = None,
     made: Seq2Seq | None = None,
+    bleu: Sequence[float] = (),
 ) -> dict[str, torch.Tensor]:
-    """Train a small model by gradient descent; return its parameters before and after, as `before.` and plain."""
+    """Train a small model by gradient descent; return its parameters before and after, as `before.` and plain.
+
+    The BLEU of its validations is that of `bleu`, then 0.
+    """
+    scores = itertools.chain(bleu, itertools.repeat(0.0))
     made = model().double() if made is None else made
     before = {f"before.{name}": parameter.detach().clone() for name, parameter in made.named_parameters()}
     outcome = TrainingLoop(
         settings,
         Learner(made, torch.optim.SGD(made.parameters(), lr=lr), schedule or Constant(0), settings, CPU),
         TokenBatches(encoded(30, 1), tokens_per_batch=settings.tokens_per_batch, seed=3),
-        Validation(TokenBatches(encoded(5, 2), tokens_per_batch=100, shuffle=False), lambda _: ([], 0.0), CPU),
+        Validation(TokenBatches(encoded(5, 2), tokens_per_batch=100, shuffle=False), lambda _: ([], next(scores)), CPU),
         Run(folder),
     ).run(seed=1)
     assert not outcome.interrupted
@@ -170,6 +176,37 @@ def test_validation_drops_nothing_out_and_training_goes_on_dropping(tmp_path: Pa
     expected = float(loss.negative_log_likelihood) / loss.tokens
     assert [entry["valid_loss"] for entry in Run(tmp_path).history()] == pytest.approx([expected] * 3)
     assert [mode for mode, _ in itertools.groupby(training)] == [True, False] * 3
+
+
+@pytest.mark.parametrize(
+    ("select", "lr", "bleu", "best"),
+    [
+        ("bleu", 0.01, [3, 2, 5, 5.1], [1, 0, 1, 1]),  # perplexity falls at every step of 0.01
+        ("perplexity", 0.01, [3, 2, 5, 5], [1, 1, 1, 1]),
+        ("bleu", 0.01, [3, 3, 3, 2], [1, 1, 1, 0]),  # the other figure decides between equals
+        ("perplexity", 0.0, [3, 2, 5, 5], [1, 0, 1, 0]),
+        ("bleu", 0.0, [3, 3, 3, 3], [1, 0, 0, 0]),  # what is equal in both is no better
+    ],
+    ids=str,
+)
+def test_the_best_validation_by_the_selected_figure(
+    select: str, lr: float, bleu: list[float], best: list[float], tmp_path: Path
+) -> None:
+    train(tmp_path, trainer(steps=4, validate_every=1, select=select), lr=lr, bleu=bleu)
+    history = Run(tmp_path).history()
+    assert [entry["valid_bleu"] for entry in history] == bleu
+    if lr:
+        perplexities = [entry["valid_perplexity"] for entry in history]
+        assert perplexities == sorted(perplexities, reverse=True)
+    assert [entry["best"] for entry in history] == best
+
+
+@pytest.mark.parametrize(("bleu", "validations"), [([1, 2, 3, 4, 5, 6], 6), ([1, 1, 2, 2, 1, 3], 5)])
+def test_patience_counts_validations_in_a_row_that_were_no_better(
+    bleu: list[float], validations: int, tmp_path: Path
+) -> None:
+    train(tmp_path, trainer(steps=6, validate_every=1, select="bleu", patience=2), lr=0.0, bleu=bleu)
+    assert len(Run(tmp_path).history()) == validations
 
 
 def test_the_estimate_changes_nothing(tmp_path: Path) -> None:
