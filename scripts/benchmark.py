@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarking import report, rounds
 from benchmarking.commands import Parser, add_common, check_places, chosen, count
+from benchmarking.session import PARTS, Options
 
 from nmt.errors import UserError
 
@@ -35,7 +36,7 @@ def parser() -> argparse.ArgumentParser:
         "--plot", metavar="DIR", type=Path, help="folder for the picture of the growth curves (docs; none with --quick)"
     )
     say("--rounds", metavar="N", type=count, help="how often everything is measured, in turn (5; 1 with --quick)")
-    say("--only", metavar="PART,...", help=f"of {','.join(rounds.PARTS)} (all of them)")
+    say("--only", metavar="PART,...", help=f"of {','.join(PARTS)} (all of them)")
     say("--device", metavar="DEVICE,...", default="cpu", help="cpu, cuda or cpu,cuda; a GPU in float32 and bf16 (cpu)")
     say("--updates", metavar="N", type=count, help="updates that a model has had before it translates (200)")
     say(
@@ -51,9 +52,9 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
-def options(arguments: argparse.Namespace) -> rounds.Options:
+def options(arguments: argparse.Namespace) -> Options:
     """What to measure (UserError for what does not exist)."""
-    parts = chosen("--only", arguments.only, rounds.PARTS)
+    parts = chosen("--only", arguments.only, PARTS)
     devices = arguments.device.split(",")
     for device in devices:
         if device != "cpu" and device.partition(":")[0] != "cuda":
@@ -68,7 +69,7 @@ def options(arguments: argparse.Namespace) -> rounds.Options:
         {"--data": arguments.data, "--models" if models else "--tokenizer": tokenizer},
         {"--json": arguments.json and arguments.json.absolute().parent, "--plot": arguments.plot},
     )
-    return rounds.Options(
+    return Options(
         parts=parts,
         devices=devices,
         rounds=arguments.rounds,

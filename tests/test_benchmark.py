@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 
 import benchmark
 import quality_over_time
-from benchmarking import crew, flops, numbers, peers, quality, report, rounds, work
+from benchmarking import clocks, costs, flops, neighbours, numbers, peers, quality, report, session
 from benchmarking.flops import Product
 from benchmarking.plain import Plain, train_plain
 from benchmarking.settings import (
@@ -117,7 +117,7 @@ def test_a_step_has_three_products_for_each_of_the_forward_pass(name: str) -> No
 def test_the_rate_is_that_of_all_products_together() -> None:
     place = Place("cpu", "float32", 1)
     products = [Product("a", 8, 16, 32, steps=3), Product("b", 8, 16, 32), Product("c", 64, 8, 8, copies=2)]
-    assert 0 < work.rate(products, 0.002, place, torch.float32) < math.inf
+    assert 0 < costs.rate(products, 0.002, place, torch.float32) < math.inf
 
 
 def pairs() -> EncodedPairs:
@@ -135,8 +135,8 @@ def test_the_clock_stops_after_the_updates_that_were_ordered() -> None:
         return {"updates": 2} if len(answers) < 3 else None
 
     place = Place("cpu", "float32", 1)
-    feed = work.Feed(pairs(), exchange, place, tokens=100, sentences=2)
-    with pytest.raises(work._Enough):
+    feed = clocks.Feed(pairs(), exchange, place, tokens=100, sentences=2)
+    with pytest.raises(clocks.Enough):
         train_plain(Plain(SIZES, 0.1), feed, place)
     assert [answer["updates"] for answer in answers] == [0, 2, 4]
     for answer in answers[1:]:  # two batches of two are an epoch
@@ -149,14 +149,14 @@ def test_the_clock_stops_after_the_updates_that_were_ordered() -> None:
 @pytest.mark.skipif(not Path("/proc/stat").exists(), reason="the system does not tell")
 def test_what_others_do_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     busy, now = 70.0, 1000.0
-    monkeypatch.setattr(crew, "_busy", lambda: busy)
+    monkeypatch.setattr(neighbours, "_busy", lambda: busy)
     monkeypatch.setattr("time.monotonic", lambda: now)
-    neighbours = crew.Neighbours()
+    others = neighbours.Neighbours()
     busy, now = busy + 25, now + 10
-    assert neighbours.cores(own=20) == 0.5  # 5 seconds of CPU time in 10
-    assert neighbours.cores(own=26) == 0  # the two clocks do not agree to the tick
+    assert others.cores(own=20) == 0.5  # 5 seconds of CPU time in 10
+    assert others.cores(own=26) == 0  # the two clocks do not agree to the tick
     monkeypatch.undo()
-    before = crew._busy()
+    before = neighbours._busy()
     assert before is not None
     assert before > 0
 
@@ -452,15 +452,15 @@ def _check_training(training: Json, sizes: Sizes, corpus: Json) -> None:
 def test_the_parts_are_those_of_the_help() -> None:
     words = benchmark.options(benchmark.parser().parse_args(["--only", "growth,training"]))
     assert words.parts == ["growth", "training"]
-    assert benchmark.options(benchmark.parser().parse_args([])).parts == list(rounds.PARTS)
+    assert benchmark.options(benchmark.parser().parse_args([])).parts == list(session.PARTS)
 
 
 def test_our_clock_stands_still_while_weights_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 50.0
     monkeypatch.setattr("time.perf_counter", lambda: now)
-    feed = work.Timed(pairs(), tokens_per_batch=100, sentences_per_batch=1)
-    still = work.Still(pairs(), tokens_per_batch=100)
-    clock = feed.clock = still.clock = work.Clock()
+    feed = clocks.Timed(pairs(), tokens_per_batch=100, sentences_per_batch=1)
+    still = clocks.Still(pairs(), tokens_per_batch=100)
+    clock = feed.clock = still.clock = clocks.Clock()
     now += 1000  # nothing has begun
     updates, seen = 0, []
     for epoch in range(2):

@@ -7,9 +7,7 @@ computes nothing and of which each case is a fork; a case's largest resident set
 import contextlib
 import multiprocessing
 import os
-import time
 import traceback
-from collections.abc import Callable
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext, SpawnContext
 from pathlib import Path
@@ -20,39 +18,7 @@ from benchmarking.settings import Json
 from nmt.errors import UserError
 from nmt.memory import peak_memory
 
-#: A case calls it with what it has measured and gets the next order; None ends the case.
-Exchange = Callable[[Json], Json | None]
-
 _LOADED_ONCE = ["torch", "numpy", "hydra", "omegaconf", "safetensors.torch", "sentencepiece", "tqdm", "nmt.build"]
-
-
-def load() -> float | None:
-    """How many processes want a core, over the last minute, where the system tells."""
-    return round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None
-
-
-class Neighbours:
-    """How many cores other processes take meanwhile: next to none on a machine that is idle otherwise."""
-
-    def __init__(self) -> None:
-        self._busy, self._began = _busy(), time.monotonic()
-
-    def cores(self, own: float) -> float | None:
-        """The mean number since it was made, `own` being this work's seconds of CPU time; None if unknown."""
-        busy, seconds = _busy(), time.monotonic() - self._began
-        if busy is None or self._busy is None or seconds <= 0:
-            return None
-        return max(0.0, round((busy - self._busy - own) / seconds, 2))
-
-
-def _busy() -> float | None:
-    """Seconds of CPU time of everything on the machine so far, where the system tells."""
-    try:
-        line = Path("/proc/stat").read_text(encoding="ascii").splitlines()[0]
-    except OSError:
-        return None
-    user, nice, system, _, _, interrupts, soft_interrupts = (int(ticks) for ticks in line.split()[1:8])
-    return (user + nice + system + interrupts + soft_interrupts) / os.sysconf("SC_CLK_TCK")
 
 
 class Case:

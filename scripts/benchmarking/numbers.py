@@ -21,6 +21,15 @@ def summary(rounds: Sequence[dict[str, float]]) -> Json:
     return medians
 
 
+def beside(ours: Sequence[float], theirs: Sequence[float], unit: str) -> Json:
+    """A peer's rounds beside ours: medians, spreads, and how many times as fast we are."""
+    pairs = list(zip(ours, theirs, strict=False))
+    return {
+        **summary([{unit: own} for own in theirs]),
+        **({"ratio": summary([{"ours_over_theirs": own / their} for own, their in pairs])} if pairs else {}),
+    }
+
+
 class Fit(NamedTuple):
     """y = a + b x + c x^2 ... by least squares; `r2` is the share of the variance that it explains."""
 

@@ -25,173 +25,6 @@ from nmt.files import write_text
 #: The most pieces that a peer may say for a sentence.
 LONGEST_OUTPUT = 80
 
-_JOEY = """\
-name: "benchmark"
-model_dir: "{folder}/joey"
-use_cuda: {cuda}
-fp16: False
-random_seed: 42
-data:
-    train: "{data}/train"
-    dev: "{data}/few"
-    test: "{folder}/text"
-    dataset_type: "plain"
-    sample_train_subset: -1
-    sample_dev_subset: -1
-    src: &side
-        lang: "{source}"
-        max_length: {longest}
-        min_length: 1
-        lowercase: False
-        normalize: False
-        level: "bpe"
-        voc_limit: {pieces}
-        voc_min_freq: 1
-        voc_file: "{data}/pieces.txt"
-        tokenizer_type: "sentencepiece"
-        tokenizer_cfg:
-            model_file: "{data}/tokenizer.model"
-            pretokenizer: "none"
-    trg:
-        <<: *side
-        lang: "{target}"
-    special_symbols:
-        unk_token: "<unk>"
-        pad_token: "<pad>"
-        bos_token: "<s>"
-        eos_token: "</s>"
-        unk_id: 0
-        pad_id: 1
-        bos_id: 2
-        eos_id: 3
-testing:
-    load_model: "{model}"
-    n_best: 1
-    beam_size: 5
-    beam_alpha: 1.0
-    batch_size: 64
-    batch_type: "sentence"
-    eval_metrics: ["bleu"]
-    max_output_length: {longest_output}
-    min_output_length: 1
-    return_prob: "none"
-    generate_unk: True
-    no_repeat_ngram_size: -1
-    repetition_penalty: -1
-    sacrebleu_cfg:
-        whitespace: False
-        tokenize: "13a"
-training:
-    reset_best_ckpt: False
-    reset_scheduler: False
-    reset_optimizer: False
-    reset_iter_state: False
-    optimizer: "adamw"
-    adam_betas: [0.9, 0.999]
-    learning_rate: 0.001
-    learning_rate_min: 0.00001
-    clip_grad_norm: 1.0
-    weight_decay: 0.
-    loss: "crossentropy"
-    label_smoothing: 0.1
-    batch_size: {batch}
-    batch_type: "sentence"
-    batch_multiplier: 1
-    normalization: "batch"
-    scheduling: "exponential"
-    patience: 5
-    decrease_factor: 0.98
-    epochs: 100000
-    updates: {updates}
-    validation_freq: {validate_every}
-    logging_freq: {every}
-    early_stopping_metric: "bleu"
-    overwrite: True
-    shuffle: True
-    print_valid_sents: [0]
-    keep_best_ckpts: -1
-model:
-    initializer: "xavier_uniform"
-    init_weight: 0.01
-    init_gain: 1.0
-    bias_initializer: "zeros"
-    embed_initializer: "normal"
-    embed_init_weight: 0.1
-    embed_init_gain: 1.0
-    init_rnn_orthogonal: True
-    tied_embeddings: False
-    tied_softmax: False
-    encoder:
-        type: "recurrent"
-        rnn_type: "gru"
-        embeddings: {{embedding_dim: {embedding}, scale: False, freeze: False, dropout: 0.3}}
-        hidden_size: {encoder}
-        bidirectional: True
-        dropout: 0.3
-        num_layers: {layers}
-        freeze: False
-        activation: "tanh"
-    decoder:
-        type: "recurrent"
-        rnn_type: "gru"
-        embeddings: {{embedding_dim: {embedding}, scale: False, freeze: False, dropout: 0.3}}
-        hidden_size: {decoder}
-        dropout: 0.3
-        hidden_dropout: 0.3
-        num_layers: {layers}
-        input_feeding: True
-        init_hidden: "bridge"
-        attention: "bahdanau"
-        freeze: False
-        activation: "tanh"
-"""
-
-_ONMT = """\
-data:
-    c:
-        path_src: {data}/train.{source}
-        path_tgt: {data}/train.{target}
-        transforms: [sentencepiece]
-    valid:
-        path_src: {data}/few.{source}
-        path_tgt: {data}/few.{target}
-        transforms: [sentencepiece]
-save_data: {folder}/onmt
-overwrite: true
-src_subword_model: {data}/tokenizer.model
-tgt_subword_model: {data}/tokenizer.model
-src_vocab: {data}/counted.txt
-tgt_vocab: {data}/counted.txt
-src_vocab_size: {pieces}
-tgt_vocab_size: {pieces}
-save_model: {folder}/onmt_model
-encoder_type: brnn
-decoder_type: rnn
-rnn_type: GRU
-enc_layers: {layers}
-dec_layers: {layers}
-enc_hid_size: {decoder}
-dec_hid_size: {decoder}
-hidden_size: {decoder}
-word_vec_size: {embedding}
-global_attention: mlp
-input_feed: 1
-dropout: [0.3]
-optim: adam
-learning_rate: 0.001
-max_grad_norm: 1
-label_smoothing: 0.1
-batch_type: sents
-batch_size: {batch}
-valid_batch_size: 64
-num_workers: 0
-train_steps: {updates}
-valid_steps: {never}
-save_checkpoint_steps: {save_every}
-report_every: {every}
-bucket_size: 29000
-{gpu}{decay}"""
-
 
 class Task(NamedTuple):
     """What a peer is to do.
@@ -438,7 +271,7 @@ class Joey(Peer):
         return said
 
     def _configure(self, settings: Json, model: Path) -> None:
-        write_text(self.task.folder / "joey.yaml", _JOEY.format(**settings, model=model))
+        write_text(self.task.folder / "joey.yaml", _template("joey.yaml").format(**settings, model=model))
 
     def _speed(self, said: str) -> float:
         return speed(self._found(r"Tokens per Sec:\s*([\d.]+)", said, "its speed"))
@@ -476,7 +309,7 @@ class OpenNMT(Peer):
             else ""
         )
         settings = self._settings(updates, keep_every)
-        write_text(self.task.folder / "onmt.yaml", _ONMT.format(**settings, decay=decay))
+        write_text(self.task.folder / "onmt.yaml", _template("onmt.yaml").format(**settings, decay=decay))
         said = self._run("-m", "onmt.bin.train", "-config", "onmt.yaml")
         self.updates = updates
         return said
@@ -508,6 +341,11 @@ def _seconds(stamp: str) -> float:
     """The time of a log, in seconds as `time.time`."""
     moment = datetime.datetime.strptime(stamp, "%Y-%m-%d %H:%M:%S,%f")
     return moment.replace(tzinfo=datetime.UTC).timestamp()
+
+
+def _template(name: str) -> str:
+    """The configuration file of a peer, with places for `Peer._settings`."""
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")
 
 
 def report_every(updates: int) -> int:

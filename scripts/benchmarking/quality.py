@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarking import crew, peers, report
-from benchmarking.crew import Case, Neighbours
-from benchmarking.peers import Peer, PeerError, Task
-from benchmarking.rounds import say
+from benchmarking.crew import Case
+from benchmarking.neighbours import Neighbours, load
+from benchmarking.peers import Peer, PeerError
+from benchmarking.session import Common, Session, say
 from benchmarking.settings import MATCHED, QUICK, RECIPES, Json, Place, recipe
 from nmt.errors import UserError
 
@@ -21,7 +22,7 @@ IDLE = 0.5
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(Common):
     """What the command line asks for; None leaves the choice to the measurement.
 
     Attributes:
@@ -29,11 +30,6 @@ class Options:
         points: how often the weights are kept meanwhile.
         programs: of `PROGRAMS`.
         precisions: of `PRECISIONS`, for our own models.
-        quick: tiny sizes.
-        data: folder with Multi30k.
-        tokenizer: SentencePiece model.
-        threads: CPU threads.
-        pythons: of the peers' environments, by the peer's name.
         json: where results are kept after each program, and taken up.
         models: folder for the last model of each program.
     """
@@ -42,11 +38,6 @@ class Options:
     points: int | None = None
     programs: Sequence[str] = PROGRAMS
     precisions: Sequence[str] = ("float32",)
-    quick: bool = False
-    data: str | None = None
-    tokenizer: str | None = None
-    threads: int | None = None
-    pythons: tuple[tuple[str, str | None], ...] = ()
     json: Path | None = None
     models: Path | None = None
 
@@ -58,46 +49,27 @@ def run(options: Options) -> Json:
         UserError: a file is missing, a case died, or the file holds a measurement that is not this one.
     """
     with tempfile.TemporaryDirectory(prefix="nmt-quality-") as folder:
-        return _Session(options, Path(folder)).run()
+        return _Sitting(options, Path(folder)).run()
 
 
-class _Session:
+class _Sitting(Session):
     """One sitting of the measurement."""
 
     def __init__(self, options: Options, folder: Path) -> None:
         scale = QUICK if options.quick else MATCHED
-        self.scale = replace(scale, minutes=options.minutes or scale.minutes, points=options.points or scale.points)
-        self.options, self.folder = options, folder
-        self.data, self.log = folder / "corpus", folder / "said.txt"
-        self.data.mkdir()
-        self.log.touch()
+        scale = replace(scale, minutes=options.minutes or scale.minutes, points=options.points or scale.points)
+        self.earlier = _read(options.json) if options.json is not None and options.json.exists() else None
+        super().__init__(options, folder, scale)
+        self.options = options
 
     def run(self) -> Json:
         """See `run`."""
-        options, scale = self.options, self.scale
-        earlier = _read(options.json) if options.json is not None and options.json.exists() else None
-        facts = crew.once(
-            "prepare",
-            {
-                "devices": ["cpu"],
-                "threads": options.threads,
-                "folder": self.data,
-                "data": options.data,
-                "tokenizer": options.tokenizer,
-                "scale": scale,
-            },
-            self.log,
-        )
-        self.corpus: Json = facts["corpus"]
-        self.scale = replace(scale, sizes=scale.sizes._replace(pieces=self.corpus["pieces"]))
-        self.machine: Json = facts["machine"]
-        for note in self.corpus["notes"]:
-            say(note)
+        options, scale, earlier = self.options, self.scale, self.earlier
         results: Json = {
             "machine": self.machine,
             "corpus": self.corpus,
             "settings": {
-                "model": self.scale.sizes._asdict(),
+                "model": self.sizes._asdict(),
                 "batch": scale.batch,
                 "minutes": scale.minutes,
                 "points": scale.points,
@@ -112,7 +84,7 @@ class _Session:
         if options.models is not None:
             shutil.copy(self.data / "tokenizer.model", options.models)
         self._measure(results)
-        results["machine"]["load_after"] = crew.load()
+        results["machine"]["load_after"] = load()
         self._keep(results)
         return results
 
@@ -149,8 +121,8 @@ class _Session:
         say(f"{key}: training for {self.scale.minutes:g} minutes")
         settings: Json = {
             "scale": self.scale,
-            "sizes": self.scale.sizes,
-            "place": Place("cpu", precision, int(self.machine["threads"])),
+            "sizes": self.sizes,
+            "place": Place("cpu", precision, self.threads),
             "folder": self.data,
             "kept": folder,
             "recipe": recipe(name, self.corpus["name"].startswith("m30k"), self.scale),
@@ -174,19 +146,7 @@ class _Session:
     def _theirs(self, name: str, folder: Path) -> Json:
         """Has a peer train, then scores what it kept; or why there is nothing."""
         kind = next(kind for kind in peers.PEERS if kind.name == name)
-        task = Task(
-            self.data,
-            folder,
-            (self.corpus["languages"][0], self.corpus["languages"][1]),
-            self.scale.sizes,
-            self.scale.batch,
-            self.scale.longest,
-            int(self.machine["threads"]),
-            False,
-            None,
-            "valid",
-        )
-        peer = peers.find(kind, dict(self.options.pythons).get(name), task)
+        peer = self.peer(kind, folder, self.scale.batch, None, split="valid")
         if isinstance(peer, str):
             say(peer)
             return {"missing": peer}

@@ -1,9 +1,12 @@
 """What is measured: the model, its wirings, the amounts of work. Read by both sides, so it loads nothing heavy."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 Json = dict[str, Any]
+#: A case calls it with what it has measured and gets the next order; None ends the case.
+Exchange = Callable[[Json], Json | None]
 
 
 class Sizes(NamedTuple):

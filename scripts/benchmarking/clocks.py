@@ -1,0 +1,121 @@
+"""Batches that hold a clock: a training loop is measured by when it asks for them."""
+
+import time
+from collections.abc import Iterator
+
+import torch
+
+from benchmarking.settings import Exchange, Json, Place
+from nmt.data.batch import Batch
+from nmt.data.pairs import EncodedPairs
+from nmt.data.planning import TokenBatches
+
+
+class Enough(Exception):  # noqa: N818  a way out of the training loop, not an error
+    """Raised inside the training loop to end it."""
+
+
+class Feed(TokenBatches):
+    """Hands a training loop its batches and holds the clock.
+
+    The clock runs from the moment at which the loop wants a batch to the moment at which it wants the one after the
+    last: batches are made, moved, and trained on, weights updated. Between two orders the loop waits here.
+    """
+
+    def __init__(
+        self, pairs: EncodedPairs, exchange: Exchange, place: Place, *, tokens: int, sentences: int, seed: int = 1
+    ) -> None:
+        super().__init__(pairs, tokens_per_batch=tokens, sentences_per_batch=sentences, seed=seed)
+        self._exchange, self._gpu = exchange, place.device.startswith("cuda")
+        self._left, self._began = 0, 0.0
+        self._batches: list[Batch] = []
+        self.updates = 0
+
+    def epoch(self, epoch: int, start: int = 0) -> Iterator[Batch]:
+        """The batches of an epoch, as long as updates are ordered."""
+        batches = super().epoch(epoch, start)
+        while True:
+            if self._left == 0:
+                self._next_order()
+            batch = next(batches, None)
+            if batch is None:
+                return
+            self._left -= 1
+            self.updates += 1
+            self._batches.append(batch)
+            yield batch
+
+    def _next_order(self) -> None:
+        order = self._exchange(self._measured())
+        if order is None:
+            raise Enough
+        self._left, self._batches = int(order["updates"]), []
+        if self._gpu:
+            torch.cuda.synchronize()
+            torch.cuda.reset_peak_memory_stats()
+        self._began = time.perf_counter()
+
+    def _measured(self) -> Json:
+        if self._gpu and self._batches:
+            torch.cuda.synchronize()
+        seconds = time.perf_counter() - self._began
+        lengths = [
+            pair
+            for batch in self._batches
+            for pair in zip(batch.source_lengths.tolist(), batch.target_mask.sum(1).tolist(), strict=True)
+        ]
+        places = [sum(batch.source.numel() for batch in self._batches), sum(b.target_in.numel() for b in self._batches)]
+        tokens = [sum(pair[side] for pair in lengths) for side in (0, 1)]
+        return {
+            "seconds": seconds,
+            "updates": self.updates,
+            "batches": len(self._batches),
+            "sentences": len(lengths),
+            "tokens": tokens[1],
+            "lengths": lengths,
+            "padding": [1 - own / all_ if all_ else 0.0 for own, all_ in zip(tokens, places, strict=True)],
+            "gpu_memory": torch.cuda.max_memory_allocated() if self._gpu else 0,
+        }
+
+
+class Clock:
+    """Seconds of training, without what is done between the updates at which it stands still."""
+
+    def __init__(self) -> None:
+        self._seconds, self._since = 0.0, 0.0
+        self._runs = False
+
+    def run(self) -> None:
+        """Goes on, unless it runs."""
+        if not self._runs:
+            self._runs, self._since = True, time.perf_counter()
+
+    def stop(self) -> float:
+        """Stands still; the seconds so far."""
+        if self._runs:
+            self._runs, self._seconds = False, self._seconds + time.perf_counter() - self._since
+        return self._seconds
+
+
+class Timed(TokenBatches):
+    """Hands a training loop its batches; the clock runs whenever the loop has asked for one."""
+
+    clock: Clock
+
+    def epoch(self, epoch: int, start: int = 0) -> Iterator[Batch]:
+        """The batches of an epoch; making them is training too."""
+        self.clock.run()
+        for batch in super().epoch(epoch, start):
+            yield batch
+            self.clock.run()  # the loop wants the next one
+
+
+class Still(TokenBatches):
+    """Stands where the loop takes its validation batches: has none, and stops the clock."""
+
+    clock: Clock
+
+    def epoch(self, epoch: int, start: int = 0) -> Iterator[Batch]:
+        """Nothing."""
+        self.clock.stop()
+        yield from ()

@@ -1,0 +1,100 @@
+"""Models as the verbs build, train and use them, for the cases."""
+
+import contextlib
+from pathlib import Path
+
+import numpy as np
+from omegaconf import DictConfig
+
+from benchmarking import corpus
+from benchmarking.clocks import Enough
+from benchmarking.settings import Json, Place, Sizes, Wiring, overrides
+from nmt import build
+from nmt.command.composing import compose
+from nmt.compute import Compute
+from nmt.data.pairs import length_ratio, lexicon_of
+from nmt.data.planning import TokenBatches
+from nmt.model import Seq2Seq
+from nmt.runs import Run
+from nmt.search import Search
+from nmt.text.tokenizer import load_tokenizer
+from nmt.training.learner import Learner
+from nmt.training.loop import TrainingLoop
+from nmt.training.validation import Translate, Validation
+from nmt.translation.shortlist import Shortlist
+from nmt.translation.translator import EXTRA_LENGTH, Translator
+from nmt.translation.types import Translation
+
+
+def composed(wiring: Wiring, sizes: Sizes, batch: int, longest: int) -> DictConfig:
+    """The configuration of the matched model."""
+    return compose("train", overrides(wiring, sizes, batch, longest))
+
+
+def built(config: DictConfig, sizes: Sizes, place: Place) -> Seq2Seq:
+    """A model of this configuration, on its device."""
+    return build.assemble(config, sizes.pieces, sizes.pieces, True).to(place.device)
+
+
+def take(place: Place) -> Compute:
+    """Sets up the threads and the device of `place`."""
+    return Compute.choose(place.device, place.precision, place.threads)
+
+
+def _nothing(_: Seq2Seq) -> tuple[list[Translation], float]:
+    return [], 0.0
+
+
+def run_trainer(
+    config: DictConfig,
+    model: Seq2Seq,
+    feed: TokenBatches,
+    compute: Compute,
+    folder: Path,
+    translate: Translate = _nothing,
+    validation: TokenBatches | None = None,
+) -> list[dict[str, float]]:
+    """The project's own loop, until the orders or the budget end; what it wrote down at each validation."""
+    settings = build.build_trainer(config)
+    learner = Learner(model, build.build_optimizer(config, model), build.build_schedule(config), settings, compute)
+    loop = TrainingLoop(settings, learner, feed, Validation(validation or feed, translate, compute), Run(folder))
+    with contextlib.suppress(Enough):
+        loop.run(seed=1)
+    return loop.history
+
+
+def translator_of(
+    model: Seq2Seq,
+    folder: Path,
+    compute: Compute,
+    search: Search,
+    batch: int = 64,
+    shortlist: int = 0,
+) -> Translator:
+    """What the verb would translate with, from a run that learnt from the pairs in `folder`."""
+    tokenizer, pairs = load_tokenizer(folder), corpus.read_pairs(folder)
+    lexicon = lexicon_of(pairs, tokenizer.source.size) if shortlist else None
+    return Translator(
+        [model],
+        tokenizer,
+        search,
+        compute=compute,
+        batch_sentences=batch,
+        length_ratio=length_ratio(pairs, EXTRA_LENGTH),
+        keep_weights=False,  # as long as nobody asks for links or pictures
+        shortlist=Shortlist(lexicon, shortlist, tokenizer.joint) if lexicon else None,
+    )
+
+
+def scores_of(folder: Path, split: str, texts: list[str]) -> Json:
+    """Cased, detokenised BLEU, and how long translations are, cut into pieces again, without their ends."""
+    from nmt.evaluation.metrics import bleu
+
+    if not texts:
+        return {"bleu": 0.0, "pieces_per_sentence": 0.0}
+    references = corpus.read_text(folder, split, corpus.TARGET)[: len(texts)]
+    pieces = load_tokenizer(folder).target.encode(texts)
+    return {
+        "bleu": float(bleu(texts, references, corpus.TARGET).value),
+        "pieces_per_sentence": float(np.mean([len(own) for own in pieces])),
+    }

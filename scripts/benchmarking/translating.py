@@ -1,0 +1,127 @@
+"""The benchmark's part "translating": every wiring, search and batch size, with the peers beside."""
+
+import contextlib
+
+from benchmarking import crew
+from benchmarking.crew import Case
+from benchmarking.numbers import beside, summary
+from benchmarking.peers import Peer, PeerError
+from benchmarking.session import Benchmark, say
+from benchmarking.settings import FASTER, SEARCHES, WIRINGS, Json, Place
+
+#: Wiring, search, and how many sentences are searched together.
+Key = tuple[str, str, int]
+
+
+def measure(session: Benchmark, place: Place, theirs: list[Peer], found: Json) -> Json:
+    """Translates in turn, round after round; what the peers reach goes into `found`."""
+    amounts = session.scale.translated
+    if place.device != "cpu":
+        amounts = {**amounts, 512: amounts[64]}
+    rounds: dict[Key, list[dict[str, float]]] = {}
+    their_rounds: dict[str, list[float]] = {peer.name: [] for peer in theirs}
+    texts: dict[str, list[str]] = {}
+    answers: dict[Key, Json] = {}
+    with contextlib.ExitStack() as stack:
+        cases = {
+            key: stack.enter_context(Case("translating", settings, session.log))
+            for key, settings in _settings(session, place, list(amounts)).items()
+        }
+        for number in session.numbers():
+            for key, case in cases.items():
+                answers[key] = case.ask(sentences=amounts[key[2]])
+                speed = answers[key]["sentences"] / answers[key]["seconds"]
+                length = answers[key]["tokens"] / answers[key]["sentences"]
+                figures = {"sentences_per_second": speed, "target_tokens_per_sentence": length}
+                rounds.setdefault(key, []).append(figures)
+                say(f"round {number}, translating, {key[0]} {key[1]} batch {key[2]}: {speed:,.1f} sentences/s")
+            for peer in theirs:
+                _translate_peer(session, peer, number, their_rounds, texts, found)
+        scored = {key: case.ask(texts=True) for key, case in cases.items() if key[2] == 64}
+    results: Json = {}
+    for (name, search, batch), own in rounds.items():
+        figures_here = results.setdefault(name, {}).setdefault(search, {"batches": {}})
+        figures_here["batches"][str(batch)] = {
+            **summary(own),
+            "peak_memory_bytes": answers[name, search, batch]["peak_memory"],
+            "sentences": int(answers[name, search, batch]["sentences"]),
+        }
+        if batch == 64:
+            figures_here |= {**figures_here["batches"]["64"], "bleu": scored[name, search, 64]["bleu"]}
+    for peer in theirs:
+        if their_rounds[peer.name]:
+            settings = {"folder": session.data, "split": "test", "texts": texts[peer.name]}
+            scores = crew.once("scoring", settings, session.log)
+            found[peer.name]["translating"] = _compared(rounds, scored, their_rounds[peer.name], scores)
+    return results
+
+
+def _settings(session: Benchmark, place: Place, batches: list[int]) -> dict[Key, Json]:
+    """The settings of each case; on a CPU, those of faster ways through beam 5 besides."""
+    shared: Json = {"scale": session.scale, "sizes": session.sizes, "place": place, "folder": session.data}
+    settings: dict[Key, Json] = {
+        (name, search, batch): {
+            **shared,
+            "weights": session.weights(place, name),
+            "wiring": name,
+            "search": search,
+            "batch": batch,
+            "shortlist": 0,
+        }
+        for name in WIRINGS
+        for search in SEARCHES
+        for batch in batches
+    }
+    for way, (precision, shortlist) in FASTER.items() if place.device == "cpu" else ():
+        faster = {"place": place._replace(precision=precision), "shortlist": shortlist}
+        settings["bahdanau", way, 64] = settings["bahdanau", "beam5", 64] | faster
+    return settings
+
+
+def _compared(
+    rounds: dict[Key, list[dict[str, float]]], scored: dict[Key, Json], their_rounds: list[float], scores: Json
+) -> Json:
+    """A peer beside our beam 5, and beside each faster way through it."""
+    compared = {}
+    for name, way, batch in scored:
+        if name == "bahdanau" and (way == "beam5" or way in FASTER):
+            ours = [entry["sentences_per_second"] for entry in rounds[name, way, batch]]
+            compared[way] = {
+                **beside(ours, their_rounds, "sentences_per_second"),
+                "bleu": scores["bleu"],
+                "our_bleu": scored[name, way, batch]["bleu"],
+            }
+    beam = compared.pop("beam5")
+    return {
+        **beam,
+        "faster": compared,
+        "pieces_per_sentence": scores["pieces_per_sentence"],
+        "our_pieces_per_sentence": scored["bahdanau", "beam5", 64]["pieces_per_sentence"],
+    }
+
+
+def _translate_peer(
+    session: Benchmark,
+    peer: Peer,
+    number: str,
+    rounds: dict[str, list[float]],
+    texts: dict[str, list[str]],
+    found: Json,
+) -> None:
+    """A round of a peer's translating, with a model that has had as many updates, or as much time, as ours."""
+    if "failed" in found[peer.name]:
+        return
+    try:
+        if session.options.models is not None:
+            done = peer.translate(peer.kept_in(session.options.models))
+        else:
+            if peer.updates != session.scale.trained:
+                say(f"training {peer.name} for {session.scale.trained} updates before it translates")
+                peer.train(session.scale.trained)
+            done = peer.translate()
+        rounds[peer.name].append(done.sentences_per_second)
+        texts[peer.name] = done.texts
+        say(f"round {number}, translating, {peer.name} beam5: {done.sentences_per_second:,.1f} sentences/s")
+    except PeerError as error:
+        found[peer.name]["failed"] = str(error)
+        say(str(error))
