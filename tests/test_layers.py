@@ -4,6 +4,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -83,7 +84,7 @@ def place(path: Path) -> str:
 
 def imports(path: Path) -> Iterator[tuple[int, str]]:
     """Yields (line, dotted name) for every import of a file, wherever in it, type checking included."""
-    package = ["nmt", *path.relative_to(PACKAGE).parts[:-1]]
+    package = path.relative_to(ROOT).parts[:-1]
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
@@ -138,6 +139,23 @@ def test_only_text_knows_how_a_piece_is_spelled(path: Path) -> None:
     if place(path) != "text":
         source = path.read_text(encoding="utf-8")
         assert not [mark for mark in ("\u2581", "\\u2581", "<0x", "</s>", "<unk>") if mark in source]
+
+
+def test_scripts_import_each_other_one_way() -> None:
+    """Imports inside functions count too."""
+    scripts = ROOT / "scripts"
+    names = {".".join(path.relative_to(scripts).with_suffix("").parts): path for path in scripts.rglob("*.py")}
+    stands_on = {
+        name: {
+            known
+            for _, imported in imports(path)
+            for known in (imported, imported.rpartition(".")[0])
+            if known in names and known != name
+        }
+        for name, path in names.items()
+    }
+    assert stands_on["benchmark"], "the scripts are read"
+    list(TopologicalSorter(stands_on).static_order())
 
 
 HEAVY = ("datasets", "sacrebleu", "sacremoses", "matplotlib", "tensorboard", "babel", "pandas", "pyarrow", "scipy")
