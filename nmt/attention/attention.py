@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from nmt.attention.heads import HeadLinear
-from nmt.attention.reads import Choices, Read
-from nmt.attention.scores import Score
+from nmt.attention.reads import Choices, Read, Soft
+from nmt.attention.scores import ScaledDot, Score
 from nmt.attention.windows import Forced, View, Window
 from nmt.errors import SettingError
 from nmt.kernels.dot_tanh import at_least_float32
@@ -36,11 +36,12 @@ class Memory(NamedTuple):
 class Attended(NamedTuple):
     """What a query took away: context [B, T, C], weights [B, H, T, S], the new state, terms for the loss [B, T].
 
-    With `choices` the context is for recurrences only, and the readout is to see the choices.
+    The weights are None where nobody asked for them. With `choices` the context is for recurrences only, and the
+    readout is to see the choices.
     """
 
     context: Tensor
-    weights: Tensor
+    weights: Tensor | None
     state: AttentionState
     terms: dict[str, Tensor]
     choices: Choices | None
@@ -165,24 +166,50 @@ class Attention(nn.Module):
         """
         self.window = Forced(self.window.query_size, slots, self.heads).to(device)
 
-    def forward(self, queries: Tensor, memory: Memory, steps: Tensor, state: AttentionState = ()) -> Attended:
+    def forward(
+        self, queries: Tensor, memory: Memory, steps: Tensor, state: AttentionState = (), *, weights: bool = True
+    ) -> Attended:
         """Attends with queries [B, T, Dq] at target positions `steps` [B, T].
 
         The T axis holds the hypotheses of a beam at one step or, where there is no state, the steps of a sentence.
+        Without `weights` none are returned, and a plain scaled dot product never holds them all.
         """
         split = self._split(self.query, queries)
+        view: View = self.window(split, steps.unsqueeze(1), memory.mask.unsqueeze(1))
+        if not weights and self._is_torchs(view):
+            return Attended(self._merge(_scaled_dot(split, memory, view)), None, state, {}, None)
         covered = state[0] if self.coverage else None
         assert covered is None or covered.shape[1] == queries.shape[1], "one step at a time where there is a state"
         energies = self.score(split, memory.keys, *(() if covered is None else (covered.transpose(1, 2),)))
-        view: View = self.window(split, steps.unsqueeze(1), memory.mask.unsqueeze(1))
-        weights = masked_softmax(energies if view.bias is None else energies + view.bias, view.visible)
+        shares = masked_softmax(energies if view.bias is None else energies + view.bias, view.visible)
         if view.factor is not None:
-            weights = weights * view.factor
+            shares = shares * view.factor
         if covered is not None:
-            state = (covered + weights.transpose(1, 2),)
-        context, terms, choices = self.read(self.dropout(weights), memory.values)
-        context = context.transpose(1, 2).flatten(2)
-        if self.out is not None:
-            context = self.out(context)
-            choices = None if choices is None else choices._replace(contexts=self.out(choices.contexts))
-        return Attended(context, weights, state, terms, choices)
+            state = (covered + shares.transpose(1, 2),)
+        context, terms, choices = self.read(self.dropout(shares), memory.values)
+        if choices is not None and self.out is not None:
+            choices = choices._replace(contexts=self.out(choices.contexts))
+        return Attended(self._merge(context), shares if weights else None, state, terms, choices)
+
+    def _merge(self, context: Tensor) -> Tensor:
+        """[B, H, T, Dv] -> [B, T, C]."""
+        merged = context.transpose(1, 2).flatten(2)
+        return merged if self.out is None else self.out(merged)
+
+    def _is_torchs(self, view: View) -> bool:
+        """Whether torch's `scaled_dot_product_attention` computes the context of this view."""
+        return (
+            self.score.fast
+            and type(self.score) is ScaledDot
+            and type(self.read) is Soft
+            and view.factor is None
+            and not self.coverage
+            and not (self.training and self.dropout.p > 0)
+        )
+
+
+def _scaled_dot(queries: Tensor, memory: Memory, view: View) -> Tensor:
+    """The context [B, H, T, Dv] of a scaled dot product, as torch computes it; zeros where nothing is visible."""
+    mask = view.visible if view.bias is None else view.bias.masked_fill(~view.visible, -torch.inf)
+    queries, values = at_least_float32(queries), at_least_float32(memory.values)
+    return nn.functional.scaled_dot_product_attention(queries, memory.keys, values, attn_mask=mask)

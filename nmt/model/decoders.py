@@ -221,7 +221,7 @@ class Decoder(nn.Module):
         looked = Looked(
             queries,
             attended.context.flatten(0, 1),
-            attended.weights.transpose(1, 2).flatten(0, 1),
+            None if attended.weights is None else attended.weights.transpose(1, 2).flatten(0, 1),
             {name: term.flatten(0, 1) for name, term in attended.terms.items()},
             None if attended.choices is None else Choices(*(part.flatten(0, 1) for part in attended.choices)),
         )

@@ -1,13 +1,13 @@
 """What must hold for every mechanism of the catalogue, found through its yaml."""
 
 import itertools
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import torch
 from torch import Tensor
 
-from nmt.attention import Attended, Attention, Memory, View
+from nmt.attention import Attended, Attention, Memory, View, Window
 from tests.catalogue import READS, SCORES, WINDOWS, attention
 
 B, T, S, D = 3, 5, 7, 10
@@ -49,24 +49,33 @@ def inputs(seed: int = 1) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     return queries, values, mask, steps
 
 
-def attend(made: Attention, queries: Tensor, values: Tensor, mask: Tensor, steps: Tensor) -> Attended:
+class Seen(NamedTuple):
+    """What was attended to, the weights included."""
+
+    context: Tensor
+    weights: Tensor
+    terms: dict[str, Tensor]
+
+
+def attend(made: Attention, queries: Tensor, values: Tensor, mask: Tensor, steps: Tensor) -> Seen:
     """All steps at once, or one by one where they depend on each other."""
     memory = made.remember(values, mask)
     state = made.start(memory)
     if state:
         return attend_stepwise(made, queries, memory, steps)
-    result: Attended = made(queries, memory, steps)
-    return result
+    attended: Attended = made(queries, memory, steps)
+    assert attended.weights is not None
+    return Seen(attended.context, attended.weights, attended.terms)
 
 
-def attend_stepwise(made: Attention, queries: Tensor, memory: Memory, steps: Tensor) -> Attended:
+def attend_stepwise(made: Attention, queries: Tensor, memory: Memory, steps: Tensor) -> Seen:
     state = made.start(memory)
     found = []
     for t in range(queries.shape[1]):
         found.append(made(queries[:, t : t + 1], memory, steps[:, t : t + 1], state))
         state = found[-1].state
     contexts, weights = torch.cat([now.context for now in found], 1), torch.cat([now.weights for now in found], 2)
-    return Attended(contexts, weights, state, {}, None)
+    return Seen(contexts, weights, {})
 
 
 @every
@@ -176,3 +185,50 @@ def test_heads_are_mechanisms_of_one_head_side_by_side(score: str, coverage: boo
         contexts.append(attended.context)
     assert made.out is not None
     torch.testing.assert_close(whole.context, made.out(torch.cat(contexts, -1)))
+
+
+@every
+def test_weights_are_left_out_where_nobody_wants_them(mechanism: dict[str, Any]) -> None:
+    made = attention(**mechanism, **NARROW)
+    queries, values, mask, steps = inputs()
+    mask[1] = False  # nothing to look at
+    memory = made.remember(values, mask)
+    state = made.start(memory)
+    queries, steps = (queries[:, :1], steps[:, :1]) if state else (queries, steps)
+    full: Attended = made(queries, memory, steps, state)
+    lean: Attended = made(queries, memory, steps, state, weights=False)
+    assert lean.weights is None
+    torch.testing.assert_close(lean._replace(weights=full.weights), full)
+
+
+@pytest.mark.parametrize("heads", [1, 2])
+@pytest.mark.parametrize("window", ["global", "causal", "biased"])
+def test_a_scaled_dot_product_without_weights_is_torchs(
+    window: str, heads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = attention("scaled_dot", "causal" if window == "causal" else "global", heads=heads)
+    queries, values, mask, steps = inputs()
+    mask[1] = False
+    if window == "biased":
+        made.window = Biased(made.window.query_size)
+    memory = made.remember(values.requires_grad_(), mask)
+    plain = made(queries, memory, steps).context
+    gradient = torch.autograd.grad(plain.square().sum(), values, retain_graph=True)
+
+    def never(*_: object) -> Tensor:
+        raise AssertionError("all weights were computed")
+
+    monkeypatch.setattr("nmt.attention.attention.masked_softmax", never)
+    lean = made(queries, memory, steps, weights=False).context
+    torch.testing.assert_close(lean, plain)
+    torch.testing.assert_close(torch.autograd.grad(lean.square().sum(), values), gradient)
+    made.score.fast = False
+    with pytest.raises(AssertionError, match="all weights"):
+        made(queries, memory, steps, weights=False)
+
+
+class Biased(Window):
+    """All real positions, later ones preferred."""
+
+    def forward(self, queries: Tensor, steps: Tensor, mask: Tensor) -> View:
+        return View(mask.unsqueeze(-2), bias=torch.arange(mask.shape[-1]) / 3.0)
