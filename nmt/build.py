@@ -116,14 +116,19 @@ def build_optimizer(config: DictConfig, model: Seq2Seq) -> torch.optim.Optimizer
         raise UserError(f"The optimizer refuses its settings: {error}") from error
 
 
-def build_attention(node: DictConfig, query_size: int, value_size: int, fast: bool = True) -> Attention:
-    """A score, a window and a read, composed for these sizes; `fast` uses the fast forms of `nmt.kernels`."""
-    settings = _plain(node, "attention")
+def build_attention(
+    node: DictConfig, query_size: int, value_size: int, fast: bool = True, key: str = "attention"
+) -> Attention:
+    """A score, a window and a read, composed for these sizes.
+
+    `fast` uses the fast forms of `nmt.kernels`; `key` is the node's place in the configuration, for messages.
+    """
+    settings = _plain(node, key)
     choices = {name: settings.pop(name, {}) for name in ("score", "window", "read")}
-    return part(settings, Attention, "attention")(
-        part(choices["score"], Score, "attention.score"),
-        part(choices["window"], Window, "attention.window"),
-        part(choices["read"], Read, "attention.read"),
+    return part(settings, Attention, key)(
+        part(choices["score"], Score, f"{key}.score"),
+        part(choices["window"], Window, f"{key}.window"),
+        part(choices["read"], Read, f"{key}.read"),
         query_size=query_size,
         value_size=value_size,
         fast=fast,

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from nmt.attention.heads import HeadLinear
 from nmt.attention.reads import Choices, Read, Soft
 from nmt.attention.scores import ScaledDot, Score
-from nmt.attention.windows import Forced, View, Window
+from nmt.attention.windows import Pinned, View, Window
 from nmt.errors import SettingError
 from nmt.kernels.dot_tanh import at_least_float32
 from nmt.limits import Fraction, Positive
@@ -139,9 +139,9 @@ class Attention(nn.Module):
         return split.contiguous()
 
     @property
-    def reach(self) -> int | None:
-        """The slot from which on no head looks, whatever it holds; None without such an end."""
-        return self.score.reach
+    def max_positions(self) -> int | None:
+        """How many slots can get weight, from the first on; None for all."""
+        return self.score.max_positions
 
     def remember(self, values: Tensor, mask: Tensor, keys: Tensor | None = None) -> Memory:
         """Memory from values [B, S, Dv] and mask [B, S], once a sentence; keys come from the values unless given."""
@@ -160,11 +160,8 @@ class Attention(nn.Module):
         return (memory.values.new_zeros(sentences, 1, self.heads, slots),)
 
     def pin(self, slots: Sequence[int | Sequence[int] | None], device: torch.device) -> None:
-        """Makes every head look where a person says, in place of its window, on the model's device.
-
-        Slots and errors are those of `Forced`.
-        """
-        self.window = Forced(self.window.query_size, slots, self.heads).to(device)
+        """Replaces the window by `Pinned`, on the model's device; slots and errors are as there."""
+        self.window = Pinned(self.window.query_size, slots, self.heads).to(device)
 
     def forward(
         self, queries: Tensor, memory: Memory, steps: Tensor, state: AttentionState = (), *, weights: bool = True
@@ -176,7 +173,7 @@ class Attention(nn.Module):
         """
         split = self._split(self.query, queries)
         view: View = self.window(split, steps.unsqueeze(1), memory.mask.unsqueeze(1))
-        if not weights and self._is_torchs(view):
+        if not weights and self._plain_scaled_dot(view):
             return Attended(self._merge(_scaled_dot(split, memory, view)), None, state, {}, None)
         covered = state[0] if self.coverage else None
         assert covered is None or covered.shape[1] == queries.shape[1], "one step at a time where there is a state"
@@ -196,7 +193,7 @@ class Attention(nn.Module):
         merged = context.transpose(1, 2).flatten(2)
         return merged if self.out is None else self.out(merged)
 
-    def _is_torchs(self, view: View) -> bool:
+    def _plain_scaled_dot(self, view: View) -> bool:
         """Whether torch's `scaled_dot_product_attention` computes the context of this view."""
         return (
             self.score.fast

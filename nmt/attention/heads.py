@@ -5,6 +5,8 @@ are the shapes of the equation, and a beam or a batch of heads is one product. I
 end, [..., H, N, I]; with one head they may have any axes before the last two.
 """
 
+from typing import TYPE_CHECKING
+
 import torch
 from torch import Tensor, nn
 
@@ -40,3 +42,7 @@ class HeadLinear(nn.Module):
     def forward(self, vectors: Tensor) -> Tensor:
         """W x of each vector x."""
         return multiply(by_head(self.weight, self.heads), vectors)
+
+    if TYPE_CHECKING:  # torch's own returns Any
+
+        def __call__(self, vectors: Tensor) -> Tensor: ...

@@ -30,8 +30,8 @@ class Score(nn.Module):
     compares_keys = True
     #: Whether queries and keys are projected for one head too, unless `attention.project` says otherwise.
     wants_projections = False
-    #: The slot from which on none gets any weight, whatever it holds; None without such an end.
-    reach: int | None = None
+    #: How many slots can get weight, from the first on; None for all.
+    max_positions: int | None = None
     #: Whether an equation may be computed by its fast form of `nmt.kernels`; `Attention` sets it.
     fast = True
 
@@ -94,8 +94,7 @@ class Additive(Score):
         self.w = nn.Parameter(torch.zeros(self.heads * self.size))
 
     def prepare(self, values: Tensor) -> Tensor:
-        keys: Tensor = self.U(values)
-        return keys
+        return self.U(values)
 
     def forward(self, queries: Tensor, keys: Tensor, coverage: Tensor | None = None) -> Tensor:
         terms = [self.W(queries).unsqueeze(-2), keys.unsqueeze(-3)]
@@ -136,7 +135,7 @@ class Concat(Score):
         return dot_tanh(by_head(self.v, self.heads), *terms, fast=self.fast)
 
 
-def _dot(queries: Tensor, keys: Tensor) -> Tensor:
+def dot(queries: Tensor, keys: Tensor) -> Tensor:
     """q^T k [..., T, S], for queries [..., T, D] and keys [..., S, D]."""
     with torch.autocast(queries.device.type, enabled=False):
         return at_least_float32(queries) @ at_least_float32(keys).transpose(-1, -2)
@@ -151,11 +150,10 @@ class General(Score):
         self.W = HeadLinear(key_size, query_size, heads, gain=query_size**-0.5)
 
     def prepare(self, values: Tensor) -> Tensor:
-        keys: Tensor = self.W(values)
-        return keys
+        return self.W(values)
 
     def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
-        return _dot(queries, keys)
+        return dot(queries, keys)
 
 
 class Dot(Score):
@@ -171,7 +169,7 @@ class Dot(Score):
             )
 
     def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
-        return _dot(queries, keys)
+        return dot(queries, keys)
 
 
 class ScaledDot(Dot):
@@ -184,7 +182,7 @@ class ScaledDot(Dot):
     wants_projections = True
 
     def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
-        return _dot(queries, keys) / math.sqrt(keys.shape[-1])
+        return dot(queries, keys) / math.sqrt(keys.shape[-1])
 
 
 class Location(Score):
@@ -198,7 +196,7 @@ class Location(Score):
     def __init__(self, query_size: int, key_size: int, size: int, positions: Positive, heads: int = 1) -> None:
         super().__init__(query_size, key_size, size, heads)
         self.W = HeadLinear(query_size, positions, heads)
-        self.reach = positions
+        self.max_positions = positions
 
     def prepare(self, values: Tensor) -> Tensor:
         return values[..., :0]
@@ -227,5 +225,5 @@ class Cosine(Dot):
         return nn.functional.normalize(at_least_float32(values), dim=-1)
 
     def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
-        cosines = _dot(nn.functional.normalize(at_least_float32(queries), dim=-1), keys)
+        cosines = dot(nn.functional.normalize(at_least_float32(queries), dim=-1), keys)
         return math.sqrt(keys.shape[-1]) * by_head(self.s, self.heads).exp()[..., None] * cosines

@@ -129,13 +129,13 @@ class LocalPredictive(Window):
 _EXAMPLE = "[0,[1,2],null]"
 
 
-class Forced(Window):
-    """Slots that a person names, step by step: to pin a step's attention and see what changes."""
+class Pinned(Window):
+    """Slots that a person names, step by step (`attention/window=forced`): to see what a step's attention changes."""
 
     def __init__(self, query_size: int, slots: Sequence[int | Sequence[int] | None], heads: int = 1) -> None:
-        """`slots[t]` is what step t may look at: a slot, several, [] for none, None for all; steps beyond may all.
+        """`slots[t]` is what step t may look at: a slot, a list of slots, or None for all. Later steps look at all.
 
-        A step of which no slot exists in a sentence looks at nothing there.
+        A step looks at nothing in a sentence that has none of its slots.
 
         Raises:
             SettingError: the list is empty, or an entry is not a slot, a list of slots or null.
@@ -153,7 +153,7 @@ class Forced(Window):
                 rule = f"step {step} must have a source position from 0, a list of them, or null for all: {_EXAMPLE}."
                 raise SettingError("slots", slots, rule)
             rows.append(list(row))
-        # Row t of [N + 1, K] names the slots of step t, padded with -1; the last row is that of all steps beyond.
+        # Row t of [N + 1, K] names the slots of step t, padded with -1; the last row is for all later steps.
         most = max(1, *map(len, rows))
         padded = [row + [-1] * (most - len(row)) for row in [*rows, []]]
         self.named: Tensor

@@ -384,9 +384,13 @@ class _Session:
             f"({compute.threads} CPU threads) in {'bfloat16' if compute.dtype else 'float32'}, "
             f"training {'by the fast path' if model.decoder.has_fast_path else 'step by step'}."
         )
-        if attention is not None and attention.reach is not None and trainer.max_source_length >= attention.reach:
+        if (
+            attention is not None
+            and attention.max_positions is not None
+            and trainer.max_source_length >= attention.max_positions
+        ):
             self.say(
-                f"Sentences of {attention.reach:,} pieces and more are looked at up to there alone "
+                f"Sentences of {attention.max_positions:,} pieces and more are looked at up to there alone "
                 f"(attention.score.positions), and trainer.max_source_length is {trainer.max_source_length:,}."
             )
         source_padding, target_padding = batches.padding

@@ -81,7 +81,9 @@ class Translator:
     @cached_property
     def reach(self) -> int | None:
         """The slot from which on no model looks; None where one goes on."""
-        reaches = [attention.reach for model in self.models if (attention := model.decoder.attention) is not None]
+        reaches = [
+            attention.max_positions for model in self.models if (attention := model.decoder.attention) is not None
+        ]
         known = [reach for reach in reaches if reach is not None]
         return max(known) if known and len(known) == len(self.models) else None
 

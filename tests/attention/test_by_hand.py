@@ -12,7 +12,7 @@ from nmt.attention import LOG_PROB, Attended, Attention, View, Window
 from nmt.attention.attention import masked_softmax
 from nmt.attention.reads import OBJECTIVES, Hard, Objective, Soft
 from nmt.attention.scores import Additive, Concat, Cosine, Dot, General, Location, ScaledDot
-from nmt.attention.windows import Causal, Forced, LocalMonotonic, LocalPredictive
+from nmt.attention.windows import Causal, LocalMonotonic, LocalPredictive, Pinned
 from nmt.errors import UserError
 from tests.catalogue import SCORES, attention
 
@@ -249,7 +249,7 @@ def test_the_predicted_position_learns_through_the_factor() -> None:
 
 def test_forced_slots_are_those_named() -> None:
     mask = torch.arange(4) < torch.tensor([4, 2])[:, None]
-    visible, _, factor = Forced(1, [2, [0, 3], None, []])(torch.zeros(2, 5, 1), torch.arange(5).expand(2, 5), mask)
+    visible, _, factor = Pinned(1, [2, [0, 3], None, []])(torch.zeros(2, 5, 1), torch.arange(5).expand(2, 5), mask)
     assert factor is None
     assert visible[0].int().tolist() == [[0, 0, 1, 0], [1, 0, 0, 1], [1, 1, 1, 1], [0, 0, 0, 0], [1, 1, 1, 1]]
     assert visible[1].int().tolist() == [[0, 0, 0, 0], [1, 0, 0, 0], [1, 1, 0, 0], [0, 0, 0, 0], [1, 1, 0, 0]]
@@ -274,7 +274,7 @@ def test_a_finished_mechanism_can_be_pinned(heads: int) -> None:
 @pytest.mark.parametrize("slots", [3, [], ["a"], [1.0], [True], [-1], [[0, -2]], [[[0]]]])
 def test_slots_that_name_nothing_are_refused(slots: object) -> None:
     with pytest.raises(UserError, match=r"\[0,\[1,2\],null\]"):
-        Forced(1, slots)  # type: ignore[arg-type]
+        Pinned(1, slots)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("settings", "message"), [

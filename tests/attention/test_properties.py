@@ -7,7 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.attention import Attended, Attention, Memory, View, Window
+from nmt.attention import Attended, Attention, Memory, Score, View, Window
+from nmt.attention.heads import HeadLinear
 from tests.catalogue import READS, SCORES, WINDOWS, attention
 
 B, T, S, D = 3, 5, 7, 10
@@ -99,8 +100,8 @@ def test_weights_are_a_distribution_over_visible_slots(mechanism: dict[str, Any]
     assert (weights >= 0).all()
     view: View = made.window(made._split(made.query, queries), steps.unsqueeze(1), mask.unsqueeze(1))
     visible = view.visible.expand(B, made.heads, T, S)
-    if made.reach is not None:
-        visible = visible & (torch.arange(S) < made.reach)
+    if made.max_positions is not None:
+        visible = visible & (torch.arange(S) < made.max_positions)
     assert (weights.masked_select(~visible) == 0).all()
     shares = weights if view.factor is None else weights / view.factor.where(visible, 1)
     torch.testing.assert_close(shares.sum(-1), visible.any(-1).double())
@@ -232,3 +233,16 @@ class Biased(Window):
 
     def forward(self, queries: Tensor, steps: Tensor, mask: Tensor) -> View:
         return View(mask.unsqueeze(-2), bias=torch.arange(mask.shape[-1]) / 3.0)
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("score", SCORES)
+def test_every_parameter_has_a_first_value(score: str, window: str) -> None:
+    made = attention(score, window, heads=2, coverage=score == "additive")
+    with torch.no_grad():
+        for parameter in made.parameters():
+            parameter.fill_(torch.nan)
+    for part in made.modules():
+        if isinstance(part, Score | Window | HeadLinear):
+            part.reset_parameters()
+    assert [name for name, parameter in made.named_parameters() if parameter.isnan().any()] == []

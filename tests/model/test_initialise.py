@@ -49,6 +49,8 @@ def test_recurrent_matrices_are_orthogonal_gate_by_gate(wiring: str) -> None:
         (("attention.size=128",), "score.v", 8 * 128**-0.5),
         (("attention.size=128", "attention/score=concat"), "score.v", 8 * 128**-0.5),
         (("attention.size=256", "attention.heads=2"), "score.v", 8 * 128**-0.5),
+        # 4 times Glorot's bound, head by head
+        (("attention.size=256", "attention.heads=2"), "score.W.weight", 4 * (6 / (128 + 128)) ** 0.5),
         # D^-1/2 of a predicted window, with D = 256
         (("decoder.size=256", "attention/window=local_p"), "window.v", 256**-0.5),
         # Glorot's bound of [256, 64] times 256^-1/2
