@@ -1,30 +1,23 @@
-"""A comparison -> its pictures: scores with their seeds, learning curves, BLEU by length, weights side by side.
+"""A comparison -> its pictures: scores with their seeds, learning curves, weights side by side.
 
-Figures without pyplot, white as paper in every surrounding; a variant has one colour in all of them.
+A variant has one colour in all of them.
 """
 
-import io
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from matplotlib import colormaps
-from matplotlib.axes import Axes
-from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, ScalarFormatter
-from PIL import Image
+from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 
 from nmt.comparison.variants import Comparison, OnSplit, Variant
 from nmt.comparison.verdict import ONE_SEED, judgement
 from nmt.drawing import fonts
-from nmt.drawing.heatmap import WHITE_TO_BLUE, pixels
 from nmt.drawing.layout import shorten, wrap
+from nmt.drawing.matrix import matrix
+from nmt.drawing.style import figure, legend, line, ruler, style
 from nmt.evaluation.forced import Look
 
-_GREY = "#5a5a5a"
-_GRID = "#dcdfe4"
 #: Of a judgement, told apart without red and green too; what one seed says has no colour of its own.
 COLOURS = {
     "better": "#1f5fa8",
@@ -34,51 +27,13 @@ COLOURS = {
     "baseline": "#222222",
     **{f"{side}{ONE_SEED}": "#8a8f96" for side in ("better", "worse")},
 }
-_PALETTE = [to_hex(colormaps["tab10"](index)) for index in range(10)]
-_STYLES = ("-", "--", ":", "-.")
 _COLUMNS = 4  # of panels side by side
-
-
-def png(picture: Figure) -> bytes:
-    """The picture as the bytes of a PNG file, in 256 colours: a page carries many, and that is a third of the bytes."""
-    buffer = io.BytesIO()
-    Image.fromarray(pixels(picture)).quantize(256, dither=Image.Dither.NONE).save(buffer, "PNG", optimize=True)
-    return buffer.getvalue()
-
-
-def _figure(width: float, height: float) -> Figure:
-    return Figure(figsize=(width, height), dpi=130, facecolor="white", layout="constrained")
-
-
-def _style(axes: Axes, title: str = "", x: str = "", y: str = "") -> None:
-    axes.set_title(title, fontproperties=fonts.properties([fonts.BASE], 10.5), loc="left", parse_math=False)
-    axes.set_xlabel(x, fontproperties=fonts.properties([fonts.BASE], 9))
-    axes.set_ylabel(y, fontproperties=fonts.properties([fonts.BASE], 9))
-    axes.grid(visible=True, color=_GRID, linewidth=0.6)
-    axes.set_axisbelow(True)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-    for label in (*axes.get_xticklabels(), *axes.get_yticklabels()):
-        label.set_fontproperties(fonts.properties([fonts.BASE], 8.5))
-
-
-def _line(index: int) -> dict[str, Any]:
-    return {"color": _PALETTE[index % 10], "linestyle": _STYLES[index // 10 % len(_STYLES)]}
-
-
-def _legend(picture: Figure, axes: Axes) -> None:
-    handles, names = axes.get_legend_handles_labels()
-    legend = picture.legend(
-        handles, names, loc="outside right center", frameon=False, prop=fonts.properties([fonts.BASE], 8.5)
-    )
-    for text in legend.get_texts():
-        text.set_parse_math(False)
 
 
 def scores(found: Comparison, split: OnSplit) -> Figure:
     """BLEU of every variant, the highest on top: a small dot a seed, a bar the mean, the colour the judgement."""
     order = sorted(range(len(found.variants)), key=lambda index: split.figures[index]["bleu"].mean)
-    picture = _figure(8.2, 1.1 + 0.34 * len(order))
+    picture = figure(8.2, 1.1 + 0.34 * len(order))
     axes = picture.add_subplot()
     for place, index in enumerate(order):
         said = judgement(found, split.contrasts["bleu"][index])
@@ -99,7 +54,7 @@ def scores(found: Comparison, split: OnSplit) -> Figure:
     axes.set_yticks(range(len(order)))
     axes.set_yticklabels([found.variants[index].label for index in order], parse_math=False)
     axes.set_ylim(-0.6, len(order) - 0.4)
-    _style(axes, f"BLEU on {fonts.clean(split.name)}: dots are seeds, bars their means", x="BLEU")
+    style(axes, f"BLEU on {split.name}: dots are seeds, bars their means", x="BLEU")
     return picture
 
 
@@ -107,22 +62,22 @@ def curves(found: Comparison) -> Figure | None:
     """Validation BLEU against minutes and perplexity against epochs, means over seeds; None without validations."""
     if not any(run.history for variant in found.variants for run in variant.runs):
         return None
-    picture = _figure(11, 4.2)
+    picture = figure(11, 4.2)
     left, right = picture.subplots(1, 2)
     for index, variant in enumerate(found.variants):
         for axes, x, y in ((left, "minutes", "valid_bleu"), (right, "epoch", "valid_perplexity")):
             grid, mean, low, high = _mean_curve(variant, x, y)
             alone = "o" if len(grid) == 1 else ""  # a line through one point is none
-            axes.plot(grid, mean, label=variant.label, linewidth=1.5, marker=alone, **_line(index))
+            axes.plot(grid, mean, label=variant.label, linewidth=1.5, marker=alone, **line(index))
             if len(found.variants) <= 6 and len(variant.runs) > 1:
-                axes.fill_between(grid, low, high, color=_line(index)["color"], alpha=0.12, linewidth=0)
+                axes.fill_between(grid, low, high, color=line(index)["color"], alpha=0.12, linewidth=0)
     right.set_yscale("log")
     right.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     right.yaxis.set_major_formatter(ScalarFormatter())
     right.yaxis.set_minor_formatter(NullFormatter())
-    _style(left, "Validation BLEU (greedy search)", "minutes of training", "BLEU")
-    _style(right, "Validation perplexity", "epochs", "perplexity, logarithmic")
-    _legend(picture, left)
+    style(left, "Validation BLEU (greedy search)", "minutes of training", "BLEU")
+    style(right, "Validation perplexity", "epochs", "perplexity, logarithmic")
+    legend(picture, left)
     return picture
 
 
@@ -146,22 +101,6 @@ def _mean_curve(variant: Variant, x: str, y: str) -> tuple[_Curve, _Curve, _Curv
     return grid, values.mean(0), values.min(0), values.max(0)
 
 
-def by_length(found: Comparison, split: OnSplit) -> Figure:
-    """BLEU against source length, means over seeds."""
-    picture = _figure(9.5, 4)
-    axes = picture.add_subplot()
-    for index, variant in enumerate(found.variants):
-        axes.plot(
-            range(len(split.bins)), split.by_length[index], "o", markersize=4, label=variant.label, **_line(index)
-        )
-    axes.set_xticks(range(len(split.bins)))
-    axes.set_xticklabels([f"{shortest}-{longest}\nn={count}" for shortest, longest, count in split.bins])
-    axes.yaxis.set_major_locator(MaxNLocator(6))
-    _style(axes, f"BLEU by source length on {fonts.clean(split.name)}", f"source {split.unit}, n sentences", "BLEU")
-    _legend(picture, axes)
-    return picture
-
-
 def side_by_side(panels: Sequence[tuple[str, Look]]) -> Figure:
     """The weights of several variants over one and the same sentence pair, target as rows, source as columns.
 
@@ -176,28 +115,18 @@ def side_by_side(panels: Sequence[tuple[str, Look]]) -> Figure:
     rows = -(-len(panels) // columns)
     cell, points = 0.17, 8.5
     panel = max(cell * len(source), 1.1)  # inches; narrower ones would break every title
-    titles = [
-        wrap(title, int(panel * 72 / points / 0.62)) for title, _ in panels
-    ]  # a letter is 0.62 of its height wide
+    titles = [wrap(title, panel, ruler(fonts.properties([fonts.BASE], points))) for title, _ in panels]
     above = max(map(len, titles)) * 1.3 * points / 72
-    picture = _figure(columns * (panel + 0.25) + 1.3, rows * (cell * len(target) + above + 1.1))
+    picture = figure(columns * (panel + 0.25) + 1.3, rows * (cell * len(target) + above + 1.1))
     grid = picture.subplots(rows, columns, squeeze=False)
     small, tiny = fonts.properties(families, 8), fonts.properties([fonts.BASE], points)
     for axes in grid.flat[len(panels) :]:
         axes.set_visible(False)
     for axes, title, (_, look), number in zip(grid.flat, titles, panels, range(len(panels))):
         weights = np.array(look["weights"]).reshape(len(target), len(source)) / 1000
-        axes.imshow(weights, cmap=WHITE_TO_BLUE, vmin=0, vmax=1, interpolation="nearest")
-        axes.set_title("\n".join(title), fontproperties=tiny, parse_math=False)
-        axes.xaxis.tick_top()
-        axes.set_xticks(range(len(source)), labels[: len(source)], rotation=60, ha="left", fontproperties=small)
         named = labels[len(source) :] if number % columns == 0 else [""] * len(target)
-        axes.set_yticks(range(len(target)), named, fontproperties=small)
-        for label in (*axes.get_xticklabels(), *axes.get_yticklabels()):
-            label.set_parse_math(False)
-        axes.tick_params(length=0, pad=1)
-        for spine in axes.spines.values():
-            spine.set(color="#b4b8be", linewidth=0.6)
+        matrix(axes, weights, named, labels[: len(source)], small, slant=60)
+        axes.set_title("\n".join(title), fontproperties=tiny, parse_math=False)
     # A title finds its place above slanting labels only when it is drawn, and the layout reckons with the place before.
     picture.draw_without_rendering()
     return picture

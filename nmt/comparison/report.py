@@ -8,7 +8,9 @@ from nmt.comparison.blocks import Block, Heading, Lines, Picture, Table
 from nmt.comparison.labels import setting_words, telling
 from nmt.comparison.variants import Comparison, OnSplit, Spread
 from nmt.comparison.verdict import judgement, p_text, verdict
+from nmt.drawing.by_length import by_length
 from nmt.drawing.layout import plain_table
+from nmt.drawing.style import png
 
 
 def title(found: Comparison) -> str:
@@ -35,7 +37,7 @@ def report(found: Comparison, heatmaps: int = 4) -> list[Block]:
     blocks += [Heading("What it costs"), _costs(found), Lines([_COSTS])]
     course = plots.curves(found)
     if course is not None:
-        blocks += [Heading("Learning curves"), Picture("learning-curves", plots.png(course), "learning curves")]
+        blocks += [Heading("Learning curves"), Picture("learning-curves", png(course), "learning curves")]
         blocks.append(Lines(["Means over seeds, drawn as far as all seeds of a variant have come."]))
     blocks += _lengths(found, first)
     blocks += _alignments(found)
@@ -114,7 +116,7 @@ def _scores(found: Comparison, split: OnSplit) -> list[Block]:
     ]
     return [
         Heading(f"Scores on {split.name}"),
-        Picture(f"scores-{split.name}", plots.png(plots.scores(found, split)), f"BLEU of each variant on {split.name}"),
+        Picture(f"scores-{split.name}", png(plots.scores(found, split)), f"BLEU of each variant on {split.name}"),
         scores_table(found, split),
         Lines(said),
     ]
@@ -164,10 +166,11 @@ def _lengths(found: Comparison, split: OnSplit) -> list[Block]:
     header = [f"{shortest}-{longest}" for shortest, longest, _ in split.bins]
     rows = [[found.variants[at].label, *(f"{value:.1f}" for value in split.by_length[at])] for at in _order(split)]
     rows.append(["sentences", *(str(count) for _, _, count in split.bins)])
-    picture = plots.png(plots.by_length(found, split))
+    title = f"BLEU by source length on {split.name}"
+    bleu = {variant.label: values for variant, values in zip(found.variants, split.by_length, strict=True)}
     return [
-        Heading(f"BLEU by source length on {split.name}"),
-        Picture(f"by-length-{split.name}", picture, f"BLEU by source length on {split.name}"),
+        Heading(title),
+        Picture(f"by-length-{split.name}", png(by_length(split.bins, bleu, split.unit, title)), title),
         Table([f"source {split.unit}", *header], rows),
     ]
 
@@ -226,7 +229,7 @@ def _heatmaps(found: Comparison, split: OnSplit, most: int) -> list[Block]:
         same = [panel for panel in panels if panel[1]["source"] == panels[0][1]["source"]]
         name = f"weights-{split.name}-{line}"
         alt = f"attention weights of each variant on line {line}"
-        blocks.append(Picture(name, plots.png(plots.side_by_side(same)), alt))
+        blocks.append(Picture(name, png(plots.side_by_side(same)), alt))
     return blocks
 
 

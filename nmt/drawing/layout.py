@@ -1,7 +1,7 @@
 """Plain text laid out for a terminal and for captions, in any script. Knows no other file of the room."""
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 
 def columns_of(text: str) -> int:
@@ -22,21 +22,24 @@ def plain_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join([line(header), line(["-" * width for width in widths]), *map(line, rows)])
 
 
-def wrap(text: str, width: int) -> list[str]:
-    """Breaks `text` into lines of at most `width` columns: at blanks, and inside a word that fits no line."""
+def wrap(text: str, width: float, measure: Callable[[str], float] = columns_of) -> list[str]:
+    """Breaks `text` into lines of at most `width` columns: at blanks, and inside a word that fits no line.
+
+    With another `measure` of a line, the width is in its unit.
+    """
     lines = [""]
     for word in text.split():
         joined = f"{lines[-1]} {word}" if lines[-1] else word
-        if columns_of(joined) <= width:
+        if measure(joined) <= width:
             lines[-1] = joined
             continue
-        if lines[-1] and columns_of(word) <= width:
+        if lines[-1] and measure(word) <= width:
             lines.append(word)
             continue
         # Text without spaces, or a very long word: filled up letter by letter.
         lines[-1] += " " if lines[-1] else ""
         for char in word:
-            if columns_of(lines[-1] + char) > width:
+            if measure(lines[-1] + char) > width:
                 lines.append("")
             lines[-1] += char
     return lines

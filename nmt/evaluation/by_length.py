@@ -8,18 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
-
-from nmt.drawing import fonts
-from nmt.drawing.heatmap import save
 from nmt.drawing.layout import plain_table
 from nmt.errors import UserError, check_parallel
 from nmt.evaluation.metrics import bleu
 from nmt.text.scripts import lengths
-
-# Corpus BLEU of fewer sentences than this moves by points with every one of them.
-FEW = 30
 
 
 class Bin(NamedTuple):
@@ -109,59 +101,11 @@ def as_json(found: ByLength) -> dict[str, object]:
     }
 
 
-def figure(found: ByLength, title: str = "BLEU by source length") -> Figure:
-    """Draws BLEU against source length; bins of fewer than 30 sentences are hollow.
-
-    Returns:
-        A figure outside pyplot's state.
-    """
-    shown_title = fonts.clean(title)
-    families, missing = fonts.families_for(fonts.shape(shown_title))
-    small = fonts.properties([fonts.BASE], 8.5)
-    picture = Figure(figsize=(max(5.5, 1.6 + 0.62 * len(found.bins)), 3.9), dpi=130, facecolor="white")
-    picture.subplots_adjust(left=0.75 / picture.get_figwidth(), right=0.97, top=0.88, bottom=0.24)
-    axes = picture.add_subplot()
-    places = list(range(len(found.bins)))
-    values = [entry.bleu for entry in found.bins]
-    axes.plot(places, values, color="#1f5fa8", linewidth=1.6, zorder=2)
-    for place, entry in zip(places, found.bins, strict=True):
-        fill = "white" if entry.sentences < FEW else "#1f5fa8"
-        axes.plot(place, entry.bleu, "o", markersize=7, color="#1f5fa8", markerfacecolor=fill, zorder=3)
-        axes.annotate(
-            f"{entry.bleu:.1f}",
-            (place, entry.bleu),
-            xytext=(0, 8),
-            textcoords="offset points",
-            ha="center",
-            fontproperties=small,
-        )
-    axes.set_xlim(-0.6, len(places) - 0.4)
-    axes.set_ylim(0, max(values) * 1.15 + 1)
-    axes.yaxis.set_major_locator(MaxNLocator(6))
-    axes.set_xticks(places)
-    axes.set_xticklabels(
-        [f"{entry.shortest}-{entry.longest}\nn={entry.sentences}" for entry in found.bins],
-        fontproperties=small,
-    )
-    for label in axes.get_yticklabels():
-        label.set_fontproperties(small)
-    few = f"; hollow: fewer than {FEW} sentences" if any(entry.sentences < FEW for entry in found.bins) else ""
-    axes.set_xlabel(f"source {found.unit}, n sentences{few}", fontproperties=fonts.properties([fonts.BASE], 9.5))
-    axes.set_ylabel("BLEU", fontproperties=fonts.properties([fonts.BASE], 9.5))
-    axes.set_title(
-        fonts.shape(fonts.without(shown_title, missing)),
-        fontproperties=fonts.properties(families, 12),
-        loc="left",
-        parse_math=False,
-    )
-    axes.grid(visible=True, axis="y", color="#dcdfe4", linewidth=0.6)
-    axes.set_axisbelow(True)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-    picture.text(0.01, 0.015, found.signature, color="#5a5a5a", fontproperties=fonts.properties([fonts.BASE], 6.5))
-    return picture
-
-
 def draw(found: ByLength, path: Path, title: str = "BLEU by source length") -> None:
     """Draws the figure into a PNG file, whole or not at all (UserError if it cannot be written)."""
-    save(figure(found, title), path)
+    from nmt.drawing.by_length import by_length  # here, so that whoever wants only the figures loads no matplotlib
+    from nmt.drawing.style import save
+
+    bins = [(entry.shortest, entry.longest, entry.sentences) for entry in found.bins]
+    bleu_ = [entry.bleu for entry in found.bins]
+    save(by_length(bins, {"BLEU": bleu_}, found.unit, title, found.signature), path)

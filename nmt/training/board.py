@@ -37,7 +37,8 @@ class Board:
         """Add sentences with their translations and attention maps."""
         if self._writer is None:
             return
-        from nmt.drawing.heatmap import figure, pixels
+        from nmt.drawing.heatmap import figure
+        from nmt.drawing.style import pixels
 
         with self._writable():
             for number, translation in enumerate(translations):

@@ -6,6 +6,7 @@ import pytest
 
 from nmt.comparison import plots
 from nmt.comparison.variants import Comparison
+from nmt.drawing.style import png
 from nmt.evaluation.forced import Look
 from tests.comparison.runs import study
 
@@ -17,7 +18,7 @@ def test_titles_of_many_panels_neither_overlap_nor_leave_the_picture(pieces: int
     panels = [(name, look) for name, _ in study() if name != "no attention"]
     panels.append(("a-label-without-any-blank-in-it", look))
     picture = plots.side_by_side(panels)
-    plots.png(picture)  # lays it out
+    png(picture)  # lays it out
     page = picture.bbox
     shown = [axes for axes in picture.axes if axes.get_visible()]
     assert len(shown) == len(panels)
@@ -32,7 +33,7 @@ def test_titles_of_many_panels_neither_overlap_nor_leave_the_picture(pieces: int
 def test_pictures_of_any_text_are_drawn(found: Comparison) -> None:
     look = Look(line=1, source=["数据", "שלום", "$a"], target=["a" * 40, "_{x}"], weights=[[1000, 0, 0], [0, 500, 500]])
     panels = [(f"variant ${number}", look) for number in range(5)]
-    data = plots.png(plots.side_by_side(panels))
+    data = png(plots.side_by_side(panels))
     assert data.startswith(b"\x89PNG")
     width, height = struct.unpack(">II", data[16:24])
     assert width > height, "four panels in a row"

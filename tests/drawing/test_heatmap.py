@@ -9,6 +9,7 @@ from matplotlib.image import imread
 from matplotlib.text import Text
 
 from nmt.drawing import fonts, heatmap
+from nmt.drawing.style import pixels
 from nmt.errors import UserError
 from tests.alignment.by_hand import EMPTY, WORKED, even
 
@@ -27,12 +28,16 @@ def test_the_matrix_has_target_rows_and_source_columns() -> None:
 
 
 def test_labels_stand_at_their_rows_and_columns() -> None:
-    axes = heatmap.figure(WORKED).axes[0]
-    places = {text.get_text(): text.get_position() for text in axes.texts}
-    assert [places[word][0] for word in ("das", "Haus", "brennt")] == [0, 1, 2]
-    assert [places[word][1] for word in ("houses", "burn")] == [0, 1]
-    assert all(places[word][1] < -0.5 for word in ("das", "Haus", "brennt"))  # above the first row
-    assert all(places[word][0] < -0.5 for word in ("houses", "burn"))  # left of the first column
+    picture = heatmap.figure(WORKED)
+    axes = picture.axes[0]
+    pixels(picture)  # lays out
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["das", "Haus", "brennt"]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["houses", "burn"]
+    assert axes.get_xticks().tolist() == [0, 1, 2]
+    assert axes.get_yticks().tolist() == [0, 1]
+    matrix = axes.get_window_extent()
+    assert all(label.get_window_extent().y0 >= matrix.y1 for label in axes.get_xticklabels())  # above the first row
+    assert all(label.get_window_extent().x1 <= matrix.x0 for label in axes.get_yticklabels())  # left of it
 
 
 def test_a_picture_says_what_it_shows() -> None:
@@ -62,7 +67,7 @@ def test_pictures_grow_with_the_sentence_but_not_without_end() -> None:
 def test_everything_lies_on_the_page() -> None:
     found = even("ein Donaudampfschifffahrtsgesellschaftskapitän " + "x " * 14 + "Reiterstandbilder", "a b c")
     picture = heatmap.figure(found, reference="r " * 200, title="t " * 100)
-    heatmap.pixels(picture)  # lays out
+    pixels(picture)  # lays out
     width, height = picture.get_size_inches() * picture.dpi
     for text in picture.findobj(Text):
         if isinstance(text, Text) and text.get_text() and text.get_visible():
@@ -142,7 +147,7 @@ def test_an_empty_line_gives_a_picture_too(tmp_path: Path) -> None:
 
 def test_pixels_are_for_tensorboard() -> None:
     picture = heatmap.figure(WORKED)
-    image = heatmap.pixels(picture)
+    image = pixels(picture)
     width, height = picture.get_size_inches() * picture.dpi
     assert image.shape == (int(height), int(width), 3)
     assert image.dtype == np.uint8

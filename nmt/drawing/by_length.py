@@ -1,0 +1,56 @@
+"""BLEU against source length: figure 2 of Bahdanau, Cho and Bengio 2015, for one model or for several."""
+
+from collections.abc import Mapping, Sequence
+
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from nmt.drawing import fonts
+from nmt.drawing.style import GREY, figure, legend, line, style
+
+#: Corpus BLEU of fewer sentences than this moves by points with every one of them.
+FEW = 30
+
+
+def by_length(
+    bins: Sequence[tuple[int, int, int]], bleu: Mapping[str, Sequence[float]], unit: str, title: str, note: str = ""
+) -> Figure:
+    """Draws BLEU of each bin, a line for each model; bins of few sentences are hollow.
+
+    Args:
+        bins: shortest and longest source length, and how many sentences.
+        bleu: of each bin, by the name of the model; values are written beside the points of a single one.
+        unit: of the lengths, "words" or "characters".
+        title: above the axes.
+        note: a small line at the foot.
+    """
+    alone = len(bleu) == 1
+    picture = figure(max(5.5, 1.6 + 0.62 * len(bins)) if alone else 9.5, 4)
+    axes = picture.add_subplot()
+    places = range(len(bins))
+    for index, (name, values) in enumerate(bleu.items()):
+        (drawn,) = axes.plot(places, values, label=name, linewidth=1.6, **line(index))
+        for place, value, (_, _, count) in zip(places, values, bins, strict=True):
+            fill = "white" if count < FEW else drawn.get_color()
+            axes.plot(place, value, "o", markersize=7 if alone else 4, color=drawn.get_color(), markerfacecolor=fill)
+            if alone:
+                axes.annotate(
+                    f"{value:.1f}",
+                    (place, value),
+                    xytext=(0, 8),
+                    textcoords="offset points",
+                    ha="center",
+                    fontproperties=fonts.properties([fonts.BASE], 8.5),
+                )
+    axes.set_xlim(-0.6, len(bins) - 0.4)
+    if alone:
+        axes.set_ylim(0, max(max(values) for values in bleu.values()) * 1.15 + 1)
+    axes.yaxis.set_major_locator(MaxNLocator(6))
+    axes.set_xticks(places, [f"{shortest}-{longest}\nn={count}" for shortest, longest, count in bins])
+    few = f"; hollow: fewer than {FEW} sentences" if any(count < FEW for _, _, count in bins) else ""
+    style(axes, title, f"source {unit}, n sentences{few}", "BLEU")
+    if not alone:
+        legend(picture, axes)
+    if note:
+        picture.supxlabel(note, x=0.01, ha="left", color=GREY, fontproperties=fonts.properties([fonts.BASE], 6.5))
+    return picture

@@ -1,0 +1,52 @@
+"""A matrix of weights between words: target as rows, source as columns, white for 0 and dark blue for 1."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap, to_hex
+from matplotlib.font_manager import FontProperties
+from matplotlib.image import AxesImage
+
+from nmt.drawing.style import GRID, LINE
+
+# matplotlib's Blues, whose lightness falls evenly, made to start at white.
+WHITE_TO_BLUE = LinearSegmentedColormap.from_list(
+    "white_to_blue", ["white", *(to_hex(colormaps["Blues"](part)) for part in (0.2, 0.4, 0.6, 0.8, 1.0))]
+)
+
+
+def matrix(
+    axes: Axes,
+    weights: npt.NDArray[np.floating],
+    rows: Sequence[str],
+    columns: Sequence[str],
+    font: FontProperties,
+    slant: float,
+) -> AxesImage:
+    """Draws weights [R, C] from 0 to 1 as square cells.
+
+    Args:
+        axes: filled by the matrix.
+        weights: to draw.
+        rows: labels at the left, ready to be drawn (`fonts.shape`).
+        columns: labels above.
+        font: of the labels.
+        slant: of the labels above, in degrees; 0 centres them over their columns.
+    """
+    image = axes.imshow(weights, cmap=WHITE_TO_BLUE, vmin=0, vmax=1, interpolation="nearest")
+    axes.xaxis.tick_top()
+    upright = {"ha": "center"} if not slant else {"ha": "left", "rotation": slant, "rotation_mode": "anchor"}
+    # parse_math: a dollar sign in a sentence is a dollar sign.
+    axes.set_xticks(range(len(columns)), columns, fontproperties=font, parse_math=False, **upright)
+    axes.set_yticks(range(len(rows)), rows, fontproperties=font, parse_math=False)
+    axes.set_xticks(np.arange(weights.shape[1] + 1) - 0.5, minor=True)
+    axes.set_yticks(np.arange(weights.shape[0] + 1) - 0.5, minor=True)
+    axes.grid(visible=True, which="minor", color=GRID, linewidth=0.5, linestyle="-", alpha=1.0)
+    axes.grid(visible=False, which="major")
+    axes.tick_params(which="both", length=0)
+    for spine in axes.spines.values():
+        spine.set(color=LINE, linewidth=0.6)
+    return image

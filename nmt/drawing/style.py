@@ -1,0 +1,97 @@
+"""What all pictures share: colours, axes without clutter, a legend at the side, and images of figures.
+
+Figures are made without pyplot, so that nothing global is touched; they are white as paper in every surrounding.
+"""
+
+import functools
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from PIL import Image
+
+from nmt.drawing import fonts
+from nmt.files import replace_atomically
+
+DPI = 130
+GREY, LINE, GRID = "#5a5a5a", "#b4b8be", "#dcdfe4"
+_PALETTE = [to_hex(colormaps["tab10"](index)) for index in range(10)]
+_STYLES = ("-", "--", ":", "-.")
+
+
+def figure(width: float, height: float) -> Figure:
+    """An empty page of so many inches, which lays out its axes itself."""
+    layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08)
+    return Figure(figsize=(width, height), dpi=DPI, facecolor="white", layout=layout)
+
+
+def ruler(font: FontProperties) -> Callable[[str], float]:
+    """A function that gives the inches that a line of text takes: the sum of those of its letters."""
+    renderer = FigureCanvasAgg(Figure(dpi=DPI)).get_renderer()  # type: ignore[no-untyped-call]
+
+    @functools.cache
+    def width_of(letter: str) -> float:
+        return float(renderer.get_text_width_height_descent(letter, font, False)[0]) / DPI
+
+    return lambda text: sum(map(width_of, text))
+
+
+def style(axes: Axes, title: str = "", x: str = "", y: str = "") -> None:
+    """Names axes, and draws them with a grid and without a frame; the title in any script."""
+    shown = fonts.clean(title)
+    families, missing = fonts.families_for(fonts.shape(shown))
+    shown = fonts.shape(fonts.without(shown, missing))
+    axes.set_title(shown, fontproperties=fonts.properties(families, 10.5), loc="left", parse_math=False)
+    axes.set_xlabel(x, fontproperties=fonts.properties([fonts.BASE], 9))
+    axes.set_ylabel(y, fontproperties=fonts.properties([fonts.BASE], 9))
+    axes.grid(visible=True, color=GRID, linewidth=0.6)
+    axes.set_axisbelow(True)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    for label in (*axes.get_xticklabels(), *axes.get_yticklabels()):
+        label.set_fontproperties(fonts.properties([fonts.BASE], 8.5))
+
+
+def line(index: int) -> dict[str, Any]:
+    """Colour and dashes of one of many lines, for `Axes.plot`."""
+    return {"color": _PALETTE[index % 10], "linestyle": _STYLES[index // 10 % len(_STYLES)]}
+
+
+def legend(picture: Figure, axes: Axes) -> None:
+    """The names of the lines of some axes, at the right of the page."""
+    handles, names = axes.get_legend_handles_labels()
+    beside = picture.legend(
+        handles, names, loc="outside right center", frameon=False, prop=fonts.properties([fonts.BASE], 8.5)
+    )
+    for text in beside.get_texts():
+        text.set_parse_math(False)
+
+
+def save(picture: Figure, path: Path) -> None:
+    """Writes a figure as PNG, whole or not at all (UserError if it cannot)."""
+    with replace_atomically(path) as temporary:
+        picture.savefig(temporary, format="png", dpi=picture.dpi)
+
+
+def pixels(picture: Figure) -> npt.NDArray[np.uint8]:
+    """The picture as [height, width, 3] bytes, as TensorBoard's `add_image` takes it (HWC)."""
+    canvas = FigureCanvasAgg(picture)
+    canvas.draw()  # type: ignore[no-untyped-call]
+    return np.array(canvas.buffer_rgba(), dtype=np.uint8)[:, :, :3]  # type: ignore[no-untyped-call]
+
+
+def png(picture: Figure) -> bytes:
+    """The picture as the bytes of a PNG file, in 256 colours: a page carries many, and that is a third of the bytes."""
+    buffer = io.BytesIO()
+    Image.fromarray(pixels(picture)).quantize(256, dither=Image.Dither.NONE).save(buffer, "PNG", optimize=True)
+    return buffer.getvalue()

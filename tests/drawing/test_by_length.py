@@ -1,0 +1,29 @@
+"""The figure of BLEU by source length."""
+
+from matplotlib.text import Text
+
+from nmt.drawing.by_length import by_length
+from nmt.drawing.style import pixels
+
+BINS = [(1, 5, 31), (6, 10, 7)]
+
+
+def test_the_figure_says_how_many_and_by_which_metric() -> None:
+    picture = by_length(BINS, {"BLEU": [20.0, 40.25]}, "words", "50 % of $x$ 中", "nrefs:1|tok:13a")
+    pixels(picture)
+    (axes,) = picture.axes
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["1-5\nn=31", "6-10\nn=7"]
+    assert axes.get_xlabel() == "source words, n sentences; hollow: fewer than 30 sentences"
+    written = [text.get_text() for text in picture.findobj(Text) if isinstance(text, Text)]
+    assert {"nrefs:1|tok:13a", "20.0", "40.2"} <= set(written)
+    assert [point.get_markerfacecolor() == "white" for point in axes.lines[1:]] == [False, True]
+
+
+def test_models_are_told_apart_by_their_lines() -> None:
+    picture = by_length(BINS, {"a": [20.0, 40.0], "$b": [10.0, 30.0]}, "characters", "both")
+    pixels(picture)
+    (axes,) = picture.axes
+    (legend,) = picture.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["a", "$b"]
+    assert axes.lines[0].get_color() != axes.lines[3].get_color()
+    assert not axes.texts
