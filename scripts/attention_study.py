@@ -41,7 +41,7 @@ DEEN = ("text.de", "text.en", "gold.sp")  # words between spaces
 #: million weights, which a core trains in six minutes.
 MODEL = [
     *("model.embedding_size=128", "encoder.size=128", "decoder.size=256", "attention.size=128"),
-    *("decoder/readout=tanh", "decoder.readout.word=true", "trainer.tensorboard=false"),
+    *("attention/score=additive", "decoder/readout=tanh", "decoder.readout.word=true", "trainer.tensorboard=false"),
 ]
 MULTI30K = [
     *("data=multi30k", "data.source=de", "data.target=en", "tokenizer.split_digits=false", "trainer.epochs=4"),

@@ -76,7 +76,7 @@ def main() -> None:
 
 def work(overrides: list[str], source: int, target: int) -> Callable[[], Tensor]:
     """A sum over the contexts of a batch and what the mechanism adds to the loss, to be differentiated."""
-    config = compose("train", overrides)
+    config = compose("train", ["attention/score=additive", *overrides])
     attention = build.build_attention(config.attention, query_size=STATE, value_size=STATE)
     attention.train()
     values = torch.randn(SENTENCES, source, STATE, requires_grad=True)

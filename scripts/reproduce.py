@@ -14,13 +14,13 @@ from verbs import key_values, script, verb
 
 from nmt.errors import UserError
 
-GENERAL = ["decoder=luong", "attention/score=general"]
+ADDITIVE = ["decoder=bahdanau", "attention/score=additive", "tokenizer.vocabulary_size=8000"]
 RECIPES = {
     "m30k-de-en": ["experiment=multi30k", "data.source=de", "data.target=en"],
-    "m30k-de-en-luong": ["experiment=multi30k", "data.source=de", "data.target=en", *GENERAL],
-    "m30k-en-de": ["experiment=multi30k", "data.source=en", "data.target=de", *GENERAL],
-    "m30k-en-fr": ["experiment=multi30k", "data.source=en", "data.target=fr", *GENERAL],
-    "tatoeba-de-en": ["experiment=tatoeba", "data.source=de", "data.target=en", *GENERAL],
+    "m30k-de-en-bahdanau": ["experiment=multi30k", "data.source=de", "data.target=en", *ADDITIVE],
+    "m30k-en-de": ["experiment=multi30k", "data.source=en", "data.target=de"],
+    "m30k-en-fr": ["experiment=multi30k", "data.source=en", "data.target=fr"],
+    "tatoeba-de-en": ["experiment=tatoeba", "data.source=de", "data.target=en"],
 }
 
 

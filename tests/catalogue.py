@@ -92,8 +92,13 @@ def _composed(*overrides: str) -> DictConfig:
 
 
 def model(*overrides: str, pieces: tuple[int, int] = (23, 29), joint: bool = False, train: bool = False) -> Seq2Seq:
-    """A small model composed from the real configuration, in double precision."""
-    return assembled(_composed(*SMALL, *overrides), pieces=pieces, joint=joint, train=train)
+    """A small model composed from the real configuration, in double precision: `bahdanau` unless told otherwise."""
+    return assembled(
+        _composed("decoder=bahdanau", "attention/score=additive", *SMALL, *overrides),
+        pieces=pieces,
+        joint=joint,
+        train=train,
+    )
 
 
 def assembled(

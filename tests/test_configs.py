@@ -227,11 +227,11 @@ VARIANTS = (
     "attention/score=additive",
     "attention/score=concat",
     "attention/score=general",
-    "attention/score=dot decoder.size=512",
+    "attention/score=dot",
     "attention/score=scaled_dot",
-    "attention/score=cosine decoder.size=512",
+    "attention/score=cosine",
     "attention/score=location",
-    "attention.coverage=true",
+    "attention/score=additive attention.coverage=true",
     "attention/window=local_m attention.window.radius=3",
     "attention/window=local_p attention.window.radius=3",
     "attention/window=causal",
@@ -242,20 +242,19 @@ VARIANTS = (
     "attention.project=true",
     "decoder=bahdanau",
     "decoder=luong",
-    "decoder=luong decoder.input_feeding=false",
+    "decoder.input_feeding=false",
     "decoder=conditional",
     "decoder=none",
     "decoder/readout=maxout",
     "decoder/readout=tanh",
-    "decoder/readout=state",
-    "decoder=luong decoder/readout=context",
+    "decoder=bahdanau decoder/readout=state",
+    "decoder/readout=context",
 )
 
 
 @pytest.mark.parametrize("line", VARIANTS)
 def test_every_variant_of_the_readme_trains_in_miniature(line: str) -> None:
-    # A size that is given fits the default encoder of twice 256; in miniature that is twice 5.
-    one_step(*line.replace("decoder.size=512", "decoder.size=10").replace("heads=4", "heads=2").split())
+    one_step("decoder=luong", "attention/score=general", *line.replace("heads=4", "heads=2").split())
 
 
 @pytest.mark.parametrize(
@@ -310,7 +309,7 @@ def test_every_verb(verb: str) -> None:
 def test_comparing_and_sweeping_have_their_settings() -> None:
     assert OmegaConf.missing_keys(compose("compare", [])) == {"runs"}
     sweep, train = compose("sweep", []), compose("train", [])
-    assert not set(sweep) & set(train), "a word of the line belongs to one of the two"
+    assert set(sweep) & set(train) == {"choices"}, "a word of the line belongs to one of the two"
 
 
 def test_the_model_as_it_comes() -> None:

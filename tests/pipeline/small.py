@@ -36,6 +36,8 @@ WORDS = {
 
 #: What makes a run small; each can be overridden by a later word.
 SMALL = [
+    "decoder=bahdanau",
+    "attention/score=additive",
     "tokenizer.vocabulary_size=320",
     "model.embedding_size=32",
     "model.dropout=0",
