@@ -17,8 +17,6 @@ class Averaging:
     checkpoints: the mean of the weights at the last `checkpoints` validations (Sennrich et al. 2017 and others).
     """
 
-    KINDS = ("none", "ema", "checkpoints")
-
     def __init__(self, model: Seq2Seq, kind: str, decay: float, checkpoints: int) -> None:
         self.kind, self.model = kind, model
         self.recent: deque[dict[str, Tensor]] = deque(maxlen=checkpoints)

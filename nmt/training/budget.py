@@ -1,11 +1,8 @@
 """How long to train: a number of steps, epochs or minutes, whichever is used up first."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
-
-from nmt.errors import UserError
 
 
 class Spent(NamedTuple):
@@ -18,18 +15,11 @@ class Spent(NamedTuple):
 
 @dataclass(frozen=True)
 class Budget:
-    """The limits of a training; None sets no limit."""
+    """The limits of a training, of which there is at least one; None sets no limit."""
 
     steps: int | None = None
     epochs: float | None = None
     minutes: float | None = None
-
-    def __post_init__(self) -> None:
-        if not self.limits:
-            raise UserError("There is no budget. Give trainer.steps, trainer.epochs or trainer.minutes.")
-        for name, limit in self.limits.items():
-            if not 0 < limit < math.inf:
-                raise UserError(f"trainer.{name} must be positive and finite, not {limit}; null sets no such limit.")
 
     @property
     def limits(self) -> Mapping[str, float]:

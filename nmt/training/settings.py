@@ -1,21 +1,16 @@
 """The settings of a training, as `configs/trainer/default.yaml` has them."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from nmt.errors import UserError
-from nmt.training.averaging import Averaging
+from nmt.limits import Amount, Fraction, NotNegative, Positive, Probability, Weight
 from nmt.training.budget import Budget
-
-_AT_LEAST_ONE = (
-    *("tokens_per_batch", "sentences_per_batch", "accumulate", "max_source_length", "max_target_length"),
-    *("average_checkpoints", "validate_every", "validate_sentences", "patience", "workers"),
-)
-_NOT_NEGATIVE = ("clip_norm", "save_minutes", "log_seconds", "samples", "guided_alignment")
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainerSettings:
-    """What the training loop does, checked.
+    """What the training loop does; `nmt.limits.checked` checks each setting by its type hint.
 
     Attributes:
         steps: budget in updates; None for no limit.
@@ -44,50 +39,37 @@ class TrainerSettings:
         guided_alignment: weight of the loss that draws attention to word links.
 
     Raises:
-        UserError: no budget is given, or a value is out of range.
+        UserError: no budget is given.
     """
 
-    steps: int | None
-    epochs: float | None
-    minutes: float | None
-    tokens_per_batch: int
-    sentences_per_batch: int | None
-    accumulate: int
-    clip_norm: float
-    label_smoothing: float
-    scheduled_sampling: float
-    average: str
-    ema_decay: float
-    average_checkpoints: int
-    validate_every: int | None
-    validate_sentences: int
-    select: str
-    patience: int | None
-    save_minutes: float
-    log_seconds: float
-    samples: int
-    max_source_length: int
-    max_target_length: int
-    workers: int
+    steps: Positive | None
+    epochs: Amount | None
+    minutes: Amount | None
+    tokens_per_batch: Positive
+    sentences_per_batch: Positive | None
+    accumulate: Positive
+    clip_norm: Weight
+    label_smoothing: Fraction
+    scheduled_sampling: Probability
+    average: Literal["none", "ema", "checkpoints"]
+    ema_decay: Fraction
+    average_checkpoints: Positive
+    validate_every: Positive | None
+    validate_sentences: Positive
+    select: Literal["bleu", "perplexity"]
+    patience: Positive | None
+    save_minutes: Weight
+    log_seconds: Weight
+    samples: NotNegative
+    max_source_length: Positive
+    max_target_length: Positive
+    workers: Positive
     tensorboard: bool
-    guided_alignment: float = 0.0  # runs of the first version do not have it
+    guided_alignment: Weight = 0.0  # runs of the first version do not have it
 
     def __post_init__(self) -> None:
-        self.budget  # noqa: B018  checks the limits
-        for name in _AT_LEAST_ONE:
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise UserError(f"trainer.{name} must be at least 1, not {value}.")
-        for name in _NOT_NEGATIVE:
-            if getattr(self, name) < 0:
-                raise UserError(f"trainer.{name} must not be negative, but is {getattr(self, name)}.")
-        if not 0 <= self.ema_decay < 1:
-            raise UserError(f"trainer.ema_decay must lie between 0 and 1, but is {self.ema_decay}.")
-        for name, kinds in (("select", ("bleu", "perplexity")), ("average", Averaging.KINDS)):
-            if getattr(self, name) not in kinds:
-                raise UserError(f"trainer.{name}={getattr(self, name)} is not known. Give one of {', '.join(kinds)}.")
-        if not 0 <= self.label_smoothing < 1 or not 0 <= self.scheduled_sampling <= 1:
-            raise UserError("trainer.label_smoothing and trainer.scheduled_sampling must lie between 0 and 1.")
+        if not self.budget.limits:
+            raise UserError("There is no budget. Give trainer.steps, trainer.epochs or trainer.minutes.")
 
     @property
     def budget(self) -> Budget:

@@ -1,10 +1,7 @@
 """Budgets by hand: what is used, what ends a training, how long it still takes."""
 
-import math
-
 import pytest
 
-from nmt.errors import UserError
 from nmt.training.budget import Budget, Spent
 
 
@@ -47,16 +44,3 @@ def test_the_first_limit_that_is_reached_is_named(spent: Spent, name: str | None
 )
 def test_the_time_that_is_left(budget: Budget, seconds: float) -> None:
     assert budget.seconds_left(Spent(10, 1, 0.5), seconds_per_step=2, steps_per_epoch=7) == seconds
-
-
-@pytest.mark.parametrize(
-    ("limits", "message"),
-    [
-        ({}, "There is no budget"),
-        ({"steps": 0}, "trainer.steps must be positive and finite, not 0"),
-        ({"steps": 5, "minutes": math.inf}, "trainer.minutes must be positive and finite, not inf"),
-    ],
-)
-def test_limits_out_of_range_are_refused(limits: dict[str, float], message: str) -> None:
-    with pytest.raises(UserError, match=message):
-        Budget(**limits)  # type: ignore[arg-type]

@@ -3,6 +3,7 @@
 import errno
 import io
 import itertools
+import math
 import os
 import signal
 import sys
@@ -19,6 +20,7 @@ from nmt.data.batch import make_batch
 from nmt.data.pairs import EncodedPairs, Ragged
 from nmt.data.planning import TokenBatches
 from nmt.errors import UserError
+from nmt.limits import checked
 from nmt.model import Seq2Seq
 from nmt.runs import Run
 from nmt.signals import handling
@@ -62,7 +64,7 @@ SETTINGS = {
 
 
 def trainer(**changes: object) -> TrainerSettings:
-    return TrainerSettings(**{**SETTINGS, **changes})  # type: ignore[arg-type]
+    return checked(TrainerSettings, {**SETTINGS, **changes}, "trainer")()
 
 
 def encoded(rows: int, seed: int) -> EncodedPairs:
@@ -221,14 +223,15 @@ def test_the_estimate_changes_nothing(tmp_path: Path) -> None:
     ("changes", "message"),
     [
         ({"steps": None}, "There is no budget"),
-        ({"minutes": -1.0}, "trainer.minutes must be positive and finite, not -1.0"),
-        ({"patience": 0}, "trainer.patience must be at least 1, not 0"),
-        ({"accumulate": 0}, "trainer.accumulate must be at least 1"),
-        ({"clip_norm": -1.0}, "trainer.clip_norm must not be negative"),
-        ({"average": "some"}, "none, ema, checkpoints"),
-        ({"ema_decay": 1.0}, "trainer.ema_decay must lie between 0 and 1"),
-        ({"select": "ter"}, "trainer.select=ter is not known"),
-        ({"scheduled_sampling": 1.5}, "must lie between 0 and 1"),
+        ({"minutes": -1.0}, "trainer.minutes=-1.0: must be greater than 0, or null"),
+        ({"minutes": math.inf}, "trainer.minutes=inf: must be a finite number"),
+        ({"patience": 0}, "trainer.patience=0: must be at least 1, or null"),
+        ({"accumulate": 0}, "trainer.accumulate=0: must be at least 1"),
+        ({"clip_norm": -1.0}, "trainer.clip_norm=-1.0: must be at least 0"),
+        ({"average": "some"}, "trainer.average=some: must be none, ema or checkpoints"),
+        ({"ema_decay": 1.0}, "trainer.ema_decay=1.0: must be at least 0 and less than 1"),
+        ({"select": "ter"}, "trainer.select=ter: must be bleu or perplexity"),
+        ({"scheduled_sampling": 1.5}, "trainer.scheduled_sampling=1.5: must be from 0 to 1"),
     ],
 )
 def test_settings_out_of_range_are_refused(changes: dict[str, object], message: str) -> None:
