@@ -14,7 +14,8 @@ from nmt.command.composing import compose
 from nmt.command.quoting import quote
 from nmt.errors import UserError
 from nmt.links import Link
-from nmt.pipeline.opening import open_translator
+from nmt.pipeline.opening import TranslatorRequest
+from nmt.pipeline.requests import read
 from nmt.translation.translator import Translator
 from nmt.translation.types import Translation
 
@@ -46,7 +47,7 @@ def load(run: str | Path | Sequence[str | Path], *settings: str) -> "RunTranslat
     overrides = quote(settings)
     config = compose("translate", overrides)
     config.run = [str(run)] if isinstance(run, str | Path) else [str(folder) for folder in run]
-    return RunTranslator(open_translator(config, overrides))
+    return RunTranslator(read(TranslatorRequest, config, overrides).open())
 
 
 class RunTranslator:

@@ -93,7 +93,7 @@ def build_schedule(config: DictConfig) -> Schedule:
     return part(config.schedule, Schedule, "schedule")()
 
 
-def build_search(node: DictConfig) -> Search:
+def build_search(node: Mapping[str, Any]) -> Search:
     """Greedy, beam or sampling."""
     name = str(node.get("_target_"))
     if name.endswith("BeamSearch"):

@@ -1,11 +1,15 @@
 """Where and in which precision models run: device, type of products, CPU threads."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 
 from nmt.errors import UserError
+from nmt.limits import Positive
 from nmt.memory import keep_memory
+
+Precision = Literal["auto", "float32", "bf16"]
 
 
 @dataclass(frozen=True)
@@ -17,7 +21,7 @@ class Compute:
     dtype: torch.dtype | None = None
 
     @classmethod
-    def choose(cls, device: str = "auto", precision: str = "auto", threads: int | None = None) -> "Compute":
+    def choose(cls, device: str = "auto", precision: Precision = "auto", threads: Positive | None = None) -> "Compute":
         """Choose from settings, and set up torch's threads and the allocator of this process.
 
         Args:
@@ -26,12 +30,10 @@ class Compute:
             threads: CPU threads; None leaves the choice to torch.
 
         Raises:
-            UserError: the device is missing, or a value is not supported.
+            UserError: the device is missing or not supported.
         """
         keep_memory()
         if threads is not None:
-            if threads < 1:
-                raise UserError(f"threads must be at least 1, not {threads}.")
             torch.set_num_threads(threads)
         place = choose_device(device)
         return cls(place, _choose_dtype(precision, place))
@@ -80,9 +82,7 @@ def choose_device(name: str) -> torch.device:
     return device
 
 
-def _choose_dtype(precision: str, device: torch.device) -> torch.dtype | None:
-    if precision not in ("auto", "float32", "bf16"):
-        raise UserError(f"precision={precision} is not known. Give precision=auto, float32 or bf16.")
+def _choose_dtype(precision: Precision, device: torch.device) -> torch.dtype | None:
     capable_gpu = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
     if precision == "bf16" and device.type == "cuda" and not capable_gpu:
         raise UserError("precision=bf16 was asked for, but this GPU has no bfloat16. Give precision=float32.")

@@ -284,9 +284,9 @@ def _texts(tree: object) -> Iterator[str]:
         yield tree
 
 
-def attends(config: DictConfig) -> bool:
+def attends(config: Mapping[str, Any]) -> bool:
     """Whether a configured model has attention; loads no model to know it."""
-    return bool(config.choices["decoder"] != "none")
+    return bool(config["choices"]["decoder"] != "none")
 
 
 def settings(config: DictConfig) -> dict[str, Any]:

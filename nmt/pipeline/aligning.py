@@ -23,9 +23,10 @@ from nmt.data.corpus import DataSource, safe_name
 from nmt.data.languages import UNNAMED
 from nmt.errors import UserError
 from nmt.files import write_text
+from nmt.limits import checked
 from nmt.links import GoldLinks, Link, format_links, parse_file
-from nmt.pipeline.linking import languages, read_gold, read_text, splitters, table
-from nmt.pipeline.opening import has_weights, head_of, open_model, own_data, own_split, runs_of
+from nmt.pipeline.linking import named_languages, read_gold, read_text, splitters, table
+from nmt.pipeline.opening import has_weights, head_of, open_model, own_data, own_split
 from nmt.pipeline.paths import check_paths, writer
 from nmt.runs import Run
 from nmt.search import GreedySearch
@@ -150,7 +151,9 @@ def _settings(config: DictConfig) -> Ways:
 
 def _runs(config: DictConfig) -> list[Run]:
     """The run, and the one of the other direction if there is to be one."""
-    runs = runs_of(config)
+    runs = [Run(Path(path)) for path in ([config.run] if isinstance(config.run, str) else config.run)]
+    if not runs:
+        raise UserError("run=[] names no run. Give run=checkpoints/NAME.")
     if len(runs) > 1:
         raise UserError(
             "Links are read off one model at a time. Give run= one run (and reverse= one of the other direction)."
@@ -172,7 +175,7 @@ def _runs(config: DictConfig) -> list[Run]:
 def _pairs(config: DictConfig, run: Run, source: DataSource | None) -> Pairs:
     """What is to be aligned, with its gold."""
     known = run.facts().get("languages", ("", ""))
-    split = splitters(str(config.words), languages(config, (str(known[0]), str(known[1]))))
+    split = splitters(str(config.words), named_languages(config.languages, (str(known[0]), str(known[1]))))
     given = read_text(config, "source", "target")
     links: Sequence[str] | None = None
     if source is not None:
@@ -215,7 +218,7 @@ def _validation(config: DictConfig, run: Run, source: DataSource | None) -> Pair
     """What shift=auto chooses on: files, or the run's own validation set where there are links for it."""
     words = str(config.words if config.valid_words is None else config.valid_words)
     known = run.facts().get("languages", ("", ""))
-    split = splitters(words, languages(config, (str(known[0]), str(known[1]))))
+    split = splitters(words, named_languages(config.languages, (str(known[0]), str(known[1]))))
     text: tuple[Sequence[str], Sequence[str]] | None = read_text(config, "valid_source", "valid_target")
     if text is not None and config.valid_gold is None:
         raise UserError("valid_source= and valid_target= need valid_gold= beside them: their links.")
@@ -289,8 +292,9 @@ class _Direction:
     """One run as an aligner. The backward one translates targets into sources; its links are turned round."""
 
     def __init__(self, config: DictConfig, run: Run, *, backward: bool) -> None:
-        compute = Compute.choose(str(config.device), str(config.precision), config.threads)
-        model, tokenizer = open_model(run, str(config.checkpoint), compute)
+        settings = {key: config[key] for key in ("device", "precision", "threads")}
+        compute = checked(Compute.choose, settings)()
+        model, tokenizer = open_model(run, config.checkpoint, compute)
         self.run, self.backward, self.max_length = run, backward, int(config.max_length)
         self.translator = Translator(
             [model], tokenizer, GreedySearch(), compute=compute, batch_sentences=int(config.batch_sentences)
@@ -298,7 +302,7 @@ class _Direction:
         self.attentive = has_weights(self.translator)
         self.head: Head = "mean"
         if self.attentive:
-            self.head = head_of(config, self.translator)
+            self.head = head_of(str(config.head), self.translator)
 
     def over(self, pairs: Pairs, looks: Collection[Look]) -> Iterator[dict[Look, Weights]]:
         """What the words of each pair came from, for each look.

@@ -2,101 +2,117 @@
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from omegaconf import DictConfig, OmegaConf
-
+from nmt.alignment.weights import Head
 from nmt.choices import choice_of
-from nmt.configuration import without_classes
-from nmt.data.corpus import Split, given_split
+from nmt.data.corpus import Split
 from nmt.data.languages import UNNAMED
-from nmt.data.lines import read_parallel_lines
 from nmt.errors import UserError
 from nmt.evaluation.forced import entropy, hidden_share, perplexity, shown
 from nmt.evaluation.split import SplitResult, evaluate_split, summary
-from nmt.pipeline.linking import languages
-from nmt.pipeline.opening import has_weights, open_translator, own_data, own_split, runs_of, where_to_look
+from nmt.pipeline.linking import named_languages
+from nmt.pipeline.opening import TranslatorRequest, has_weights, head_of, own_data, own_split
+from nmt.pipeline.requests import GivenText, plain, read
 from nmt.runs import Run
 from nmt.text.scripts import language_by_script
 from nmt.translation.translator import Translator
 from nmt.translation.types import Translation
 
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
 LOOKS = 6  # references whose weights are kept for comparing
+MODEL = ("choices", "encoder", "attention", "decoder")  # what scores tell of a run's configuration
 
 
-def evaluate(config: DictConfig, overrides: Sequence[str]) -> int:
-    """Scores every test split of the run's data set, one of them, or a pair of files; prints a table."""
+@dataclass(frozen=True)
+class Evaluating:
+    """What `nmt.evaluate` is asked to do.
+
+    Attributes:
+        translator: the runs, and how they translate.
+        text: what is scored; None of it for every test split of the run's data set.
+        languages: [source, target] codes; None takes those of the run and of the text's script.
+        output: a folder; None for the run's own.
+        pictures: attention maps of the first this many lines,
+        lines: and of these lines, from 1.
+        head: of the attention, for links and attention maps.
+        shift: 1 gives row t of the weights to the word before.
+    """
+
+    translator: TranslatorRequest
+    text: GivenText
+    languages: Any
+    output: Path | None
+    pictures: int
+    lines: Sequence[Any]
+    head: str
+    shift: Literal[0, 1]
+
+    def __post_init__(self) -> None:
+        for line in self.lines:
+            if not isinstance(line, int) or isinstance(line, bool):
+                raise UserError(f"lines={line}: give line numbers from 1 on, such as lines=[3,17].")
+        if self.output is not None and self.output.exists() and not self.output.is_dir():
+            raise UserError(f"output={self.output} is a file. Name a folder.")
+
+    @property
+    def folder(self) -> Path:
+        """The folder for what is written, a folder a split; an ensemble's is not that of its first member."""
+        runs = self.translator.runs
+        if self.output is not None:
+            return self.output
+        if len(runs) == 1:
+            return runs[0].evaluation
+        others = "+".join(run.folder.resolve().name for run in runs[1:])
+        return runs[0].folder / f"evaluation-with-{others}"[:200]
+
+
+def evaluate(config: "DictConfig", overrides: Sequence[str]) -> int:
+    """Score every test split of the run's data set, one of them, or a pair of files; print a table."""
     results = evaluated(config, overrides)
     print(summary(results))
     print(f"\nTranslations, scores and pictures: {results[0].folder.parent}")
     return 0
 
 
-def evaluated(config: DictConfig, overrides: Sequence[str]) -> list[SplitResult]:
-    """Scores what `evaluate` is asked to score, into a folder a split.
+def evaluated(config: "DictConfig", overrides: Sequence[str]) -> list[SplitResult]:
+    """Score what `evaluate` is asked to score, into a folder a split.
 
     Raises:
         UserError: a run or its data is missing, damaged or changed, or a setting does not fit.
     """
-    runs = runs_of(config)
-    root = _root(config, runs)
-    known, splits = _splits(config, runs[0])
-    lines = _lines(config, splits)
-    translator = open_translator(config, overrides)
-    head, shift = where_to_look(config, translator)
-    provenance = _provenance(config, runs, translator)
-    if lines and not has_weights(translator):
+    request = read(Evaluating, config, overrides)
+    codes, splits = _splits(request.text, request.translator.runs[0])
+    _check_lines(request.lines, splits)
+    translator = request.translator.open()
+    head = head_of(request.head, translator)
+    if request.lines and not has_weights(translator):
         raise UserError(
             "lines= asks for attention pictures, and a run with decoder=none has no weights to draw. "
             "Leave it out, or take a run with attention."
         )
-    return [
-        _evaluate(
-            translator,
-            split,
-            _languages(config, known, split),
-            root / split.name,
-            pictures=int(config.pictures),
-            lines=lines,
-            head=head,
-            shift=shift,
-            provenance=provenance,
-        )
-        for split in splits
-    ]
+    provenance = _provenance(request.translator, translator)
+    results = []
+    for split in splits:
+        named = None if request.languages is None else named_languages(request.languages, codes)
+        languages = named or (codes[0], language_by_script(split.target, codes[1]))
+        results.append(_evaluate(request, translator, split, languages, head, provenance))
+    return results
 
 
-def _root(config: DictConfig, runs: Sequence[Run]) -> Path:
-    """The folder for what is written, a folder a split; an ensemble's is not that of its first member."""
-    if config.output:
-        root = Path(str(config.output))
-        if root.exists() and not root.is_dir():
-            raise UserError(f"output={root} is a file. Name a folder.")
-        return root
-    if len(runs) == 1:
-        return runs[0].evaluation
-    others = "+".join(run.folder.resolve().name for run in runs[1:])
-    return runs[0].folder / f"evaluation-with-{others}"[:200]
-
-
-def _splits(config: DictConfig, run: Run) -> tuple[tuple[str, str], list[Split]]:
+def _splits(text: GivenText, run: Run) -> tuple[tuple[str, str], list[Split]]:
     """The languages, and what is to be scored."""
-    if (config.source is None) != (config.reference is None):
-        given, lacking = ("source", "reference") if config.reference is None else ("reference", "source")
-        raise UserError(f"{given}= needs {lacking}= beside it: scoring takes both.")
-    if config.source is not None:
-        if config.split is not None:
-            raise UserError("split= and source= are two things to score. Give one of them.")
-        paths = [Path(str(config.source)), Path(str(config.reference))]
-        sides = read_parallel_lines(*paths)
-        if not sides[0]:
-            raise UserError(f"{paths[0]} is empty. Give sentences to translate.")
+    given = text.read()
+    if given is not None:
         codes = run.facts().get("languages", UNNAMED)
-        return (codes[0], codes[1]), [given_split(paths[0], *sides)]
+        return (codes[0], codes[1]), [given]
     source = own_data(run)
-    names = source.tests() if config.split is None else [str(config.split)]
+    names = source.tests() if text.split is None else [text.split]
     if not names:
         raise UserError(
             f"The data set of {run.folder} names no test split. Give split=valid, or source=FILE reference=FILE."
@@ -104,37 +120,20 @@ def _splits(config: DictConfig, run: Run) -> tuple[tuple[str, str], list[Split]]
     return source.languages, [own_split(run, source, name) for name in names]
 
 
-def _languages(config: DictConfig, known: tuple[str, str], split: Split) -> tuple[str, str]:
-    """The languages of a split: those that `languages=` names, or those of the run, the target's held to its script."""
-    if config.languages is not None:
-        return languages(config, known)
-    return known[0], language_by_script(split.target, known[1])
-
-
-def _lines(config: DictConfig, splits: Sequence[Split]) -> list[int]:
-    """The line numbers, from 1, of the pictures that were asked for."""
-    lines = []
-    for line in config.lines:
-        if not isinstance(line, int) or isinstance(line, bool):
-            raise UserError(f"lines={line}: give line numbers from 1 on, such as lines=[3,17].")
+def _check_lines(lines: Sequence[int], splits: Sequence[Split]) -> None:
+    for line in lines:
         for split in splits:
             if not 1 <= line <= len(split.source):
                 raise UserError(f"lines={line}: {split.name} has the lines 1 to {len(split.source):,}.")
-        lines.append(line)
-    return lines
 
 
 def _evaluate(
+    request: Evaluating,
     translator: Translator,
     split: Split,
     languages: tuple[str, str],
-    folder: Path,
-    *,
-    pictures: int,
-    lines: Sequence[int],
-    head: int | Literal["mean"],
-    shift: int,
-    provenance: dict[str, Any],
+    head: Head,
+    provenance: Mapping[str, Any],
 ) -> SplitResult:
     print(f"Translating {split.name}: {len(split.source):,} sentences ...", file=sys.stderr, flush=True)
     started = time.monotonic()
@@ -153,13 +152,13 @@ def _evaluate(
         name=split.name,
         source_language=languages[0],
         target_language=languages[1],
-        folder=folder,
+        folder=request.folder / split.name,
         gold_links=split.links,
         forced=forced,
-        fixed=max(0, pictures) if attentive else 0,
-        chosen=lines,
+        fixed=max(0, request.pictures) if attentive else 0,
+        chosen=request.lines,
         head=head,
-        shift=shift,
+        shift=request.shift,
         provenance={**provenance, "text": split.fingerprint()},
         measured=_measured(translator, translations, seconds, references),
         looks=shown(references, [row + 1 for row in rows], LOOKS, head),
@@ -200,20 +199,19 @@ def _measured(
     }
 
 
-def _provenance(config: DictConfig, runs: Sequence[Run], translator: Translator) -> dict[str, Any]:
+def _provenance(request: TranslatorRequest, translator: Translator) -> dict[str, Any]:
     """What made the translations."""
-    run = runs[0]
+    run = request.runs[0]
     facts = run.facts()
-    parts = OmegaConf.masked_copy(run.config(), ["choices", "encoder", "attention", "decoder"])
     return {
-        "runs": [str(own.folder) for own in runs],
-        "checkpoint": str(config.checkpoint),
-        "step": run.best_step() if config.checkpoint == "best" else facts.get("step"),
+        "runs": [str(member.folder) for member in request.runs],
+        "checkpoint": request.checkpoint,
+        "step": run.best_step() if request.checkpoint == "best" else facts.get("step"),
         "search": {
             "name": choice_of("search", type(translator.search)),
             **{name: value for name, value in vars(translator.search).items() if name[0] != "_"},
         },
         "tokenizer": translator.tokenizer.fingerprint,
         "versions": facts.get("versions"),
-        "model": without_classes(OmegaConf.to_container(parts)),
+        "model": {key: value for key, value in plain(run.config()).items() if key in MODEL},
     }

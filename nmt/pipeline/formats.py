@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from nmt.alignment.weights import Head, links
-from nmt.errors import UserError
 from nmt.links import Link, format_links
 from nmt.translation.types import Translation
 
-FORMATS = ("text", "tsv", "jsonl")
 # What some program or other takes for the end of a line or of a column.
 _ENDS = re.compile("[\t\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 
@@ -18,8 +16,12 @@ _ENDS = re.compile("[\t\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 class Format(NamedTuple):
     """The form of the records.
 
-    name: one of FORMATS. nbest: records a sentence. scores: whether text has them, as n-best lists, TSV and JSON have.
-    weights: whether JSON has the attention weights. head, shift: those of the links.
+    Attributes:
+        name: text, tsv or jsonl.
+        nbest: records a sentence.
+        scores: whether text has them, as n-best lists, TSV and JSON have.
+        weights: whether JSON has the attention weights.
+        head, shift: those of the links.
     """
 
     name: str = "text"
@@ -28,15 +30,6 @@ class Format(NamedTuple):
     weights: bool = False
     head: Head = "mean"
     shift: int = 0
-
-    def check(self, attends: bool) -> None:
-        """Raises UserError for a form that is not there; `attends` says whether translations have weights."""
-        if self.name not in FORMATS:
-            raise UserError(f"format={self.name} is not known. Give format=text, format=tsv or format=jsonl.")
-        if self.weights and self.name != "jsonl":
-            raise UserError("weights=true needs format=jsonl.")
-        if self.weights and not attends:
-            raise UserError("weights=true needs attention, and a run with decoder=none has none. Leave it out.")
 
     def records(self, line: int, ranked: Sequence[Translation]) -> list[str]:
         """The records of the sentence in this line of the input, from 1: `nbest` of them, whatever was found.

@@ -6,6 +6,7 @@ Loads no torch: scoring a file of links takes no model.
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from omegaconf import DictConfig
 
@@ -52,7 +53,7 @@ def score_links(config: DictConfig) -> int:
         raise UserError("links= is scored against gold links: give gold=FILE as well.")
     if config.words == "moses" and config.languages is None:
         raise UserError("words=moses goes by the language, which links alone do not tell: give languages=[de,en].")
-    split = splitters(str(config.words), languages(config, ("", "")))
+    split = splitters(str(config.words), named_languages(config.languages, ("", "")))
     paths = {key: Path(str(config[key])) for key in ("links", "gold", "source", "target") if config[key] is not None}
     check_paths(paths, {})
     lines = {key: read_lines(paths[key]) for key in ("links", "gold")}
@@ -83,11 +84,10 @@ def base(config: DictConfig, key: str) -> int:
     return int(config[key])
 
 
-def languages(config: DictConfig, known: tuple[str, str]) -> tuple[str, str]:
-    """The codes that `languages=` names, else those that are known (UserError if it names not two)."""
-    if config.languages is None:
+def named_languages(named: Any, known: tuple[str, str]) -> tuple[str, str]:
+    """The codes that `languages=` names, by default those that are known (UserError unless it names two)."""
+    if named is None:
         return known
-    named = config.languages
     if isinstance(named, str) or len(named) != 2:
         raise UserError(f"languages={named}: give two codes, languages=[de,en].")
     codes = ["no" if code is False else str(code) for code in named]  # YAML reads an unquoted `no` as false

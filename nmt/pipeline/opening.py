@@ -3,44 +3,37 @@
 import contextlib
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from nmt import build
+from nmt.alignment.weights import Head
 from nmt.compute import Compute
 from nmt.data.corpus import DataSource, Split
 from nmt.errors import SettingError, UserError
+from nmt.limits import NotNegative, Positive, Weight
 from nmt.model import Seq2Seq
 from nmt.model.weights import load_weights
+from nmt.pipeline.requests import SearchRequest
 from nmt.runs import Run, attends
 from nmt.text.lexicon import load_lexicon
 from nmt.text.tokenizer import Tokenizer, load_tokenizer
 from nmt.translation.shortlist import Shortlist
 from nmt.translation.translator import LENGTH_RATIO, Translator
 
-
-def runs_of(config: DictConfig) -> list[Run]:
-    """The runs that `run` names: one, or several for an ensemble."""
-    if OmegaConf.is_missing(config, "run") or config.run is None:
-        raise UserError("Say which run: run=checkpoints/NAME.")
-    paths = [str(path) for path in config.run] if isinstance(config.run, ListConfig) else [str(config.run)]
-    if not paths:
-        raise UserError("run=[] names no run. Give run=checkpoints/NAME.")
-    return [Run(Path(path)) for path in paths]
+Weights = Literal["best", "last"]
 
 
-def open_model(run: Run, checkpoint: str, compute: Compute) -> tuple[Seq2Seq, Tokenizer]:
+def open_model(run: Run, checkpoint: Weights, compute: Compute) -> tuple[Seq2Seq, Tokenizer]:
     """A run's model with its trained weights, ready to translate, and its tokenizer.
 
     Raises:
         UserError: the run is incomplete or damaged.
     """
-    if checkpoint not in ("best", "last"):
-        raise UserError(f"checkpoint={checkpoint} is not known. Give checkpoint=best or checkpoint=last.")
     config = run.config()
     tokenizer = load_tokenizer(run.tokenizer)
     with describes(run, "a model", as_saved=True):
@@ -113,7 +106,7 @@ def describes(run: Run, what: str, *, as_saved: bool = False) -> Iterator[None]:
         ) from error
 
 
-def note_unused_attention(configs: Iterable[DictConfig], overrides: Sequence[str]) -> None:
+def note_unused_attention(configs: Iterable[Mapping[str, Any]], overrides: Sequence[str]) -> None:
     """Says that settings of the attention take no part where the line gives some to models that have none.
 
     That is no mistake: a sweep that crosses scores with wirings comes by here.
@@ -123,87 +116,96 @@ def note_unused_attention(configs: Iterable[DictConfig], overrides: Sequence[str
         print(f"decoder=none has no attention, and these change nothing: {' '.join(named)}.", file=sys.stderr)
 
 
-def open_translator(config: DictConfig, overrides: Sequence[str]) -> Translator:
-    """A translator for the runs, the search and the device that the configuration names.
+@dataclass(frozen=True)
+class TranslatorRequest:
+    """Which runs translate, and how.
 
-    Raises:
-        UserError: a run is missing, incomplete or damaged, or the members of an ensemble do not fit together.
+    Attributes:
+        run: a run folder, or several for an ensemble.
+        checkpoint: the weights of the best validation, or of the last save.
+        search: how to search.
+        compute: where.
+        batch_sentences: sentences searched together.
+        shortlist: the likeliest translations of each source piece that search may choose from; 0 for all pieces.
+        length_ratio: a translation has at most this many pieces a source piece; None for what the training pairs had,
+        extra_length: and these.
+        max_source_length: pieces beyond which a line is handled as `long_lines` says.
+        long_lines: "split" translates a long line part by part, "truncate" its beginning only.
+        slots: what each step of every model may look at; None leaves that to the models.
     """
-    runs = runs_of(config)
-    compute = Compute.choose(str(config.device), str(config.precision), config.threads)
-    as_saved = not any(word.startswith("search") for word in overrides)
-    with describes(runs[0], "a search", as_saved=as_saved):
-        search = build.build_search(_search_node(config, overrides, runs[0]))
-    opened = [open_model(run, str(config.checkpoint), compute) for run in runs]
-    note_unused_attention((run.config() for run in runs), overrides)
-    tokenizer = opened[0][1]
-    for run, (_, other) in zip(runs[1:], opened[1:], strict=True):
-        if other.fingerprint != tokenizer.fingerprint:
-            raise UserError(
-                f"{run.folder} and {runs[0].folder} have different tokenizers, so they cannot vote on the same "
-                f"pieces. Train the members of an ensemble on the same data with the same tokenizer settings."
-            )
-    if config.get("slots") is not None:
-        _pin([model for model, _ in opened], config, compute)
-    return Translator(
-        [model for model, _ in opened],
-        tokenizer,
-        search,
-        compute=compute,
-        batch_sentences=int(config.batch_sentences),
-        length_ratio=_length_ratio(config, runs),
-        extra_length=int(config.extra_length),
-        max_source_length=int(config.max_source_length),
-        long_lines=str(config.long_lines),
-        warn=lambda line: print(f"warning: {line}", file=sys.stderr),
-        shortlist=_shortlist(config, runs[0], tokenizer),
-    )
+
+    run: str | Sequence[str]
+    checkpoint: Weights
+    search: SearchRequest
+    compute: Compute
+    batch_sentences: Positive
+    shortlist: NotNegative
+    length_ratio: Weight | None
+    extra_length: Positive
+    max_source_length: Positive
+    long_lines: Literal["split", "truncate"]
+    slots: Sequence[Any] | None = None
+
+    def __post_init__(self) -> None:
+        if not self.runs:
+            raise UserError("run=[] names no run. Give run=checkpoints/NAME.")
+
+    @property
+    def runs(self) -> list[Run]:
+        """The runs."""
+        return [Run(Path(path)) for path in ([self.run] if isinstance(self.run, str) else self.run)]
+
+    def open(self, keep_weights: bool = True) -> Translator:
+        """The translator; its translations have weights if `keep_weights` says so.
+
+        Raises:
+            UserError: a run is missing, incomplete or damaged, or the members of an ensemble do not fit together.
+        """
+        runs = self.runs
+        with describes(runs[0], "a search", as_saved=not self.search.words):
+            search = build.build_search(self.search.for_run(runs[0]))
+        opened = [open_model(run, self.checkpoint, self.compute) for run in runs]
+        note_unused_attention((run.config() for run in runs), self.search.words)
+        models, tokenizer = [model for model, _ in opened], opened[0][1]
+        for run, (_, other) in zip(runs[1:], opened[1:], strict=True):
+            if other.fingerprint != tokenizer.fingerprint:
+                raise UserError(
+                    f"{run.folder} and {runs[0].folder} have different tokenizers, so they cannot vote on the same "
+                    f"pieces. Train the members of an ensemble on the same data with the same tokenizer settings."
+                )
+        if self.slots is not None:
+            _pin(models, self.slots, self.compute)
+        ratios = [float(run.facts().get("length_ratio", LENGTH_RATIO)) for run in runs]
+        return Translator(
+            models,
+            tokenizer,
+            search,
+            compute=self.compute,
+            batch_sentences=self.batch_sentences,
+            length_ratio=max(ratios) if self.length_ratio is None else self.length_ratio,
+            extra_length=self.extra_length,
+            max_source_length=self.max_source_length,
+            long_lines=self.long_lines,
+            warn=lambda line: print(f"warning: {line}", file=sys.stderr),
+            keep_weights=keep_weights,
+            shortlist=self._shortlist(tokenizer),
+        )
+
+    def _shortlist(self, tokenizer: Tokenizer) -> Shortlist | None:
+        if self.shortlist == 0:
+            return None
+        lexicon = load_lexicon(self.runs[0].lexicon, tokenizer.source.size, tokenizer.target.size)
+        return Shortlist(lexicon, self.shortlist, tokenizer.joint)
 
 
-def _pin(models: Sequence[Seq2Seq], config: DictConfig, compute: Compute) -> None:
-    """Makes every model look where `slots` says."""
-    settings = OmegaConf.to_container(config)
-    assert isinstance(settings, dict)
+def _pin(models: Sequence[Seq2Seq], slots: Sequence[Any], compute: Compute) -> None:
     for model in models:
         if model.decoder.attention is None:
             raise UserError(
                 "slots= pins the attention, and a run with decoder=none has none. Leave it out, or take a run with "
                 "attention."
             )
-        model.decoder.attention.pin(settings["slots"], compute.device)
-
-
-def _shortlist(config: DictConfig, run: Run, tokenizer: Tokenizer) -> Shortlist | None:
-    count = int(config.get("shortlist", 0))
-    if count == 0:
-        return None
-    lexicon = load_lexicon(run.lexicon, tokenizer.source.size, tokenizer.target.size)
-    return Shortlist(lexicon, count, tokenizer.joint)
-
-
-def _length_ratio(config: DictConfig, runs: Sequence[Run]) -> float:
-    """What the command line says, else what covers the training pairs of every run."""
-    given = config.length_ratio
-    if given is None:
-        return max(float(run.facts().get("length_ratio", LENGTH_RATIO)) for run in runs)
-    if not isinstance(given, int | float) or isinstance(given, bool):
-        raise UserError(f"length_ratio={given} must be a number, such as length_ratio=2, or null.")
-    return float(given)
-
-
-def _search_node(config: DictConfig, overrides: Sequence[str], run: Run) -> DictConfig:
-    """The run's own search with what this command line sets; another search if the line names one."""
-    named = [override.lstrip("+").partition("=")[0] for override in overrides]
-    search: DictConfig = config.search
-    if "search" in named:
-        return search
-    node = run.config().search
-    settings = [key.partition(".")[2] for key in named if key.startswith("search.")]
-    if not isinstance(node, DictConfig):
-        raise UserError(f"{run.folder / 'config.yaml'} is damaged: search is no group of settings.")
-    if settings and run.config().choices["search"] != config.choices["search"]:
-        return search  # the settings are those of the search that this verb composes
-    return OmegaConf.merge(node, {setting: search[setting] for setting in settings})  # type: ignore[return-value]
+        model.decoder.attention.pin(slots, compute.device)
 
 
 def has_weights(translator: Translator) -> bool:
@@ -211,21 +213,8 @@ def has_weights(translator: Translator) -> bool:
     return all(model.decoder.attention is not None for model in translator.models)
 
 
-def where_to_look(config: DictConfig, translator: Translator) -> tuple[int | Literal["mean"], int]:
-    """The head ("mean" or a number) and the shift that links and pictures are to show.
-
-    Raises:
-        UserError: there is no such head or shift.
-    """
-    shift = int(config.shift)
-    if shift not in (0, 1):
-        raise UserError(f"shift={shift} is not known. Give shift=0 or shift=1.")
-    return head_of(config, translator), shift
-
-
-def head_of(config: DictConfig, translator: Translator) -> int | Literal["mean"]:
-    """The head that links and pictures are to show: its number, or "mean" (UserError if there is no such head)."""
-    text = str(config.head)
+def head_of(text: str, translator: Translator) -> Head:
+    """The head of the attention that a text names: its number, or "mean" (UserError if there is no such head)."""
     if text == "mean":
         return "mean"
     attentions = [model.decoder.attention for model in translator.models]

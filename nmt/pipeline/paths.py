@@ -3,6 +3,7 @@
 import contextlib
 import os
 import sys
+import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TextIO
@@ -12,43 +13,53 @@ from nmt.errors import UserError
 from nmt.files import replace_atomically
 
 
-def check_paths(inputs: Mapping[str, Path], outputs: Mapping[str, Path], folders: Collection[str] = ()) -> None:
-    """Finds out before any work whether the inputs are there and the outputs can be written.
+def check_paths(
+    inputs: Mapping[str, Path | None], outputs: Mapping[str, Path | None], folders: Collection[str] = ()
+) -> None:
+    """Check before any work that the inputs are there and the outputs can be written.
 
     Args:
-        inputs: files that are read, by key.
+        inputs: files that are read, by key; None for a key that names no file.
         outputs: places that are written, by key.
         folders: keys of outputs that are folders.
 
     Raises:
         UserError: one of them cannot be.
     """
-    for key, path in inputs.items():
+    files = {key: path for key, path in inputs.items() if path is not None}
+    for key, path in files.items():
         if not path.exists():
             raise missing_file(path)
         if path.is_dir():
             raise UserError(f"{key}={path} is a folder. Name a file.")
     seen: dict[Path, str] = {}
-    for key, path in outputs.items():
-        place = path.resolve()
-        for name, read in inputs.items():
-            if path.exists() and path.samefile(read) and not path.is_char_device():
-                which = "the input" if len(inputs) == 1 else f"the input {name}="
-                raise UserError(f"{key}={path} is {which}. Write somewhere else.")
-        if place in seen:
-            raise UserError(f"{key} and {seen[place]} both name {path}. Write to two places.")
-        seen[place] = key
-        if path.exists() and not os.access(path, os.W_OK):
-            raise UserError(f"{key}={path} is write-protected. Write somewhere else.")
-        if key in folders:
-            if path.exists() and not path.is_dir():
-                raise UserError(f"{key}={path} is a file. Name a folder.")
-        elif path.is_dir():
-            raise UserError(f"{key}={path} is a folder. Name a file.")
-        elif not path.parent.is_dir():
-            raise UserError(f"{key}={path}: there is no folder {path.parent}. Make it, or write elsewhere.")
-        elif not path.exists() and not os.access(path.parent, os.W_OK):
-            raise UserError(f"{key}={path}: nothing can be written into {path.parent}. Write elsewhere.")
+    for key, place in outputs.items():
+        if place is None:
+            continue
+        for name, path in files.items():
+            if place.exists() and place.samefile(path) and not place.is_char_device():
+                which = "the input" if len(files) == 1 else f"the input {name}="
+                raise UserError(f"{key}={place} is {which}. Write somewhere else.")
+        same = seen.setdefault(place.resolve(), key)
+        if same != key:
+            raise UserError(f"{key} and {same} both name {place}. Write to two places.")
+        _check_writable(key, place, folder=key in folders)
+
+
+def _check_writable(key: str, place: Path, *, folder: bool) -> None:
+    if place.exists() and not os.access(place, os.W_OK):
+        raise UserError(f"{key}={place} is write-protected. Write somewhere else.")
+    if place.exists() and folder != place.is_dir():
+        raise UserError(f"{key}={place} is a {'file. Name a folder' if folder else 'folder. Name a file'}.")
+    if not folder and not place.parent.is_dir():
+        raise UserError(f"{key}={place}: there is no folder {place.parent}. Make it, or write elsewhere.")
+    if not place.exists():
+        parent = next(parent for parent in place.absolute().parents if parent.exists())
+        try:
+            with tempfile.TemporaryDirectory(dir=parent):
+                pass
+        except OSError as error:
+            raise UserError(f"{key}={place}: nothing can be written into {parent}. Write elsewhere.") from error
 
 
 def writer(stack: contextlib.ExitStack, path: Path | None) -> Callable[[str], None]:

@@ -24,6 +24,7 @@ from nmt.data.languages import doubts
 from nmt.data.pairs import EncodedPairs, SampledPairs, length_ratio, lexicon_of
 from nmt.data.planning import TokenBatches
 from nmt.errors import UserError
+from nmt.limits import checked
 from nmt.locks import LockedError, locked
 from nmt.memory import peak_memory
 from nmt.model import Seq2Seq
@@ -216,7 +217,8 @@ class _Session:
     def train(self) -> int:
         """See `train`."""
         config = self.config
-        compute = Compute.choose(str(config.device), str(config.precision), config.threads)
+        settings = {key: config[key] for key in ("device", "precision", "threads")}
+        compute = checked(Compute.choose, settings)()
         trainer, schedule = build.build_trainer(config), build.build_schedule(config)
         build.build_search(config.search)
         check_model(config)

@@ -4,62 +4,99 @@ import contextlib
 import queue
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import TYPE_CHECKING, BinaryIO, Literal
 
-from omegaconf import DictConfig
-
+from nmt.alignment.weights import Head
 from nmt.data.lines import iterate_lines, open_lines
 from nmt.errors import UserError
 from nmt.links import format_links
 from nmt.pipeline.formats import Format
-from nmt.pipeline.opening import has_weights, open_translator, where_to_look
+from nmt.pipeline.opening import TranslatorRequest, has_weights, head_of
 from nmt.pipeline.paths import check_paths, standard_output, writer
+from nmt.pipeline.requests import read
 from nmt.translation.types import Translation
 
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
 CHUNK, CHARACTERS = 2000, 500_000  # the most lines, and about the most text, held at a time
+#: Writes the n-best list of the line of a number, from 1.
+Write = Callable[[int, Sequence[Translation]], None]
 
 
-def translate(config: DictConfig, overrides: Sequence[str]) -> int:
-    """Translates `input` to `output`; nothing but translations goes to standard output."""
-    inputs, outputs = (
-        {key: Path(str(config[key])) for key in keys if config[key]}
-        for keys in (("input", "prefix"), ("output", "alignments", "heatmaps"))
-    )
-    check_paths(inputs, outputs, folders=("heatmaps",))
-    translator = open_translator(config, overrides)
-    if ("alignments" in outputs or "heatmaps" in outputs) and not has_weights(translator):
+@dataclass(frozen=True)
+class Translating:
+    """What `nmt.translate` is asked to do.
+
+    Attributes:
+        translator: the runs, and how they translate.
+        input: a file; None for standard input.
+        output: a file; None for standard output.
+        format: of the output.
+        scores: whether text has score and log-probability.
+        weights: whether JSON lines have the attention weights.
+        prefix: a file of what each translation must begin with.
+        alignments: a file for word links.
+        heatmaps: a folder for attention maps.
+        head: of the attention, for links and attention maps.
+        shift: 1 gives row t of the weights to the word before.
+    """
+
+    translator: TranslatorRequest
+    input: Path | None
+    output: Path | None
+    format: Literal["text", "tsv", "jsonl"]
+    scores: bool
+    weights: bool
+    prefix: Path | None
+    alignments: Path | None
+    heatmaps: Path | None
+    head: str
+    shift: Literal[0, 1]
+
+    def __post_init__(self) -> None:
+        if self.weights and self.format != "jsonl":
+            raise UserError("weights=true needs format=jsonl.")
+
+    @property
+    def draws_weights(self) -> bool:
+        """Whether files are asked for that are made from attention weights."""
+        return self.alignments is not None or self.heatmaps is not None
+
+
+def translate(config: "DictConfig", overrides: Sequence[str]) -> int:
+    """Translate `input` to `output`; nothing but translations goes to standard output."""
+    request = read(Translating, config, overrides)
+    outputs = {key: getattr(request, key) for key in ("output", "alignments", "heatmaps")}
+    check_paths({"input": request.input, "prefix": request.prefix}, outputs, folders=("heatmaps",))
+    translator = request.translator.open(keep_weights=request.draws_weights or request.format != "text")
+    if request.draws_weights and not has_weights(translator):
         raise UserError(
             "alignments= and heatmaps= are made from attention weights, and a run with decoder=none has none. "
             "Leave them out, or take a run with attention."
         )
-    head, shift = where_to_look(config, translator)
-    nbest = getattr(translator.search, "nbest", 1)
-    form = Format(str(config.format), nbest, bool(config.scores), bool(config.weights), head, shift)
-    form.check(has_weights(translator))
-    translator.keep_weights = form.name != "text" or "alignments" in outputs or "heatmaps" in outputs
-    told = set[str]()
+    if request.weights and not has_weights(translator):
+        raise UserError("weights=true needs attention, and a run with decoder=none has none. Leave it out.")
+    head, nbest = head_of(request.head, translator), getattr(translator.search, "nbest", 1)
+    form = Format(request.format, nbest, request.scores, request.weights, head, request.shift)
     with contextlib.ExitStack() as stack:
-        write = writer(stack, outputs.get("output"))
-        write_links = writer(stack, outputs["alignments"]) if "alignments" in outputs else None
-        prefixes = _Prefixes(inputs.get("prefix"), stack)
+        writers = [_records(stack, request.output, form)]
+        if request.alignments is not None:
+            writers.append(_links(stack, request.alignments, head, request.shift))
+        if request.heatmaps is not None:
+            writers.append(_pictures(request.heatmaps, head, request.shift))
+        prefixes = _Prefixes(request.prefix, stack)
         number = 0
-        for lines in _chunks(config, stack):
+        for lines in _chunks(request.input, stack):
             for translations in translator.translate_chunk(lines, number + 1, prefixes.take(len(lines))):
                 number += 1
-                for record in form.records(number, translations):
-                    write(record)
-                if write_links is not None:
-                    write_links(_links(translations[0], head, shift))
-                if "heatmaps" in outputs and translations[0].weights is not None:
-                    picture = outputs["heatmaps"] / f"{number:05d}.png"
-                    for note in _draw(translations[0], picture, head, shift):
-                        if note not in told:
-                            told.add(note)
-                            print(f"warning: {note}", file=sys.stderr)
-            if "output" not in outputs:
+                for write in writers:
+                    write(number, translations)
+            if request.output is None:
                 with standard_output():
                     sys.stdout.flush()
         prefixes.check_end()
@@ -90,13 +127,53 @@ class _Prefixes:
             raise UserError(f"prefix={self.path} has more lines than the input, which has {self.count}.")
 
 
-def _chunks(config: DictConfig, stack: contextlib.ExitStack) -> Iterator[list[str]]:
+def _records(stack: contextlib.ExitStack, path: Path | None, form: Format) -> Write:
+    """Writes the records of each line."""
+    write_line = writer(stack, path)
+
+    def write(number: int, translations: Sequence[Translation]) -> None:
+        for record in form.records(number, translations):
+            write_line(record)
+
+    return write
+
+
+def _links(stack: contextlib.ExitStack, path: Path, head: Head, shift: int) -> Write:
+    """Writes the word links of each line."""
+    from nmt.alignment.weights import links
+
+    write_line = writer(stack, path)
+
+    def write(number: int, translations: Sequence[Translation]) -> None:
+        best = translations[0]  # without weights for an empty line
+        write_line("" if best.weights is None else format_links(links(best, head=head, shift=shift)))
+
+    return write
+
+
+def _pictures(folder: Path, head: Head, shift: int) -> Write:
+    """Writes an attention map of each line that has text; repeats no warning."""
+    from nmt.drawing.heatmap import draw
+
+    warnings = set[str]()
+
+    def write(number: int, translations: Sequence[Translation]) -> None:
+        if translations[0].weights is None:
+            return
+        for warning in draw(translations[0], folder / f"{number:05d}.png", head=head, shift=shift):
+            if warning not in warnings:
+                warnings.add(warning)
+                print(f"warning: {warning}", file=sys.stderr)
+
+    return write
+
+
+def _chunks(path: Path | None, stack: contextlib.ExitStack) -> Iterator[list[str]]:
     """Lists of lines: full ones from a file; from a pipe, whatever has come."""
-    if config.input:
-        lines = stack.enter_context(open_lines(Path(str(config.input))))
-        yield from full(lines, CHUNK)
-        return
-    yield from arriving(iterate_lines(_standard_input(), "standard input"), CHUNK)
+    if path is not None:
+        yield from full(stack.enter_context(open_lines(path)), CHUNK)
+    else:
+        yield from arriving(iterate_lines(_standard_input(), "standard input"), CHUNK)
 
 
 def _standard_input() -> BinaryIO:
@@ -160,17 +237,3 @@ def arriving(lines: Iterator[str], most: int) -> Iterator[list[str]]:
             return
         if isinstance(item, BaseException):
             raise item
-
-
-def _links(translation: Translation, head: int | Literal["mean"], shift: int) -> str:
-    from nmt.alignment.weights import links
-
-    if translation.weights is None:  # an empty line
-        return ""
-    return format_links(links(translation, head=head, shift=shift))
-
-
-def _draw(translation: Translation, path: Path, head: int | Literal["mean"], shift: int) -> list[str]:
-    from nmt.drawing.heatmap import draw
-
-    return draw(translation, path, head=head, shift=shift)

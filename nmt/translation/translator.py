@@ -60,17 +60,7 @@ class Translator:
             warn: told about lines that were split, truncated or not looked at as a whole.
             keep_weights: whether translations carry attention weights; a line of thousands of pieces has millions.
             shortlist: chooses the pieces that search sees; None for the whole vocabulary.
-
-        Raises:
-            UserError: a setting is out of range.
         """
-        if long_lines not in ("split", "truncate"):
-            raise UserError(f"long_lines={long_lines} is not known. Give long_lines=split or =truncate.")
-        for name, number in (("batch_sentences", batch_sentences), ("max_source_length", max_source_length)):
-            if number < 1:
-                raise UserError(f"{name} must be at least 1, not {number}.")
-        if not 0 <= length_ratio < math.inf or extra_length < 1:
-            raise UserError("length_ratio must not be negative, and extra_length must be at least 1.")
         self.models, self.tokenizer, self.search = list(models), tokenizer, search
         self.compute = compute
         self.batch_sentences = batch_sentences
@@ -89,7 +79,7 @@ class Translator:
 
     @cached_property
     def stepper(self) -> Stepper:
-        """The models' step function, made for the first sentence: until then they may still be pinned."""
+        """The models' step function."""
         return Stepper(self.models, self.compute.dtype)
 
     def translate(self, sentences: Iterable[str], chunk: int = 2000) -> Iterator[list[Translation]]:

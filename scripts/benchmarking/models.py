@@ -14,6 +14,7 @@ from nmt.command.composing import compose
 from nmt.compute import Compute
 from nmt.data.pairs import length_ratio, lexicon_of
 from nmt.data.planning import TokenBatches
+from nmt.limits import checked
 from nmt.model import Seq2Seq
 from nmt.runs import Run
 from nmt.search import Search
@@ -38,7 +39,7 @@ def built(config: DictConfig, sizes: Sizes, place: Place) -> Seq2Seq:
 
 def take(place: Place) -> Compute:
     """Sets up the threads and the device of `place`."""
-    return Compute.choose(place.device, place.precision, place.threads)
+    return checked(Compute.choose, place._asdict())()
 
 
 def _nothing(_: Seq2Seq) -> tuple[list[Translation], float]:

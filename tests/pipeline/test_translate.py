@@ -16,7 +16,8 @@ import pytest
 
 from nmt.command.composing import compose
 from nmt.command.quoting import quote
-from nmt.pipeline.opening import open_translator
+from nmt.pipeline.opening import TranslatorRequest
+from nmt.pipeline.requests import read
 from nmt.runs import Run
 from tests.pipeline.small import (
     ROOT,
@@ -143,7 +144,8 @@ def test_a_shortlist_keeps_what_the_text_needs(trained: Path, second: Path, here
 
 
 @pytest.mark.parametrize(
-    ("count", "message"), [("101", "give a number from 1 to 100"), ("-1", "from 1 to 100"), ("many", "shortlist")]
+    ("count", "message"),
+    [("101", "give a number from 1 to 100"), ("-1", "shortlist=-1: must be at least 0"), ("many", "shortlist")],
 )
 def test_a_shortlist_is_a_number(count: str, message: str, trained: Path, here: Path, capfd: Capture) -> None:
     write_lines(here / "in.txt", ["eins"])
@@ -218,7 +220,7 @@ def test_a_penalty_on_weights_that_are_not_there_is_said(unattentive: Path, here
 def test_the_training_text_says_how_long_a_translation_may_be(trained: Path, second: Path, here: Path) -> None:
     def ratio(*more: str) -> float:
         overrides = quote([*more, "device=cpu"])
-        return open_translator(compose("translate", overrides), overrides).length_ratio
+        return read(TranslatorRequest, compose("translate", overrides), overrides).open().length_ratio
 
     run = copied(trained, here)
     assert ratio(f"run={run}") == Run(run).facts()["length_ratio"] == 1
@@ -517,7 +519,7 @@ def test_formats_without_attention_and_formats_that_are_not(unattentive: Path, h
     [line] = translate(unattentive, ["eins"], here, "format=jsonl")
     assert json.loads(line)["links"] is None
     for settings, message in (
-        (["format=csv"], "format=csv is not known. Give format=text, format=tsv or format=jsonl."),
+        (["format=csv"], "format=csv: must be text, tsv or jsonl."),
         (["weights=true"], "weights=true needs format=jsonl."),
         (["weights=true", "format=jsonl"], "weights=true needs attention"),
     ):
