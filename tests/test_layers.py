@@ -68,7 +68,7 @@ DOORS = {
     "sacremoses": {"alignment"},
     "matplotlib": {"drawing", "comparison"},
     "PIL": {"drawing"},
-    "scipy": {"comparison"},
+    "scipy": {"comparison", "data"},
     "arabic_reshaper": {"drawing"},
     "bidi": {"drawing"},
     "tensorboard": {"training"},

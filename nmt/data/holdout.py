@@ -1,8 +1,8 @@
-"""Holds out validation and test pairs so that none of their sentences is in the training text.
+"""Held-out validation and test pairs, none of whose sentences is in the training text.
 
-Used by the data sets that come in one piece.  A random split of such corpora leaks: the same short sentence is
-translated again and again, so that a third of a test set can stand in the training text.  Here pairs that share a
-sentence, directly or by way of other pairs, stay together.
+For data sets without splits. A random split of such corpora leaks: short sentences are translated again and again, so
+that a third of a test set can be in the training text. Here pairs that share a sentence, directly or through other
+pairs, stay together.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,10 +21,13 @@ def divide(
     seed: int,
     links: Sequence[str] | None = None,
 ) -> tuple[dict[str, Split], list[str]]:
-    """The splits of a corpus in one piece, "train" and those that `sizes` names, and what to tell the user.
+    """Divide a corpus into "train" and the splits that `sizes` names; returns them and messages for the user.
 
-    A size of None is chosen by the amount of text.  Word links, a line a pair, stay with the pairs of "train".  Raises
-    UserError as `hold_out` does.
+    The default for a size of None depends on the number of pairs. Word links, one line per pair, stay with the pairs of
+    "train".
+
+    Raises:
+        UserError: see `hold_out`.
     """
     if not sizes:
         return {"train": Split("train", source, target, links)}, []
@@ -45,7 +48,7 @@ def divide(
 
 
 def normal(sentence: str) -> str:
-    """What two sentences have in common that count as the same: neither case nor white space makes a difference."""
+    """A sentence without differences of case and white space; equal for sentences that count as the same."""
     return " ".join(sentence.casefold().split())
 
 
@@ -55,13 +58,13 @@ def default_size(pairs: int) -> int:
 
 
 def hold_out(source: Sequence[str], target: Sequence[str], sizes: Mapping[str, int], seed: int) -> dict[str, list[int]]:
-    """The rows of each set in `sizes`, about as many as it says, and of the rest, called "train"; in their order.
+    """The rows of each set in `sizes`, about as many as requested, and of the rest, called "train"; in order.
 
-    The same for the same text and seed.  No sentence of a held-out set, on either side, stands in another set on
-    either side (small and capital letters and white space make no difference).
+    They depend on text and seed only. No sentence of a held-out set, on either side, is in another set on either side,
+    ignoring case and white space.
 
     Raises:
-        UserError: the pairs hang together so much that a set would stay empty.
+        UserError: so many pairs share sentences that a set would be empty.
     """
     component = components(source, target)
     counts = np.bincount(component, minlength=1)
@@ -69,7 +72,7 @@ def hold_out(source: Sequence[str], target: Sequence[str], sizes: Mapping[str, i
     owner = np.full(len(counts), -1)
     names = list(sizes)
     short = {name: size for name, size in sizes.items() if size > 0}
-    # Components much smaller than the set first: one large family of sentences makes no good test.
+    # Components much smaller than the set first: one large family of sentences is a poor test.
     for share in (10, 1):
         for number in order.tolist():
             if not short:
@@ -89,37 +92,31 @@ def hold_out(source: Sequence[str], target: Sequence[str], sizes: Mapping[str, i
     empty = [name for name, found in rows.items() if not found and sizes.get(name, 1) > 0]
     if empty:
         raise UserError(
-            f"Of {len(source):,} pairs none can be held out for {' and '.join(empty)}: there are too few, or they all "
-            "share sentences. Give validation and test data of their own (data.valid=..., data.test=...)."
+            f"None of {len(source):,} pairs can be held out for {' and '.join(empty)}: there are too few, or they all "
+            "share sentences. Give separate validation and test data (data.valid=..., data.test=...)."
         )
     return rows
 
 
 def components(source: Sequence[str], target: Sequence[str]) -> npt.NDArray[np.int64]:
-    """The connected component of each pair, numbered from 0: two pairs hang together if they share a sentence.
+    """The connected component of each pair [N], numbered from 0: pairs that share a sentence are connected.
 
-    A sentence counts as the same on both sides, and whatever its case and white space.
+    A sentence is the same on both sides, whatever its case and white space.
     """
-    names: dict[str, int] = {}
-    parent: list[int] = []
+    from scipy.sparse import coo_array  # type: ignore[import-untyped]
+    from scipy.sparse.csgraph import connected_components  # type: ignore[import-untyped]
 
-    def find(node: int) -> int:
-        while parent[node] != node:
-            parent[node] = parent[parent[node]]
-            node = parent[node]
-        return node
-
-    def node_of(sentence: str) -> int:
-        node = names.setdefault(normal(sentence), len(parent))
-        if node == len(parent):
-            parent.append(node)
-        return node
-
-    ends = np.empty(len(source), dtype=np.int64)
-    for row, (first, second) in enumerate(zip(source, target, strict=True)):
-        ends[row] = node_of(first)
-        one, other = find(int(ends[row])), find(node_of(second))
-        # The older root stays, so that the numbers depend on the text only.
-        parent[max(one, other)] = min(one, other)
-    roots = np.fromiter((find(node) for node in range(len(parent))), dtype=np.int64, count=len(parent))
-    return np.unique(roots[ends], return_inverse=True)[1].astype(np.int64)
+    numbers: dict[str, int] = {}
+    edges = np.array(
+        [
+            [numbers.setdefault(normal(sentence), len(numbers)) for sentence in pair]
+            for pair in zip(source, target, strict=True)
+        ],
+        dtype=np.int64,
+    ).reshape(-1, 2)
+    graph = coo_array((np.ones(len(edges), dtype=bool), edges.T), shape=(len(numbers), len(numbers)))
+    labels = connected_components(graph, directed=False)[1][edges[:, 0]]
+    # Numbered by their first pairs, so that the numbers depend on the text only.
+    _, firsts, component = np.unique(labels, return_index=True, return_inverse=True)
+    ranks: npt.NDArray[np.int64] = np.argsort(np.argsort(firsts))
+    return ranks[component]

@@ -69,12 +69,12 @@ def test_a_large_family_stays_in_training() -> None:
 @pytest.mark.parametrize("pairs", [0, 1, 2])
 def test_too_few_pairs(pairs: int) -> None:
     text = [f"s{i}" for i in range(pairs)]
-    with pytest.raises(UserError, match=r"none can be held out|no pairs"):
+    with pytest.raises(UserError, match=r"None of .* can be held out"):
         hold_out(text, [f"t{i}" for i in range(pairs)], {"valid": 1, "test": 1}, seed=1)
 
 
 def test_pairs_that_all_hang_together() -> None:
-    with pytest.raises(UserError, match=r"Of 30 pairs none can be held out.*data\.valid=.*data\.test="):
+    with pytest.raises(UserError, match=r"None of 30 pairs can be held out.*data\.valid=.*data\.test="):
         hold_out(["hi"] * 30, [f"t{i}" for i in range(30)], {"valid": 3, "test": 3}, seed=1)
 
 
