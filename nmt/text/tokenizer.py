@@ -29,8 +29,6 @@ SPECIAL_PIECES = ("<pad>", "<unk>", "<s>", "</s>")
 SPACE = "\u2581"
 _LITERAL = "\ufdd0"
 
-sentencepiece.set_min_log_level(3)
-
 
 def protect(sentence: str) -> str:
     """The sentence as SentencePiece may see it: see `SPACE`."""

@@ -4,11 +4,9 @@ Runs once, before anything is tokenised.  What comes out is stored in the run fo
 """
 
 import io
-import itertools
-import math
 import random
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -128,9 +126,11 @@ class TokenizerTrainer:
         return Tokenizer(vocabularies[0], vocabularies[-1], joint=len(vocabularies) == 1), notes
 
     def _sample(self, sentences: Iterable[str]) -> list[str]:
-        """At most `sample_sentences` of the sentences that hold text, in their order."""
-        lines = (protect(line) for line in sentences if line and not line.isspace())
-        return reservoir(lines, self.sample_sentences, random.Random(0))
+        """At most `sample_sentences` of the sentences that hold text, in order; the same for the same text."""
+        lines = [protect(line) for line in sentences if line and not line.isspace()]
+        if len(lines) <= self.sample_sentences:
+            return lines
+        return [lines[row] for row in sorted(random.Random(0).sample(range(len(lines)), self.sample_sentences))]
 
     def _fit(self, sentences: list[str], what: str) -> tuple[Vocabulary, list[str]]:
         """One model, its size adjusted to the text where it must be."""
@@ -194,22 +194,6 @@ class TokenizerTrainer:
             eos_piece=SPECIAL_PIECES[EOS],
         )
         return model.getvalue()
-
-
-def reservoir(lines: Iterable[str], most: int, generator: random.Random) -> list[str]:
-    """Up to `most` of `lines`, each with the same chance, in their order; one pass (Li 1994, algorithm L)."""
-    rest: Iterator[str] = iter(lines)
-    kept = list(enumerate(itertools.islice(rest, most)))
-    position = len(kept) - 1
-    weight = math.exp(math.log(1.0 - generator.random()) / most)
-    while True:
-        skip = math.floor(math.log(1.0 - generator.random()) / math.log1p(-weight)) if weight < 1.0 else 0
-        line = next(itertools.islice(rest, skip, None), None)
-        if line is None:
-            return [text for _, text in sorted(kept)]
-        position += skip + 1
-        kept[generator.randrange(most)] = (position, line)
-        weight *= math.exp(math.log(1.0 - generator.random()) / most)
 
 
 def renumber(model: bytes, name: str) -> bytes:

@@ -1,8 +1,6 @@
 """Making a tokenizer: any amount of text will do, the same text gives the same model, and what is adjusted is said."""
 
 import io
-import random
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -12,7 +10,7 @@ from hypothesis import strategies as st
 
 from nmt.errors import UserError
 from nmt.text.tokenizer import BOS, EOS, PAD, SPECIAL_PIECES, UNK
-from nmt.text.train import MODEL_TYPES, TokenizerTrainer, reservoir
+from nmt.text.train import MODEL_TYPES, TokenizerTrainer
 
 SOURCE = [
     f"Der {a} {b} ist {c}." for a in ("rote", "grüne") for b in ("Hund", "Kater") for c in ("groß", "klein", "alt")
@@ -180,21 +178,13 @@ def test_long_texts_are_sampled() -> None:
     assert "from 62 sentences" in notes[0]
 
 
-@given(st.integers(0, 60), st.integers(1, 20), st.integers(0, 5))
-def test_a_reservoir_keeps_order_and_number(count: int, most: int, seed: int) -> None:
+@pytest.mark.parametrize("count", [0, 3, 20, 60])
+def test_a_sample_keeps_order_and_number(count: int) -> None:
     lines = [str(number) for number in range(count)]
-    kept = reservoir(lines, most, random.Random(seed))
-    assert len(kept) == min(count, most)
-    assert kept == sorted(set(kept), key=int)
-
-
-def test_a_reservoir_gives_every_line_the_same_chance() -> None:
-    draws = 3000
-    lines = [str(number) for number in range(20)]
-    generator = random.Random(5)
-    hits = Counter(line for _ in range(draws) for line in reservoir(lines, 5, generator))
-    # Each is kept with probability 1/4; five standard deviations of the binomial are 119.
-    assert all(abs(hits[line] - draws / 4) < 119 for line in lines)
+    trainer = TokenizerTrainer(sample_sentences=20)
+    sample = trainer._sample(["", *lines, " "])
+    assert len(sample) == min(count, 20)
+    assert sample == sorted(set(sample), key=int) == trainer._sample(lines)
 
 
 @pytest.mark.parametrize("model_type", ["unigram", "bpe"])
