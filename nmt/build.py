@@ -6,6 +6,7 @@ choices, and is data, not code.
 """
 
 import contextlib
+import functools
 import importlib
 import inspect
 from collections.abc import Callable, Mapping
@@ -20,8 +21,8 @@ from nmt.attention import Attention, Read, Score, Window
 from nmt.data.corpus import DataSource
 from nmt.errors import UserError
 from nmt.limits import checked
-from nmt.model import Decoder, Readout, RecurrentEncoder, Seq2Seq, initialise
-from nmt.model.decoders import NoAttention, Sizes, context_size_without_attention
+from nmt.model import Decoder, Encoder, Readout, Seq2Seq, Sizes, initialise
+from nmt.model.contract import AnyDecoder
 from nmt.search import BeamSearch, GreedySearch, Search
 from nmt.text.tokenizer import PAD, Tokenizer
 from nmt.text.train import TokenizerTrainer
@@ -135,22 +136,13 @@ def build_attention(
     )
 
 
-def build_decoder(config: DictConfig, encoder: RecurrentEncoder, embedding_size: int) -> Decoder:
-    """The wiring with its attention and readout."""
+def build_decoder(config: DictConfig, encoder: Encoder, embedding_size: int) -> AnyDecoder:
+    """The decoder; its constructor makes the attention and the readout, for sizes that it knows."""
     settings = _plain(config.decoder, "decoder")
-    readout_node = settings.pop("readout", {})
-    make = part(settings, Decoder, "decoder")
-    sizes = Sizes(embedding_size, encoder.output_size, encoder.backward_size)
-    make_readout = part(readout_node, Readout, "decoder.readout")
-    if inspect.unwrap(make) is NoAttention:
-        context_size = context_size_without_attention(settings.get("summary", "every"), encoder.output_size)
-        readout = make_readout(state_size=settings["size"], embedding_size=embedding_size, context_size=context_size)
-        return make(readout, sizes)
-    attention = build_attention(config.attention, settings["size"], encoder.output_size, settings.get("fast", True))
-    readout = make_readout(
-        state_size=settings["size"], embedding_size=embedding_size, context_size=attention.context_size
-    )
-    return make(attention, readout, sizes)
+    readout = part(settings.pop("readout", {}), Readout, "decoder.readout")
+    attention = functools.partial(build_attention, config.attention, fast=settings.get("fast", True))
+    sizes = Sizes(embedding_size, encoder.size, encoder.directions)
+    return part(settings, Decoder, "decoder")(attention, readout, sizes)
 
 
 def build_model(config: DictConfig, tokenizer: Tokenizer) -> Seq2Seq:
@@ -172,9 +164,9 @@ def assemble(config: DictConfig, source_pieces: int, target_pieces: int, joint: 
             "model.tie_embeddings=all needs one vocabulary for both languages, but tokenizer.joint is false. "
             "Give tokenizer.joint=true or model.tie_embeddings=target."
         )
-    encoder = part(config.encoder, RecurrentEncoder, "encoder")(embedding_size=embedding_size)
+    encoder = part(config.encoder, Encoder, "encoder")(embedding_size=embedding_size)
     decoder = build_decoder(config, encoder, embedding_size)
-    features = decoder.readout.size
+    features = decoder.features
     if tie != "none" and features != embedding_size:
         raise UserError(
             f"Tied embeddings need decoder.readout.size to be model.embedding_size, but they are {features} and "

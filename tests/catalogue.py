@@ -13,6 +13,8 @@ from nmt.attention import Attention
 from nmt.command.composing import compose
 from nmt.configuration import config_folder
 from nmt.model import Decoded, Seq2Seq
+from nmt.model.recurrent.attentive import AttentiveDecoder, Slots
+from nmt.model.recurrent.decoder import RecurrentDecoder, RecurrentState
 
 CONFIGS = config_folder()
 
@@ -111,6 +113,28 @@ def assembled(
         for parameter in made.parameters():
             parameter.add_(torch.randn(parameter.shape, generator=generator) * 0.3)
     return made.train(train)
+
+
+def recurrent(made: Seq2Seq) -> RecurrentDecoder[Any]:
+    """The decoder of a recurrent model."""
+    assert isinstance(made.decoder, RecurrentDecoder)
+    return made.decoder
+
+
+def attentive(made: Seq2Seq) -> AttentiveDecoder:
+    """The decoder of a recurrent model with attention."""
+    assert isinstance(made.decoder, AttentiveDecoder)
+    return made.decoder
+
+
+def started(
+    made: Seq2Seq, source: torch.Tensor, mask: torch.Tensor, lengths: torch.Tensor, searching: bool = False
+) -> tuple[Slots, RecurrentState]:
+    """Memory and first state of a recurrent model with attention."""
+    memory, state = made.encode(source, mask, lengths, searching=searching)
+    assert isinstance(memory, Slots)
+    assert isinstance(state, RecurrentState)
+    return memory, state
 
 
 def searched(made: Seq2Seq, decoded: Decoded) -> torch.Tensor:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.compat_weights import upgrade_state, upgrade_weights
-from tests.catalogue import model
+from tests.catalogue import attentive, model
 
 Named = Mapping[str, Tensor]
 HEADS = 11  # so that "10" has to come after "2"
@@ -72,8 +72,7 @@ def test_heads_are_joined_in_their_order(heads: int) -> None:
 
 
 def test_what_is_upgraded_fits_a_model_in_its_order() -> None:
-    made = model("attention.heads=3", "attention.coverage=true", "attention/window=local_p").decoder.attention
-    assert made is not None
+    made = attentive(model("attention.heads=3", "attention.coverage=true", "attention/window=local_p")).attention
     heads = [("score", "scores"), ("window", "windows")]
     present = {f"decoder.attention.{name}": value for name, value in made.named_parameters()}
     old: dict[str, Tensor] = {}

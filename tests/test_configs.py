@@ -61,10 +61,9 @@ def one_step(*overrides: str, kind: str = "unigram") -> None:
     found = list(translator.translate(["rot", "eins zwei drei"]))
     assert len(found) == 2
     for best, *_ in found:
-        assert (best.weights is None) == (model.decoder.attention is None)
+        assert (best.weights is None) == (not model.decoder.heads)
         if best.weights is not None:
-            heads = 1 if model.decoder.attention is None else model.decoder.attention.heads
-            assert best.weights.shape == (heads, len(best.pieces), len(best.source_pieces))
+            assert best.weights.shape == (len(model.decoder.heads), len(best.pieces), len(best.source_pieces))
 
 
 @pytest.mark.parametrize(("wiring", "score"), list(itertools.product(WITH_ATTENTION, SCORES)))

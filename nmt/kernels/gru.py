@@ -1,4 +1,4 @@
-"""Layers of GRUs over whole sentences.
+"""GRUs over whole sentences.
 
 Here a layer is one autograd function: both directions run side by side, inputs are projected before the loop over steps
 and weight gradients are one product after it. Autograd through torch's packed layers does both a step at a time, and
@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from nmt.kernels.dropout import dropout
 
@@ -20,12 +20,58 @@ GRU_PARAMETERS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 _STAY = 1e4
 
 
+def gru_step(gates: Tensor, hidden: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """One step of torch's GRU: the new state [N, D].
+
+    r = sigmoid(g_r + h_r), z = sigmoid(g_z + h_z), n = tanh(g_n + r h_n), s = (1 - z) n + z s_before, where g are the
+    products of the inputs, `gates` [N, 3D] with their biases, and h = W s_before + b for weight [3D, D] and bias [3D].
+    Under autocast the product is in bfloat16, all else in the type of `hidden` [N, D].
+    """
+    size, dtype = hidden.shape[-1], hidden.dtype
+    gates, projected = gates.to(dtype), nn.functional.linear(hidden, weight, bias).to(dtype)
+    reset, update = (gates[:, : 2 * size] + projected[:, : 2 * size]).sigmoid_().split(size, 1)
+    candidate = torch.addcmul(gates[:, 2 * size :], reset, projected[:, 2 * size :]).tanh_()
+    return torch.lerp(candidate, hidden, update)
+
+
+def plain_gru(gates: Tensor, first: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """A layer in one direction, step by step; arguments and result are those of `gru`."""
+    hidden, states = first, []
+    for gates_now in gates.unbind(1):
+        hidden = gru_step(gates_now, hidden, weight, bias)
+        states.append(hidden)
+    return torch.stack(states, 1)
+
+
+def fast_gru(gates: Tensor, first: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """A layer in one direction as one autograd function; arguments and result are those of `gru`."""
+    inputs = gates.transpose(0, 1).unsqueeze(0)
+    return _run(inputs, first.unsqueeze(0), weight.unsqueeze(0), bias.unsqueeze(0))[0].transpose(0, 1)
+
+
+def gru(gates: Tensor, first: Tensor, weight: Tensor, bias: Tensor, fast: bool = True) -> Tensor:
+    """States [B, T, D] of a layer from the products of its inputs, gates [B, T, 3D], and first [B, D].
+
+    Of one step, gates [N, 3D], it is the new state [N, D]. The rest is as in `gru_step`.
+    """
+    if gates.ndim == 2:
+        return gru_step(gates, first, weight, bias)
+    return (fast_gru if fast and gates.device.type == "cpu" else plain_gru)(gates, first, weight, bias)
+
+
 def plain_layers(rnn: nn.RNNBase, inputs: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """torch's own packed layers of GRUs or LSTMs; arguments and results are those of `rnn_layers`."""
-    packed = pack_padded_sequence(inputs, lengths, batch_first=True, enforce_sorted=False)
-    outputs, last = run_rnn(rnn, packed)
-    assert isinstance(outputs, PackedSequence)
-    return pad_packed_sequence(outputs, batch_first=True, total_length=inputs.shape[1])[0], last
+    """torch's own packed layers of GRUs or LSTMs; arguments and results are those of `rnn_layers`.
+
+    On CUDA, autocast would run cuDNN's layers in float16 whatever type it was given: without loss scaling that
+    underflows, and it does not mix with bfloat16. Elsewhere the products may run in bfloat16.
+    """
+    on_gpu = inputs.device.type == "cuda"
+    autocast = torch.is_autocast_enabled(inputs.device.type) and not on_gpu
+    with torch.autocast(inputs.device.type, enabled=autocast):
+        packed = pack_padded_sequence(inputs.float() if on_gpu else inputs, lengths, True, enforce_sorted=False)
+        outputs, last = rnn(packed)
+    values, _ = pad_packed_sequence(outputs, batch_first=True, total_length=inputs.shape[1])
+    return values, last[0] if isinstance(last, tuple) else last
 
 
 def rnn_layers(
@@ -39,24 +85,6 @@ def rnn_layers(
     if fast and isinstance(rnn, nn.GRU) and inputs.device.type == "cpu":
         return fast_layers(rnn, inputs, mask=mask)
     return plain_layers(rnn, inputs, lengths)
-
-
-def run_rnn(
-    rnn: nn.RNNBase, inputs: Tensor | PackedSequence, hidden: Tensor | None = None
-) -> tuple[Tensor | PackedSequence, Tensor]:
-    """Runs GRU or LSTM layers outside autocast: outputs and the last hidden states [L * directions, B, D].
-
-    On CUDA, autocast would run cuDNN's layers in float16 whatever type it was given: without loss scaling that
-    underflows, and it does not mix with bfloat16. Elsewhere the products may run in bfloat16.
-    """
-    data = inputs.data if isinstance(inputs, PackedSequence) else inputs
-    if data.device.type == "cuda":
-        with torch.autocast("cuda", enabled=False):
-            full = inputs._replace(data=data.float()) if isinstance(inputs, PackedSequence) else data.float()
-            outputs, last = rnn(full, None if hidden is None else hidden.float())
-    else:
-        outputs, last = rnn(inputs, hidden)
-    return outputs, last[0] if isinstance(last, tuple) else last
 
 
 def fast_layers(
@@ -89,18 +117,23 @@ def _layer(rnn: nn.GRU, layer: int, inputs: Tensor, first: Tensor | None, paddin
     )
     steps = inputs.transpose(0, 1)
     read = steps.unsqueeze(0) if len(names) == 1 else torch.stack([steps, steps.flip(0)])
-    device, kind = inputs.device.type, weight_hh.dtype
-    product = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else kind
-    gates = torch.bmm(read.flatten(1, 2), weight_ih.transpose(1, 2)).to(kind) + bias_ih.unsqueeze(1)
+    gates = torch.bmm(read.flatten(1, 2), weight_ih.transpose(1, 2)).to(weight_hh.dtype) + bias_ih.unsqueeze(1)
     gates = gates.unflatten(1, read.shape[1:3])
     if padding is not None:
         stay = padding.unsqueeze(0) if len(names) == 1 else torch.stack([padding, padding.flip(0)])
         gates[..., rnn.hidden_size : 2 * rnn.hidden_size] += _STAY * stay.unsqueeze(-1)
     if first is None:
         first = gates.new_zeros(len(names), read.shape[2], rnn.hidden_size)
+    return _run(gates, first, weight_hh, bias_hh)
+
+
+def _run(gates: Tensor, first: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """`_GRULayer` outside autocast; under it the products run in bfloat16."""
+    device, dtype = gates.device.type, weight.dtype
+    product = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else dtype
     with torch.autocast(device, enabled=False):
         states: Tensor = _GRULayer.apply(  # type: ignore[no-untyped-call]
-            gates, first.to(kind), weight_hh, bias_hh, product
+            gates.to(dtype), first.to(dtype), weight, bias, product
         )
     return states
 

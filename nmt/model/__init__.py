@@ -1,20 +1,20 @@
-"""The model room: encoders, decoders (the wirings), readouts, and the model that holds them."""
+"""The model room: the contract of encoders and decoders, their families, and the model that holds them."""
 
-from nmt.model.decoders import Decoded, Decoder, DecoderState, Mixture
-from nmt.model.encoders import Encoded, RecurrentEncoder
+from nmt.model.contract import Decoded, Decoder, Encoded, Encoder, Mixture, Sizes, Words
 from nmt.model.initialise import initialise
-from nmt.model.readouts import Readout
+from nmt.model.recurrent.readouts import Readout
 from nmt.model.seq2seq import Seq2Seq, Stepped
 
 __all__ = [
     "Decoded",
     "Decoder",
-    "DecoderState",
     "Encoded",
+    "Encoder",
     "Mixture",
     "Readout",
-    "RecurrentEncoder",
     "Seq2Seq",
+    "Sizes",
     "Stepped",
+    "Words",
     "initialise",
 ]

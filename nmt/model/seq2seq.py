@@ -1,17 +1,15 @@
 """The whole model: source tokens -> memory -> target tokens, for search (`encode`, `step`) and training (`forward`)."""
 
-import math
+from collections.abc import Sequence
+from copy import deepcopy
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from nmt.attention import Memory
 from nmt.kernels.dropout import Dropout
-from nmt.model.decoders import Decoded, Decoder, DecoderState, Mixture, stack_steps
-from nmt.model.encoders import RecurrentEncoder, lengths_of
-from nmt.model.folding import folded_step
+from nmt.model.contract import AnyDecoder, Decoded, Encoder, Mixture, Selectable, Words, stack_steps
 
 #: The most logits of a mixture that are held at a time: 64 MiB in float32.
 MIXED_LOGITS = 2**24
@@ -26,7 +24,7 @@ class Stepped(NamedTuple):
 
     log_probs: Tensor
     weights: Tensor | None
-    state: DecoderState
+    state: Selectable
 
 
 class Seq2Seq(nn.Module):
@@ -36,8 +34,8 @@ class Seq2Seq(nn.Module):
         self,
         source_embedding: nn.Embedding,
         target_embedding: nn.Embedding,
-        encoder: RecurrentEncoder,
-        decoder: Decoder,
+        encoder: Encoder,
+        decoder: AnyDecoder,
         output: nn.Linear,
         dropout: float,
         fast: bool = True,
@@ -51,28 +49,31 @@ class Seq2Seq(nn.Module):
         self.output = output
         self.dropout = Dropout(dropout, fast)
         self.fast = fast
-        # A fresh model's features are about as small as the embeddings they come from, E^-1/2 (initialise.py).
-        # Without this factor the softmax starts flat and learns several times slower (docs/results.md).
-        self.scale = math.sqrt(output.in_features)
 
-    def encode(self, source: Tensor, mask: Tensor, lengths: Tensor | None = None) -> tuple[Memory, DecoderState]:
-        """source [B, S], mask [B, S] -> what the decoder remembers and where it starts.
+    def encode(
+        self, source: Tensor, mask: Tensor, lengths: Tensor | None = None, *, searching: bool = False
+    ) -> tuple[Selectable, Selectable]:
+        """source [B, S], mask [B, S] -> the memory of the sentences and the state of the decoder.
 
-        `lengths` [B] on the CPU saves fetching them from the mask.
+        `lengths` [B] on the CPU saves fetching them from the mask; `searching` is explained at `Decoder.start`.
         """
-        return self.encode_embedded(self.source_embedding(source), mask, lengths)
+        return self.encode_embedded(self.source_embedding(source), mask, lengths, searching=searching)
 
     def encode_embedded(
-        self, embedded: Tensor, mask: Tensor, lengths: Tensor | None = None
-    ) -> tuple[Memory, DecoderState]:
-        """`encode` from source embeddings [B, S, E], for whoever asks for the gradient with respect to them."""
-        encoded = self.encoder(self.dropout(embedded), mask, lengths_of(mask) if lengths is None else lengths)
-        start: tuple[Memory, DecoderState] = self.decoder.start(encoded)
-        return start
+        self, embedded: Tensor, mask: Tensor, lengths: Tensor | None = None, *, searching: bool = False
+    ) -> tuple[Selectable, Selectable]:
+        """`encode` from source embeddings [B, S, E], for gradients with respect to them."""
+        if lengths is None:
+            lengths = mask.sum(-1).to("cpu", torch.int64)  # on the CPU, as packing wants them
+        memory, state = self.decoder.start(self.encoder(self.dropout(embedded), mask, lengths), searching=searching)
+        return memory, state
 
     def logits(self, features: Tensor, output: Output | None = None) -> Tensor:
-        """Features t [..., F] -> logits F^1/2 W t + b [..., V], of the rows `output` of W and b where given."""
-        scaled = self.dropout(features) * self.scale
+        """Features t [..., F] -> logits c W t + b [..., V], c the decoder's `logit_scale`.
+
+        With `output`, rows of W and b, they are of these pieces alone.
+        """
+        scaled = self.dropout(features) * self.decoder.logit_scale
         logits: Tensor = self.output(scaled) if output is None else nn.functional.linear(scaled, *output)
         return logits
 
@@ -90,23 +91,40 @@ class Seq2Seq(nn.Module):
         """Features [..., F] -> log-probabilities [..., V] in float32; see `logits`."""
         return torch.log_softmax(self.logits(features, output).float(), -1)
 
-    def step(self, tokens: Tensor, state: DecoderState, memory: Memory, output: Output | None = None) -> Stepped:
+    def words(self, tokens: Tensor) -> Words:
+        """The embeddings of previous tokens [N], each different one once where that is worth it."""
+        if self.training or tokens.device.type != "cpu":  # elsewhere the wait for their number costs more than it saves
+            return Words(self.dropout(self.target_embedding(tokens)))
+        different, which = tokens.unique(return_inverse=True)
+        return Words(self.target_embedding(different), which)
+
+    def step(
+        self,
+        tokens: Tensor,
+        state: Selectable,
+        memory: Selectable,
+        output: Output | None = None,
+        *,
+        weights: bool = True,
+    ) -> Stepped:
         """One step for search: the previous tokens [N] -> log-probabilities [N, V] in float32.
 
-        With `output`, rows of the output layer's weight and bias, they are of these pieces alone.
+        With `output`, rows of the output layer's weight and bias, they are of these pieces alone. Of a mixture they are
+        those of the part with the largest share.
         """
-        embedded = self.dropout(self.target_embedding(tokens))
-        decoded, state = self.decoder.step(embedded, state, memory)
-        return Stepped(self.log_probs(decoded.features, output), decoded.weights, state)
+        decoded, state = self.decoder.step(self.words(tokens), state, memory, weights=weights)
+        features = decoded.features if decoded.mixture is None else decoded.mixture.heaviest()
+        return Stepped(self.log_probs(features, output), decoded.weights, state)
 
-    def folded_step(self, tokens: Tensor, state: DecoderState, memory: Memory, output: Output | None = None) -> Stepped:
-        """`step`, faster, with the memory that `nmt.model.folding.fold` gives, where `can_fold`; in evaluation mode."""
-        if tokens.device.type == "cpu":
-            words, which = tokens.unique(return_inverse=True)
-        else:  # the wait for how many there are would cost more than it saves
-            words, which = tokens, torch.arange(len(tokens), device=tokens.device)
-        decoded, state = folded_step(self.decoder, self.target_embedding(words), which, state, memory)
-        return Stepped(self.log_probs(decoded.features, output), decoded.weights, state)
+    def pinned(self, slots: Sequence[int | Sequence[int] | None]) -> "Seq2Seq":
+        """This model with attention that looks where a person says; it shares the parameters.
+
+        Raises:
+            UserError: there is no attention, or the slots are not slots.
+        """
+        model = deepcopy(self, {id(parameter): parameter for parameter in self.parameters()})
+        model.decoder.pin(slots, self.output.weight.device)
+        return model
 
     def forward(
         self,
@@ -115,34 +133,40 @@ class Seq2Seq(nn.Module):
         source_lengths: Tensor | None,
         target_in: Tensor,
         sampling: float = 0.0,
+        *,
+        weights: bool = True,
     ) -> Decoded:
-        """Teacher forcing: features [B, T, F] for target_in [B, T] (the target shifted right).
+        """Teacher forcing: features [B, T, F] for target_in [B, T], the target shifted right.
 
         With `sampling` > 0 each input after the first is, with that probability, the model's own draw from its
         distribution at the step before (scheduled sampling, Bengio et al. 2015, section 2.4).
         """
         memory, state = self.encode(source, source_mask, source_lengths)
         if sampling == 0:
-            decoded: Decoded = self.decoder(self.dropout(self.target_embedding(target_in)), state, memory)
+            embedded = self.dropout(self.target_embedding(target_in))
+            decoded: Decoded = self.decoder(embedded, state, memory, weights=weights)
             return decoded
-        return self._forward_sampled(memory, state, target_in, sampling)
+        return self._forward_sampled(memory, state, target_in, sampling, weights)
 
-    def _forward_sampled(self, memory: Memory, state: DecoderState, target_in: Tensor, sampling: float) -> Decoded:
+    def _forward_sampled(
+        self, memory: Selectable, state: Selectable, target_in: Tensor, sampling: float, weights: bool
+    ) -> Decoded:
         steps: list[Decoded] = []
         tokens = target_in[:, 0]
         for position in range(target_in.shape[1]):
             if position:
-                own = torch.rand(tokens.shape, device=tokens.device) < sampling
-                tokens = torch.where(own, self._draw(steps[-1]), target_in[:, position])
-            now, state = self.decoder.forced_step(self.dropout(self.target_embedding(tokens)), state, memory)
-            steps.append(now)
+                sampled = torch.rand(tokens.shape, device=tokens.device) < sampling
+                tokens = torch.where(sampled, self._draw(steps[-1]), target_in[:, position])
+            words = Words(self.dropout(self.target_embedding(tokens)))
+            decoded, state = self.decoder.step(words, state, memory, weights=weights)
+            steps.append(decoded)
         return stack_steps(steps)
 
     def _draw(self, decoded: Decoded) -> Tensor:
         """A token [N] from the distribution of each row of one step.
 
-        By the Gumbel-max trick, which does not make the host wait for the device, and lets logits that are no
-        numbers through: the loss will tell.
+        By the Gumbel-max trick, which does not make the host wait for the device. NaN logits pass through and are
+        reported by the loss check.
         """
         with torch.no_grad():
             logits = self.target_logits(decoded)

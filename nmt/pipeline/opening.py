@@ -200,25 +200,19 @@ class TranslatorRequest:
 
 def _pin(models: Sequence[Seq2Seq], slots: Sequence[Any], compute: Compute) -> None:
     for model in models:
-        if model.decoder.attention is None:
-            raise UserError(
-                "slots= pins the attention, and a run with decoder=none has none. Leave it out, or take a run with "
-                "attention."
-            )
-        model.decoder.attention.pin(slots, compute.device)
+        model.decoder.pin(slots, compute.device)
 
 
 def has_weights(translator: Translator) -> bool:
     """Whether there are attention weights to look at."""
-    return all(model.decoder.attention is not None for model in translator.models)
+    return all(model.decoder.heads for model in translator.models)
 
 
 def head_of(text: str, translator: Translator) -> Head:
     """The head of the attention that a text names: its number, or "mean" (UserError if there is no such head)."""
     if text == "mean":
         return "mean"
-    attentions = [model.decoder.attention for model in translator.models]
-    heads = {attention.heads for attention in attentions if attention is not None}
+    heads = {len(model.decoder.heads) for model in translator.models if model.decoder.heads}
     # Members of an ensemble with different numbers of heads are averaged over theirs.
     last = (heads.pop() if len(heads) == 1 else 1) - 1
     if not text.isdecimal() or int(text) > last:

@@ -376,23 +376,18 @@ class _Session:
         sizes = f"{tokenizer.source.size:,}"
         if not tokenizer.joint:
             sizes += f" and {tokenizer.target.size:,}"
-        attention = model.decoder.attention
-        kind = "no attention"
-        if attention is not None:
+        kind, reach = "no attention", model.decoder.max_positions
+        if model.decoder.heads:
             choices = self.config.choices
             kind = f"{choices['decoder']} wiring, {choices['attention/score']}"
         self.say(
             f"Model: {kind}, {parameters:,} parameters, {sizes} pieces, on {compute.device} "
-            f"({compute.threads} CPU threads) in {'bfloat16' if compute.dtype else 'float32'}, "
-            f"training {'by the fast path' if model.decoder.has_fast_path else 'step by step'}."
+            f"({compute.threads} CPU threads) in {'bfloat16' if compute.dtype else 'float32'}"
+            f"{model.decoder.describe()}."
         )
-        if (
-            attention is not None
-            and attention.max_positions is not None
-            and trainer.max_source_length >= attention.max_positions
-        ):
+        if reach is not None and trainer.max_source_length >= reach:
             self.say(
-                f"Sentences of {attention.max_positions:,} pieces and more are looked at up to there alone "
+                f"Sentences of {reach:,} pieces and more are looked at up to there alone "
                 f"(attention.score.positions), and trainer.max_source_length is {trainer.max_source_length:,}."
             )
         source_padding, target_padding = batches.padding

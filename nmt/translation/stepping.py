@@ -7,9 +7,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from nmt.attention import Memory
-from nmt.model import DecoderState, Seq2Seq
-from nmt.model.folding import can_fold, fold
+from nmt.model import Seq2Seq
+from nmt.model.contract import Selectable
 from nmt.model.seq2seq import Output
 from nmt.search import SearchState
 from nmt.translation.shortlist import Candidates, rows_of
@@ -18,8 +17,8 @@ from nmt.translation.shortlist import Candidates, rows_of
 class ModelState(NamedTuple):
     """One model's part of a search state. The memory is shared by a sentence's hypotheses, never copied for them."""
 
-    memory: Memory
-    decoder: DecoderState
+    memory: Selectable
+    decoder: Selectable
 
     def select(self, rows: Tensor, sentences: Tensor | None = None) -> "ModelState":
         """Hypotheses `rows`, and only the sentences that are still searched."""
@@ -41,25 +40,23 @@ class EnsembleState(NamedTuple):
 class Stepper:
     """The step function of one model or of an ensemble, which averages its members' probabilities and weights."""
 
-    def __init__(self, models: Sequence[Seq2Seq], autocast: torch.dtype | None = None) -> None:
-        """`autocast` is the type that products will run in; weights that change later are not seen with it."""
+    def __init__(self, models: Sequence[Seq2Seq], autocast: torch.dtype | None = None, *, weights: bool = True) -> None:
+        """`autocast` is the type that products will run in; parameters that change later are not seen with it.
+
+        Attention weights are returned only with `weights`.
+        """
         self.models = [_cast_once(model, autocast) for model in models]
-        self.folded = [can_fold(model.decoder) for model in self.models]
+        self.weights = weights
 
     def start(self, source: Tensor, mask: Tensor, lengths: Tensor, ids: Tensor | None = None) -> EnsembleState:
         """The state before the first token of source [B, S].
 
         With `ids` [C] search sees these pieces alone, and knows each by its place among them.
         """
-        members: list[ModelState] = []
-        for model, folded in zip(self.models, self.folded, strict=True):
-            memory, state = model.encode(source, mask, lengths)
-            members.append(ModelState(fold(model.decoder, memory) if folded else memory, state))
+        members = tuple(ModelState(*model.encode(source, mask, lengths, searching=True)) for model in self.models)
         if ids is None:
-            return EnsembleState(tuple(members))
-        return EnsembleState(
-            tuple(members), Candidates(ids, tuple(rows_of(model.output, ids) for model in self.models))
-        )
+            return EnsembleState(members)
+        return EnsembleState(members, Candidates(ids, tuple(rows_of(model.output, ids) for model in self.models)))
 
     def __call__(self, tokens: Tensor, state: SearchState) -> tuple[Tensor, Tensor | None, SearchState]:
         """Previous tokens [N] -> log-probabilities [N, V or C], weights [N, H, S] or None, the next state."""
@@ -71,8 +68,8 @@ class Stepper:
         log_probs: list[Tensor] = []
         weights: list[Tensor] = []
         members: list[ModelState] = []
-        for model, folded, member, output in zip(self.models, self.folded, state.members, outputs, strict=True):
-            stepped = (model.folded_step if folded else model.step)(tokens, member.decoder, member.memory, output)
+        for model, member, output in zip(self.models, state.members, outputs, strict=True):
+            stepped = model.step(tokens, member.decoder, member.memory, output, weights=self.weights)
             log_probs.append(stepped.log_probs)
             if stepped.weights is not None:
                 weights.append(stepped.weights)
@@ -83,8 +80,8 @@ class Stepper:
         mixed = torch.logsumexp(torch.stack(log_probs), 0) - torch.log(torch.tensor(float(len(log_probs))))
         if not weights:
             return mixed, None, following
-        if len({own.shape for own in weights}) > 1:  # other numbers of heads: each model's mean over its heads
-            weights = [own.mean(1, keepdim=True) for own in weights]
+        if len({of_model.shape for of_model in weights}) > 1:  # other numbers of heads: their mean, model by model
+            weights = [of_model.mean(1, keepdim=True) for of_model in weights]
         return mixed, torch.stack(weights).mean(0), following
 
 
@@ -93,11 +90,11 @@ def _cast_once(model: Seq2Seq, autocast: torch.dtype | None) -> Seq2Seq:
 
     Under inference autocast would cast every one of them anew at every step, on a CPU a tenth of the time.
     """
-    if autocast is None or model.output.weight.device.type != "cpu" or not can_fold(model.decoder):
+    if autocast is None or model.output.weight.device.type != "cpu" or not model.fast:
         return model
-    own = copy.deepcopy(model).requires_grad_(False)
-    own.output.weight = nn.Parameter(own.output.weight.to(autocast), requires_grad=False)  # no longer tied
-    for parameter in own.decoder.parameters():
+    cast = copy.deepcopy(model).requires_grad_(False)
+    cast.output.weight = nn.Parameter(cast.output.weight.to(autocast), requires_grad=False)  # no longer tied
+    for parameter in cast.decoder.parameters():
         if parameter.ndim == 2:
             parameter.data = parameter.data.to(autocast)
-    return own
+    return cast

@@ -69,12 +69,9 @@ class Translator:
         self.warn, self.keep_weights, self.shortlist = warn, keep_weights, shortlist
 
     @cached_property
-    def reach(self) -> int | None:
+    def max_positions(self) -> int | None:
         """The slot from which on no model looks; None where one goes on."""
-        reaches = [
-            attention.max_positions for model in self.models if (attention := model.decoder.attention) is not None
-        ]
-        known = [reach for reach in reaches if reach is not None]
+        known = [most for model in self.models if (most := model.decoder.max_positions) is not None]
         return max(known) if known and len(known) == len(self.models) else None
 
     @cached_property
@@ -116,11 +113,12 @@ class Translator:
                         f"{self.max_source_length}; it was {kept}."
                     )
             longest = max(end - start for start, end in pairwise(ends))
-            if self.reach is not None and self.warn is not None and longest >= self.reach:
-                cure = f" max_source_length={self.reach - 1} long_lines=split translates such lines in parts."
+            most = self.max_positions
+            if most is not None and self.warn is not None and longest >= most:
+                cure = f" max_source_length={most - 1} long_lines=split translates such lines in parts."
                 self.warn(
-                    f"line {first_line + index} is longer than the {self.reach} pieces that the model's attention "
-                    f"reaches (attention.score.positions): the rest was not looked at.{cure * (self.reach > 1)}"
+                    f"line {first_line + index} is longer than the {most} pieces that the model's attention "
+                    f"reaches (attention.score.positions): the rest was not looked at.{cure * (most > 1)}"
                 )
             prefix = self._prefix(prefixes[index], first_line + index) if prefixes else ()
             parts.extend(

@@ -68,10 +68,10 @@ def forward(sizes: Sizes, wiring: Wiring, sentences: int, source: int, target: i
         products.append(Product("energies", 1, state, source, written, weights=False))
     if wiring.kind != "none":
         products.append(Product("contexts", 1, source, values, written, weights=False))
-    # What enters the decoder beside the previous word: known beforehand (none) or only step by step.
+    # What enters the decoder beside the previous word: known once a sentence (none) or only step by step.
     products.append(Product("decoder, words", written, sizes.embedding, 3 * state))
     if wiring.kind == "none":
-        products.append(Product("decoder, summary", written, values, 3 * state))
+        products.append(Product("decoder, summary", sentences, values, 3 * state))
     elif wiring.kind == "bahdanau":
         products.append(Product("decoder, contexts", sentences, values, 3 * state, target))
     elif wiring.fed:
@@ -81,6 +81,9 @@ def forward(sizes: Sizes, wiring: Wiring, sentences: int, source: int, target: i
         products.append(Product("decoder, layers", sentences, state, 3 * state, target, copies=sizes.layers - 1))
     if wiring.kind == "luong":
         products.append(Product("readout", written, values + state, sizes.features))
+    elif wiring.kind == "none":
+        products.append(Product("readout, summary", sentences, values, 2 * sizes.features))
+        products.append(Product("readout", written, state + sizes.embedding, 2 * sizes.features))
     else:
         products.append(Product("readout", written, values + state + sizes.embedding, 2 * sizes.features))
     products.append(Product("softmax", written, sizes.features, sizes.pieces))

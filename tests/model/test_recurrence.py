@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from tests.catalogue import model, sentences
+from tests.catalogue import model, recurrent, sentences
 
 
 def test_first_weights_under_autocast_are_those_of_a_plain_step() -> None:
@@ -26,7 +26,7 @@ def test_a_state_that_moves_by_less_than_a_step_of_bfloat16_arrives() -> None:
         "decoder=bahdanau", "decoder.first_state=zero", "decoder/readout=state", "decoder.readout.size=10", train=True
     ).float()
     with torch.no_grad():
-        for name, parameter in made.decoder.rnn.named_parameters():
+        for name, parameter in recurrent(made).rnn.named_parameters():
             parameter.zero_()
             if name == "bias_ih_l0":  # of the reset gate, the update gate and the candidate
                 parameter[10:20], parameter[20:] = 7, 2

@@ -5,7 +5,7 @@ import torch
 
 from nmt.data.batch import make_batch
 from nmt.training.loss import batch_loss
-from tests.catalogue import model, sentences
+from tests.catalogue import model, recurrent, sentences
 
 
 @pytest.mark.parametrize("sampling", [0.0, 1.0], ids=["forced", "sampled"])
@@ -37,9 +37,10 @@ def test_without_attention_the_context_is_the_last_state_of_the_top_layer() -> N
     target = sentences([3] * 3, 29, seed=9)[0]
     features = made(source, mask, None, target).features
     for row, length in enumerate(lengths):
-        _, finals = made.encoder.rnn(made.source_embedding(source[row : row + 1, :length]))
+        rnn = made.encoder.get_submodule("rnn")
+        _, finals = rnn(made.source_embedding(source[row : row + 1, :length]))
         last = finals[-2:].flatten()  # forward and backward
         embedded = made.target_embedding(target[row])
         contexts = last.expand(3, -1)
-        states, _ = made.decoder.rnn(torch.cat([embedded, contexts], -1), last.unsqueeze(0))
-        torch.testing.assert_close(features[row], made.decoder.readout(states, embedded, contexts))
+        states, _ = recurrent(made).rnn(torch.cat([embedded, contexts], -1), last.unsqueeze(0))
+        torch.testing.assert_close(features[row], recurrent(made).readout(states, embedded, contexts))

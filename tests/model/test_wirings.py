@@ -13,10 +13,12 @@ from torch import Tensor, nn
 from nmt.command.composing import compose
 from nmt.errors import UserError
 from nmt.kernels import attentive_gru
-from nmt.model import Decoded, Seq2Seq
-from nmt.model.decoders import Bahdanau, Conditional, FirstState, Luong, is_attentive_gru
-from nmt.model.encoders import Encoded
-from nmt.model.readouts import Tanh
+from nmt.model import Decoded, Encoded, Seq2Seq, Sizes, Words
+from nmt.model.recurrent.bahdanau import Bahdanau
+from nmt.model.recurrent.conditional import Conditional
+from nmt.model.recurrent.first_state import FirstState
+from nmt.model.recurrent.luong import Luong
+from nmt.model.recurrent.readouts import Tanh
 from tests.catalogue import (
     READOUTS,
     READS,
@@ -27,9 +29,12 @@ from tests.catalogue import (
     WIRINGS,
     WITH_ATTENTION,
     assembled,
+    attentive,
     model,
+    recurrent,
     searched,
     sentences,
+    started,
 )
 
 COMBINATIONS = [
@@ -124,25 +129,23 @@ def test_step_by_step_equals_the_whole_sequence(overrides: tuple[str, ...]) -> N
 
 
 def test_every_wiring_that_has_a_fast_path_is_compared_with_its_reference() -> None:
-    compared = {own[0] for own in certain if model(*own).decoder.has_fast_path}
+    compared = {own[0] for own in certain if recurrent(model(*own)).has_fast_path}
     assert compared == {"decoder=bahdanau", "decoder=luong", "decoder=none"}
 
 
 def test_no_model_goes_step_by_step_that_need_not() -> None:
     for own in certain:
-        decoder = model(*own).decoder
+        decoder = recurrent(model(*own))
         expected = not isinstance(decoder, Conditional)
         if isinstance(decoder, Luong):
-            assert decoder.attention is not None
             expected = not decoder.input_feeding and not decoder.attention.coverage
-        elif isinstance(decoder, Bahdanau):
-            assert decoder.attention is not None
-            expected = is_attentive_gru(decoder.attention, decoder.rnn)
+        elif isinstance(decoder, Bahdanau):  # which attentions are fused is tested below
+            expected = decoder.has_fast_path
         assert decoder.has_fast_path == expected, own
-        assert not model(*own, "decoder.fast=false").decoder.has_fast_path, own
+        assert not recurrent(model(*own, "decoder.fast=false")).has_fast_path, own
 
 
-@pytest.mark.parametrize("overrides", [own for own in certain if model(*own).decoder.has_fast_path], ids=" ".join)
+@pytest.mark.parametrize("overrides", [own for own in certain if recurrent(model(*own)).has_fast_path], ids=" ".join)
 def test_the_fast_path_equals_the_reference(overrides: tuple[str, ...]) -> None:
     """Losses, weights and every gradient, with padding on both sides."""
     results = []
@@ -166,12 +169,9 @@ def test_the_fast_path_equals_the_reference(overrides: tuple[str, ...]) -> None:
 
 def test_the_fast_path_gives_no_weight_where_there_is_nothing_to_look_at() -> None:
     made = model("decoder=bahdanau")
-    assert isinstance(made.decoder, Bahdanau)
     values, mask = torch.randn(2, 4, 10, dtype=torch.float64), torch.tensor([[True] * 4, [False] * 4])
-    assert made.decoder.attention is not None
-    memory = made.decoder.attention.remember(values, mask)
-    state = made.decoder.start(Encoded(values, mask, values[:, :1], values[:, 0, :5]))[1]
-    assert made.decoder.has_fast_path
+    memory, state = made.decoder.start(Encoded(values, mask, last=values[:, :1]))
+    assert recurrent(made).has_fast_path
     weights = made.decoder(torch.randn(2, 3, 7, dtype=torch.float64), state, memory).weights
     torch.testing.assert_close(weights[:, 0].sum(2), torch.tensor([[1.0] * 3, [0.0] * 3], dtype=torch.float64))
 
@@ -323,15 +323,14 @@ def test_bahdanau_by_hand() -> None:
     """c_t = attend(s_{t-1}), then s_t = GRU(s_{t-1}, [y_{t-1}; c_t]), with torch's own GRU cell."""
     made = model("decoder=bahdanau")
     source, mask, lengths = sentences([4], 23)
-    memory, state = made.encode(source, mask, lengths)
-    decoder, attention = made.decoder, made.decoder.attention
-    assert attention is not None
+    memory, state = started(made, source, mask, lengths)
+    decoder = attentive(made)
     embedded = made.target_embedding(torch.tensor([8]))
-    attended = attention(state.hidden, memory, torch.zeros(1, 1, dtype=torch.int64))
+    attended = decoder.attention(state.hidden, memory.memory, torch.zeros(1, 1, dtype=torch.int64))
     cell = nn.GRUCell(17, 10, dtype=torch.float64)
     cell.load_state_dict({name.removesuffix("_l0"): value for name, value in decoder.rnn.state_dict().items()})
     expected = cell(torch.cat([embedded, attended.context[:, 0]], -1), state.hidden[:, 0])
-    decoded, following = decoder.step(embedded, state, memory)
+    decoded, following = decoder.step(Words(embedded), state, memory)
     torch.testing.assert_close(following.hidden[:, 0], expected)
     torch.testing.assert_close(decoded.features, decoder.readout(expected, embedded, attended.context[:, 0]))
     assert following.steps.tolist() == [1]
@@ -341,20 +340,20 @@ def test_luong_by_hand() -> None:
     """h_t = GRU(h_{t-1}, [y_{t-1}; htilde_{t-1}]), then c_t = attend(h_t), htilde_t = tanh(W_c [c_t; h_t])."""
     made = model("decoder=luong", "attention/score=dot")
     source, mask, lengths = sentences([4], 23)
-    memory, state = made.encode(source, mask, lengths)
-    decoder = made.decoder
+    memory, state = started(made, source, mask, lengths)
+    decoder = attentive(made)
     assert not state.feed.any()
     state = state._replace(feed=torch.randn(1, 11, dtype=torch.float64))
     embedded = made.target_embedding(torch.tensor([8]))
     cell = nn.GRUCell(18, 10, dtype=torch.float64)
     cell.load_state_dict({name.removesuffix("_l0"): value for name, value in decoder.rnn.state_dict().items()})
     hidden = cell(torch.cat([embedded, state.feed], -1), state.hidden[:, 0])
-    values = memory.values[0, 0]
+    values = memory.memory.values[0, 0]
     weights = torch.softmax(values @ hidden[0], -1)
     readout = decoder.readout.linear
     assert isinstance(readout, nn.Linear)
     expected = torch.tanh(readout.weight @ torch.cat([weights @ values, hidden[0]]))
-    decoded, following = decoder.step(embedded, state, memory)
+    decoded, following = decoder.step(Words(embedded), state, memory)
     torch.testing.assert_close(decoded.features[0], expected)
     torch.testing.assert_close(following.feed, decoded.features)
 
@@ -363,10 +362,9 @@ def test_conditional_by_hand() -> None:
     """s'_t = GRU_1(s_{t-1}, y_{t-1}), c_t = attend(s'_t), s_t = GRU_2(s'_t, c_t), with torch's own GRU cells."""
     made = model("decoder=conditional", "attention/score=general", "decoder.layers=2")
     source, mask, lengths = sentences([4], 23)
-    memory, state = made.encode(source, mask, lengths)
-    decoder, attention = made.decoder, made.decoder.attention
+    memory, state = started(made, source, mask, lengths)
+    decoder = made.decoder
     assert isinstance(decoder, Conditional)
-    assert attention is not None
     embedded = made.target_embedding(torch.tensor([8]))
     states = []
     layer_input = embedded
@@ -376,12 +374,12 @@ def test_conditional_by_hand() -> None:
         cell.load_state_dict({name[:-3]: value for name, value in weights.items() if name.endswith(f"_l{layer}")})
         layer_input = cell(layer_input, state.hidden[:, layer])
         states.append(layer_input)
-    energies = memory.keys[0, 0] @ states[-1][0]
-    context = torch.softmax(energies, -1) @ memory.values[0, 0]
+    energies = memory.memory.keys[0, 0] @ states[-1][0]
+    context = torch.softmax(energies, -1) @ memory.memory.values[0, 0]
     second = nn.GRUCell(10, 10, dtype=torch.float64)
     second.load_state_dict({name[:-3]: value for name, value in decoder.second.state_dict().items()})
     expected = second(context.unsqueeze(0), states[-1])
-    decoded, following = decoder.step(embedded, state, memory)
+    decoded, following = decoder.step(Words(embedded), state, memory)
     torch.testing.assert_close(following.hidden, torch.stack([states[0], expected], 1))
     torch.testing.assert_close(decoded.features, decoder.readout(expected, embedded, context.unsqueeze(0)))
 
@@ -390,6 +388,7 @@ def test_the_tanh_readout_by_hand() -> None:
     state, word, context = torch.tensor([0.5]), torch.tensor([-2.0]), torch.tensor([3.0, 1.0])
     for sees_word in (False, True):
         readout = Tanh(1, 1, 2, 1, word=sees_word)
+        assert isinstance(readout.linear, nn.Linear)
         with torch.no_grad():
             readout.linear.weight.copy_(torch.tensor([[0.1, 0.2, 0.4, 0.8]])[:, : 4 if sees_word else 3])
         # W_c [c; h; E y]
@@ -429,21 +428,22 @@ def test_the_fused_recurrence_is_used_where_it_can_be(monkeypatch: pytest.Monkey
 def test_first_states() -> None:
     values = torch.tensor([[[1.0, 2.0], [3.0, 4.0], [0.0, 0.0]]])
     mask = torch.tensor([[True, True, False]])
-    encoded = Encoded(values, mask, torch.tensor([[[5.0, 6.0], [7.0, 8.0]]]), torch.tensor([[9.0]]))
-    zero = FirstState("zero", 2, 1, 1, 2)
+    encoded = Encoded(values, mask, last=torch.tensor([[[5.0, 6.0], [7.0, 8.0]]]))
+    sizes = Sizes(7, 2, directions=2)
+    zero = FirstState("zero", "mean", sizes, 1, 2)
     assert zero(encoded).tolist() == [[[0.0, 0.0]]]
-    last = FirstState("last", 2, 1, 3, 2)
+    last = FirstState("last", "mean", sizes, 3, 2)
     assert last(encoded).tolist() == [[[5.0, 6.0], [7.0, 8.0], [7.0, 8.0]]]  # top to top, the top repeated
-    bridged = FirstState("last", 2, 1, 2, 3)
+    bridged = FirstState("last", "mean", sizes, 2, 3)
     assert bridged.linear is not None
     with torch.no_grad():
         bridged.linear.weight.copy_(torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]))
         bridged.linear.bias.copy_(torch.tensor([0.0, 0.0, 0.5]))
     assert bridged(encoded).tolist() == [[[5.0, 6.0, 11.5], [7.0, 8.0, 15.5]]]  # each layer by the same matrix
-    top = FirstState("last", 2, 1, 1, 2)
+    top = FirstState("last", "mean", sizes, 1, 2)
     assert top(encoded).tolist() == [[[7.0, 8.0]]]
-    for kind, vector in (("backward", [9.0]), ("mean", [2.0, 3.0])):
-        made = FirstState(kind, 2, 1, 2, 3)
+    for kind, vector in (("backward", [8.0]), ("mean", [2.0, 3.0])):
+        made = FirstState(kind, "mean", sizes, 2, 3)
         assert made.linear is not None
         expected = torch.tanh(made.linear(torch.tensor([vector]))).view(1, 2, 3)
         torch.testing.assert_close(made(encoded), expected)
@@ -455,7 +455,7 @@ def test_the_encoder_agrees_with_a_loop_over_cells() -> None:
     embedded = made.source_embedding(source)
     encoded = made.encoder(embedded, mask, lengths)
     forward, backward = (nn.GRUCell(7, 5, dtype=torch.float64) for _ in range(2))
-    weights = made.encoder.rnn.state_dict()
+    weights = made.encoder.get_submodule("rnn").state_dict()
     forward.load_state_dict({n[:-3]: value for n, value in weights.items() if n.endswith("_l0")})
     backward.load_state_dict({n[: -len("_l0_reverse")]: v for n, v in weights.items() if n.endswith("_reverse")})
     states = {}
@@ -465,8 +465,7 @@ def test_the_encoder_agrees_with_a_loop_over_cells() -> None:
             hidden = cell(embedded[:, position], hidden)
             torch.testing.assert_close(encoded.values[:, position, part], hidden)
         states[part.start] = hidden
-    torch.testing.assert_close(encoded.backward, states[5])
-    torch.testing.assert_close(encoded.finals[:, 0], torch.cat([states[0], states[5]], -1))
+    torch.testing.assert_close(encoded.last[:, 0], torch.cat([states[0], states[5]], -1))
 
 
 def test_scheduled_sampling_at_probability_one_feeds_the_models_own_draws() -> None:
@@ -489,7 +488,7 @@ def test_scheduled_sampling_draws_as_often_as_the_model_says(own: tuple[str, ...
     """One sentence thousands of times: how often each piece is the second input, within four deviations."""
     made, times = model(*own, train=True), 20_000
     with torch.no_grad():  # so that slots differ, and their mixture from what is read off the soft context
-        for weight in made.decoder.readout.parameters():
+        for weight in recurrent(made).readout.parameters():
             weight.mul_(4)
     source, mask, _ = sentences([4], 23)
     target = targets(1, 2)

@@ -10,11 +10,13 @@ from torch import Tensor
 from nmt.attention import reads
 from nmt.attention.reads import Soft
 from nmt.data.batch import Batch, make_batch
-from nmt.model import Seq2Seq, seq2seq
+from nmt.model import Seq2Seq, Words, seq2seq
+from nmt.model.recurrent.attentive import Slots
+from nmt.model.recurrent.decoder import RecurrentState
 from nmt.training import loss
 from nmt.training.loss import batch_loss
 from nmt.translation import forcing
-from tests.catalogue import WITH_ATTENTION, model
+from tests.catalogue import WITH_ATTENTION, attentive, model, started
 
 STEPS, SLOTS = 2, 3  # with the ends of the sentences
 HARD = ("attention/read=hard", "attention.read.entropy=0", "attention.read.reward=1", "attention.read.expected=0")
@@ -78,8 +80,7 @@ def test_the_mean_sampled_gradient_is_that_of_the_bound(
     overrides: tuple[str, ...], baseline: float, draws: Draws
 ) -> None:
     made = small(*overrides, *HARD)
-    assert made.decoder.attention is not None
-    heads = made.decoder.attention.heads
+    heads = len(made.decoder.heads)
     slots = 2 if heads == 2 else SLOTS
     batch = one_pair(slots)
     assert batch.source.shape == (1, slots)
@@ -132,25 +133,31 @@ def test_the_entropy_is_raised() -> None:
     assert totals[0] - totals[1] == pytest.approx(-2 * (weights * weights.log()).sum().item(), abs=1e-5)
 
 
+def seen(made: Seq2Seq, embedded: Tensor, state: RecurrentState, memory: Slots) -> tuple[Tensor, Tensor]:
+    """The state that the readout sees and the weights, of one transition."""
+    decoder = attentive(made)
+    top, _, looked = decoder.transition(decoder.of_words(embedded, memory.products)[0], state, memory, True)
+    assert looked.weights is not None
+    return top, looked.weights
+
+
 def marginal(made: Seq2Seq, batch: Batch) -> Tensor:
     """sum_t log sum_j a_tj p(y_t | j) by hand, over the recurrence of the same parameters with a soft read."""
-    attention = made.decoder.attention
-    assert attention is not None
-    attention.read, read = Soft(), attention.read
-    memory, state = made.encode(batch.source, batch.source_mask, batch.source_lengths)
+    decoder = attentive(made)
+    decoder.attention.read, read = Soft(), decoder.attention.read
+    memory, state = started(made, batch.source, batch.source_mask, batch.source_lengths)
     total = torch.zeros((), dtype=torch.float64)
     for t in range(STEPS):
         embedded = made.target_embedding(batch.target_in[:, t])
-        looked, _ = made.decoder.transition(embedded, state, memory)
-        _, state = made.decoder.step(embedded, state, memory)
-        assert looked.weights is not None
-        shares = looked.weights[0, 0] / looked.weights[0, 0].sum()
+        top, weights = seen(made, embedded, state, memory)
+        _, state = decoder.step(Words(embedded), state, memory)
+        shares = weights[0, 0] / weights[0, 0].sum()
         mixed = torch.zeros((), dtype=torch.float64)
         for slot in range(SLOTS):
-            features = made.decoder.readout(looked.top, embedded, memory.values[:, 0, slot])
+            features = decoder.readout(top, embedded, memory.memory.values[:, 0, slot])
             mixed = mixed + shares[slot] * torch.softmax(made.logits(features), -1)[0, batch.target_out[0, t]]
         total = total + mixed.log()
-    attention.read = read
+    decoder.attention.read = read
     return total
 
 
@@ -193,12 +200,10 @@ def test_given_targets_are_scored_by_the_mixture_and_search_takes_the_heaviest_s
         assert -batch_loss(made, batch).negative_log_likelihood.item() == pytest.approx(expected, abs=1e-5)
     assert forcing.attention(made, batch).log_probs.sum().item() == pytest.approx(expected, abs=1e-5)
     assert forcing.saliency(made, batch).log_probs.sum().item() == pytest.approx(expected, abs=1e-5)
-    memory, state = made.encode(batch.source, batch.source_mask, batch.source_lengths)
+    memory, state = started(made, batch.source, batch.source_mask, batch.source_lengths)
     embedded = made.target_embedding(batch.target_in[:, 0])
-    looked, _ = made.decoder.transition(embedded, state, memory)
-    assert looked.weights is not None
-    heaviest = memory.values[:, 0, int(looked.weights.argmax())]
-    features = made.decoder.readout(looked.top, embedded, heaviest)
+    top, weights = seen(made, embedded, state, memory)
+    features = attentive(made).readout(top, embedded, memory.memory.values[:, 0, int(weights.argmax())])
     searched = made.step(batch.target_in[:, 0], state, memory).log_probs
     torch.testing.assert_close(searched, made.log_probs(features))
 
@@ -238,15 +243,16 @@ def test_an_enumerating_model_carries_the_soft_context_on_in_translation_too() -
     for wiring in WITH_ATTENTION:
         soft, made = small(f"decoder={wiring}").eval(), small(f"decoder={wiring}", *ENUMERATE).eval()
         batch = one_pair()
-        memory, state = made.encode(batch.source, batch.source_mask, batch.source_lengths)
-        _, own = soft.encode(batch.source, batch.source_mask, batch.source_lengths)
+        memory, state = started(made, batch.source, batch.source_mask, batch.source_lengths)
+        _, own = started(soft, batch.source, batch.source_mask, batch.source_lengths)
         for t in range(STEPS):
             embedded = made.target_embedding(batch.target_in[:, t])
-            looked, _ = soft.decoder.transition(embedded, own, memory)
-            _, own = soft.decoder.step(embedded, own, memory)
-            decoded, state = made.decoder.step(embedded, state, memory)
+            top, weights = seen(soft, embedded, own, memory)
+            mixture = attentive(made).step(Words(embedded), state, memory)[0].mixture
+            assert mixture is not None
+            _, own = soft.decoder.step(Words(embedded), own, memory)
+            _, state = made.decoder.step(Words(embedded), state, memory)
             torch.testing.assert_close(state.hidden, own.hidden)
             torch.testing.assert_close(state.feed, own.feed)
-            assert looked.weights is not None
-            heaviest = memory.values[:, 0, int(looked.weights.argmax())]
-            torch.testing.assert_close(decoded.features, made.decoder.readout(looked.top, embedded, heaviest))
+            heaviest = memory.memory.values[:, 0, int(weights.argmax())]
+            torch.testing.assert_close(mixture.heaviest(), attentive(made).readout(top, embedded, heaviest))

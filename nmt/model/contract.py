@@ -1,0 +1,186 @@
+"""The contract between encoders, decoders, `Seq2Seq` and search. It knows no layer.
+
+An encoder turns embedded source tokens into a memory. A decoder starts from it and predicts target words: `step` for
+search, one word of every hypothesis; `forward` for training, a whole target. Both give the same numbers. The state
+belongs to a hypothesis, the memory to a sentence: at one step a memory of B sentences serves N = B * K hypotheses, K
+to a sentence, without being copied. States and memories are immutable values, batch axis first.
+
+Shapes: B sentences, S source tokens, T target tokens, N hypotheses, H heads over all layers, E embedding, V pieces.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from nmt.errors import UserError
+
+
+class Selectable(Protocol):
+    """A value made of tensors whose first axis is that of its rows."""
+
+    def select(self, rows: Tensor) -> Self:
+        """The rows `rows` [N'], in that order, repeats allowed."""
+        ...
+
+
+class Encoded(NamedTuple):
+    """What an encoder leaves behind.
+
+    values [B, S, C]: a slot for each source token, zero where padded.
+    mask [B, S]: true where the token is real.
+    keys [B, S, C]: what slots are found by, where that is not the values.
+    last [B, L, C]: each layer's state after its last token, its directions side by side; recurrent encoders only.
+    """
+
+    values: Tensor
+    mask: Tensor
+    keys: Tensor | None = None
+    last: Tensor | None = None
+
+    def mean(self) -> Tensor:
+        """The mean of the values over real tokens, [B, C]."""
+        weights = self.mask.unsqueeze(-1).to(self.values.dtype)
+        return (self.values * weights).sum(1) / weights.sum(1).clamp(min=1)
+
+
+class Encoder(nn.Module):
+    """Embedded source tokens -> `Encoded`. Padding must not change the values of real tokens.
+
+    Attributes:
+        size: C, of a slot.
+        directions: of the recurrence whose last states it leaves; 0 for an encoder without.
+    """
+
+    size: int
+    directions: int = 0
+
+    def forward(self, embedded: Tensor, mask: Tensor, lengths: Tensor) -> Encoded:
+        """Encodes embedded [B, S, E] with mask [B, S] and lengths [B] (on the CPU, at least 1)."""
+        raise TypeError(f"{type(self).__name__} does not define how it encodes")
+
+
+class Words(NamedTuple):
+    """The previous target words of N hypotheses: embeddings [W, E] of the different words, and each one's row [N].
+
+    A beam's hypotheses end in few different words, and what depends on the word alone is computed once for each.
+    Without `which`, row n belongs to hypothesis n.
+    """
+
+    embedded: Tensor
+    which: Tensor | None = None
+
+    def spread(self, by_word: Tensor) -> Tensor:
+        """[W, ...] -> [N, ...]."""
+        return by_word if self.which is None else by_word[self.which]
+
+
+class Mixture(NamedTuple):
+    """A mixture of distributions over the vocabulary: features [..., J, F] and the logs of their shares [..., J]."""
+
+    features: Tensor
+    log_weights: Tensor
+
+    def heaviest(self) -> Tensor:
+        """The features [..., F] with the largest share."""
+        best = self.log_weights.argmax(-1, keepdim=True).unsqueeze(-1)
+        return self.features.take_along_dim(best, -2).squeeze(-2)
+
+
+class Decoded(NamedTuple):
+    """What a decoder says of one step of N hypotheses, or of T steps of B targets.
+
+    features [N, F] or [B, T, F]: what the softmax sees.
+    weights [N, H, S] or [B, H, T, S]: of the attention to the source; None without it, or where nobody asked.
+    terms: for the loss, by name, [N] or [B, T].
+    mixture: the distribution of the next word, where it is one; the features are then what is fed back.
+    """
+
+    features: Tensor
+    weights: Tensor | None = None
+    terms: Mapping[str, Tensor] = {}
+    mixture: Mixture | None = None
+
+
+def stack_steps(steps: Sequence[Decoded]) -> Decoded:
+    """The steps of a target as one: features [B, T, F], weights [B, H, T, S], terms [B, T]."""
+    weights = [step.weights for step in steps if step.weights is not None]
+    mixtures = [step.mixture for step in steps if step.mixture is not None]
+    return Decoded(
+        torch.stack([step.features for step in steps], 1),
+        torch.stack(weights, 2) if weights else None,
+        {name: torch.stack([step.terms[name] for step in steps], 1) for name in steps[0].terms},
+        Mixture(*(torch.stack(parts, 1) for parts in zip(*mixtures, strict=True))) if mixtures else None,
+    )
+
+
+class Sizes(NamedTuple):
+    """What a decoder must know of the other parts: sizes of an embedding and of a memory slot, `Encoder.directions`."""
+
+    embedding: int
+    value: int
+    directions: int
+
+
+Memory = TypeVar("Memory", bound=Selectable)
+State = TypeVar("State", bound=Selectable)
+
+
+class Decoder(nn.Module, Generic[Memory, State]):
+    """Memory and previous words -> features for the softmax.
+
+    A constructor takes `attention` and `readout`, which make these parts for sizes that the decoder knows, `sizes`,
+    and its own settings by name.
+
+    Attributes:
+        features: F.
+        logit_scale: multiplies features before the softmax.
+        heads: the names of the H heads of its attention to the source, over all layers; empty without attention.
+        max_positions: the source token from which on no head looks, whatever it holds; None without such an end.
+        carries_contexts: whether what a step read changes the steps after it.
+    """
+
+    features: int
+    logit_scale: float = 1.0
+    heads: Sequence[str] = ()
+    max_positions: int | None = None
+    carries_contexts: bool = True
+
+    def start(self, encoded: Encoded, *, searching: bool = False) -> tuple[Memory, State]:
+        """Memory and first state, once a sentence.
+
+        With `searching` the memory may be prepared for many steps without gradients.
+        """
+        raise TypeError(f"{type(self).__name__} does not define where it starts")
+
+    def step(self, words: Words, state: State, memory: Memory, *, weights: bool = True) -> tuple[Decoded, State]:
+        """One step, and the next state; the attention's weights are left out unless `weights`."""
+        raise TypeError(f"{type(self).__name__} does not define a step")
+
+    def forward(self, embedded: Tensor, state: State, memory: Memory, *, weights: bool = True) -> Decoded:
+        """A whole target where it is given: embedded [B, T, E]. Unless overridden, step by step."""
+        steps = []
+        for word in embedded.unbind(1):
+            decoded, state = self.step(Words(word), state, memory, weights=weights)
+            steps.append(decoded)
+        return stack_steps(steps)
+
+    def describe(self) -> str:
+        """What the log says of it beside its choices: nothing, or words that begin with a comma."""
+        return ""
+
+    def pin(self, slots: Sequence[int | Sequence[int] | None], device: torch.device) -> None:
+        """Makes every head look where a person says, step by step, from now on.
+
+        Raises:
+            UserError: there is no attention, or the slots are not slots.
+        """
+        raise UserError(
+            "slots= pins the attention, and a run with decoder=none has none. Leave it out, or take a run with "
+            "attention."
+        )
+
+
+#: Any decoder, for those who pass memory and state on without looking inside.
+AnyDecoder = Decoder[Any, Any]

@@ -1,0 +1,1 @@
+"""The recurrent family: encoders of GRUs and LSTMs, and decoders of GRUs in four wirings."""

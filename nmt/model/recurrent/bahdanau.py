@@ -1,0 +1,104 @@
+"""The wiring of Bahdanau, Cho and Bengio: attend with the previous state, then update."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from nmt.attention import Attention
+from nmt.attention.attention import masked_softmax
+from nmt.attention.reads import Soft
+from nmt.attention.scores import Additive, Concat
+from nmt.attention.windows import Global
+from nmt.errors import UserError
+from nmt.kernels import attentive_gru
+from nmt.model.contract import Decoded, Sizes
+from nmt.model.recurrent.attentive import AttentiveDecoder, Slots
+from nmt.model.recurrent.decoder import RecurrentState, Seen, layer_parameters, linear
+from nmt.model.recurrent.readouts import Readout
+
+
+class Bahdanau(AttentiveDecoder):
+    """c_t = attend(s_{t-1}); s_t = GRU(s_{t-1}, [y_{t-1}; c_t]).
+
+    Bahdanau, Cho, Bengio 2015, section 3.1 (readout from s_t, eq. 4) and appendix A.2. With `previous_state` the
+    readout sees s_{t-1}, as in the appendix. s_{t-1} and c_t have seen no further than y_{t-2}: a readout has to see
+    s_t or y_{t-1} itself, and others are refused.
+    """
+
+    PAPER_FIRST_STATE = "backward"
+
+    def __init__(
+        self,
+        attention: Callable[..., Attention],
+        readout: Callable[..., Readout],
+        sizes: Sizes,
+        *,
+        size: int,
+        layers: int = 1,
+        first_state: str = "auto",
+        previous_state: bool = False,
+        dropout: float = 0.0,
+        fast: bool = True,
+    ) -> None:
+        """Settings are those of every wiring, and `previous_state`.
+
+        Raises:
+            UserError: no word would depend on the one before it.
+        """
+        super().__init__(attention, readout, sizes, "context", size, layers, first_state, dropout, fast)
+        parts = self.readout.parts()
+        if parts.word is None and (previous_state or parts.state is None):
+            cure = "decoder=luong or conditional" if parts.state is None else "decoder.previous_state=false"
+            raise UserError(
+                "decoder=bahdanau attends before the previous word has come in, so that with this readout "
+                f"{'and decoder.previous_state=true ' if previous_state else ''}no word would depend on the one "
+                f"before it. Give {cure}, or a readout that sees the word: decoder/readout=maxout, or "
+                f"decoder/readout=tanh decoder.readout.word=true."
+            )
+        self.previous_state = previous_state
+
+    @property
+    def has_fast_path(self) -> bool:
+        """No projections, an additive or concat score without coverage, a global window, a soft read and one layer."""
+        attention = self.attention
+        return (
+            self.fast
+            and attention.out is None
+            and type(attention.score) in (Additive, Concat)
+            and not attention.coverage
+            and type(attention.window) is Global
+            and type(attention.read) is Soft
+            and self.rnn.num_layers == 1
+            and not (attention.training and attention.dropout.p > 0)
+        )
+
+    def transition(
+        self, gates: Tensor, state: RecurrentState, memory: Slots, weights: bool
+    ) -> tuple[Tensor, Tensor, Seen]:
+        before = state.hidden[:, -1]
+        seen = self.attend(before, state, memory, weights)
+        assert seen.gates is not None
+        top, hidden = self.update(gates + seen.gates, state.hidden)
+        return before if self.previous_state else top, hidden, seen
+
+    def forward(self, embedded: Tensor, state: RecurrentState, memory: Slots, *, weights: bool = True) -> Decoded:
+        """The whole target, by the fused kernel where it computes exactly this attention and these layers."""
+        if not self.has_fast_path or memory.folded:
+            return super().forward(embedded, state, memory, weights=weights)
+        first, slots, products = state.hidden[:, 0], memory.memory, memory.products
+        score = self.attention.score
+        assert isinstance(score, Additive | Concat)
+        query_weight = score.W.weight if isinstance(score, Additive) else score.W.weight[:, : score.query_size]
+        _, weight_hh, _, bias_hh = layer_parameters(self.rnn)
+        values = slots.values[:, 0]
+        states, steps_weights = attentive_gru.fast_attentive_gru(
+            self.of_words(embedded, products)[0],
+            first,
+            attentive_gru.Memory(linear(values, products.fed), slots.keys[:, 0], slots.mask),
+            attentive_gru.Parameters(query_weight, score.v, weight_hh, bias_hh),
+            masked_softmax,
+        )
+        contexts = steps_weights.to(values.dtype) @ values
+        tops = torch.cat([first.unsqueeze(1), states[:, :-1]], 1) if self.previous_state else states
+        return Decoded(self.readout(tops, embedded, contexts), steps_weights.unsqueeze(1) if weights else None)

@@ -1,0 +1,52 @@
+"""The conditional GRU of Nematus: two transitions with the attention between them."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from nmt.attention import Attention
+from nmt.kernels.gru import gru
+from nmt.model.contract import Sizes
+from nmt.model.recurrent.attentive import AttentiveDecoder, Slots
+from nmt.model.recurrent.decoder import RecurrentState, Seen, layer_parameters
+from nmt.model.recurrent.readouts import Readout, product_type
+
+
+class Conditional(AttentiveDecoder):
+    """s'_t = GRU_1(s_{t-1}, y_{t-1}); c_t = attend(s'_t); s_t = GRU_2(s'_t, c_t).
+
+    Sennrich et al. 2017 (Nematus), section 2. With several layers the first transition is the stack of them, and the
+    second one moves its top layer.
+    """
+
+    PAPER_FIRST_STATE = "mean"
+
+    def __init__(
+        self,
+        attention: Callable[..., Attention],
+        readout: Callable[..., Readout],
+        sizes: Sizes,
+        *,
+        size: int,
+        layers: int = 1,
+        first_state: str = "auto",
+        dropout: float = 0.0,
+        fast: bool = True,
+    ) -> None:
+        super().__init__(attention, readout, sizes, "nothing", size, layers, first_state, dropout, fast)
+        self.second = nn.GRU(self.context_size, size, batch_first=True)
+
+    def context_weight(self, fed: Tensor) -> Tensor:
+        """Contexts go into the second transition."""
+        return product_type(layer_parameters(self.second)[0])
+
+    def transition(
+        self, gates: Tensor, state: RecurrentState, memory: Slots, weights: bool
+    ) -> tuple[Tensor, Tensor, Seen]:
+        between, hidden = self.update(gates, state.hidden)
+        seen = self.attend(between, state, memory, weights)
+        assert seen.gates is not None
+        _, weight_hh, bias_ih, bias_hh = layer_parameters(self.second)
+        top = gru(seen.gates + bias_ih, between, weight_hh, bias_hh, self.fast)
+        return top, torch.cat([hidden[:, :-1], top.unsqueeze(1)], 1), seen

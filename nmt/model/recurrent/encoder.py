@@ -1,0 +1,54 @@
+"""The recurrent encoder: a stack of GRU or LSTM layers, in one direction or both."""
+
+from torch import Tensor, nn
+
+from nmt.errors import UserError
+from nmt.kernels.gru import rnn_layers
+from nmt.model.contract import Encoded, Encoder
+
+
+class RecurrentEncoder(Encoder):
+    """A stack of bidirectional GRU or LSTM layers that padding never enters.
+
+    Bahdanau, Cho, Bengio 2015, section 3.2: h_j is the forward state at j beside the backward state at j.
+    """
+
+    CELLS = ("gru", "lstm")
+
+    def __init__(
+        self,
+        embedding_size: int,
+        size: int,
+        layers: int = 1,
+        cell: str = "gru",
+        bidirectional: bool = True,
+        dropout: float = 0.0,
+        fast: bool = True,
+    ) -> None:
+        """`size` is that of one direction's state; `dropout` acts between layers, not on the values (docs/results.md).
+
+        With `fast`, GRUs on a CPU are computed by `nmt.kernels.gru`, else by torch's own layers.
+
+        Raises:
+            UserError: `cell` is neither gru nor lstm.
+        """
+        super().__init__()
+        if cell not in self.CELLS:
+            raise UserError(f"encoder.cell={cell} is not known. Give encoder.cell=gru or encoder.cell=lstm.")
+        make = nn.GRU if cell == "gru" else nn.LSTM
+        self.rnn = make(
+            embedding_size,
+            size,
+            layers,
+            batch_first=True,
+            bidirectional=bidirectional,
+            dropout=dropout if layers > 1 else 0.0,
+        )
+        self.layers, self.directions = layers, 2 if bidirectional else 1
+        self.size = size * self.directions
+        self.fast = fast
+
+    def forward(self, embedded: Tensor, mask: Tensor, lengths: Tensor) -> Encoded:
+        values, hidden = rnn_layers(self.rnn, embedded, mask, lengths, self.fast)
+        last = hidden.unflatten(0, (self.layers, self.directions)).permute(2, 0, 1, 3)
+        return Encoded(values, mask, last=last.flatten(2))

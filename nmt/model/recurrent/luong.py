@@ -1,0 +1,64 @@
+"""The wiring of Luong, Pham and Manning: update, then attend with the current state."""
+
+from collections.abc import Callable
+
+from torch import Tensor
+
+from nmt.attention import Attention
+from nmt.errors import UserError
+from nmt.model.contract import Sizes
+from nmt.model.recurrent.attentive import AttentiveDecoder, Slots
+from nmt.model.recurrent.decoder import RecurrentState, Seen, linear
+from nmt.model.recurrent.readouts import FromState, Readout
+
+
+class Luong(AttentiveDecoder):
+    """h_t = GRU(h_{t-1}, [y_{t-1}; htilde_{t-1}]); c_t = attend(h_t).
+
+    Luong, Pham, Manning 2015, sections 3 and 3.3. htilde_t, the readout's features, is fed to the next step's input
+    unless `input_feeding` is off.
+    """
+
+    PAPER_FIRST_STATE = "last"
+
+    def __init__(
+        self,
+        attention: Callable[..., Attention],
+        readout: Callable[..., Readout],
+        sizes: Sizes,
+        *,
+        size: int,
+        layers: int = 1,
+        first_state: str = "auto",
+        input_feeding: bool = True,
+        dropout: float = 0.0,
+        fast: bool = True,
+    ) -> None:
+        """Settings are those of every wiring, and `input_feeding`.
+
+        Raises:
+            UserError: the attention would be unused.
+        """
+        fed = "features" if input_feeding else "nothing"
+        super().__init__(attention, readout, sizes, fed, size, layers, first_state, dropout, fast)
+        if isinstance(self.readout, FromState):
+            raise UserError(
+                "decoder=luong uses its context in the readout alone, so decoder/readout=state would leave the "
+                "attention unused. Give decoder/readout=tanh, maxout or context, or decoder=bahdanau."
+            )
+        self.input_feeding = self.carries_contexts = input_feeding
+
+    @property
+    def at_once(self) -> bool:
+        return self.fast and not self.input_feeding and not self.attention.coverage
+
+    def context_weight(self, fed: Tensor) -> None:
+        """Contexts do not go into the recurrence."""
+
+    def transition(
+        self, gates: Tensor, state: RecurrentState, memory: Slots, weights: bool
+    ) -> tuple[Tensor, Tensor, Seen]:
+        if self.input_feeding:
+            gates = gates + linear(state.feed, memory.products.fed)
+        top, hidden = self.update(gates, state.hidden)
+        return top, hidden, self.attend(top, state, memory, weights)

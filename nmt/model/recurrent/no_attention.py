@@ -1,0 +1,92 @@
+"""The decoder without attention: the baseline. One vector is all that it knows of the source."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from torch import Tensor
+
+from nmt.attention import Attention
+from nmt.errors import UserError
+from nmt.model.contract import Encoded, Sizes
+from nmt.model.recurrent.decoder import Products, RecurrentDecoder, RecurrentState, Seen, linear
+from nmt.model.recurrent.readouts import FromContext, Readout
+
+
+class Summary(NamedTuple):
+    """What the summary of B sentences adds to the gates [B, 3D] and to the readout's units [B, U]."""
+
+    products: Products
+    gates: Tensor
+    units: Tensor | None
+
+    def select(self, rows: Tensor) -> "Summary":
+        """The sentences `rows` [B'] of the batch."""
+        return self._replace(gates=self.gates[rows], units=None if self.units is None else self.units[rows])
+
+
+class NoAttention(RecurrentDecoder[Summary]):
+    """The encoder's last state, or the mean of its values if it has none, at the first step or at every step.
+
+    `summary=first`: it is the first state only (Sutskever, Vinyals, Le 2014). `summary=every`: every step's input and
+    the readout see it too (Cho et al. 2014). It has no weights.
+    """
+
+    PAPER_FIRST_STATE = "last"
+
+    def __init__(
+        self,
+        attention: Callable[..., Attention],
+        readout: Callable[..., Readout],
+        sizes: Sizes,
+        *,
+        size: int,
+        layers: int = 1,
+        first_state: str = "auto",
+        summary: str = "every",
+        dropout: float = 0.0,
+        fast: bool = True,
+    ) -> None:
+        """Settings are those of every wiring, and `summary`; no attention is made.
+
+        Raises:
+            UserError: the model would never see a source, or say the same word over and over.
+        """
+        if summary not in ("first", "every"):
+            raise UserError(f"decoder.summary={summary} is not known. Give decoder.summary=first or =every.")
+        if summary == "first" and first_state == "zero":
+            raise UserError(
+                "decoder.summary=first shows the source to the first state alone, and decoder.first_state=zero takes "
+                "nothing from it: the model would never see a source. Give decoder.first_state=last or "
+                "decoder.summary=every."
+            )
+        every = summary == "every"
+        super().__init__(attention, readout, sizes, "context", size, layers, first_state, dropout, fast, every)
+        if isinstance(self.readout, FromContext):
+            raise UserError(
+                "decoder=none has the same summary at every step, so decoder/readout=context would say the same word "
+                "over and over. Give decoder/readout=maxout, tanh or state."
+            )
+
+    @property
+    def at_once(self) -> bool:
+        return self.fast
+
+    def start(self, encoded: Encoded, *, searching: bool = False) -> tuple[Summary, RecurrentState]:
+        products = self.products()
+        summary = encoded.mean() if encoded.last is None else encoded.last[:, -1]
+        context = summary[:, : self.context_size]
+        readout = products.readout.context
+        units = None if readout is None else readout(context)
+        return Summary(products, linear(context, products.fed), units), self.first(encoded)
+
+    def transition(
+        self, gates: Tensor, state: RecurrentState, memory: Summary, weights: bool
+    ) -> tuple[Tensor, Tensor, Seen]:
+        def spread(share: Tensor) -> Tensor:
+            """[B, ...] -> [N, ...] at one step, [B, 1, ...] for whole targets."""
+            if gates.ndim == 3:
+                return share.unsqueeze(1)
+            return share.repeat_interleave(len(gates) // len(share), 0)
+
+        top, hidden = self.update(gates + spread(memory.gates), state.hidden)
+        return top, hidden, Seen(None, None if memory.units is None else spread(memory.units))

@@ -1,0 +1,123 @@
+"""Readouts: state + previous word + context -> the features that the softmax over the vocabulary sees.
+
+Shapes: states [..., D], embedded [..., E] (the previous target word), contexts [..., C], features [..., F], units
+[..., U].
+"""
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from nmt.errors import UserError
+
+#: Vectors [..., I] -> units [..., U], linear and without a bias.
+Product = Callable[[Tensor], Tensor]
+
+
+class Parts(NamedTuple):
+    """A readout before its nonlinearity as a sum: a product for each input it sees, and a bias [U]."""
+
+    state: Product | None
+    word: Product | None
+    context: Product | None
+    bias: Tensor | None
+
+
+class Readout(nn.Module):
+    """The contract: one linear layer of what the readout sees, and a nonlinearity.
+
+    A readout says in `__init__` what it sees, in the order of its matrix, and defines `activate`.
+    """
+
+    linear: nn.Linear | nn.Identity
+
+    def __init__(self, sees: Mapping[str, int], size: int, *, units: int | None = None, bias: bool = True) -> None:
+        """`sees` has the sizes of "state", "word" and "context" or some of them; `size` is F, `units` U if not F."""
+        super().__init__()
+        self.sees, self.size = dict(sees), size
+        self.linear = nn.Linear(sum(sees.values()), size if units is None else units, bias=bias)
+
+    def activate(self, units: Tensor) -> Tensor:
+        """Units [..., U] -> features [..., F]."""
+        return units
+
+    def forward(self, states: Tensor, embedded: Tensor, contexts: Tensor) -> Tensor:
+        """Features [..., F]."""
+        inputs = {"state": states, "word": embedded, "context": contexts}
+        return self.activate(self.linear(torch.cat([inputs[name] for name in self.sees], -1)))
+
+    def parts(self) -> Parts:
+        """What each input adds to the units."""
+        if isinstance(self.linear, nn.Identity):
+            products: dict[str, Product] = dict.fromkeys(self.sees, self.linear)
+            bias = None
+        else:
+            columns = product_type(self.linear.weight).split(list(self.sees.values()), 1)
+            products = {
+                name: functools.partial(nn.functional.linear, weight=column)
+                for name, column in zip(self.sees, columns, strict=True)
+            }
+            bias = self.linear.bias
+        return Parts(products.get("state"), products.get("word"), products.get("context"), bias)
+
+
+class Maxout(Readout):
+    """t = maxout(U_o s + V_o E y + C_o c), pairs of units. Bahdanau, Cho, Bengio 2015, appendix A.2.2."""
+
+    def __init__(self, state_size: int, embedding_size: int, context_size: int, size: int) -> None:
+        super().__init__({"state": state_size, "word": embedding_size, "context": context_size}, size, units=2 * size)
+
+    def activate(self, units: Tensor) -> Tensor:
+        features: Tensor = units.unflatten(-1, (self.size, 2)).amax(-1)
+        return features
+
+
+class Tanh(Readout):
+    """htilde = tanh(W_c [c; h]), the attentional layer. Luong, Pham, Manning 2015, eq. 5.
+
+    With `word` it sees the previous word too, tanh(W_c [c; h; E y]): Sennrich et al. 2017 (Nematus), section 2.
+    """
+
+    def __init__(self, state_size: int, embedding_size: int, context_size: int, size: int, word: bool = False) -> None:
+        sees = {"context": context_size, "state": state_size}
+        super().__init__(sees | ({"word": embedding_size} if word else {}), size, bias=False)
+
+    def activate(self, units: Tensor) -> Tensor:
+        return torch.tanh(units)
+
+
+class FromState(Readout):
+    """The state alone, through a linear layer where the sizes differ."""
+
+    def __init__(self, state_size: int, embedding_size: int, context_size: int, size: int) -> None:
+        super().__init__({"state": state_size}, size)
+        if state_size == size:
+            self.linear = nn.Identity()
+
+
+class FromContext(Readout):
+    """The context alone, through a linear layer where the sizes differ."""
+
+    def __init__(self, state_size: int, embedding_size: int, context_size: int, size: int) -> None:
+        """Sizes as every readout has them.
+
+        Raises:
+            UserError: there is no context.
+        """
+        if context_size == 0:
+            raise UserError(
+                "decoder/readout=context sees the context alone, and with decoder.summary=first there is none. "
+                "Give decoder/readout=maxout, tanh or state."
+            )
+        super().__init__({"context": context_size}, size)
+        if context_size == size:
+            self.linear = nn.Identity()
+
+
+def product_type(weight: Tensor) -> Tensor:
+    """A matrix in the type that products run in: under autocast it is cast here, once, not at every step."""
+    device = weight.device.type
+    return weight.to(torch.get_autocast_dtype(device)) if torch.is_autocast_enabled(device) else weight
