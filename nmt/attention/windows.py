@@ -5,7 +5,7 @@ token is real). A window answers with a `View`, whose parts are [..., T, S] or b
 last of the axes before these is theirs: queries [B, H, T, Dq], steps [B, 1, T], mask [B, 1, S].
 
 A radius of 10, as the paper has it, spans 21 slots: most sentences of a caption corpus fit in whole.
-`nmt.evaluation.forced.hidden_share` tells which share of the slots a trained model's windows hid.
+`nmt.evaluation.references.hidden_share` tells which share of the slots a trained model's windows hid.
 """
 
 from collections.abc import Callable, Sequence

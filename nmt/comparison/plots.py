@@ -16,7 +16,7 @@ from nmt.drawing import fonts
 from nmt.drawing.layout import shorten, wrap
 from nmt.drawing.matrix import matrix
 from nmt.drawing.style import figure, legend, line, ruler, style
-from nmt.evaluation.forced import Look
+from nmt.evaluation.references import AttentionMap
 
 #: Of a judgement, told apart without red and green too; what one seed says has no colour of its own.
 COLOURS = {
@@ -101,7 +101,7 @@ def _mean_curve(variant: Variant, x: str, y: str) -> tuple[_Curve, _Curve, _Curv
     return grid, values.mean(0), values.min(0), values.max(0)
 
 
-def side_by_side(panels: Sequence[tuple[str, Look]]) -> Figure:
+def side_by_side(panels: Sequence[tuple[str, AttentionMap]]) -> Figure:
     """The weights of several variants over one and the same sentence pair, target as rows, source as columns.
 
     Args:

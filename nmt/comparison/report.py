@@ -206,14 +206,14 @@ def _first(rates: Mapping[str, Spread], ways: Sequence[str]) -> tuple[int, float
 
 def _heatmaps(found: Comparison, split: OnSplit, most: int) -> list[Block]:
     """Of each variant the first seed; the sentences are those that every variant with attention has kept."""
-    looks = {
-        variant.label: {look["line"]: look for look in variant.runs[0].splits[split.name].looks}
+    maps = {
+        variant.label: {look["line"]: look for look in variant.runs[0].splits[split.name].attention_maps}
         for variant in found.variants
     }
-    looks = {label: own for label, own in looks.items() if own}
-    if not looks or most < 1:
+    maps = {label: own for label, own in maps.items() if own}
+    if not maps or most < 1:
         return []
-    lines = sorted(set.intersection(*(set(own) for own in looks.values())))[:most]
+    lines = sorted(set.intersection(*(set(own) for own in maps.values())))[:most]
     blocks: list[Block] = [
         Heading("Where they look"),
         Lines(
@@ -225,7 +225,7 @@ def _heatmaps(found: Comparison, split: OnSplit, most: int) -> list[Block]:
         ),
     ]
     for line in lines:
-        panels = [(label, own[line]) for label, own in looks.items()]
+        panels = [(label, own[line]) for label, own in maps.items()]
         same = [panel for panel in panels if panel[1]["source"] == panels[0][1]["source"]]
         name = f"weights-{split.name}-{line}"
         alt = f"attention weights of each variant on line {line}"

@@ -10,7 +10,7 @@ from nmt.comparison import significance
 from nmt.comparison.significance import Statistics
 from nmt.errors import UserError
 from nmt.evaluation import metrics
-from nmt.evaluation.forced import Look
+from nmt.evaluation.references import AttentionMap
 
 Metric = Literal["bleu", "chrf"]
 
@@ -35,7 +35,7 @@ class Scored(NamedTuple):
         counts: for each tested metric the sufficient statistics of each sentence, [N, S].
         alignment: alignment error rate from 0 to 1, for shift 0 and 1; empty without gold links.
         measured: perplexity, entropy, speed (`scores.json`).
-        looks: weights of some references.
+        attention_maps: weights of some references.
         origin: what must be equal in runs that are compared on the split, in words -> a fingerprint of it.
     """
 
@@ -44,16 +44,16 @@ class Scored(NamedTuple):
     hypotheses: list[str]
     lengths: list[int]
     unit: str
-    scores: Mapping[str, metrics.Score]
+    scores: Mapping[str, metrics.MetricScore]
     counts: Mapping[Metric, Statistics]
     alignment: Mapping[int, float]
     measured: Mapping[str, Any]
-    looks: Sequence[Look]
+    attention_maps: Sequence[AttentionMap]
     origin: Mapping[str, str] = {}
 
 
 def counted(
-    hypotheses: Sequence[str], references: Sequence[str], language: str, scores: Mapping[str, metrics.Score]
+    hypotheses: Sequence[str], references: Sequence[str], language: str, scores: Mapping[str, metrics.MetricScore]
 ) -> dict[Metric, Statistics]:
     """The `counts` of a run's translations.
 
@@ -65,7 +65,7 @@ def counted(
     return found
 
 
-def check_counts(found: Mapping[Metric, Statistics], scores: Mapping[str, metrics.Score]) -> None:
+def check_counts(found: Mapping[Metric, Statistics], scores: Mapping[str, metrics.MetricScore]) -> None:
     """UserError if the sufficient statistics do not give the scores."""
     for metric, counts in found.items():
         value = float(SCORERS[metric](counts.sum(0)))

@@ -26,7 +26,7 @@ _BLEU_TOKENIZERS = dict.fromkeys(LANGUAGES, "char") | {"Han": "zh", "Japanese": 
 _ASIAN = {"Han", "Japanese", "Hangul"}
 
 
-class Score(NamedTuple):
+class MetricScore(NamedTuple):
     """One figure and its provenance.
 
     Attributes:
@@ -50,10 +50,10 @@ class Scores(NamedTuple):
     """
 
     sentences: int
-    bleu: Score
-    chrf: Score
-    ter: Score
-    tokenised_bleu: Score
+    bleu: MetricScore
+    chrf: MetricScore
+    ter: MetricScore
+    tokenised_bleu: MetricScore
 
 
 def bleu_tokenizer(language: str) -> str:
@@ -70,13 +70,13 @@ def _check(hypotheses: Sequence[str], references: Sequence[str]) -> None:
         raise UserError("There is nothing to score: the text has no lines. Give a file with at least one line.")
 
 
-def _score(metric: BLEU | CHRF | TER, hypotheses: Sequence[str], references: Sequence[str]) -> Score:
+def _score(metric: BLEU | CHRF | TER, hypotheses: Sequence[str], references: Sequence[str]) -> MetricScore:
     # The signature knows the number of references only once the metric has scored.
     value = metric.corpus_score(hypotheses, [references]).score
-    return Score(float(value), str(metric.get_signature()))
+    return MetricScore(float(value), str(metric.get_signature()))
 
 
-def bleu(hypotheses: Sequence[str], references: Sequence[str], target_language: str) -> Score:
+def bleu(hypotheses: Sequence[str], references: Sequence[str], target_language: str) -> MetricScore:
     """Corpus BLEU of detokenised text, cased. The figure that validation and early stopping look at.
 
     Args:
@@ -124,7 +124,7 @@ def sentence_chrf(hypothesis: str, reference: str) -> float:
     return float(sacrebleu.sentence_chrf(hypothesis, [reference]).score)
 
 
-def tokenised_lowercase_bleu(hypotheses: Sequence[str], references: Sequence[str], language: str) -> Score:
+def tokenised_lowercase_bleu(hypotheses: Sequence[str], references: Sequence[str], language: str) -> MetricScore:
     """BLEU of lower-cased, normalised, tokenised text: for published Multi30k figures, for nothing else.
 
     Both sides go through `moses(language)`; sacreBLEU then tokenises no further (`tok:none`). Its signature

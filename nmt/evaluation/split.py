@@ -7,20 +7,17 @@ folder names its provenance; every file appears whole or not at all.
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from nmt.alignment.error_rate import AlignmentScore, against_gold, as_row
 from nmt.alignment.weights import SHIFTS, Head, links
 from nmt.alignment.words import source_units, spelled, target_units
 from nmt.errors import UserError
-from nmt.evaluation import metrics
-from nmt.evaluation.forced import Look
+from nmt.evaluation import by_length, metrics
+from nmt.evaluation.references import AttentionMap
 from nmt.files import write_text
 from nmt.links import format_links, parse_file
 from nmt.translation.types import Translation
-
-if TYPE_CHECKING:
-    from nmt.evaluation.by_length import ByLength
 
 
 class SplitResult(NamedTuple):
@@ -38,11 +35,39 @@ class SplitResult(NamedTuple):
 
     name: str
     scores: metrics.Scores
-    by_length: "ByLength | None"
+    by_length: by_length.ByLength | None
     alignment: dict[int, AlignmentScore]
     pictures: list[Path]
     notes: list[str]
     folder: Path
+
+
+class Gold(NamedTuple):
+    """Word links between the sources and their references.
+
+    Attributes:
+        lines: Pharaoh links of each pair, between whitespace words from 0.
+        forced: the references as translations (forced decoding), for the links speak of their words.
+    """
+
+    lines: Sequence[str]
+    forced: Sequence[Translation]
+
+
+class Display(NamedTuple):
+    """What of the attention is drawn and read off.
+
+    Attributes:
+        first: heatmaps of the first this many lines.
+        lines: numbers, from 1, of further lines with heatmaps.
+        head: number of a head, from 0, or "mean".
+        shift: 0 or 1; the alignment error rate is given for both.
+    """
+
+    first: int = 10
+    lines: Sequence[int] = ()
+    head: Head = "mean"
+    shift: int = 0
 
 
 def evaluate_split(
@@ -50,108 +75,90 @@ def evaluate_split(
     references: Sequence[str],
     *,
     name: str,
-    source_language: str,
-    target_language: str,
+    languages: tuple[str, str],
     folder: Path,
-    gold_links: Sequence[str] | None = None,
-    forced: Sequence[Translation] | None = None,
-    fixed: int = 10,
-    chosen: Sequence[int] = (),
-    head: Head = "mean",
-    shift: int = 0,
+    gold: Gold | None = None,
+    display: Display = Display(),  # noqa: B008  a value that never changes
     provenance: Mapping[str, object] | None = None,
     measured: Mapping[str, object] | None = None,
-    looks: Sequence[Look] = (),
+    attention_maps: Sequence[AttentionMap] = (),
 ) -> SplitResult:
     """Scores one split and writes everything about it into a folder.
 
     `hypotheses.txt`, `source.txt` and `reference.txt` (a line a sentence), `translations.txt` (all three below one
     another), `scores.json`, `bleu_by_length.{json,png}`, `alignments.pharaoh` (links of the translations),
-    `attention.json` (weights of a few references) and `heatmaps/LINE-{word,subword}.png`. A model without attention
-    has no links, weights and heatmaps.
+    `attention.json` (attention maps of a few references) and `heatmaps/LINE-{word,subword}.png`. A model without
+    attention has no links, attention maps and heatmaps.
 
     Args:
         translations: one for each line of the split.
         references: the reference of each.
         name: of the split, for titles.
-        source_language: code, for the record.
-        target_language: code; chooses the tokenizers of the metrics.
-        folder: made if it is not there.
-        gold_links: Pharaoh links between the words of each source and its reference, from 0.
-        forced: the references themselves as translations (decoded by force), for these are the words that
-            the gold links speak of. Without them, or without gold, there is no alignment error rate.
-        fixed: heatmaps of the first this many lines.
-        chosen: line numbers, from 1, of further heatmaps.
-        head: head of pictures and links, a number or "mean".
-        shift: 0 or 1, of pictures and links; the alignment error rate is given for both.
+        languages: codes of source and target; the second chooses the tokenizers of the metrics.
+        folder: created if it does not exist.
+        gold: for the alignment error rate.
+        display: of heatmaps and links.
         provenance: what made the translations (run, checkpoint, configuration, search), for `scores.json`.
         measured: perplexity, speed and the like, for `scores.json`.
-        looks: weights of a few references, for `attention.json`.
+        attention_maps: for `attention.json`.
 
     Raises:
-        UserError: numbers of lines differ, a chosen line does not exist, attention is asked of a model
+        UserError: numbers of lines differ, a line of a heatmap does not exist, attention is asked of a model
             without it, no such head or shift, or a file cannot be written.
     """
-    beyond = [line for line in chosen if not 1 <= line <= len(translations)]
+    _check(translations, name, display.lines)
+    scores = metrics.score([translation.text for translation in translations], references, languages[1])
+    alignment = {} if gold is None else _error_rates(gold, display.head)
+    attentive = _attentive(translations)
+    linked = [links(translation, display.head, display.shift) for translation in translations] if attentive else []
+    _write_text(translations, references, folder)
+    by_length = _by_length(translations, references, languages[1], folder, name)
+    if attentive:
+        write_text(folder / "alignments.pharaoh", "".join(f"{format_links(own)}\n" for own in linked))
+        pictures, notes = _heatmaps(translations, references, folder / "heatmaps", name, display)
+    else:
+        pictures, notes = [], ["The model has no attention (decoder=none): no alignments and no heatmaps."]
+    if attention_maps:
+        write_text(folder / "attention.json", json.dumps(list(attention_maps), ensure_ascii=False) + "\n")
+    rates = {f"shift_{shift}": score._asdict() for shift, score in alignment.items()}
+    record = {
+        "split": name,
+        "source_language": languages[0],
+        "target_language": languages[1],
+        **metrics.as_json(scores),
+        "alignment": {"head": display.head, **rates} if rates else None,
+        "measured": dict(measured or {}),
+        "provenance": dict(provenance or {}),
+    }
+    write_text(folder / "scores.json", _json(record))
+    return SplitResult(name, scores, by_length, alignment, pictures, notes, folder)
+
+
+def _attentive(translations: Sequence[Translation]) -> bool:
+    return any(translation.weights is not None for translation in translations)
+
+
+def _check(translations: Sequence[Translation], name: str, lines: Sequence[int]) -> None:
+    """UserError for lines of heatmaps that do not exist, or of a model without attention."""
+    beyond = [line for line in lines if not 1 <= line <= len(translations)]
     if beyond:
         raise UserError(f"Heatmap of line {beyond[0]} of {name}: it has lines 1 to {len(translations)}.")
-    attentive = any(translation.weights is not None for translation in translations)
-    if chosen and not attentive:
+    if lines and not _attentive(translations):
         raise UserError(
             "decoder=none has no attention weights, so there is nothing to draw for the chosen lines. "
             "Leave them out, or evaluate a run with attention."
         )
-    sources = [translation.source for translation in translations]
-    hypotheses = [translation.text for translation in translations]
-    scores = metrics.score(hypotheses, references, target_language)
-    alignment = _against_gold(gold_links, forced, head)
-    found = [format_links(links(translation, head, shift)) for translation in translations] if attentive else []
-    notes: list[str] = []
 
-    for file, texts in (("hypotheses.txt", hypotheses), ("source.txt", sources), ("reference.txt", references)):
-        write_text(folder / file, "".join(f"{line}\n" for line in texts))
-    write_text(folder / "translations.txt", _beside(translations, references))
-    by_length = _by_length(sources, hypotheses, references, target_language, folder, name)
-    pictures: list[Path] = []
-    if attentive:
-        write_text(folder / "alignments.pharaoh", "".join(f"{line}\n" for line in found))
-        if not all(
-            units(translation).are_words for translation in translations for units in (source_units, target_units)
-        ):
-            notes.append(
-                "Text without spaces between words: alignments.pharaoh and the pictures count its subword pieces."
-            )
-        lines = sorted({*range(1, min(fixed, len(translations)) + 1), *chosen})
-        pictures, drawing = _heatmaps(translations, references, lines, folder / "heatmaps", name, head, shift)
-        notes += drawing
-    else:
-        notes.append("The model has no attention (decoder=none): no alignments and no heatmaps.")
-    record = {
-        "split": name,
-        "source_language": source_language,
-        "target_language": target_language,
-        **metrics.as_json(scores),
-        "alignment": {
-            "head": head,
-            **{f"shift_{number}": found._asdict() for number, found in alignment.items()},
-        }
-        if alignment
-        else None,
-        "measured": dict(measured or {}),
-        "provenance": dict(provenance or {}),
+
+def _write_text(translations: Sequence[Translation], references: Sequence[str], folder: Path) -> None:
+    """Translations, sources and references, each in a file of its own and below one another."""
+    columns = {
+        "hypotheses.txt": [translation.text for translation in translations],
+        "source.txt": [translation.source for translation in translations],
+        "reference.txt": references,
     }
-    if looks:
-        write_text(folder / "attention.json", json.dumps(list(looks), ensure_ascii=False) + "\n")
-    write_text(folder / "scores.json", _json(record))
-    return SplitResult(name, scores, by_length, alignment, pictures, list(dict.fromkeys(notes)), folder)
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=2, default=str) + "\n"
-
-
-def _beside(translations: Sequence[Translation], references: Sequence[str]) -> str:
-    """The readable list: source, translation and reference of every line below one another."""
+    for file, lines in columns.items():
+        write_text(folder / file, "".join(f"{line}\n" for line in lines))
     blocks = [
         f"line {number}  (log-probability {translation.log_prob:.2f}, "
         f"chrF {metrics.sentence_chrf(translation.text, reference):.1f})\n"
@@ -160,34 +167,31 @@ def _beside(translations: Sequence[Translation], references: Sequence[str]) -> s
         f"  reference    {reference}\n"
         for number, (translation, reference) in enumerate(zip(translations, references, strict=True), 1)
     ]
-    return "\n".join(blocks)
+    write_text(folder / "translations.txt", "\n".join(blocks))
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=2, default=str) + "\n"
 
 
 def _by_length(
-    sources: Sequence[str],
-    hypotheses: Sequence[str],
-    references: Sequence[str],
-    target_language: str,
-    folder: Path,
-    name: str,
-) -> "ByLength | None":
+    translations: Sequence[Translation], references: Sequence[str], language: str, folder: Path, name: str
+) -> by_length.ByLength | None:
+    sources = [translation.source for translation in translations]
     if not any(line.split() for line in sources):
         return None
-    from nmt.evaluation import by_length  # here, so that whoever wants only the types loads no matplotlib
-
-    found = by_length.bleu_by_length(sources, hypotheses, references, target_language)
-    write_text(folder / "bleu_by_length.json", _json(by_length.as_json(found)))
-    by_length.draw(found, folder / "bleu_by_length.png", f"{name}: BLEU by source length")
-    return found
+    result = by_length.bleu_by_length(sources, [translation.text for translation in translations], references, language)
+    write_text(folder / "bleu_by_length.json", _json(by_length.as_json(result)))
+    by_length.draw(result, folder / "bleu_by_length.png", f"{name}: BLEU by source length")
+    return result
 
 
-def _against_gold(
-    gold_links: Sequence[str] | None, forced: Sequence[Translation] | None, head: Head
-) -> dict[int, AlignmentScore]:
-    if gold_links is None or forced is None or all(translation.weights is None for translation in forced):
+def _error_rates(gold: Gold, head: Head) -> dict[int, AlignmentScore]:
+    """The alignment error rate for each shift; none without attention, or where the gold has no sure link."""
+    if not _attentive(gold.forced):
         return {}
-    gold = parse_file(gold_links, "The gold", pairs=len(forced))
-    if not any(found.sure for found in gold):
+    links_of = parse_file(gold.lines, "The gold", pairs=len(gold.forced))
+    if not any(pair.sure for pair in links_of):
         return {}
     # Gold links speak of whitespace words, whatever the script.
     units = [
@@ -195,45 +199,43 @@ def _against_gold(
             spelled(translation.source, translation.source_spans, translation.source.split()),
             spelled(translation.text, translation.spans, translation.text.split()),
         )
-        for translation in forced
+        for translation in gold.forced
     ]
     return {
-        shift: against_gold([links(own, head, shift, found) for own, found in zip(forced, units, strict=True)], gold)
+        shift: against_gold(
+            [links(translation, head, shift, pair) for translation, pair in zip(gold.forced, units, strict=True)],
+            links_of,
+        )
         for shift in SHIFTS
     }
 
 
 def _heatmaps(
-    translations: Sequence[Translation],
-    references: Sequence[str],
-    lines: Sequence[int],
-    folder: Path,
-    name: str,
-    head: Head,
-    shift: int,
+    translations: Sequence[Translation], references: Sequence[str], folder: Path, name: str, display: Display
 ) -> tuple[list[Path], list[str]]:
-    if not lines:
-        return [], []
+    """Draws the heatmaps; returns their files, and what the user should be told, each once."""
     from nmt.drawing import heatmap  # loads matplotlib
 
     pictures: list[Path] = []
-    notes: list[str] = []
+    notes: dict[str, None] = {}
+    if not all(units(translation).are_words for translation in translations for units in (source_units, target_units)):
+        notes["Text without spaces between words: alignments.pharaoh and the pictures count its subword pieces."] = None
     digits = max(4, len(str(len(translations))))
     levels: tuple[heatmap.Level, ...] = ("word", "subword")
-    for line in lines:
+    for line in sorted({*range(1, min(display.first, len(translations)) + 1), *display.lines}):
         for level in levels:
-            path = folder / f"{line:0{digits}d}-{level}.png"
-            notes += heatmap.draw(
+            pictures.append(folder / f"{line:0{digits}d}-{level}.png")
+            missing = heatmap.draw(
                 translations[line - 1],
-                path,
+                pictures[-1],
                 level=level,
-                head=head,
-                shift=shift,
+                head=display.head,
+                shift=display.shift,
                 reference=references[line - 1],
                 title=f"{name}, line {line}",
             )
-            pictures.append(path)
-    return pictures, notes
+            notes |= dict.fromkeys(missing)
+    return pictures, list(notes)
 
 
 def summary(results: Sequence[SplitResult]) -> str:
@@ -241,14 +243,12 @@ def summary(results: Sequence[SplitResult]) -> str:
     parts = [metrics.as_table({result.name: result.scores for result in results})]
     for result in results:
         if result.by_length is not None:
-            from nmt.evaluation import by_length
-
             table = by_length.as_table(result.by_length).split("\n\n")[0]  # its signature is BLEU's, given above
             parts.append(f"{result.name}, BLEU by source length\n{table}")
         if result.alignment:
             lines = [
-                "  shift {} (row t at {}): {}  (precision {}, recall {})".format(shift, SHIFTS[shift], *as_row(found))
-                for shift, found in result.alignment.items()
+                "  shift {} (row t at {}): {}  (precision {}, recall {})".format(shift, SHIFTS[shift], *as_row(score))
+                for shift, score in result.alignment.items()
             ]
             parts.append("\n".join([f"{result.name}, alignment error rate against the gold links", *lines]))
         where = [f"{result.name}, everything about it: {result.folder}"]

@@ -25,8 +25,8 @@ from nmt.configuration import without_classes
 from nmt.data.corpus import Split, given_split, safe_name
 from nmt.data.lines import read_lines
 from nmt.errors import UserError
-from nmt.evaluation.forced import Look
-from nmt.evaluation.metrics import Score
+from nmt.evaluation.metrics import MetricScore
+from nmt.evaluation.references import AttentionMap
 from nmt.files import replace_atomically, write_bytes, write_text
 from nmt.records import TEXT, check_record, portable, record
 from nmt.runs import Run, command, damaged, missing_run, runs_in, settings, shown
@@ -369,7 +369,7 @@ def _scored(run: Run, split: str, scores: dict[str, Any]) -> Scored:
     """One split of a run, read from its folder."""
     folder = run.evaluation / split
     try:
-        found = {key: Score(float(scores[key]["value"]), str(scores[key]["signature"])) for key in METRICS}
+        found = {key: MetricScore(float(scores[key]["value"]), str(scores[key]["signature"])) for key in METRICS}
         if not all(0 <= score.value < math.inf for score in found.values()):
             raise damaged(folder / "scores.json")
         hypotheses = read_lines(folder / "hypotheses.txt")
@@ -397,13 +397,13 @@ def _scored(run: Run, split: str, scores: dict[str, Any]) -> Scored:
             counts,
             {shift: float(scores["alignment"][f"shift_{shift}"]["aer"]) for shift in (0, 1) if scores["alignment"]},
             dict(scores["measured"]),
-            _looks(folder / "attention.json"),
+            _attention_maps(folder / "attention.json"),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise damaged(folder / "scores.json") from error
 
 
-def _looks(path: Path) -> list[Look]:
+def _attention_maps(path: Path) -> list[AttentionMap]:
     """The weights that were kept of a split (UserError for a damaged file)."""
     if not path.exists():
         return []
@@ -415,8 +415,8 @@ def _looks(path: Path) -> list[Look]:
                 raise damaged(path)
     except (KeyError, TypeError, ValueError) as error:
         raise damaged(path) from error
-    looks: list[Look] = kept
-    return looks
+    maps: list[AttentionMap] = kept
+    return maps
 
 
 def _write_counts(path: Path, scored: Scored) -> None:

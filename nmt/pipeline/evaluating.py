@@ -12,8 +12,8 @@ from nmt.choices import choice_of
 from nmt.data.corpus import Split
 from nmt.data.languages import UNNAMED
 from nmt.errors import UserError
-from nmt.evaluation.forced import entropy, hidden_share, perplexity, shown
-from nmt.evaluation.split import SplitResult, evaluate_split, summary
+from nmt.evaluation.references import attention_maps, entropy, hidden_share, perplexity
+from nmt.evaluation.split import Display, Gold, SplitResult, evaluate_split, summary
 from nmt.pipeline.linking import named_languages
 from nmt.pipeline.opening import TranslatorRequest, has_weights, head_of, own_data, own_split
 from nmt.pipeline.requests import GivenText, plain, read
@@ -25,7 +25,7 @@ from nmt.translation.types import Translation
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
-LOOKS = 6  # references whose weights are kept for comparing
+ATTENTION_MAPS = 6  # references whose weights are kept for comparing
 MODEL = ("choices", "encoder", "attention", "decoder")  # what scores tell of a run's configuration
 
 
@@ -142,26 +142,21 @@ def _evaluate(
     attentive = has_weights(translator)
     rows = _rows_to_force(translator, split)
     references = translator.force([split.source[row] for row in rows], [split.target[row] for row in rows])
-    forced = None
+    gold = None
     if split.links is not None and attentive:
         whole = len(rows) == len(split.source)
-        forced = references if whole else translator.force(list(split.source), list(split.target))
+        gold = Gold(split.links, references if whole else translator.force(list(split.source), list(split.target)))
     return evaluate_split(
         translations,
         list(split.target),
         name=split.name,
-        source_language=languages[0],
-        target_language=languages[1],
+        languages=languages,
         folder=request.folder / split.name,
-        gold_links=split.links,
-        forced=forced,
-        fixed=max(0, request.pictures) if attentive else 0,
-        chosen=request.lines,
-        head=head,
-        shift=request.shift,
+        gold=gold,
+        display=Display(max(0, request.pictures), request.lines, head, request.shift),
         provenance={**provenance, "text": split.fingerprint()},
         measured=_measured(translator, translations, seconds, references),
-        looks=shown(references, [row + 1 for row in rows], LOOKS, head),
+        attention_maps=attention_maps(references, [row + 1 for row in rows], ATTENTION_MAPS, head),
     )
 
 

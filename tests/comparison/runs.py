@@ -6,8 +6,8 @@ from typing import Any
 from nmt.comparison.results import Result, Scored, counted
 from nmt.comparison.significance import chrf_of
 from nmt.evaluation import metrics
-from nmt.evaluation.forced import Look
-from nmt.evaluation.metrics import Score
+from nmt.evaluation.metrics import MetricScore
+from nmt.evaluation.references import AttentionMap
 
 MACHINE = {"device": "cpu", "threads": 1}
 
@@ -44,12 +44,18 @@ def result(
     hypotheses = [
         " ".join(word if generator.random() < quality else "wrong" for word in line.split()) for line in references
     ]
-    found = {"bleu": metrics.bleu(hypotheses, references, "en"), "ter": Score(50.0, "ter"), "chrf": Score(0.0, "chrf")}
+    found = {
+        "bleu": metrics.bleu(hypotheses, references, "en"),
+        "ter": MetricScore(50.0, "ter"),
+        "chrf": MetricScore(0.0, "chrf"),
+    }
     chrf = metrics.score(hypotheses[:1], references[:1], "en").chrf.signature
     counts = metrics.statistics("chrf", hypotheses, references, "en")
-    found["chrf"] = Score(float(chrf_of(counts.sum(0))), chrf)
-    looks = [
-        Look(line=line, source=["da", "<b>"], target=["$x$", "y", "z"], weights=[[1000, 0], [500, 500], [0, 1000]])
+    found["chrf"] = MetricScore(float(chrf_of(counts.sum(0))), chrf)
+    maps = [
+        AttentionMap(
+            line=line, source=["da", "<b>"], target=["$x$", "y", "z"], weights=[[1000, 0], [500, 500], [0, 1000]]
+        )
         for line in (3, 5)
     ]
     scored = Scored(
@@ -62,7 +68,7 @@ def result(
         counted(hypotheses, references, "en", found),
         {0: 0.2, 1: 0.5} if weights else {},
         {"perplexity": 5.0 + seed, "attention_entropy": 1.5 if weights else None, "parameters": 1000, **MACHINE},
-        looks if weights else [],
+        maps if weights else [],
         made or {},
     )
     history = [

@@ -7,14 +7,16 @@ import pytest
 from nmt.comparison import plots
 from nmt.comparison.variants import Comparison
 from nmt.drawing.style import png
-from nmt.evaluation.forced import Look
+from nmt.evaluation.references import AttentionMap
 from tests.comparison.runs import study
 
 
 @pytest.mark.parametrize("pieces", [2, 5, 14])
 def test_titles_of_many_panels_neither_overlap_nor_leave_the_picture(pieces: int) -> None:
     source = ["▁Straßen"] * (pieces - 2) + ["a", "."]
-    look = Look(line=1, source=source, target=["▁street"] * pieces, weights=[[1000] + [0] * (pieces - 1)] * pieces)
+    look = AttentionMap(
+        line=1, source=source, target=["▁street"] * pieces, weights=[[1000] + [0] * (pieces - 1)] * pieces
+    )
     panels = [(name, look) for name, _ in study() if name != "no attention"]
     panels.append(("a-label-without-any-blank-in-it", look))
     picture = plots.side_by_side(panels)
@@ -31,7 +33,9 @@ def test_titles_of_many_panels_neither_overlap_nor_leave_the_picture(pieces: int
 
 
 def test_pictures_of_any_text_are_drawn(found: Comparison) -> None:
-    look = Look(line=1, source=["数据", "שלום", "$a"], target=["a" * 40, "_{x}"], weights=[[1000, 0, 0], [0, 500, 500]])
+    look = AttentionMap(
+        line=1, source=["数据", "שלום", "$a"], target=["a" * 40, "_{x}"], weights=[[1000, 0, 0], [0, 500, 500]]
+    )
     panels = [(f"variant ${number}", look) for number in range(5)]
     data = png(plots.side_by_side(panels))
     assert data.startswith(b"\x89PNG")

@@ -8,7 +8,7 @@ from nmt.comparison.variants import Comparison, compare
 from nmt.comparison.verdict import verdict
 from nmt.errors import UserError
 from nmt.evaluation import metrics
-from nmt.evaluation.metrics import Score
+from nmt.evaluation.metrics import MetricScore
 from tests.comparison.runs import NEW, OLD, result, runs_of, texts
 
 
@@ -112,10 +112,10 @@ def test_the_difference_is_that_of_the_means_whatever_the_seeds() -> None:
 
 
 def test_translations_that_do_not_give_their_score_are_refused() -> None:
-    good = {"bleu": metrics.bleu(["a b c d e"], ["a b c d e"], "en"), "chrf": Score(100.0, "chrf")}
+    good = {"bleu": metrics.bleu(["a b c d e"], ["a b c d e"], "en"), "chrf": MetricScore(100.0, "chrf")}
     counted(["a b c d e"], ["a b c d e"], "en", good)
     with pytest.raises(UserError, match=r"BLEU 100\.00, and 12\.00 is written beside them"):
-        counted(["a b c d e"], ["a b c d e"], "en", {**good, "bleu": Score(12.0, "nrefs:1")})
+        counted(["a b c d e"], ["a b c d e"], "en", {**good, "bleu": MetricScore(12.0, "nrefs:1")})
 
 
 def test_the_sentences_on_which_they_differ_most(found: Comparison) -> None:

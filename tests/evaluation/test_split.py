@@ -11,7 +11,7 @@ import pytest
 from nmt.errors import UserError
 from nmt.evaluation import by_length
 from nmt.evaluation.metrics import bleu
-from nmt.evaluation.split import evaluate_split, summary
+from nmt.evaluation.split import Display, Gold, evaluate_split, summary
 from tests.alignment.by_hand import EMPTY, WORKED, even
 
 
@@ -68,13 +68,10 @@ def test_a_split_lands_whole_in_its_folder(tmp_path: Path) -> None:
         SENTENCES,
         REFERENCES,
         name="test",
-        source_language="de",
-        target_language="en",
+        languages=("de", "en"),
         folder=folder,
-        gold_links=["1-0 2-1", "", "0-0 1-1"],
-        forced=SENTENCES,
-        fixed=1,
-        chosen=[3],
+        gold=Gold(["1-0 2-1", "", "0-0 1-1"], SENTENCES),
+        display=Display(first=1, lines=[3]),
         provenance={"run": "checkpoints/x"},
         measured={"perplexity": 3.0},
     )
@@ -119,11 +116,9 @@ def test_without_attention_there_are_scores_and_a_note(tmp_path: Path) -> None:
         blind,
         REFERENCES,
         name="test",
-        source_language="de",
-        target_language="en",
+        languages=("de", "en"),
         folder=tmp_path / "out",
-        gold_links=["0-0", "", ""],
-        forced=blind,
+        gold=Gold(["0-0", "", ""], blind),
     )
     assert result.pictures == []
     assert result.alignment == {}
@@ -135,25 +130,23 @@ def test_without_attention_there_are_scores_and_a_note(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"chosen": [4]}, "Heatmap of line 4 of test: it has lines 1 to 3"),
-        ({"chosen": [0]}, "Heatmap of line 0"),
+        ({"display": Display(lines=[4])}, "Heatmap of line 4 of test: it has lines 1 to 3"),
+        ({"display": Display(lines=[0])}, "Heatmap of line 0"),
         ({"references": ["a"]}, "the translation has 3 lines and the reference has 1 line:"),
-        ({"gold_links": ["0-0"]}, "The gold has 1 line and the text has 3 lines"),
-        ({"gold_links": ["0-0", "", "x"]}, "'x' is no word link"),
-        ({"head": 5}, "head=5"),
-        ({"shift": 3}, "shift=3"),
+        ({"gold": Gold(["0-0"], SENTENCES)}, "The gold has 1 line and the text has 3 lines"),
+        ({"gold": Gold(["0-0", "", "x"], SENTENCES)}, "'x' is no word link"),
+        ({"display": Display(head=5)}, "head=5"),
+        ({"display": Display(shift=3)}, "shift=3"),
     ],
 )
 def test_mistakes_are_named_and_leave_no_scores(tmp_path: Path, change: dict[str, object], message: str) -> None:
-    how: dict[str, object] = {"references": REFERENCES, "gold_links": None, **change}
+    how: dict[str, object] = {"references": REFERENCES, **change}
     with pytest.raises(UserError, match=message):
         evaluate_split(
             SENTENCES,
             name="test",
-            source_language="de",
-            target_language="en",
+            languages=("de", "en"),
             folder=tmp_path / "out",
-            forced=SENTENCES,
             **how,  # type: ignore[arg-type]
         )
     assert not (tmp_path / "out").exists()
@@ -165,10 +158,9 @@ def test_pictures_asked_of_a_model_without_attention(tmp_path: Path) -> None:
             [sentence._replace(weights=None) for sentence in SENTENCES],
             REFERENCES,
             name="test",
-            source_language="de",
-            target_language="en",
+            languages=("de", "en"),
             folder=tmp_path / "out",
-            chosen=[1],
+            display=Display(lines=[1]),
         )
     assert not (tmp_path / "out").exists()
 

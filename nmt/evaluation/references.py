@@ -1,4 +1,4 @@
-"""References decoded by force -> perplexity, entropy of the weights, and the few weights that a comparison shows.
+"""References under forced decoding -> perplexity, entropy of the weights, and a few attention maps.
 
 The same sentence pairs for every model, so that the figures and the pictures of several can stand side by side.
 """
@@ -17,7 +17,7 @@ from nmt.translation.types import Translation
 _FEWEST, _MOST = 5, 12
 
 
-class Look(TypedDict):
+class AttentionMap(TypedDict):
     """Word-level weights of one sentence pair, as JSON.
 
     `line` counts from 1; `weights` has a row for each target word, in thousandths.
@@ -64,28 +64,31 @@ def hidden_share(forced: Sequence[Translation]) -> float | None:
     return sum(int(np.count_nonzero(weights == 0)) for weights in looked) / slots if slots else None
 
 
-def shown(forced: Sequence[Translation], lines: Sequence[int], count: int, head: Head = "mean") -> list[Look]:
+def attention_maps(
+    forced: Sequence[Translation], lines: Sequence[int], count: int, head: Head = "mean"
+) -> list[AttentionMap]:
     """The weights of `count` sentence pairs of a handy length: which ones follows from the text alone.
 
     Args:
-        forced: references decoded by force.
+        forced: references under forced decoding.
         lines: the number of each in its split, from 1.
         count: how many at most.
         head: number of a head, from 0, or "mean".
     """
-    attentive = [own for own in range(len(forced)) if forced[own].weights is not None]
 
-    def awkward(own: int) -> int:
-        lengths = [len(text.split()) for text in (forced[own].source, forced[own].text)]
+    def beyond(translation: Translation) -> int:
+        """The words that a pair has too few or too many."""
+        lengths = [len(text.split()) for text in (translation.source, translation.text)]
         return sum(max(_FEWEST - length, 0, length - _MOST) for length in lengths)
 
-    chosen = sorted(sorted(attentive, key=awkward)[:count])
+    rows = [row for row, translation in enumerate(forced) if translation.weights is not None]
+    rows = sorted(sorted(rows, key=lambda row: beyond(forced[row]))[:count])
     return [
-        Look(
-            line=lines[own],
-            source=source_units(forced[own]).labels,
-            target=target_units(forced[own]).labels,
-            weights=np.rint(1000 * word_weights(forced[own], head)).astype(int).tolist(),
+        AttentionMap(
+            line=lines[row],
+            source=source_units(forced[row]).labels,
+            target=target_units(forced[row]).labels,
+            weights=np.rint(1000 * word_weights(forced[row], head)).astype(int).tolist(),
         )
-        for own in chosen
+        for row in rows
     ]

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from nmt.evaluation.forced import entropy, hidden_share, perplexity, shown
+from nmt.evaluation.references import attention_maps, entropy, hidden_share, perplexity
 from nmt.translation.types import Translation
 from tests.alignment.by_hand import EMPTY, WORKED, even
 
@@ -38,13 +38,13 @@ def test_entropy_by_hand() -> None:
 
 def test_the_shown_references_are_of_a_handy_length() -> None:
     sentences = [even(" ".join("ab"[: words % 2 + 1] for _ in range(words)), "x " * words) for words in (1, 6, 30, 7)]
-    found = shown(sentences, [4, 8, 15, 16], 2)
+    found = attention_maps(sentences, [4, 8, 15, 16], 2)
     assert [look["line"] for look in found] == [8, 16]
     assert len(found[0]["weights"]) == len(found[0]["target"]) == 6
     assert {len(row) for row in found[0]["weights"]} == {len(found[0]["source"])}
     assert all(0 <= weight <= 1000 for row in found[0]["weights"] for weight in row)
-    assert [look["line"] for look in shown(sentences, [4, 8, 15, 16], 9)] == [4, 8, 15, 16]
-    assert shown([forced(None)], [1], 2) == []
+    assert [look["line"] for look in attention_maps(sentences, [4, 8, 15, 16], 9)] == [4, 8, 15, 16]
+    assert attention_maps([forced(None)], [1], 2) == []
 
 
 def test_the_share_of_slots_without_weight() -> None:
