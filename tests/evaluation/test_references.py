@@ -27,9 +27,10 @@ def test_perplexity_by_hand() -> None:
 
 
 def test_entropy_by_hand() -> None:
-    # One-hot, even over two, even over two of half the mass (as under local-p's factor), and a row without weight.
+    # One-hot, even over two, even over two of a quarter of the mass (as under local-p's factor),
+    # and a row without weight.
     assert entropy([forced([[[1, 0], [0.5, 0.5]]])]) == pytest.approx(math.log(2) / 2)
-    assert entropy([forced([[[0.25, 0.25], [0.25, 0.25]]])]) == pytest.approx(math.log(2))
+    assert entropy([forced([[[0.125, 0.125], [0.125, 0.125]]])]) == pytest.approx(math.log(2))
     assert entropy([forced([[[0.5, 0.5], [0, 0]]])]) == pytest.approx(math.log(2))
     # Heads count alike: one looks at one place, the other at two.
     assert entropy([forced([[[1, 0], [1, 0]], [[0.5, 0.5], [0.5, 0.5]]])]) == pytest.approx(math.log(2) / 2)

@@ -1,4 +1,4 @@
-"""Where the whole model drops out, and what decoder=none knows of the source."""
+"""Where the whole model drops out, what decoder=none knows of the source, and who asks in bahdanau."""
 
 import pytest
 import torch
@@ -44,3 +44,18 @@ def test_without_attention_the_context_is_the_last_state_of_the_top_layer() -> N
         contexts = last.expand(3, -1)
         states, _ = recurrent(made).rnn(torch.cat([embedded, contexts], -1), last.unsqueeze(0))
         torch.testing.assert_close(features[row], recurrent(made).readout(states, embedded, contexts))
+
+
+def test_bahdanau_asks_with_the_top_layer_of_the_state() -> None:
+    made = model("decoder=bahdanau", "decoder.layers=2")
+    source, mask, lengths = sentences([5], 23)
+    memory, state = made.encode(source, mask, lengths)
+    for layer, changes in ((0, False), (1, True)):
+        hidden = state.hidden.clone()
+        hidden[:, layer] += 1
+        before, after = (
+            made.step(torch.tensor([7]), start, memory).weights for start in (state, state._replace(hidden=hidden))
+        )
+        assert before is not None
+        assert after is not None
+        assert torch.equal(before, after) != changes
