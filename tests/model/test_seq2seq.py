@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from nmt.data.batch import make_batch
+from nmt.model.recurrent.decoder import RecurrentState
 from nmt.training.loss import batch_loss
 from tests.catalogue import model, recurrent, sentences
 
@@ -50,6 +51,7 @@ def test_bahdanau_asks_with_the_top_layer_of_the_state() -> None:
     made = model("decoder=bahdanau", "decoder.layers=2")
     source, mask, lengths = sentences([5], 23)
     memory, state = made.encode(source, mask, lengths)
+    assert isinstance(state, RecurrentState)
     for layer, changes in ((0, False), (1, True)):
         hidden = state.hidden.clone()
         hidden[:, layer] += 1
