@@ -1,7 +1,7 @@
-"""Subword sampling: cuts words at random, so that a small corpus shows its words in many forms.
+"""Subword sampling: random segmentations, so that a small corpus shows its words in many forms.
 
-Used by `tokenizer.Vocabulary.sample` while a translator trains.  SentencePiece samples as well, but its seed means
-something else in every process, so that a run could not be repeated or resumed; here a seed always draws the same.
+Used by `tokenizer.Vocabulary.sample` in training. SentencePiece samples too, but its seed gives other samples in every
+process, so that a run could not be repeated or resumed; here the same seed gives the same samples.
 """
 
 import bisect
@@ -15,10 +15,12 @@ from collections.abc import Sequence
 
 #: What SentencePiece adds to the lowest score for a character that has no piece.
 _UNKNOWN_PENALTY = -10.0
-#: A word that is more frequent than this shares this many drawn forms.
+#: Maximum number of samples of a word; the occurrences of a more frequent word share them.
 _FORMS = 64
-#: Words whose lattice is kept.
-_KEPT = 50_000
+#: Longer words are cut: the time of BPE-dropout grows with the square of their length.
+_LONGEST = 500
+#: Characters of the words whose lattices are cached, some 500 bytes each.
+_CACHED = 500_000
 
 
 class Sampler(ABC):
@@ -34,8 +36,8 @@ class Sampler(ABC):
         self._pieces = pieces
         self._spelling = spelling
         inner = any(space in piece[1:] for piece in pieces)
-        # Pieces that reach from word to word ask for whole sentences.
-        self._word = re.compile("(?s).+" if inner else f"{space}?[^{space}]+|{space}")
+        # Pieces that reach from word to word need whole sentences.
+        self._word = re.compile(f"(?s).{{1,{_LONGEST}}}" if inner else f"{space}?[^{space}]{{1,{_LONGEST}}}|{space}")
 
     @abstractmethod
     def draw(self, word: str, alpha: float, generator: random.Random) -> list[int]:
@@ -84,13 +86,15 @@ class UnigramSampler(Sampler):
         self._longest = max(map(len, pieces), default=1)
         self._unknown_score = min((score for _, score in pieces.values()), default=0.0) + _UNKNOWN_PENALTY
         self._lattices: dict[tuple[str, float], list[_Node]] = {}
+        self._room = _CACHED
 
     def draw(self, word: str, alpha: float, generator: random.Random) -> list[int]:
         """From the end of the word back, each piece in proportion to all ways that lead to it."""
         lattice = self._lattices.get((word, alpha))
         if lattice is None:
             lattice = self._lattice(word, alpha)
-            if len(self._lattices) < _KEPT:
+            if self._room >= len(word):
+                self._room -= len(word)
                 self._lattices[word, alpha] = lattice
         ids: list[int] = []
         end = len(word)
@@ -109,11 +113,11 @@ class UnigramSampler(Sampler):
         for end in range(1, len(word) + 1):
             starts, ids, logs = [], [], []
             for start in range(max(0, end - self._longest), end):
-                found = self._pieces.get(word[start:end])
-                if found is not None:
+                piece = self._pieces.get(word[start:end])
+                if piece is not None:
                     starts.append(start)
-                    ids.append([found[0]])
-                    logs.append(forward[start] + alpha * found[1])
+                    ids.append([piece[0]])
+                    logs.append(forward[start] + alpha * piece[1])
             if not starts or starts[-1] < end - 1:
                 starts.append(end - 1)
                 ids.append(self._spelling(word[end - 1]))
@@ -145,16 +149,16 @@ class MergeSampler(Sampler):
         """The pieces that the merges end with."""
         symbols = list(word)
         while len(symbols) > 1:
-            best, place = -math.inf, -1
+            best, position = -math.inf, -1
             for index in range(len(symbols) - 1):
-                found = self._pieces.get(symbols[index] + symbols[index + 1])
-                if found is not None and found[1] > best and (alpha <= 0 or generator.random() >= alpha):
-                    best, place = found[1], index
-            if place < 0:
+                piece = self._pieces.get(symbols[index] + symbols[index + 1])
+                if piece is not None and piece[1] > best and (alpha <= 0 or generator.random() >= alpha):
+                    best, position = piece[1], index
+            if position < 0:
                 break
-            symbols[place : place + 2] = [symbols[place] + symbols[place + 1]]
+            symbols[position : position + 2] = [symbols[position] + symbols[position + 1]]
         ids: list[int] = []
         for symbol in symbols:
-            found = self._pieces.get(symbol)
-            ids.extend([found[0]] if found is not None else self._spelling(symbol))
+            piece = self._pieces.get(symbol)
+            ids.extend([piece[0]] if piece is not None else self._spelling(symbol))
         return ids

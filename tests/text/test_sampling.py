@@ -91,3 +91,11 @@ def test_pieces_that_cross_words_are_drawn_too(kind: type[Sampler]) -> None:
     crossing = {**PIECES, "a_": (11, -0.5), "a_a": (12, -0.6)}
     drawn = kind(crossing, SPELLING, "_").sample(["_a_a"] * 50, 0.5, 1)
     assert any({11, 12} & set(ids) for ids in drawn)
+
+
+@pytest.mark.parametrize("kind", [UnigramSampler, MergeSampler])
+def test_a_very_long_word_is_cut_and_keeps_its_text(kind: type[Sampler]) -> None:
+    texts = {token: piece for piece, (token, _) in PIECES.items()}
+    word = "_" + "ab" * 20_000
+    (ids,) = kind(PIECES, SPELLING, "_").sample([word], 0.5, 1)
+    assert "".join(texts[token] for token in ids) == word
