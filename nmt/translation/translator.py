@@ -1,6 +1,7 @@
 """The translator: sentences in, Translations out, in the order they came, batched by length in between."""
 
 import math
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice, pairwise
@@ -24,6 +25,7 @@ from nmt.translation.types import Translation
 
 END = SPECIAL_PIECES[EOS]
 LENGTH_RATIO, EXTRA_LENGTH = 2.0, 10  # the longest translation, where the training text does not tell
+REPORT_SECONDS = 30  # between reports of progress on lines in parts
 FORCED_PLACES = 100_000  # the most pairs of positions, sentences times longest length squared, that are forced at once
 
 
@@ -57,7 +59,8 @@ class Translator:
             length_ratio, extra_length: a translation has at most ratio * source pieces + extra pieces.
             max_source_length: pieces beyond which a line is handled as `long_lines` says.
             long_lines: "split" translates a long line part by part, "truncate" its beginning only.
-            warn: told about lines that were split, truncated or not looked at as a whole.
+            warn: called with a warning for each line that is split, truncated, or longer than the attention's
+                positions, and with the progress on lines that are split.
             keep_weights: whether translations carry attention weights; a line of thousands of pieces has millions.
             shortlist: chooses the pieces that search sees; None for the whole vocabulary.
         """
@@ -106,11 +109,11 @@ class Translator:
             ends = [0, len(tokens)]
             if len(tokens) > self.max_source_length:
                 ends = self._split(words_of(sentences[index], spans))
-                kept = "translated in parts" if self.long_lines == "split" else "cut"
                 if self.warn is not None:
+                    done = f"translated in {len(ends) - 1:,} parts" if self.long_lines == "split" else "cut"
                     self.warn(
-                        f"line {first_line + index} has {len(tokens)} pieces, more than max_source_length="
-                        f"{self.max_source_length}; it was {kept}."
+                        f"line {first_line + index} has {len(tokens):,} pieces, more than max_source_length="
+                        f"{self.max_source_length}; it is {done}."
                     )
             longest = max(end - start for start, end in pairwise(ends))
             most = self.max_positions
@@ -127,10 +130,18 @@ class Translator:
             )
         order = sorted(range(len(parts)), key=lambda part: -len(parts[part].tokens))
         found: list[list[Hypothesis]] = [[] for _ in parts]
+        last_report = time.monotonic()
         for start in range(0, len(order), self.batch_sentences):
             rows = order[start : start + self.batch_sentences]
             for row, hypotheses in zip(rows, self._search([parts[row] for row in rows]), strict=True):
                 found[row] = hypotheses
+            if (
+                self.warn is not None
+                and len(parts) > len(sentences)
+                and time.monotonic() > last_report + REPORT_SECONDS
+            ):
+                self.warn(f"{start + len(rows):,} of {len(parts):,} parts are translated.")
+                last_report = time.monotonic()
         results: list[list[list[Translation]]] = [[] for _ in sentences]
         for part, hypotheses in zip(parts, found, strict=True):
             sentence = sentences[part.sentence]

@@ -179,7 +179,7 @@ def test_a_line_too_long_is_split_or_cut_and_named(trained: Path, here: Path, ca
     sentences = ["eins zwei", "eins zwei drei vier fünf sechs sieben acht neun null", "drei"]
     out = translate(trained, sentences, here, "max_source_length=4", "search.beam_size=2")
     err = capfd.readouterr().err
-    assert re.fullmatch(r"warning: line 2 has \d+ pieces, more than max_source_length=4; it was .* parts\.\n", err)
+    assert re.fullmatch(r"warning: line 2 has \d+ pieces, more than max_source_length=4; it is .* parts\.\n", err)
     assert out[1].split()[:3] == ["one", "two", "three"]
     assert len(out[1].split()) >= 9
     assert (out[0], out[2]) == ("one two", "three")

@@ -1,0 +1,51 @@
+"""Lines of more pieces than a model takes: cut or translated in parts, with a word about it and about the progress."""
+
+import pytest
+
+from nmt.search import GreedySearch
+from nmt.text.train import TokenizerTrainer
+from nmt.translation import translator as room
+from nmt.translation.translator import Translator
+from tests.catalogue import model
+
+LINE = " ".join(f"word{number % 7}" for number in range(60))
+
+
+def translated(long_lines: str) -> tuple[str, list[str]]:
+    """The translation of a long line, and the warnings."""
+    tokenizer, _ = TokenizerTrainer("unigram", vocabulary_size=300).train([LINE], [LINE])
+    warnings: list[str] = []
+    translator = Translator(
+        [model(pieces=(tokenizer.source.size, tokenizer.target.size))],
+        tokenizer,
+        GreedySearch(),
+        batch_sentences=2,
+        length_ratio=1,
+        extra_length=1,
+        max_source_length=20,
+        long_lines=long_lines,
+        warn=warnings.append,
+    )
+    ((best,),) = translator.translate([LINE])
+    assert best.source == LINE
+    return best.text, warnings
+
+
+def test_parts_are_counted_and_their_progress_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "REPORT_SECONDS", -1)
+    _, warnings = translated("split")
+    parts = int(warnings[0].split(" parts")[0].split()[-1])
+    assert parts > 3
+    assert warnings[0].endswith(f"more than max_source_length=20; it is translated in {parts} parts.")
+    reports = [
+        f"{min(2 * number, parts)} of {parts} parts are translated." for number in range(1, (parts + 1) // 2 + 1)
+    ]
+    assert warnings[1:] == reports
+
+
+def test_what_is_quick_or_cut_reports_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "REPORT_SECONDS", 1e9)
+    assert len(translated("split")[1]) == 1
+    monkeypatch.setattr(room, "REPORT_SECONDS", -1)
+    (warning,) = translated("truncate")[1]
+    assert warning.endswith("more than max_source_length=20; it is cut.")
