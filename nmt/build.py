@@ -18,6 +18,7 @@ from omegaconf.errors import OmegaConfBaseException
 from torch import nn
 
 from nmt.attention import Attention, Read, Score, Window
+from nmt.choices import place
 from nmt.data.corpus import DataSource
 from nmt.errors import UserError
 from nmt.limits import checked
@@ -72,6 +73,21 @@ def _plain(node: DictConfig | Mapping[str, Any], key: str) -> dict[str, Any]:
     if not isinstance(plain, dict):
         raise UserError(f"{key} must be a group of settings.")
     return {str(name): value for name, value in plain.items()}
+
+
+def check(config: DictConfig) -> None:
+    """Check the settings of every choice against the constructor that takes them, before any work.
+
+    Raises:
+        UserError: a setting that the class does not know, or a value that it does not take.
+    """
+    for key in map(place, config.choices):
+        settings = {
+            name: value
+            for name, value in _plain(OmegaConf.select(config, key), key).items()
+            if not isinstance(value, dict)
+        }
+        checked(locate(settings.pop("_target_"), object, key), settings, key)
 
 
 def build_source(config: DictConfig) -> DataSource:

@@ -14,6 +14,20 @@ if TYPE_CHECKING:
 
 # The key under which a node names its class.
 TARGET: Final = "_target_"
+# Settings that say where and how a run is made, not what it is.
+INCIDENTAL: Final = frozenset(
+    {
+        *("name", "resume", "checkpoints", "cache", "device", "threads", "trainer.workers", "trainer.save_minutes"),
+        *("trainer.log_seconds", "trainer.samples", "trainer.tensorboard"),
+    }
+)
+# What a resumed run may change beside these: its budget and its cadence.
+EXTENSIBLE: Final = frozenset(
+    {
+        *("trainer", "trainer.steps", "trainer.epochs", "trainer.minutes", "trainer.patience"),
+        *("trainer.validate_every", "trainer.validate_sentences"),
+    }
+)
 # What `look_up` returns for a key that is not there.
 ABSENT: Final = object()
 
@@ -39,20 +53,6 @@ def groups_of(folder: Path) -> dict[str, list[str]]:
         if group != ".":
             groups.setdefault(group, []).append(path.stem)
     return groups
-
-
-def defaults_of(folder: Path, config_name: str) -> dict[str, str | None]:
-    """Returns the choices that `config_name`.yaml itself makes, {group: choice}."""
-    from omegaconf import OmegaConf
-
-    found: dict[str, str | None] = {}
-    loaded = OmegaConf.to_container(OmegaConf.load(folder / f"{config_name}.yaml"))
-    entries = loaded.get("defaults", []) if isinstance(loaded, dict) else []
-    for entry in entries:
-        if isinstance(entry, dict):
-            for group, choice in entry.items():
-                found[str(group).split()[-1].split("@")[0].strip("/")] = choice
-    return found
 
 
 def look_up(tree: object, key: str) -> Any:

@@ -73,12 +73,7 @@ def checked(constructor: Callable[..., Part], settings: Mapping[str, Any], key: 
             takes = f"It takes {', '.join(known)}."
             raise UserError(f"{setting} is not a setting of {constructor.__name__}.{nearest(name, known)} {takes}")
     hints = hints_of(constructor)
-    values = {}
-    for name, value in settings.items():
-        try:
-            values[name] = fitted(value, hints.get(name, Any))
-        except ValueError as error:
-            raise SettingError(name, _written(value), f"{error}.", key) from error
+    values = {name: taken(name, value, hints.get(name, Any), key) for name, value in settings.items()}
 
     @functools.wraps(constructor, updated=())
     def construct(*parts: Any, **others: Any) -> Part:
@@ -88,6 +83,18 @@ def checked(constructor: Callable[..., Part], settings: Mapping[str, Any], key: 
             raise error.at(key) from error
 
     return construct
+
+
+def taken(name: str, value: Any, hint: Any, key: str | None = None) -> Any:
+    """Return the value of a setting as the kind that a type hint names, as `fitted`.
+
+    Raises:
+        SettingError: it is not of that kind, or not within its limits.
+    """
+    try:
+        return fitted(value, hint)
+    except ValueError as error:
+        raise SettingError(name, written_as(value), f"{error}.", key) from error
 
 
 @functools.cache
@@ -176,8 +183,8 @@ def _either(words: Sequence[str]) -> str:
     return " or ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
 
 
-def _written(value: Any) -> str:
-    """The value as a command line has it."""
+def written_as(value: Any) -> str:
+    """Return a value as a command line has it."""
     if isinstance(value, bool) or value is None:
         return "null" if value is None else str(value).lower()
-    return f"[{','.join(map(_written, value))}]" if isinstance(value, list | tuple) else str(value)
+    return f"[{','.join(map(written_as, value))}]" if isinstance(value, list | tuple) else str(value)

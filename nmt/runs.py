@@ -34,19 +34,11 @@ from omegaconf import DictConfig, OmegaConf
 
 from nmt import compat
 from nmt.choices import with_classes
-from nmt.configuration import flattened, resolved, without_classes
+from nmt.configuration import INCIDENTAL, flattened, resolved, without_classes
 from nmt.errors import UserError, nearest
 from nmt.files import write_text
 from nmt.locks import lock_file
 from nmt.text.tokenizer import Tokenizer
-
-# Settings that say where and how a run is made and not what it is.
-INCIDENTAL = frozenset(
-    {
-        *("name", "resume", "checkpoints", "cache", "device", "threads", "trainer.workers", "trainer.save_minutes"),
-        *("trainer.log_seconds", "trainer.samples", "trainer.tensorboard"),
-    }
-)
 
 _FACTS: dict[str, type | UnionType] = {
     **dict.fromkeys(("step", "pairs"), int),

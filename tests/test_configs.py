@@ -12,9 +12,10 @@ from omegaconf import DictConfig, OmegaConf
 from nmt import build
 from nmt.command.composing import compose
 from nmt.command.helping import help_text
-from nmt.command.keys import ALIASES
+from nmt.command.keys import aliases_of
 from nmt.command.quoting import quote
 from nmt.command.resuming import merge_for_resume
+from nmt.configuration import groups_of
 from nmt.data.batch import make_batch
 from nmt.data.corpus import DataSource
 from nmt.text.tokenizer import Tokenizer
@@ -274,11 +275,14 @@ def test_other_names_of_a_score_are_answered(alias: str, choice: str) -> None:
 
 
 def test_every_alias_stands_for_a_choice_and_hides_none() -> None:
-    for group, names in ALIASES.items():
+    explained = " ".join(help_text("train", everything=True).split())
+    aliases = {group: names for group in groups_of(CONFIGS) if (names := aliases_of(CONFIGS, group))}
+    assert "attention/score" in aliases
+    for group, names in aliases.items():
         choices = set(options(group))
         assert set(names.values()) <= choices
         assert not set(names) & choices
-        assert all(f"{alias} = {choice}" in help_text("train") for alias, choice in names.items())
+        assert all(f"{alias} = {choice}" in explained for alias, choice in names.items())
 
 
 def test_the_readme_shows_no_other_variants() -> None:

@@ -44,14 +44,14 @@ TOP = {
     "command": {"nmt", "configuration"},  # nmt for the version
     "runs": {*ROOMS, "configuration", "compat", "locks"},
     "records": {"runs", "configuration"},
-    "build": {*ROOMS, "runs", "configuration"},
+    "build": {*ROOMS, "runs", "choices", "configuration"},
     "pipeline": {*ROOMS, "runs", "records", "build", "command", "configuration", "compat", "advice", "locks"},
     "compute": set[str](),
     "signals": set[str](),
     "api": {"alignment", "drawing", "translation", "command", "pipeline"},
     "__init__": {"api"},  # on request
     "verbs": {"command", "pipeline"},
-    "__main__": {"nmt", "command"},
+    "__main__": {"nmt", "command", "configuration"},
 }
 # Whatever else lies at the top is a verb.
 VERB = {"verbs"}

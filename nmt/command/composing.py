@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from nmt import configuration
 from nmt.choices import place
-from nmt.command.keys import ALIASES, NULLABLE
-from nmt.command.suggesting import in_our_words, unknown_key, without_value
-from nmt.configuration import ABSENT, TARGET, defaults_of, groups_of, look_up
-from nmt.errors import UserError, nearest
+from nmt.command.keys import aliases_of
+from nmt.command.suggesting import Groups, in_our_words, unknown_choice, unknown_key, without_value
+from nmt.configuration import ABSENT, TARGET, groups_of, look_up
+from nmt.errors import UserError
+from nmt.limits import fitted, written_as
 
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
@@ -20,78 +19,119 @@ if TYPE_CHECKING:
 
 
 def compose(config_name: str, overrides: Sequence[str]) -> DictConfig:
-    """Composes `config_name`.yaml with overrides (already quoted), checked against what the files hold.
+    """Compose `config_name`.yaml with overrides (already quoted), checked against what the files hold.
 
-    `data.files=...` without `data=` means `data=files`. A number given where text stands is text
-    (`precision=32`), a whole number may be written `1e4`. The result is in struct mode: reading a key that is
-    not there raises.
+    `data.files=...` without `data=` means `data=files`. Text stays as it was written (`precision=32`), a whole number
+    may be written `1e4`. Constructors say what values the settings of a part take; the verb's own are of the kinds of
+    their defaults. `choices` of the result names what was chosen, {"attention/score": "general", ...}. The result is
+    in struct mode: reading a key that is not there raises.
 
     Raises:
         UserError: a word without `=`; a setting taken away; a misspelt group, choice or key (with the nearest that
-            exist); a value that cannot be read, or of another kind than the default's; several values where one is
-            needed.
+            exist); a value that cannot be read; several values where one is needed.
     """
-    from hydra import compose as hydra_compose
-    from hydra import initialize_config_dir
     from hydra.core.override_parser.types import OverrideType
     from hydra.errors import HydraException
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
     folder = configuration.config_folder()
-    parsed = [parse(config_name, _by_its_name(override)) for override in overrides]
-    keys = {override.key_or_group for override in parsed}
-    if "data.files" in keys and "data" not in keys and (folder / "data" / "files.yaml").is_file():
-        parsed.insert(0, parse(config_name, "data=files"))
     groups = groups_of(folder)
-    composed, settings = [], []
-    for override in parsed:
-        if override.is_delete():
-            key = override.key_or_group
-            raise UserError(
-                f"'~{key}' takes away what a run needs. Give it a value, or {key}=null where that has a meaning."
-            )
-        if override.key_or_group in groups:
-            _check_choice(config_name, folder, groups, override)
-            composed.append(line_of(override))
-        elif override.type == OverrideType.CHANGE and not override.is_hydra_override():
-            settings.append(override)
-        else:
-            composed.append(line_of(override))
+    parsed = [parse(config_name, override) for override in overrides]
+    keys = {override.key_or_group for override in parsed}
+    if "data.files" in keys and "data" not in keys and "files" in groups.get("data", []):
+        parsed.insert(0, parse(config_name, "data=files"))
+    chosen: list[str] = []
+    settings: list[Override] = []
     try:
-        with initialize_config_dir(config_dir=str(folder), version_base="1.3"):
-            config = hydra_compose(config_name, overrides=composed, return_hydra_config=True)
-        choices = _take_choices(config)
+        for override in _at_their_places(config_name, parsed, groups):
+            if override.is_delete():
+                key = override.key_or_group
+                raise UserError(
+                    f"'~{key}' takes away what a run needs. Give it a value, or {key}=null where that has a meaning."
+                )
+            if override.key_or_group in groups:
+                chosen.append(_checked_choice(config_name, groups, override))
+            elif override.type == OverrideType.CHANGE and not override.is_hydra_override():
+                settings.append(override)
+            else:
+                chosen.append(line_of(override))
+        config, choices = _composed(config_name, chosen)
+        choices = {
+            key: name for key, name in choices.items() if OmegaConf.is_dict(OmegaConf.select(config, place(key)))
+        }
         for override in settings:
-            value = _check_setting(config_name, folder, groups, config, override)
+            value = _checked_setting(config_name, groups, config, choices, override)
             # As Hydra would do it after composing; done here, since the look-up needs the composition first.
             OmegaConf.update(config, override.key_or_group, value, merge=True)
         # An interpolation that leads nowhere is found now, not in an hour.
         OmegaConf.to_container(config, resolve=True)
     except (HydraException, OmegaConfBaseException) as error:
-        raise UserError(in_our_words(config_name, str(error))) from error
+        raise UserError(in_our_words(config_name, str(error), lambda: choices_of(config_name))) from error
     OmegaConf.set_struct(config, False)
     config.choices = choices
     OmegaConf.set_struct(config, True)
     return config
 
 
-def _take_choices(config: DictConfig) -> dict[str, str]:
-    """Removes what Hydra says of itself, and returns the choices that it made, without those that only set keys."""
+def choices_of(config_name: str, overrides: Sequence[str] = ()) -> dict[str, str]:
+    """Return the choices that `config_name`.yaml and overrides make, by group; at another place, "GROUP@PLACE"."""
+    return _composed(config_name, overrides)[1]
+
+
+def _composed(config_name: str, overrides: Sequence[str]) -> tuple[DictConfig, dict[str, str]]:
+    """Hydra's composition, and the choices that it made."""
+    from hydra import compose as hydra_compose
+    from hydra import initialize_config_dir
     from omegaconf import OmegaConf
 
-    chosen = dict(config.hydra.runtime.choices)
+    with initialize_config_dir(config_dir=str(configuration.config_folder()), version_base="1.3"):
+        config = hydra_compose(config_name, overrides=list(overrides), return_hydra_config=True)
+    choices = {key: str(name) for key, name in config.hydra.runtime.choices.items() if not key.startswith("hydra/")}
     OmegaConf.set_struct(config, False)
     config.pop("hydra")
     OmegaConf.set_struct(config, True)
-    nodes = {key: OmegaConf.select(config, place(key)) for key in chosen if not key.startswith("hydra/")}
-    return {key: str(chosen[key]) for key, node in nodes.items() if OmegaConf.is_dict(node)}
+    return config, choices
 
 
-def _by_its_name(argument: str) -> str:
-    """Returns the override with the name that a choice has here, where it came with an alias."""
-    group, equals, choice = argument.partition("=")
-    return group + equals + ALIASES.get(group, {}).get(choice, choice)
+def _at_their_places(verb: str, overrides: Sequence[Override], groups: Groups) -> list[Override]:
+    """The overrides, with `encoder/score=` as the choice of scores that stands in the encoder."""
+    unknown = [
+        override for override in overrides if "/" in override.key_or_group and override.key_or_group not in groups
+    ]
+    if not unknown:
+        return list(overrides)
+    known = [_checked_choice(verb, groups, override) for override in overrides if override.key_or_group in groups]
+    choices = choices_of(verb, known)
+    return [
+        parse(verb, at_place(line_of(override), choices)) if override in unknown else override for override in overrides
+    ]
+
+
+def at_place(word: str, choices: Iterable[str]) -> str:
+    """Return `encoder/score=general` as `attention/score@encoder.self_attention.score=general`, if that is a choice.
+
+    The first and the last part must agree with its place, those between may be left out.
+
+    Raises:
+        UserError: several choices stand there.
+    """
+    key, equals, value = word.partition("=")
+    if "/" not in key:
+        return word
+    first, *between, last = key.lstrip("+").split("/")
+    fitting = []
+    for choice in choices:
+        group, at, dotted = choice.partition("@")
+        start, *steps = dotted.split(".")
+        ends = {group.split("/")[-1], steps[-1]} if at and steps else set()
+        if start == first and last in ends and all(part in steps for part in between):
+            fitting.append(choice)
+    if len(fitting) > 1:
+        raise UserError(
+            f"{word} has several meanings. Write one of {' '.join(f'{choice}={value}' for choice in fitting)}"
+        )
+    return f"{fitting[0]}{equals}{value}" if fitting else word
 
 
 def parse(verb: str, argument: str, sweep: bool = False) -> Override:
@@ -140,93 +180,58 @@ def line_of(override: Override) -> str:
     return override.input_line
 
 
-def _check_choice(verb: str, folder: Path, groups: dict[str, list[str]], override: Override) -> None:
-    group = override.key_or_group
-    heads = {name.split("/")[0] for name in defaults_of(folder, verb)}
-    if group.split("/")[0] not in heads and not override.is_add() and not override.is_force_add():
-        here = f" It has {', '.join(sorted(heads))}." if heads else ""
-        cure = "" if verb == "train" else " What the model is stands in the run's folder."
-        raise UserError(f"{line_of(override)}: nmt.{verb} has no choice '{group}'.{here}{cure}")
-    value = override.value()
-    if override.is_delete() or value is None:
-        return
+def _checked_choice(verb: str, groups: Groups, override: Override) -> str:
+    """The words of an override that chooses, by the name that the choice has here."""
+    group, value = override.key_or_group, override.value()
+    if value is None:
+        return line_of(override)
+    aliases = aliases_of(configuration.config_folder(), group)
     for choice in value if isinstance(value, list) else [value]:
         if isinstance(choice, dict):
             raise UserError(f"{group} is a choice of {', '.join(groups[group])}; set its keys one by one.")
         # Hydra reads `on` and `1` as values; a choice is the name of a file.
-        if str(choice) not in groups[group]:
-            below = [name for name in groups if name.startswith(f"{group}/") and str(choice) in groups[name]]
-            if below:
-                raise UserError(f"{choice} is a choice of {below[0]}: write {below[0]}={choice}")
-            raise UserError(
-                f"There is no {group}={choice}.{nearest(str(choice), groups[group])} "
-                f"The choices are {', '.join(groups[group])}."
-            )
+        if str(choice) not in [*groups[group], *aliases]:
+            raise UserError(unknown_choice(groups, choices_of(verb), verb, group, str(choice)))
+    key, equals, written = line_of(override).partition("=")
+    return key + equals + aliases.get(written, written)
 
 
-def _check_setting(
-    verb: str, folder: Path, groups: dict[str, list[str]], config: DictConfig, override: Override
+def _checked_setting(
+    verb: str, groups: Groups, config: DictConfig, choices: Mapping[str, str], override: Override
 ) -> Any:
-    """Returns the value to set, looked up in the configuration that the choices give."""
+    """The value to set, looked up in the configuration that the choices give."""
     from omegaconf import OmegaConf
 
     key, value = override.key_or_group, override.value()
-    if key.split(".")[-1] == TARGET:
-        group = key.removesuffix(f".{TARGET}").replace(".", "/")
-        options = f"{group}= one of {', '.join(groups[group])}" if group in groups else "choices by their names"
-        raise UserError(f"{key} cannot be set: classes come with the choices. Give {options}.")
+    parent, _, name = key.rpartition(".")
     tree = OmegaConf.to_container(config, resolve=False)
+    if name == TARGET:
+        group = next((choice.partition("@")[0] for choice in choices if place(choice) == parent), "")
+        options = f"{group}= one of {', '.join(groups[group])}" if group else "choices by their names"
+        raise UserError(f"{key} cannot be set: classes come with the choices. Give {options}.")
     default = look_up(tree, key) if key else ABSENT
     if isinstance(default, str) and "${" in default:
         default = OmegaConf.select(config, key)
-    if default is ABSENT or (isinstance(default, dict) and key.replace(".", "/") in groups):
-        raise UserError(unknown_key(verb, folder, groups, tree, override))
-    return _fit(key, default, value, override.get_value_string())
+    if default is ABSENT or (isinstance(default, dict) and key in map(place, choices)):
+        raise UserError(unknown_key(verb, groups, tree, choices, override))
+    if isinstance(default, dict):
+        some = ", ".join(f"{key}.{setting}" for setting in list(default)[:3])
+        raise UserError(f"{key} is a group of settings; set them one by one: {some}.")
+    of_part = isinstance(node := look_up(tree, parent), dict) and TARGET in node
+    return _in_form(key, default, value, override.get_value_string(), of_part)
 
 
-def _fit(key: str, default: Any, value: Any, written: str) -> Any:
-    """Returns `value` if it is of the kind that `default` is, or as that kind where nothing is lost by it."""
+def _in_form(key: str, default: Any, value: Any, written: str, of_part: bool) -> Any:
+    """The value in the form of its default: text as written, 1e4 as 10000. Only what is of no part is judged."""
     if any(isinstance(side, str) and ("${" in side or side == "???") for side in (default, value)):
         return value
-    if key in NULLABLE and value is not None:
-        default = NULLABLE[key]() if default is None else NULLABLE[key](default)
-    if default is None:
-        return value
-    if isinstance(default, dict):
-        some = ", ".join(f"{key}.{name}" for name in list(default)[:3])
-        raise UserError(f"{key} is a group of settings; set them one by one: {some}.")
-    if value is None:
-        if key in NULLABLE or key.startswith("data."):
-            return value
-        raise UserError(f"{key} cannot be null; {_expected(key, default)}")
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if isinstance(default, bool):
-        fits = isinstance(value, bool)
-    elif isinstance(default, int):
-        fits = number and math.isfinite(value) and value == int(value)
-        value = int(value) if fits else value
-    elif isinstance(default, float):
-        fits = number and not math.isnan(value)
-    elif isinstance(default, list):
-        fits = isinstance(value, list)
-    else:
-        fits = not isinstance(value, list | dict)
-        value = value if isinstance(value, str) else written.strip()
-    if not fits:
-        raise UserError(f"{key}={written}: {_expected(key, default)}")
+    if isinstance(default, str) and isinstance(value, bool | int | float):
+        return written.strip()
+    if isinstance(value, float) and value.is_integer() and not isinstance(default, float):
+        value = int(value)
+    if not of_part and default is not None:
+        try:
+            return fitted(value, type(default))
+        except ValueError as error:
+            raise UserError(f"{key}={written}: {error} (it is {written_as(default)} unless you set it).") from error
     return value
-
-
-def _expected(key: str, default: Any) -> str:
-    kinds: tuple[tuple[type, str], ...] = (
-        (bool, "true or false"),
-        (int, "a whole number"),
-        (float, "a number"),
-        (list, "a list, written [a,b]"),
-        (str, "one word or text"),
-    )
-    kind = next(words for type_, words in kinds if isinstance(default, type_))
-    if key in NULLABLE:
-        return f"{key} takes {kind}, or null."
-    shown = str(default).lower() if isinstance(default, bool) else default
-    return f"{key} takes {kind} (it is {shown} unless you set it)."

@@ -1,87 +1,138 @@
-"""What `--help` prints."""
+"""What `--help` prints: the heads, settings and comments of the yaml files."""
 
 from __future__ import annotations
 
+import re
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from nmt import configuration
-from nmt.command.keys import ALIASES, EXAMPLES
-from nmt.configuration import defaults_of, groups_of
+from nmt.choices import place
+from nmt.command.composing import choices_of
+from nmt.command.keys import aliases_of, read_head
+from nmt.configuration import groups_of
+
+WIDTH = 100
+# Groups of choices that users do not choose from: a data set brings its own.
+_HIDDEN = ("data_defaults",)
 
 
-def help_text(verb: str) -> str:
-    """Returns what `--help` prints: what the verb's yaml says, and the choices in the folders beside it."""
+class Setting(NamedTuple):
+    """What a line of a yaml file says."""
+
+    default: str
+    comment: str
+
+    def __str__(self) -> str:
+        return "" if self.default == "???" else self.default.strip("\"'")
+
+
+def help_text(verb: str, everything: bool = False) -> str:
+    """Return what `--help` prints, a screen, or `--help=all`: every choice and every setting."""
     folder = configuration.config_folder()
-    text = (folder / f"{verb}.yaml").read_text(encoding="utf-8")
-    summary = " ".join(line[1:].strip() for line in _head(text))
-    defaults = defaults_of(folder, verb)
-    heads = {name.split("/")[0] for name in defaults}
-    groups = {group: choices for group, choices in groups_of(folder).items() if group.split("/")[0] in heads}
-    width = max((len(group) for group in groups), default=0)
+    head = read_head(folder / f"{verb}.yaml")
     sweep = folder / "sweep.yaml"
     several = verb == "train" and sweep.is_file()
-    options = f"[key=value ...]{' [-m]' if several else ''} [--cfg] [--version] [--help]"
-    lines = [f"usage: python -m nmt.{verb} {options}", "", summary, ""]
-    lines += ["examples:", *(f"  {example}" for example in EXAMPLES.get(verb, ())), ""]
-    if groups:
-        lines.append("choices, one of each (GROUP=CHOICE; * what it is unless you choose):")
-        for group, choices in groups.items():
-            default = defaults.get(group, _nested_default(folder, group))
-            names = " ".join(f"{choice}*" if choice == default else choice for choice in choices)
-            lines.append(f"  {group:{width}}  {names}")
-        for group in groups.keys() & ALIASES.keys():
-            also = ", ".join(f"{alias} = {choice}" for alias, choice in ALIASES[group].items())
-            lines.append(f"  {group} also answers to {also}.")
-        lines.append("")
-    settings = [line for line in _settings(text) if line.strip()]
-    if settings:
-        lines += [
-            "settings (KEY=VALUE, nested ones with a dot: model.dropout=0.2):",
-            *(f"  {line}" for line in settings),
-        ]
-        lines.append("")
-    if several:
-        text = sweep.read_text(encoding="utf-8")
-        lines += [*(line[1:].strip() for line in _head(text)), *(f"  {line}" for line in _settings(text) if line)]
-        lines.append("")
-    lines.append(f"Each choice has settings of its own: python -m nmt.{verb} --cfg prints them all, with this line's")
-    lines.append("choices and values; null means none. Settings may stand in any order.")
+    chosen = {key: name for key, name in choices_of(verb).items() if key not in _HIDDEN}
+    lines = [
+        f"usage: python -m nmt.{verb} [KEY=VALUE ...]{' [-m]' if several else ''} [--cfg] [--version] [--help]",
+        "",
+    ]
+    lines += [*textwrap.wrap(head.summary, WIDTH), "", "examples:", *(f"  {line}" for line in head.examples), ""]
+    if chosen:
+        lines += ["choices (GROUP=CHOICE; * marks the default):", *_choices(folder, chosen, everything), ""]
+    settings = dict(_settings(folder, verb, chosen))
+    shown = settings if everything else {key: settings[key] for key in head.notes.get("shown", []) if key in settings}
+    lines += ["settings (KEY=VALUE; null means none):", *_table(shown), ""]
+    if several and everything:
+        lines += [*textwrap.wrap(read_head(sweep).summary, WIDTH), *_table(dict(_read(sweep, ""))), ""]
+    if everything:
+        lines.append("debug=true prints the traceback behind a message. NMT_DEBUG=1 in the environment does the same.")
+        lines += textwrap.wrap(
+            f"python -m nmt.{verb} --cfg prints the settings of the choices on its line, with their values. "
+            f"Settings may stand in any order.",
+            WIDTH,
+        )
+    else:
+        lines.append(f"python -m nmt.{verb} --help=all explains every setting; --cfg prints their values and stops.")
     return "\n".join(lines)
 
 
-def _head(text: str) -> list[str]:
-    """Returns the comment lines that a yaml file opens with."""
-    head = []
-    for line in text.splitlines():
-        if not line.startswith("#"):
-            break
-        if not line.startswith("# @package"):
-            head.append(line)
-    return head
-
-
-def _settings(text: str) -> list[str]:
-    """Returns the lines of a yaml file after its head and its defaults list."""
-    lines = text.splitlines()[len(_head(text)) :]
-    kept, in_defaults = [], False
-    for line in lines:
-        if line.startswith("defaults:"):
-            in_defaults = True
-        elif in_defaults and (line.startswith((" ", "-")) or not line.strip()):
-            continue
-        elif not line.startswith("hydra:"):
-            in_defaults = False
-            kept.append(line)
-    return kept
-
-
-def _nested_default(folder: Path, group: str) -> str | None:
-    """Returns what the files of the group above choose in `group`, if they agree."""
-    above, _, name = group.rpartition("/")
-    found = {
-        defaults_of(folder, path.relative_to(folder).with_suffix("").as_posix()).get(name)
-        for path in sorted((folder / above).glob("*.yaml"))
-        if above
+def _choices(folder: Path, chosen: Mapping[str, str], everything: bool) -> Iterator[str]:
+    """A line for each group: its choices, of which the default is marked."""
+    heads = {key.split("/")[0] for key in chosen}
+    groups = {
+        group: [f"{name}*" if name == chosen.get(group) else name for name in names]
+        for group, names in groups_of(folder).items()
+        if group.split("/")[0] in heads and (everything or len(names) > 1)
     }
-    found.discard(None)
-    return found.pop() if len(found) == 1 else None
+    width = max(map(len, groups), default=0)
+    for group, names in groups.items():
+        indent = f"  {group:{width}}  "
+        wrapped = textwrap.wrap(" ".join(names), WIDTH - len(indent), break_on_hyphens=False)
+        if len(wrapped) > 1 and not everything:
+            wrapped = [textwrap.shorten(" ".join(names), WIDTH - len(indent), placeholder=f" ... ({len(names)})")]
+        yield from (f"{indent if number == 0 else ' ' * len(indent)}{line}" for number, line in enumerate(wrapped))
+        aliases = aliases_of(folder, group) if everything else {}
+        if aliases:
+            also = f"also: {', '.join(f'{alias} = {name}' for alias, name in aliases.items())}"
+            yield from textwrap.wrap(also, WIDTH, initial_indent=" " * len(indent), subsequent_indent=" " * len(indent))
+
+
+def _settings(folder: Path, verb: str, chosen: Mapping[str, str]) -> Iterator[tuple[str, Setting]]:
+    """The settings of a verb and of its choices by default, then of other choices, each key once."""
+    yield from _read(folder / f"{verb}.yaml", "")
+    groups = groups_of(folder)
+    named = [(key.partition("@")[0], name, place(key)) for key, name in chosen.items()]
+    others = [(group, name, at) for group, _, at in named for name in groups[group]]
+    keys = set[str]()
+    for group, name, at in [*named, *others]:
+        path = folder / group / f"{name}.yaml"
+        if not path.is_file() or path.read_text(encoding="utf-8").startswith("# @package"):
+            continue  # nothing is chosen; or a preset, which sets keys of others
+        for key, setting in _read(path, f"{at}."):
+            if key not in keys:
+                keys.add(key)
+                yield key, setting
+
+
+def _read(path: Path, prefix: str) -> Iterator[tuple[str, Setting]]:
+    """The settings of a yaml file, with the comments beside them."""
+    parents: list[tuple[int, str]] = []
+    key, setting = "", Setting("", "")
+    for line in path.read_text(encoding="utf-8").splitlines():
+        match = re.match(r"( *)([A-Za-z]\w*): *(.*?) *(?:# *(.*))?$", line)
+        more = re.match(r" +# *(.*)$", line)
+        if more and key:
+            setting = setting._replace(comment=f"{setting.comment} {more[1]}")
+            continue
+        if key:
+            yield key, setting
+            key = ""
+        if match and match[2] not in ("defaults", "hydra"):
+            indent = len(match[1])
+            parents = [(depth, name) for depth, name in parents if depth < indent]
+            if match[3]:
+                dotted = ".".join([*(name for _, name in parents), match[2]])
+                key, setting = (
+                    f"{prefix}{dotted}",
+                    Setting(match[3], f"required: {match[4]}" if match[3] == "???" else match[4] or ""),
+                )
+            else:
+                parents.append((indent, match[2]))
+    if key:
+        yield key, setting
+
+
+def _table(settings: Mapping[str, Setting]) -> Iterable[str]:
+    """A line for each setting, or more where its comment is long."""
+    words = {key: f"  {key}={setting}" for key, setting in settings.items()}
+    width = min(max(map(len, words.values()), default=0), 34) + 2
+    for key, word in words.items():
+        comment = textwrap.wrap(settings[key].comment, WIDTH - width) or [""]
+        if len(word) >= width and comment != [""]:
+            comment.insert(0, "")
+        yield f"{word:{width}}{comment[0]}".rstrip()
+        yield from (f"{'':{width}}{line}" for line in comment[1:])

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from nmt.command.keys import LIST_KEYS, PATH_KEYS, SHARED_KEYS, TEXT_KEYS
+from nmt import configuration
+from nmt.command.keys import SHARED_KEYS, Keys, keys_of
 from nmt.configuration import literal
 from nmt.errors import UserError
 
@@ -29,7 +30,8 @@ def quote(arguments: Sequence[str], sweep: bool = False) -> list[str]:
     Raises:
         UserError: a list that is not closed or has an empty place; the one text that cannot be quoted, `???`.
     """
-    return [_quote_argument(argument, sweep) for argument in arguments]
+    keys = keys_of(configuration.config_folder())
+    return [_quote_argument(argument, keys, sweep) for argument in arguments]
 
 
 def unquoted(argument: str) -> str:
@@ -38,24 +40,24 @@ def unquoted(argument: str) -> str:
     return typed if quote([typed]) == [argument] else argument
 
 
-def _quote_argument(argument: str, sweep: bool) -> str:
+def _quote_argument(argument: str, keys: Keys, sweep: bool) -> str:
     key, equals, value = argument.partition("=")
     plain = key.lstrip("+")
-    if not equals or plain not in TEXT_KEYS or value == "null":
+    if not equals or plain not in keys.texts or value == "null":
         return argument
     if value == "???":  # OmegaConf's word for a value that is missing, which no quotes take away
         raise UserError(f"{argument}: '???' cannot be a value; for a file of that name write {key}=./???")
-    as_path = plain in PATH_KEYS
+    as_path = plain in keys.paths
     if as_path and not value:
         raise UserError(f"{key}= is empty, as a shell's variable is that was never set. {key}=null means none.")
-    if plain in LIST_KEYS and not _exists(value) and _is_list(value):
+    if plain in keys.lists and not _exists(value) and _is_list(value):
         if value.startswith("[") != value.endswith("]"):
             raise UserError(
                 f"{argument}: the list is not closed. Write it without spaces, or within quotes of your "
                 f"shell: '{key}=[a, b]'"
             )
         return f"{key}=[{','.join(_quote_value(item, as_path) for item in _items(argument, value))}]"
-    if sweep and plain not in LIST_KEYS | SHARED_KEYS and not _exists(value) and _is_list(value):
+    if sweep and plain not in keys.lists | SHARED_KEYS and not _exists(value) and _is_list(value):
         return f"{key}={','.join(_quote_value(item, as_path) for item in _items(argument, value))}"
     return f"{key}={_quote_value(value, as_path)}"
 

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from nmt.choices import is_choice
-from nmt.command.composing import compose, parse
-from nmt.command.keys import ALLOWED_ON_RESUME
-from nmt.configuration import ABSENT, flattened
+from nmt.command.composing import at_place, compose, parse
+from nmt.configuration import ABSENT, EXTENSIBLE, INCIDENTAL, flattened
 from nmt.errors import UserError
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ def merge_for_resume(
 
     What the line changes is the difference that `overrides` make to the composition of `saved_overrides`;
     asking for what the saved configuration says already is no difference. Budget, cadence, workers, device
-    and the run's own name and place may change (ALLOWED_ON_RESUME).
+    and the run's own name and place may change (INCIDENTAL and EXTENSIBLE).
 
     Raises:
         UserError: any other difference, each listed as key, saved value and asked value.
@@ -35,10 +34,11 @@ def merge_for_resume(
         return flattened(tree)
 
     # The run's choices first: those that it did not name are not today's defaults.
-    first = {parse(config_name, line).get_key_element() for line in saved_overrides}
+    first = {_key(config_name, line) for line in saved_overrides}
     saved_overrides = [*(f"{key}={name}" for key, name in saved.choices.items() if key not in first), *saved_overrides]
-    named = {parse(config_name, override).key_or_group for override in overrides}
-    kept = [line for line in saved_overrides if parse(config_name, line).key_or_group not in named]
+    overrides = [at_place(line, saved.choices) for line in overrides]
+    named = {_key(config_name, line) for line in overrides}
+    kept = [line for line in saved_overrides if _key(config_name, line) not in named]
     before = unresolved(compose(config_name, saved_overrides))
     try:
         asked = unresolved(compose(config_name, [*kept, *overrides]))
@@ -52,7 +52,7 @@ def merge_for_resume(
         if key in named or before.get(key, ABSENT) != asked.get(key, ABSENT)
     ]
     changes = [key for key in touched if was.get(key, ABSENT) != asked.get(key, ABSENT)]
-    refused = [key for key in changes if key not in ALLOWED_ON_RESUME]
+    refused = [key for key in changes if key not in INCIDENTAL | EXTENSIBLE]
     if refused:
 
         def shown(values: dict[str, Any], key: str) -> str:
@@ -74,3 +74,8 @@ def merge_for_resume(
             OmegaConf.update(merged, key, asked.get(key))
     OmegaConf.set_struct(merged, True)
     return merged
+
+
+def _key(verb: str, line: str) -> str:
+    """The key of an override, with the place of a choice that does not stand at its group's."""
+    return str(parse(verb, line).get_key_element()).lstrip("+")

@@ -18,9 +18,10 @@ from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Final, NoReturn
 
+from nmt import configuration
 from nmt.command.composing import compose
 from nmt.command.helping import help_text
-from nmt.command.keys import EXAMPLES, MULTIRUN
+from nmt.command.keys import MULTIRUN, read_head
 from nmt.command.quoting import quote
 from nmt.errors import UserError
 
@@ -135,8 +136,8 @@ def _run(
 ) -> int:
     from nmt import __version__
 
-    if "--help" in words or "-h" in words:
-        print(help_text(verb))
+    if {"--help", "-h", "--help=all"} & {*words}:
+        print(help_text(verb, everything="--help=all" in words))
         return 0
     if "--version" in words:
         print(f"nmt {__version__}")
@@ -160,7 +161,8 @@ def _run(
         return 0
     missing = sorted(OmegaConf.missing_keys(config))
     if missing:
-        example = EXAMPLES[verb][0].partition(" #")[0].strip() if verb in EXAMPLES else f"nmt.{verb} --help"
+        examples = read_head(configuration.config_folder() / f"{verb}.yaml").examples
+        example = examples[0].partition(" #")[0].strip() if examples else f"nmt.{verb} --help"
         raise UserError(f"{' and '.join(f'{key}=' for key in missing)} must be given. For example: {example}")
     return action(config, overrides) or 0
 

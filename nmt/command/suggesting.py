@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nmt import configuration
+from nmt.choices import place
 from nmt.configuration import ABSENT, groups_of, leaves, look_up
 from nmt.errors import nearest
 
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
+
+# The names of all choices, by group.
+Groups = Mapping[str, Sequence[str]]
 
 
 def without_value(verb: str, argument: str) -> str:
@@ -25,16 +29,13 @@ def without_value(verb: str, argument: str) -> str:
         return f"'{argument}' is no option of nmt.{verb}.{hint} See python -m nmt.{verb} --help."
     path = Path(argument)
     if verb in ("translate", "evaluate", "align") and path.is_dir():
-        return f"'{argument}' says not what it is: write run={argument}"
+        return f"'{argument}' has no key. Did you mean run={argument}?"
     if verb == "translate" and path.is_file():
-        return f"'{argument}' says not what it is: write input={argument}"
+        return f"'{argument}' has no key. Did you mean input={argument}?"
     if verb == "train" and path.is_file():
-        return f"'{argument}' says not what it is: write data.files=[SOURCE_FILE,TARGET_FILE]"
-    from omegaconf import OmegaConf
-
-    folder = configuration.config_folder()
-    settings = {str(key) for key in OmegaConf.load(folder / f"{verb}.yaml")} - {"defaults", "hydra"}
-    groups = groups_of(folder)
+        return f"'{argument}' has no key. Did you mean data.files=[SOURCE_FILE,TARGET_FILE]?"
+    settings = _content(verb).keys() - {"defaults", "hydra"}
+    groups = groups_of(configuration.config_folder())
     help_ = f"See python -m nmt.{verb} --help."
     if argument in settings or argument in groups:
         return f"'{argument}' needs a value: write {argument}=VALUE. {help_}"
@@ -42,33 +43,49 @@ def without_value(verb: str, argument: str) -> str:
     return f"'{argument}' is not of the form key=value.{near} {help_}"
 
 
-def unknown_key(verb: str, folder: Path, groups: dict[str, list[str]], tree: object, override: Override) -> str:
-    """Says what the user may have meant by a key that the configuration does not have."""
-    from omegaconf import OmegaConf
+def unknown_choice(groups: Groups, choices: Iterable[str], verb: str, group: str, name: str) -> str:
+    """Says what the user may have meant by `group=name`, of which a part is not there."""
+    heads = {choice.split("/")[0] for choice in choices}
+    if group.split("/")[0] not in heads:
+        return _no_group(verb, group, heads)
+    below = [other for other in groups if other.startswith(f"{group}/") and name in groups[other]]
+    if below:
+        return f"{name} is a choice of {below[0]}: write {below[0]}={name}"
+    return f"There is no {group}={name}.{nearest(name, groups[group])} The choices are {', '.join(groups[group])}."
 
+
+def _no_group(verb: str, group: str, heads: Iterable[str]) -> str:
+    there = f" It has {', '.join(sorted(heads))}." if heads else ""
+    fixed = "" if verb == "train" else " The model is fixed by the run."
+    return f"nmt.{verb} has no choice '{group}'.{there}{fixed}"
+
+
+def unknown_key(verb: str, groups: Groups, tree: object, choices: Iterable[str], override: Override) -> str:
+    """Says what the user may have meant by a key that the configuration does not have.
+
+    Args:
+        verb: whose configuration it is.
+        groups: the names of all choices.
+        tree: the configuration.
+        choices: what was chosen, "GROUP" or "GROUP@PLACE".
+        override: the words.
+    """
     key, written = override.key_or_group, override.get_value_string()
-    sweep = folder / "sweep.yaml"
-    if verb == "train" and sweep.is_file() and key in OmegaConf.load(sweep):
+    slashed, dotted = key.replace(".", "/"), key.replace("/", ".")
+    places = {place(choice): choice for choice in choices}
+    if verb == "train" and key in _content("sweep"):
         return f"{key} is a setting of sweeps: python -m nmt.train -m {key}={written} ..."
-    if key.replace(".", "/") in groups:
-        return f"{key} is a choice, which is written with a slash: {key.replace('.', '/')}={written}"
+    if key in places or slashed in groups:
+        return f"{key} is a choice, which is written with a slash: {slashed}={written}"
     if "/" in key:
-        dotted = key.replace("/", ".")
         if look_up(tree, dotted) is not ABSENT:
             return f"{key} is a setting, which is written with a dot: {dotted}={written}"
         near = nearest(key, groups, limit=2)
         return f"There is no choice '{key}' in nmt.{verb}.{near} There are {', '.join(groups)}."
-    owners = []
-    for group, choices in groups.items():
-        rest = key.removeprefix(group.replace("/", ".") + ".")
-        if rest != key:
-            for choice in choices:
-                content = OmegaConf.to_container(OmegaConf.load(folder / group / f"{choice}.yaml"), resolve=False)
-                if look_up(content, rest) is not ABSENT:
-                    owners.append(f"{group}={choice}")
-    if owners:
-        return f"{key} is a setting of {' or '.join(owners)}, which this command does not choose: add it."
-    names = list(dict.fromkeys([*leaves(tree), *_of_choices(folder, groups, tree)]))
+    others = _of_choices(groups, places)
+    if key in others:
+        return f"{key} is a setting of {' or '.join(others[key])}, which this command does not choose: add it."
+    names = list(dict.fromkeys([*leaves(tree), *others]))
     alike = [group for group in groups if group.split("/")[-1] == key]
     if alike:
         return f"{key} is a choice with a longer name: {alike[0]}={written}"
@@ -80,26 +97,36 @@ def unknown_key(verb: str, folder: Path, groups: dict[str, list[str]], tree: obj
     return f"There is no setting '{key}' in nmt.{verb}.{near} python -m nmt.{verb} --cfg prints them all."
 
 
-def _of_choices(folder: Path, groups: dict[str, list[str]], tree: object) -> Iterator[str]:
-    """The settings of every choice that the command has, chosen or not."""
+def _of_choices(groups: Groups, places: Mapping[str, str]) -> dict[str, list[str]]:
+    """The settings of every choice that the command has, chosen or not: {key: choices that have it}."""
+    owners: dict[str, list[str]] = {}
+    for dotted, choice in places.items():
+        group = choice.partition("@")[0]
+        for name in groups[group]:
+            for setting in leaves(_content(f"{group}/{name}")):
+                if not setting.startswith(("_", "defaults")):
+                    owners.setdefault(f"{dotted}.{setting}", []).append(f"{choice}={name}")
+    return owners
+
+
+def _content(name: str) -> dict[str, Any]:
+    """What a yaml file holds; nothing if it is not there."""
     from omegaconf import OmegaConf
 
-    for group, choices in groups.items():
-        if isinstance(tree, dict) and group.split("/")[0] in tree:
-            for choice in choices:
-                content = OmegaConf.to_container(OmegaConf.load(folder / group / f"{choice}.yaml"), resolve=False)
-                known = leaves(content) if isinstance(content, dict) else ()
-                yield from (
-                    f"{group.replace('/', '.')}.{name}" for name in known if not name.startswith(("_", "defaults"))
-                )
+    path = configuration.config_folder() / f"{name}.yaml"
+    content = OmegaConf.to_container(OmegaConf.load(path), resolve=False) if path.is_file() else {}
+    return {str(key): value for key, value in content.items()} if isinstance(content, dict) else {}
 
 
-def in_our_words(verb: str, message: str) -> str:
+def in_our_words(verb: str, message: str, choices: Callable[[], Iterable[str]]) -> str:
     """Returns what Hydra or OmegaConf said, less its advice to add the key by force."""
-    missing = re.search(r"Could not override '([^']+)'\.\s*No match in the defaults list", message)
+    missing = re.search(r"Could not override '([^'@]+)[^']*'\.\s*No match in the defaults list", message)
     if missing:
+        group, heads = missing[1], {choice.split("/")[0] for choice in choices()}
+        if group.split("/")[0] not in heads:
+            return _no_group(verb, group, heads)
         return (
-            f"{missing[1]} has nothing to choose in this command: another choice on the line does without. "
+            f"{group} has nothing to choose in this command: another choice on the line does without. "
             f"python -m nmt.{verb} --cfg prints what there is."
         )
     lines = [line.strip() for line in message.splitlines()]

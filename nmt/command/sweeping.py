@@ -44,13 +44,14 @@ def expand(config_name: str, words: Sequence[str]) -> list[Combination]:
     for word in quote(words, sweep=True):
         override = parse(config_name, word, sweep=True)
         key = override.get_key_element()
+        name = key.lstrip("+")
         if not override.is_sweep_override():
-            values[key] = (override.key_or_group, [line_of(override)], False)
+            values[key] = (name, [line_of(override)], False)
             continue
         found = _sweep_values(override, groups)
         if not found:
             raise UserError(f"'{word}' names no value: there is none of that kind.")
-        values[key] = (override.key_or_group, [f"{key}={value}" for value in found], True)
+        values[key] = (name, [f"{key}={value}" for value in found], True)
     lists = [
         [(key, line, _value_of(config_name, line), several) for line in lines]
         for key, lines, several in values.values()

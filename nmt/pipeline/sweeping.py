@@ -152,7 +152,7 @@ def _names(swept: Sequence[Mapping[str, str]], prefix: str = "") -> list[str]:
         safe = re.sub(r"[^A-Za-z0-9_.]+", "-", value.strip("[]")).strip("-.")
         if safe != value.strip("[]"):
             safe = f"{safe}-{_digest(value)}".strip("-")
-        if "." not in key and key != "seed":
+        if "." not in key.partition("@")[0] and key != "seed":
             return safe  # a choice
         end = key.split(".")[-1]
         known = end if ends.count(end) == 1 else key.lstrip("+~").replace(".", "-")

@@ -84,6 +84,7 @@ def _resume(overrides: Sequence[str], run: Run) -> int:
 
 def _begin(config: DictConfig, overrides: list[str], run: Run | None) -> int:
     """Trains a new run, named after its data and model unless `run` is given."""
+    build.check(config)
     note_unused_attention([config], overrides)
     source = build.build_source(config)
     if isinstance(source, UserFiles):
@@ -113,6 +114,7 @@ def resumed(run: Run, overrides: Sequence[str]) -> DictConfig:
 
 def check_model(config: DictConfig) -> None:
     """UserError for sizes that do not fit together, before any text is read."""
+    build.check(config)
     trainer = build.build_tokenizer_trainer(config)
     joint = len(trainer.models) == 1 if trainer.models else trainer.joint
     with _possible():

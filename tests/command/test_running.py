@@ -92,17 +92,6 @@ def test_debugging_shows_what_is_behind_a_message(
     assert capfd.readouterr().err == "nmt.train: debug=yes: must be true or false.\n"
 
 
-def test_help_names_choices_and_settings(capfd: pytest.CaptureFixture[str]) -> None:
-    assert main("train", answer, ["--help"]) == 0
-    out = capfd.readouterr().out
-    for part in ("everything of a training run", "attention/score", "additive* dot scaled_dot", "gru* lstm"):
-        assert part in out
-    assert "name: null            # the run's folder" in out
-    assert "data.files=[german.txt,english.txt]" in out
-    assert "search" not in out
-    assert "defaults" not in out
-
-
 def test_cfg_prints_the_configuration(capfd: pytest.CaptureFixture[str]) -> None:
     assert main("train", answer, ["--cfg", "job", "encoder.size=64"]) == 0
     assert OmegaConf.create(capfd.readouterr().out).encoder.size == 64

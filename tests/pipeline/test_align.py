@@ -367,7 +367,7 @@ RUN = ["run={run}", "source={here}/a", "target={here}/b"]
         (["links={here}/good", "gold={here}/good", "checkpoint=last"], ["checkpoint= is for links that a run makes"]),
         (["links={here}/good", "gold={here}/good", "shift=1"], ["shift= is for links that a run makes"]),
         (["links={here}/good", "gold={here}/good", "method=saliency"], ["method= is for links that a run makes"]),
-        (["{here}/numbers"], ["says not what it is: write run="]),
+        (["{here}/numbers"], ["has no key. Did you mean run="]),
     ],
     ids=lambda value: value[-1] if value and "=" in value[-1] else "",
 )

@@ -9,7 +9,7 @@ import torch
 from omegaconf import OmegaConf
 
 from nmt.command.composing import compose
-from nmt.command.keys import ALLOWED_ON_RESUME, NULLABLE
+from nmt.configuration import EXTENSIBLE, INCIDENTAL
 from nmt.runs import Run
 from nmt.text.tokenizer import load_tokenizer
 from nmt.training.checkpoint import load_state
@@ -297,6 +297,6 @@ def test_pairs_that_are_too_long_are_counted(here: Path, text: Path, capfd: Capt
 
 def test_every_key_that_may_change_on_resuming_exists() -> None:
     config = compose("train", [])
-    for key in ALLOWED_ON_RESUME | NULLABLE.keys():
+    for key in INCIDENTAL | EXTENSIBLE:
         holder = OmegaConf.select(config, key.rpartition(".")[0]) if "." in key else config
         assert key.rpartition(".")[2] in holder, key
