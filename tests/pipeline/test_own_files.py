@@ -66,7 +66,7 @@ def test_files_alone_train_a_run(
 ) -> None:
     named = files(tmp_path_factory.mktemp("mine"))
     assert call("train", f"data.files={named}", *SHORT) == 0
-    run = Run(here / "checkpoints" / f"{stem}-bahdanau-additive")
+    run = Run(here / "checkpoints" / f"{stem}-luong-general")
     out, err = capfd.readouterr()
     assert out == ""
     # What was chosen, and why, before it starts; then how long it will take; then how it went.
