@@ -1,14 +1,13 @@
-"""Links from anywhere against gold links, and what aligning shares with that: reading, checking, the table.
+"""Links from anywhere against gold links, and what aligning shares with that: text, gold links, the table.
 
 Loads no torch: scoring a file of links takes no model.
 """
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-from omegaconf import DictConfig
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nmt.alignment.error_rate import against_gold, as_row
 from nmt.alignment.splitting import Splitter, splitter
@@ -16,7 +15,7 @@ from nmt.command.composing import compose
 from nmt.data.languages import language_codes
 from nmt.data.lines import read_lines, read_parallel_lines
 from nmt.drawing.layout import plain_table
-from nmt.errors import UserError, check_parallel
+from nmt.errors import SettingError, UserError, check_parallel
 from nmt.links import (
     NO_LINKS,
     GoldLinks,
@@ -28,60 +27,121 @@ from nmt.links import (
     parse_numbered,
 )
 from nmt.pipeline.paths import check_paths
+from nmt.pipeline.requests import check_pair, read
 
-#: What a file of links has no use for.
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+#: What a file of links has no use for: settings of runs, and of how links are read off them.
 _OF_RUNS = (
-    *("run", "reverse", "split", "output", "matrix", "threshold", "symmetrize"),
-    *("valid_source", "valid_target", "valid_gold", "valid_words"),
+    *("run", "reverse", "split", "output", "matrix", "threshold", "symmetrize", "method", "shift", "head"),
+    *("checkpoint", "valid_source", "valid_target", "valid_gold", "valid_words"),
 )
 
 
-#: Nor, where they are set, for how links are read off one.
-_WAYS_OF_RUNS = ("method", "shift", "head", "checkpoint")
+class Words(NamedTuple):
+    """What links count: the name of a way to split sentences, and how it splits sources and targets."""
+
+    name: str
+    source: Splitter
+    target: Splitter
+
+    @classmethod
+    def of(cls, name: str, codes: tuple[str, str]) -> "Words":
+        """The words of a name for text in these languages; see `nmt.alignment.splitting.splitter`."""
+        return cls(name, splitter(name, codes[0]), splitter(name, codes[1]))
 
 
-def score_links(config: DictConfig) -> int:
-    """Prints precision, recall and alignment error rate of `links` against `gold`."""
+class GoldFile(NamedTuple):
+    """A file of gold links that a setting names, and the number of the first word."""
+
+    key: str
+    path: Path
+    base: int
+
+    def read(self, text: tuple[Sequence[str], Sequence[str]], words: Words) -> list[GoldLinks]:
+        """The gold links of a text, checked against its words.
+
+        Raises:
+            UserError: a line is malformed, a link names a word that is not there, there are links for another number
+                of sentence pairs, or there is no link.
+        """
+        gold = _parsed(read_lines(self.path), self._replace(key="gold"), len(text[0]))
+        _check_gold(gold, self)
+        check_links(gold, text, words, self.path)
+        return gold
+
+
+@dataclass(frozen=True)
+class Linking:
+    """What `nmt.align` is asked to do with a file of links.
+
+    Attributes:
+        links, gold: files of links.
+        source, target: the text that they are of, if it is to be checked against.
+        links_base, gold_base: the number of the first word, 0 or 1.
+        words: what the links count.
+        languages: [source, target] codes.
+    """
+
+    links: Path
+    gold: Path | None
+    source: Path | None
+    target: Path | None
+    links_base: int
+    gold_base: int
+    words: str
+    languages: Any
+
+    def __post_init__(self) -> None:
+        for key in ("links_base", "gold_base"):
+            check_base(key, getattr(self, key))
+        if self.gold is None:
+            raise UserError("links= is scored against gold links: give gold=FILE as well.")
+        if self.words == "moses" and self.languages is None:
+            raise UserError("words=moses goes by the language, which links alone do not tell: give languages=[de,en].")
+
+
+def score_links(config: "DictConfig") -> int:
+    """Print precision, recall and alignment error rate of `links` against `gold`."""
+    defaults = compose("align", [])
     for key in _OF_RUNS:
-        if config[key] is not None:
-            raise _of_a_run(key)
-    usual = compose("align", [])
-    for key in _WAYS_OF_RUNS:
-        if config[key] != usual[key]:
-            raise _of_a_run(key)
-    if config.gold is None:
-        raise UserError("links= is scored against gold links: give gold=FILE as well.")
-    if config.words == "moses" and config.languages is None:
-        raise UserError("words=moses goes by the language, which links alone do not tell: give languages=[de,en].")
-    split = splitters(str(config.words), named_languages(config.languages, ("", "")))
-    paths = {key: Path(str(config[key])) for key in ("links", "gold", "source", "target") if config[key] is not None}
-    check_paths(paths, {})
-    lines = {key: read_lines(paths[key]) for key in ("links", "gold")}
-    sized = [key for key, own in lines.items() if not is_naacl(own)]
-    check_parallel({str(paths[key]): len(lines[key]) for key in sized})
-    text = read_text(config, "source", "target")
-    pairs = len(text[0]) if text else len(lines[sized[0]]) if sized else None
+        if config[key] != defaults[key]:
+            raise UserError(f"links= is scored as it is, and {key}= is for links that a run makes. Give one of them.")
+    request = read(Linking, config)
+    assert request.gold is not None
+    words = Words.of(request.words, named_languages(request.languages, ("", "")))
+    text_files = {"source": request.source, "target": request.target}
+    check_paths({"links": request.links, "gold": request.gold, **text_files}, {})
+    files = [
+        GoldFile("links", request.links, request.links_base),
+        GoldFile("gold", request.gold, request.gold_base),
+    ]
+    contents = [read_lines(file.path) for file in files]
+    sizes = {str(file.path): len(lines) for file, lines in zip(files, contents, strict=True) if not is_naacl(lines)}
+    check_parallel(sizes)
+    text = read_text(text_files)
+    pairs = len(text[0]) if text else next(iter(sizes.values()), None)
     if pairs is None:
         # Nothing tells how many pairs there are: those that neither file names have no links and change nothing.
-        numbered = [_numbered(lines[key], paths[key], base(config, f"{key}_base"), key) for key in ("links", "gold")]
+        numbered = [_numbered(lines, file) for lines, file in zip(contents, files, strict=True)]
         named = sorted(numbered[0].keys() | numbered[1].keys())
-        links, gold = ([own.get(sentence, NO_LINKS) for sentence in named] for own in numbered)
+        links, gold = ([by_number.get(number, NO_LINKS) for number in named] for by_number in numbered)
     else:
-        links, gold = (_parsed(lines[key], paths[key], base(config, f"{key}_base"), key, pairs) for key in lines)
-    _check_gold(gold, paths["gold"], "gold")
+        links, gold = (_parsed(lines, file, pairs) for lines, file in zip(contents, files, strict=True))
+    _check_gold(gold, files[1])
     if text:
-        for found, key in ((links, "links"), (gold, "gold")):
-            check_links(found, text, split, str(paths[key]), str(config.words))
+        check_links(links, text, words, request.links)
+        check_links(gold, text, words, request.gold)
     # Whoever guesses a link says that it is there: a mark p in such a file makes no difference.
-    print(table({str(paths["links"]): [own.possible for own in links]}, gold))
+    print(table({str(request.links): [guess.possible for guess in links]}, gold))
     return 0
 
 
-def base(config: DictConfig, key: str) -> int:
-    """The number of the first word, 0 or 1 (UserError for any other)."""
-    if config[key] not in (0, 1):
-        raise UserError(f"{key}={config[key]}: words are counted from 0 or from 1.")
-    return int(config[key])
+def check_base(key: str, number: int) -> None:
+    """UserError if words are counted from anything but 0 or 1."""
+    if number not in (0, 1):
+        raise SettingError(key, number, "words are counted from 0 or from 1.")
 
 
 def named_languages(named: Any, known: tuple[str, str]) -> tuple[str, str]:
@@ -94,91 +154,59 @@ def named_languages(named: Any, known: tuple[str, str]) -> tuple[str, str]:
     return language_codes((codes[0], codes[1]))
 
 
-def splitters(words: str, codes: tuple[str, str]) -> tuple[Splitter, Splitter]:
-    """What cuts source and target into words; see `nmt.alignment.splitting.splitter`."""
-    return splitter(words, codes[0]), splitter(words, codes[1])
-
-
-def read_text(config: DictConfig, source_key: str, target_key: str) -> tuple[list[str], list[str]] | None:
-    """The lines of the files that two keys name; None where neither names one.
+def read_text(files: Mapping[str, Path | None]) -> tuple[list[str], list[str]] | None:
+    """The lines of two files, by the settings that name them; None if neither is named.
 
     Raises:
         UserError: one is named without the other, or they have different numbers of lines.
     """
-    if config[source_key] is None and config[target_key] is None:
+    check_pair(files, "links are between both")
+    paths = [path for path in files.values() if path is not None]
+    if not paths:
         return None
-    if config[source_key] is None or config[target_key] is None:
-        given, lacking = (source_key, target_key) if config[target_key] is None else (target_key, source_key)
-        raise UserError(f"{given}= needs {lacking}= beside it: links are between both.")
-    source, target = read_parallel_lines(*(Path(str(config[key])) for key in (source_key, target_key)))
+    source, target = read_parallel_lines(*paths)
     return source, target
 
 
-def read_gold(
-    key: str,
-    config: DictConfig,
-    text: tuple[Sequence[str], Sequence[str]],
-    split: tuple[Splitter, Splitter],
-    words: str,
-) -> list[GoldLinks]:
-    """The gold links of a text in the file that `key` names, checked against its words.
-
-    Raises:
-        UserError: a line is malformed, a link names a word that is not there, there are links for another number of
-            sentence pairs, or there is no link.
-    """
-    path = Path(str(config[key]))
-    gold = _parsed(read_lines(path), path, base(config, "gold_base"), "gold", len(text[0]))
-    _check_gold(gold, path, key)
-    check_links(gold, text, split, str(path), words)
-    return gold
-
-
-def _check_gold(gold: Sequence[GoldLinks], path: Path, key: str) -> None:
+def _check_gold(gold: Sequence[GoldLinks], file: GoldFile) -> None:
     """UserError for gold without any link: there is no error rate against nothing."""
-    if not any(own.possible for own in gold):
-        raise UserError(f"{path} holds no link, so that nothing can be measured against it. Give {key}= another file.")
+    if not any(links.possible for links in gold):
+        raise UserError(
+            f"{file.path} holds no link, so that nothing can be measured against it. Give {file.key}= another file."
+        )
 
 
-def _parsed(lines: Sequence[str], path: Path, number: int, key: str, pairs: int) -> list[GoldLinks]:
-    found = parse_file(lines, str(path), base=number, pairs=pairs)
-    _doubt_base(found, is_naacl(lines), path, number, key)
-    return found
+def _parsed(lines: Sequence[str], file: GoldFile, pairs: int) -> list[GoldLinks]:
+    links = parse_file(lines, str(file.path), base=file.base, pairs=pairs)
+    _doubt_base(links, is_naacl(lines), file)
+    return links
 
 
-def _numbered(lines: Sequence[str], path: Path, number: int, key: str) -> dict[int, GoldLinks]:
-    found = parse_numbered(lines, str(path), base=number)
-    _doubt_base(found.values(), True, path, number, key)
-    return found
+def _numbered(lines: Sequence[str], file: GoldFile) -> dict[int, GoldLinks]:
+    links = parse_numbered(lines, str(file.path), base=file.base)
+    _doubt_base(links.values(), True, file)
+    return links
 
 
-def _doubt_base(found: Iterable[GoldLinks], numbered: bool, path: Path, number: int, key: str) -> None:
-    """Warns of links that seem to count from 1, where 0 was said."""
-    if number == 0 and looks_based_on_one(found, numbered):
+def _doubt_base(links: Iterable[GoldLinks], numbered: bool, file: GoldFile) -> None:
+    """Warn of links that seem to count from 1 although they are said to count from 0."""
+    if file.base == 0 and looks_based_on_one(links, numbered):
         what = "links word 0 to word 0" if numbered else "names a word 0"
-        print(f"warning: {path} never {what}: if it counts from 1, give {key}_base=1.", file=sys.stderr)
-
-
-def _of_a_run(key: str) -> UserError:
-    return UserError(f"links= is scored as it is, and {key}= is for links that a run makes. Give one of them.")
+        print(f"warning: {file.path} never {what}: if it counts from 1, give {file.key}_base=1.", file=sys.stderr)
 
 
 def check_links(
-    links: Sequence[GoldLinks],
-    text: tuple[Sequence[str], Sequence[str]],
-    split: tuple[Splitter, Splitter],
-    name: str,
-    words: str,
+    links: Sequence[GoldLinks], text: tuple[Sequence[str], Sequence[str]], words: Words, path: Path
 ) -> None:
     """UserError for the first link that names a word which its sentence does not have."""
-    sources, targets = ([len(cut(sentence)) for sentence in side] for cut, side in zip(split, text, strict=True))
-    check_range(links, sources, targets, name, f"words={words}")
+    sources, targets = ([len(split(line)) for line in side] for split, side in zip(words[1:], text, strict=True))
+    check_range(links, sources, targets, str(path), f"words={words.name}")
 
 
 def table(predicted: dict[str, Sequence[Iterable[Link]]], gold: Sequence[GoldLinks]) -> str:
     """Error rate, precision and recall of sets of links, a row each."""
     rows = [(name, *as_row(against_gold(links, gold))) for name, links in predicted.items()]
-    sure, possible = (sum(len(own[place]) for own in gold) for place in (0, 1))
+    sure, possible = (sum(len(links[kind]) for links in gold) for kind in (0, 1))
     return (
         plain_table(("links from", "AER", "precision", "recall"), rows)
         + f"\n({len(gold):,} sentence pairs; gold: {sure:,} sure links, {possible:,} with the possible ones)"

@@ -25,10 +25,11 @@ from nmt.text.tokenizer import Tokenizer, load_tokenizer
 from nmt.translation.shortlist import Shortlist
 from nmt.translation.translator import LENGTH_RATIO, Translator
 
-Weights = Literal["best", "last"]
+#: Which weights of a run: those of the best validation, or of the last save.
+Checkpoint = Literal["best", "last"]
 
 
-def open_model(run: Run, checkpoint: Weights, compute: Compute) -> tuple[Seq2Seq, Tokenizer]:
+def open_model(run: Run, checkpoint: Checkpoint, compute: Compute) -> tuple[Seq2Seq, Tokenizer]:
     """A run's model with its trained weights, ready to translate, and its tokenizer.
 
     Raises:
@@ -135,7 +136,7 @@ class TranslatorRequest:
     """
 
     run: str | Sequence[str]
-    checkpoint: Weights
+    checkpoint: Checkpoint
     search: SearchRequest
     compute: Compute
     batch_sentences: Positive

@@ -1,0 +1,132 @@
+"""A run as an aligner: given translations are forced, and what each of their words came from is read off."""
+
+import sys
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from nmt.alignment.weights import Head, Weights, best_links, saliency_weights, word_weights
+from nmt.alignment.words import spelled
+from nmt.compute import Compute
+from nmt.limits import Positive
+from nmt.links import GoldLinks, Link
+from nmt.pipeline.linking import Words
+from nmt.pipeline.opening import Checkpoint, has_weights, head_of, open_model
+from nmt.runs import Run
+from nmt.search import GreedySearch
+from nmt.translation.translator import Translator
+
+CHUNK = 500  # sentence pairs whose matrices are held at a time
+
+
+class Evidence(NamedTuple):
+    """What says where a word came from; the shift is the attention's, saliency has 0."""
+
+    method: str
+    shift: int
+
+    def __str__(self) -> str:
+        return f"attention, shift {self.shift}" if self.method == "attention" else self.method
+
+
+SALIENCY = Evidence("saliency", 0)
+
+
+class SentencePairs(NamedTuple):
+    """Sentences with their translations, what their links count, and gold links if there are any."""
+
+    name: str
+    source: Sequence[str]
+    target: Sequence[str]
+    words: Words
+    gold: list[GoldLinks] | None
+
+
+@dataclass(frozen=True)
+class AlignerRequest:
+    """How runs align.
+
+    Attributes:
+        checkpoint: the weights of the best validation, or of the last save.
+        head: of the attention.
+        compute: where.
+        batch_sentences: sentences forced together.
+        max_length: pieces; a pair that is longer on a side gets no links.
+    """
+
+    checkpoint: Checkpoint
+    head: str
+    compute: Compute
+    batch_sentences: Positive
+    max_length: Positive
+
+
+class Aligner:
+    """One run that aligns. The backward one translates targets into sources; its links are turned round."""
+
+    def __init__(self, run: Run, request: AlignerRequest, *, backward: bool) -> None:
+        model, tokenizer = open_model(run, request.checkpoint, request.compute)
+        self.run, self.backward, self.max_length = run, backward, request.max_length
+        self.translator = Translator(
+            [model],
+            tokenizer,
+            GreedySearch(),
+            compute=request.compute,
+            batch_sentences=request.batch_sentences,
+        )
+        self.attends = has_weights(self.translator)
+        self.head: Head = head_of(request.head, self.translator) if self.attends else "mean"
+
+    def weights(self, pairs: SentencePairs, evidence: Collection[Evidence]) -> Iterator[dict[Evidence, Weights]]:
+        """What the words of each pair came from, by each of the evidence.
+
+        Yields:
+            Weights over words: [target words, source words] of this direction, which are [source words, target words]
+            of the pairs for the backward one. All zeros for a pair that is empty on a side, or too long.
+        """
+        for first in range(0, len(pairs.source), CHUNK):
+            yield from self._chunk(pairs, first, evidence)
+
+    def links(self, weights: Weights, threshold: float | None) -> list[Link]:
+        """The links of one pair, (source, target) of the pair."""
+        links = best_links(weights, threshold)
+        return [(target, source) for source, target in links] if self.backward else links
+
+    def _chunk(self, pairs: SentencePairs, first: int, evidence: Collection[Evidence]) -> list[dict[Evidence, Weights]]:
+        sides = [side[first : first + CHUNK] for side in (pairs.source, pairs.target)]
+        words = [[split(line) for line in side] for split, side in zip(pairs.words[1:], sides, strict=True)]
+        if self.backward:
+            sides, words = sides[::-1], words[::-1]
+        shapes = [(len(target), len(source)) for source, target in zip(*words, strict=True)]
+        weights = [{kind: np.zeros(shape, dtype=np.float32) for kind in evidence} for shape in shapes]
+        rows = list(self._usable(sides, f"{pairs.name}, pair", first + 1))
+        sources, targets = ([side[row] for row in rows] for side in sides)
+        for method in {kind.method for kind in evidence}:
+            force = self.translator.saliency if method == "saliency" else self.translator.force
+            for row, forced in zip(rows, force(sources, targets), strict=True):
+                source = spelled(forced.source, forced.source_spans, words[0][row])
+                units = source, spelled(forced.text, forced.spans, words[1][row])
+                for kind in (kind for kind in evidence if kind.method == method):
+                    weights[row][kind] = (
+                        saliency_weights(forced, units)
+                        if method == "saliency"
+                        else word_weights(forced, self.head, kind.shift, units)
+                    )
+        return weights
+
+    def _usable(self, sides: Sequence[Sequence[str]], name: str, number: int) -> Iterator[int]:
+        """The pairs with text on both sides that are not too long; warns of long ones by `name`, from `number` on."""
+        tokenizer = self.translator.tokenizer
+        lengths = zip(tokenizer.source.encode(sides[0]), tokenizer.target.encode(sides[1]), strict=True)
+        for row, pieces in enumerate(lengths):
+            longest = max(map(len, pieces))
+            if longest > self.max_length:
+                print(
+                    f"warning: {name} {number + row} has {longest:,} pieces on a side, more than "
+                    f"max_length={self.max_length}; it gets no links.",
+                    file=sys.stderr,
+                )
+            elif all(side[row].strip() for side in sides):
+                yield row
