@@ -24,7 +24,7 @@ from nmt.errors import UserError
 from nmt.limits import checked
 from nmt.model import Decoder, Encoder, Readout, Seq2Seq, Sizes, initialise
 from nmt.model.contract import AnyDecoder
-from nmt.search import BeamSearch, GreedySearch, Search
+from nmt.search import Search
 from nmt.text.tokenizer import PAD, Tokenizer
 from nmt.text.train import TokenizerTrainer
 from nmt.training.schedules import Schedule
@@ -112,10 +112,7 @@ def build_schedule(config: DictConfig) -> Schedule:
 
 def build_search(node: Mapping[str, Any]) -> Search:
     """Greedy, beam or sampling."""
-    name = str(node.get("_target_"))
-    if name.endswith("BeamSearch"):
-        return part(node, BeamSearch, "search")()
-    return part(node, GreedySearch, "search")()
+    return part(node, Search, "search")()
 
 
 def build_optimizer(config: DictConfig, model: Seq2Seq) -> torch.optim.Optimizer:

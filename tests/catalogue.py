@@ -13,7 +13,7 @@ from nmt.attention import Attention
 from nmt.command.composing import compose
 from nmt.configuration import config_folder
 from nmt.model import Decoded, Seq2Seq
-from nmt.model.recurrent.attentive import AttentiveDecoder, Slots
+from nmt.model.recurrent.attentive import AttentiveDecoder, RecurrentMemory
 from nmt.model.recurrent.decoder import RecurrentDecoder, RecurrentState
 
 CONFIGS = config_folder()
@@ -129,10 +129,10 @@ def attentive(made: Seq2Seq) -> AttentiveDecoder:
 
 def started(
     made: Seq2Seq, source: torch.Tensor, mask: torch.Tensor, lengths: torch.Tensor, searching: bool = False
-) -> tuple[Slots, RecurrentState]:
+) -> tuple[RecurrentMemory, RecurrentState]:
     """Memory and first state of a recurrent model with attention."""
     memory, state = made.encode(source, mask, lengths, searching=searching)
-    assert isinstance(memory, Slots)
+    assert isinstance(memory, RecurrentMemory)
     assert isinstance(state, RecurrentState)
     return memory, state
 

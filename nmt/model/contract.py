@@ -16,6 +16,9 @@ from torch import Tensor, nn
 
 from nmt.errors import UserError
 
+#: What each step may look at: a slot, several, [] for none or None for all.
+Slots = Sequence[int | Sequence[int] | None]
+
 
 class Selectable(Protocol):
     """A value made of tensors whose first axis is that of its rows."""
@@ -170,7 +173,7 @@ class Decoder(nn.Module, Generic[Memory, State]):
         """What the log says of it beside its choices: nothing, or words that begin with a comma."""
         return ""
 
-    def pin(self, slots: Sequence[int | Sequence[int] | None], device: torch.device) -> None:
+    def pin(self, slots: Slots, device: torch.device) -> None:
         """Makes every head look where a person says, step by step, from now on.
 
         Raises:

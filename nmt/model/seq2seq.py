@@ -1,6 +1,5 @@
 """The whole model: source tokens -> memory -> target tokens, for search (`encode`, `step`) and training (`forward`)."""
 
-from collections.abc import Sequence
 from copy import deepcopy
 from typing import NamedTuple
 
@@ -9,7 +8,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from nmt.kernels.dropout import Dropout
-from nmt.model.contract import AnyDecoder, Decoded, Encoder, Mixture, Selectable, Words, stack_steps
+from nmt.model.contract import AnyDecoder, Decoded, Encoder, Mixture, Selectable, Slots, Words, stack_steps
 
 #: The most logits of a mixture that are held at a time: 64 MiB in float32.
 MIXED_LOGITS = 2**24
@@ -116,7 +115,7 @@ class Seq2Seq(nn.Module):
         features = decoded.features if decoded.mixture is None else decoded.mixture.heaviest()
         return Stepped(self.log_probs(features, output), decoded.weights, state)
 
-    def pinned(self, slots: Sequence[int | Sequence[int] | None]) -> "Seq2Seq":
+    def pinned(self, slots: Slots) -> "Seq2Seq":
         """This model with attention that looks where a person says; it shares the parameters.
 
         Raises:

@@ -174,8 +174,6 @@ class TranslatorRequest:
                     f"{run.folder} and {runs[0].folder} have different tokenizers, so they cannot vote on the same "
                     f"pieces. Train the members of an ensemble on the same data with the same tokenizer settings."
                 )
-        if self.slots is not None:
-            _pin(models, self.slots, self.compute)
         ratios = [float(run.facts().get("length_ratio", LENGTH_RATIO)) for run in runs]
         return Translator(
             models,
@@ -188,8 +186,9 @@ class TranslatorRequest:
             max_source_length=self.max_source_length,
             long_lines=self.long_lines,
             warn=lambda line: print(f"warning: {line}", file=sys.stderr),
-            keep_weights=keep_weights,
+            weights=keep_weights,
             shortlist=self._shortlist(tokenizer),
+            slots=self.slots,
         )
 
     def _shortlist(self, tokenizer: Tokenizer) -> Shortlist | None:
@@ -197,11 +196,6 @@ class TranslatorRequest:
             return None
         lexicon = load_lexicon(self.runs[0].lexicon, tokenizer.source.size, tokenizer.target.size)
         return Shortlist(lexicon, self.shortlist, tokenizer.joint)
-
-
-def _pin(models: Sequence[Seq2Seq], slots: Sequence[Any], compute: Compute) -> None:
-    for model in models:
-        model.decoder.pin(slots, compute.device)
 
 
 def has_weights(translator: Translator) -> bool:

@@ -81,7 +81,7 @@ def translate(config: "DictConfig", overrides: Sequence[str]) -> int:
         )
     if request.weights and not has_weights(translator):
         raise UserError("weights=true needs attention, and a run with decoder=none has none. Leave it out.")
-    head, nbest = head_of(request.head, translator), getattr(translator.search, "nbest", 1)
+    head, nbest = head_of(request.head, translator), translator.search.nbest
     form = Format(request.format, nbest, request.scores, request.weights, head, request.shift)
     with contextlib.ExitStack() as stack:
         writers = [_records(stack, request.output, form)]

@@ -13,7 +13,7 @@ from torch import Tensor
 from nmt.errors import SettingError
 from nmt.kernels.topk import largest
 from nmt.limits import Positive, Weight
-from nmt.search.core import Hypothesis, Limits, SearchState, Step, forbid
+from nmt.search.core import Hypothesis, Limits, Search, SearchState, Step, forbid
 from nmt.search.prefixes import PrefixStates
 
 
@@ -39,7 +39,7 @@ class _Trace(NamedTuple):
     weights: Tensor | None
 
 
-class BeamSearch:
+class BeamSearch(Search):
     """Beam search with Wu et al. 2016's length and coverage penalties (eq. 14).
 
     score = log P(Y|X) / lp(Y) + cp(X, Y), lp(Y) = ((5 + |Y|) / 6)^alpha, cp = beta sum_j log(min(sum_t a_tj, 1)).
@@ -64,6 +64,7 @@ class BeamSearch:
             raise SettingError("nbest", nbest, f"must be at most beam_size={beam_size}. Give search.beam_size={nbest}.")
         self.beam_size, self.nbest = beam_size, nbest
         self.length_penalty, self.coverage_penalty = length_penalty, coverage_penalty
+        self.needs_weights = coverage_penalty > 0
 
     def _divisor(self, lengths: Tensor) -> Tensor:
         return ((5.0 + lengths.double()) / 6.0) ** self.length_penalty

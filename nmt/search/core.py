@@ -49,12 +49,20 @@ class Hypothesis(NamedTuple):
     weights: npt.NDArray[np.float32] | None
 
 
-class Search(Protocol):
-    """A search: from a step function and a first state to the n best hypotheses of each sentence, best first."""
+class Search:
+    """From a step function and a first state to the n best hypotheses of each sentence, best first.
+
+    Attributes:
+        nbest: n.
+        needs_weights: whether it ranks by attention weights.
+    """
+
+    nbest: int = 1
+    needs_weights: bool = False
 
     def __call__(self, step: Step, state: SearchState, limits: Limits) -> list[list[Hypothesis]]:
         """Searches all sentences of a batch at once; the first state has one row a sentence."""
-        ...
+        raise TypeError(f"{type(self).__name__} does not define how it searches")
 
 
 def forbid(log_probs: Tensor, limits: Limits, last: Tensor, prefix: PrefixStates | None = None) -> Tensor:

@@ -6,13 +6,13 @@ import torch
 from torch import Tensor
 
 from nmt.limits import Limit, NotNegative, Positive
-from nmt.search.core import Hypothesis, Limits, SearchState, Step, forbid
+from nmt.search.core import Hypothesis, Limits, Search, SearchState, Step, forbid
 from nmt.search.prefixes import PrefixStates
 
 Temperature = Annotated[float, Limit(lambda value: value > 0, "greater than 0; search=greedy is its limit")]
 
 
-class GreedySearch:
+class GreedySearch(Search):
     """The most probable token at every step."""
 
     def __init__(self) -> None:

@@ -1,9 +1,9 @@
 """The translator: sentences in, Translations out, in the order they came, batched by length in between."""
 
+import contextlib
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property
 from itertools import islice, pairwise
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ from nmt.compute import CPU, Compute
 from nmt.data.batch import Batch, make_batch
 from nmt.errors import UserError
 from nmt.model import Seq2Seq
+from nmt.model.contract import Slots
 from nmt.search import Hypothesis, Limits, Prefix, Search
 from nmt.text.spans import Span, words_of
 from nmt.text.tokenizer import BOS, EOS, SPECIAL_PIECES, Tokenizer
@@ -45,8 +46,9 @@ class Translator:
         max_source_length: int = 250,
         long_lines: str = "split",
         warn: Callable[[str], None] | None = None,
-        keep_weights: bool = True,
+        weights: bool = True,
         shortlist: Shortlist | None = None,
+        slots: Slots | None = None,
     ) -> None:
         """Builds a translator.
 
@@ -61,26 +63,27 @@ class Translator:
             long_lines: "split" translates a long line part by part, "truncate" its beginning only.
             warn: called with a warning for each line that is split, truncated, or longer than the attention's
                 positions, and with the progress on lines that are split.
-            keep_weights: whether translations carry attention weights; a line of thousands of pieces has millions.
+            weights: whether translations carry attention weights; a line of thousands of pieces has millions.
             shortlist: chooses the pieces that search sees; None for the whole vocabulary.
+            slots: what each step of every model may look at (`nmt.attention.windows.Pinned`); None pins nothing.
+
+        Raises:
+            UserError: `slots` are given for a model without attention, or are not slots.
         """
-        self.models, self.tokenizer, self.search = list(models), tokenizer, search
+        self.models = list(models) if slots is None else [model.pinned(slots) for model in models]
+        self.tokenizer, self.search = tokenizer, search
         self.compute = compute
         self.batch_sentences = batch_sentences
         self.length_ratio, self.extra_length = length_ratio, extra_length
         self.max_source_length, self.long_lines = max_source_length, long_lines
-        self.warn, self.keep_weights, self.shortlist = warn, keep_weights, shortlist
+        self.warn, self.weights, self.shortlist = warn, weights, shortlist
+        self.stepper = Stepper(self.models, compute.dtype, weights=weights or search.needs_weights)
 
-    @cached_property
+    @property
     def max_positions(self) -> int | None:
         """The slot from which on no model looks; None where one goes on."""
         known = [most for model in self.models if (most := model.decoder.max_positions) is not None]
         return max(known) if known and len(known) == len(self.models) else None
-
-    @cached_property
-    def stepper(self) -> Stepper:
-        """The models' step function."""
-        return Stepper(self.models, self.compute.dtype)
 
     def translate(self, sentences: Iterable[str], chunk: int = 2000) -> Iterator[list[Translation]]:
         """Yields the n-best list of each sentence, in order; holds `chunk` sentences at a time."""
@@ -228,7 +231,7 @@ class Translator:
             found = self.search(self.stepper, state, limits)
             if ids is not None:
                 found = [[_named(hypothesis, ids) for hypothesis in nbest] for nbest in found]
-        if self.keep_weights:
+        if self.weights or not self.search.needs_weights:
             return found
         return [[hypothesis._replace(weights=None) for hypothesis in nbest] for nbest in found]
 
@@ -275,19 +278,17 @@ class _Part(NamedTuple):
     prefix: Prefix
 
 
-class _evaluating:  # noqa: N801  a context manager, used like a function
+@contextlib.contextmanager
+def _evaluating(models: Sequence[Seq2Seq]) -> Iterator[None]:
     """Puts models into evaluation mode and back to what they were."""
-
-    def __init__(self, models: Sequence[Seq2Seq]) -> None:
-        self.models, self.training = models, [model.training for model in models]
-
-    def __enter__(self) -> None:
-        for model in self.models:
+    training = [model.training for model in models]
+    try:
+        for model in models:
             model.eval()
-
-    def __exit__(self, *_: object) -> None:
-        for model, training in zip(self.models, self.training, strict=True):
-            model.train(training)
+        yield
+    finally:
+        for model, was_training in zip(models, training, strict=True):
+            model.train(was_training)
 
 
 def _among(prefix: Prefix, ids: Sequence[int]) -> Prefix:

@@ -82,7 +82,7 @@ def translator_of(
         compute=compute,
         batch_sentences=batch,
         length_ratio=length_ratio(pairs, EXTRA_LENGTH),
-        keep_weights=False,  # as long as nobody asks for links or pictures
+        weights=False,  # as long as nobody asks for links or pictures
         shortlist=Shortlist(lexicon, shortlist, tokenizer.joint) if lexicon else None,
     )
 

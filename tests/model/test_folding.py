@@ -69,7 +69,7 @@ def test_states_and_weights_stay_in_single_precision_under_autocast(wiring: str,
         for searching in (False, True):
             memory, state = started(made, source, mask, lengths, searching)
             assert state.hidden.dtype == torch.float32
-            assert searching or memory.memory.values.dtype == torch.float32
+            assert searching or memory.attention.values.dtype == torch.float32
             found = made.step(tokens, state, memory)
             assert found.state.hidden.dtype == found.log_probs.dtype == torch.float32  # type: ignore[attr-defined]
             assert found.weights is not None

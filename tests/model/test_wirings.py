@@ -326,7 +326,7 @@ def test_bahdanau_by_hand() -> None:
     memory, state = started(made, source, mask, lengths)
     decoder = attentive(made)
     embedded = made.target_embedding(torch.tensor([8]))
-    attended = decoder.attention(state.hidden, memory.memory, torch.zeros(1, 1, dtype=torch.int64))
+    attended = decoder.attention(state.hidden, memory.attention, torch.zeros(1, 1, dtype=torch.int64))
     cell = nn.GRUCell(17, 10, dtype=torch.float64)
     cell.load_state_dict({name.removesuffix("_l0"): value for name, value in decoder.rnn.state_dict().items()})
     expected = cell(torch.cat([embedded, attended.context[:, 0]], -1), state.hidden[:, 0])
@@ -348,7 +348,7 @@ def test_luong_by_hand() -> None:
     cell = nn.GRUCell(18, 10, dtype=torch.float64)
     cell.load_state_dict({name.removesuffix("_l0"): value for name, value in decoder.rnn.state_dict().items()})
     hidden = cell(torch.cat([embedded, state.feed], -1), state.hidden[:, 0])
-    values = memory.memory.values[0, 0]
+    values = memory.attention.values[0, 0]
     weights = torch.softmax(values @ hidden[0], -1)
     readout = decoder.readout.linear
     assert isinstance(readout, nn.Linear)
@@ -374,8 +374,8 @@ def test_conditional_by_hand() -> None:
         cell.load_state_dict({name[:-3]: value for name, value in weights.items() if name.endswith(f"_l{layer}")})
         layer_input = cell(layer_input, state.hidden[:, layer])
         states.append(layer_input)
-    energies = memory.memory.keys[0, 0] @ states[-1][0]
-    context = torch.softmax(energies, -1) @ memory.memory.values[0, 0]
+    energies = memory.attention.keys[0, 0] @ states[-1][0]
+    context = torch.softmax(energies, -1) @ memory.attention.values[0, 0]
     second = nn.GRUCell(10, 10, dtype=torch.float64)
     second.load_state_dict({name[:-3]: value for name, value in decoder.second.state_dict().items()})
     expected = second(context.unsqueeze(0), states[-1])

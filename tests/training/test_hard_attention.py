@@ -11,7 +11,7 @@ from nmt.attention import reads
 from nmt.attention.reads import Soft
 from nmt.data.batch import Batch, make_batch
 from nmt.model import Seq2Seq, Words, seq2seq
-from nmt.model.recurrent.attentive import Slots
+from nmt.model.recurrent.attentive import RecurrentMemory
 from nmt.model.recurrent.decoder import RecurrentState
 from nmt.training import loss
 from nmt.training.loss import batch_loss
@@ -133,7 +133,7 @@ def test_the_entropy_is_raised() -> None:
     assert totals[0] - totals[1] == pytest.approx(-2 * (weights * weights.log()).sum().item(), abs=1e-5)
 
 
-def seen(made: Seq2Seq, embedded: Tensor, state: RecurrentState, memory: Slots) -> tuple[Tensor, Tensor]:
+def seen(made: Seq2Seq, embedded: Tensor, state: RecurrentState, memory: RecurrentMemory) -> tuple[Tensor, Tensor]:
     """The state that the readout sees and the weights, of one transition."""
     decoder = attentive(made)
     top, _, looked = decoder.transition(decoder.of_words(embedded, memory.products)[0], state, memory, True)
@@ -154,7 +154,7 @@ def marginal(made: Seq2Seq, batch: Batch) -> Tensor:
         shares = weights[0, 0] / weights[0, 0].sum()
         mixed = torch.zeros((), dtype=torch.float64)
         for slot in range(SLOTS):
-            features = decoder.readout(top, embedded, memory.memory.values[:, 0, slot])
+            features = decoder.readout(top, embedded, memory.attention.values[:, 0, slot])
             mixed = mixed + shares[slot] * torch.softmax(made.logits(features), -1)[0, batch.target_out[0, t]]
         total = total + mixed.log()
     decoder.attention.read = read
@@ -203,7 +203,7 @@ def test_given_targets_are_scored_by_the_mixture_and_search_takes_the_heaviest_s
     memory, state = started(made, batch.source, batch.source_mask, batch.source_lengths)
     embedded = made.target_embedding(batch.target_in[:, 0])
     top, weights = seen(made, embedded, state, memory)
-    features = attentive(made).readout(top, embedded, memory.memory.values[:, 0, int(weights.argmax())])
+    features = attentive(made).readout(top, embedded, memory.attention.values[:, 0, int(weights.argmax())])
     searched = made.step(batch.target_in[:, 0], state, memory).log_probs
     torch.testing.assert_close(searched, made.log_probs(features))
 
@@ -254,5 +254,5 @@ def test_an_enumerating_model_carries_the_soft_context_on_in_translation_too() -
             _, state = made.decoder.step(Words(embedded), state, memory)
             torch.testing.assert_close(state.hidden, own.hidden)
             torch.testing.assert_close(state.feed, own.feed)
-            heaviest = memory.memory.values[:, 0, int(weights.argmax())]
+            heaviest = memory.attention.values[:, 0, int(weights.argmax())]
             torch.testing.assert_close(mixture.heaviest(), attentive(made).readout(top, embedded, heaviest))

@@ -13,22 +13,22 @@ from nmt.model.recurrent.decoder import Products, RecurrentDecoder, RecurrentSta
 from nmt.model.recurrent.readouts import FromState, Readout
 
 
-class Slots(NamedTuple):
+class RecurrentMemory(NamedTuple):
     """The attention's memory of B sentences; `folded` if its values [B, 1, S, R + U] are multiplied already.
 
     R is 3D where contexts go into the recurrence and U the number of units where the readout sees them, else 0.
     """
 
     products: Products
-    memory: Memory
+    attention: Memory
     folded: bool = False
 
-    def select(self, rows: Tensor) -> "Slots":
+    def select(self, rows: Tensor) -> "RecurrentMemory":
         """The sentences `rows` [B'] of the batch."""
-        return self._replace(memory=self.memory.select(rows))
+        return self._replace(attention=self.attention.select(rows))
 
 
-class AttentiveDecoder(RecurrentDecoder[Slots]):
+class AttentiveDecoder(RecurrentDecoder[RecurrentMemory]):
     """A recurrent decoder with one attention to the source."""
 
     def __init__(
@@ -58,7 +58,7 @@ class AttentiveDecoder(RecurrentDecoder[Slots]):
     def pin(self, slots: Sequence[int | Sequence[int] | None], device: torch.device) -> None:
         self.attention.pin(slots, device)
 
-    def start(self, encoded: Encoded, *, searching: bool = False) -> tuple[Slots, RecurrentState]:
+    def start(self, encoded: Encoded, *, searching: bool = False) -> tuple[RecurrentMemory, RecurrentState]:
         products = self.products()
         memory = self.attention.remember(encoded.values, encoded.mask, encoded.keys)
         state = self.first(encoded, tuple(part.flatten(0, 1) for part in self.attention.start(memory)))
@@ -67,7 +67,7 @@ class AttentiveDecoder(RecurrentDecoder[Slots]):
         if folded:
             shares = [share for share in self.shares(memory.values, products) if share is not None]
             memory = memory._replace(values=torch.cat(shares, -1))
-        return Slots(products, memory, folded), state
+        return RecurrentMemory(products, memory, folded), state
 
     def shares(self, contexts: Tensor, products: Products, folded: bool = False) -> tuple[Tensor | None, Tensor | None]:
         """What contexts [..., C], or [..., R + U] that are folded, add to the gates and to the readout's units."""
@@ -79,21 +79,21 @@ class AttentiveDecoder(RecurrentDecoder[Slots]):
         gates = None if context_weight is None else linear(contexts, context_weight)
         return gates, None if readout is None else readout(contexts)
 
-    def attend(self, queries: Tensor, state: RecurrentState, slots: Slots, weights: bool) -> Seen:
+    def attend(self, queries: Tensor, state: RecurrentState, memory: RecurrentMemory, weights: bool) -> Seen:
         """Asks with the queries [N, D] of one step, N = B * K, or [B, T, D] of whole targets."""
-        sentences, rows = slots.memory.mask.shape[0], queries.shape[:-1]
+        sentences, rows = memory.attention.mask.shape[0], queries.shape[:-1]
         steps = state.steps if queries.ndim == 2 else state.steps.unsqueeze(1) + _positions(queries)
         attended = self.attention(
             queries.reshape(sentences, -1, queries.shape[-1]),
-            slots.memory,
+            memory.attention,
             steps.reshape(sentences, -1),
             tuple(part.unflatten(0, (sentences, -1)) for part in state.attention),
             weights=weights,
         )
-        gates, units = self.shares(attended.context.reshape(*rows, -1), slots.products, slots.folded)
+        gates, units = self.shares(attended.context.reshape(*rows, -1), memory.products, memory.folded)
         choices = attended.choices
         if choices is not None:
-            by_slot = self.shares(choices.contexts, slots.products, slots.folded)[1]
+            by_slot = self.shares(choices.contexts, memory.products, memory.folded)[1]
             assert by_slot is not None
             choices = Choices(*(part.reshape(*rows, *part.shape[2:]) for part in (by_slot, choices.log_weights)))
         by_step = attended.weights

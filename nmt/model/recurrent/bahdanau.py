@@ -13,7 +13,7 @@ from nmt.attention.windows import Global
 from nmt.errors import UserError
 from nmt.kernels import attentive_gru
 from nmt.model.contract import Decoded, Sizes
-from nmt.model.recurrent.attentive import AttentiveDecoder, Slots
+from nmt.model.recurrent.attentive import AttentiveDecoder, RecurrentMemory
 from nmt.model.recurrent.decoder import RecurrentState, Seen, layer_parameters, linear
 from nmt.model.recurrent.readouts import Readout
 
@@ -74,7 +74,7 @@ class Bahdanau(AttentiveDecoder):
         )
 
     def transition(
-        self, gates: Tensor, state: RecurrentState, memory: Slots, weights: bool
+        self, gates: Tensor, state: RecurrentState, memory: RecurrentMemory, weights: bool
     ) -> tuple[Tensor, Tensor, Seen]:
         before = state.hidden[:, -1]
         seen = self.attend(before, state, memory, weights)
@@ -82,11 +82,13 @@ class Bahdanau(AttentiveDecoder):
         top, hidden = self.update(gates + seen.gates, state.hidden)
         return before if self.previous_state else top, hidden, seen
 
-    def forward(self, embedded: Tensor, state: RecurrentState, memory: Slots, *, weights: bool = True) -> Decoded:
+    def forward(
+        self, embedded: Tensor, state: RecurrentState, memory: RecurrentMemory, *, weights: bool = True
+    ) -> Decoded:
         """The whole target, by the fused kernel where it computes exactly this attention and these layers."""
         if not self.has_fast_path or memory.folded:
             return super().forward(embedded, state, memory, weights=weights)
-        first, slots, products = state.hidden[:, 0], memory.memory, memory.products
+        first, slots, products = state.hidden[:, 0], memory.attention, memory.products
         score = self.attention.score
         assert isinstance(score, Additive | Concat)
         query_weight = score.W.weight if isinstance(score, Additive) else score.W.weight[:, : score.query_size]

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from nmt.attention import Attention
 from nmt.kernels.gru import gru
 from nmt.model.contract import Sizes
-from nmt.model.recurrent.attentive import AttentiveDecoder, Slots
+from nmt.model.recurrent.attentive import AttentiveDecoder, RecurrentMemory
 from nmt.model.recurrent.decoder import RecurrentState, Seen, layer_parameters
 from nmt.model.recurrent.readouts import Readout, product_type
 
@@ -42,7 +42,7 @@ class Conditional(AttentiveDecoder):
         return product_type(layer_parameters(self.second)[0])
 
     def transition(
-        self, gates: Tensor, state: RecurrentState, memory: Slots, weights: bool
+        self, gates: Tensor, state: RecurrentState, memory: RecurrentMemory, weights: bool
     ) -> tuple[Tensor, Tensor, Seen]:
         between, hidden = self.update(gates, state.hidden)
         seen = self.attend(between, state, memory, weights)

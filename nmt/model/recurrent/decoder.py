@@ -3,7 +3,7 @@
 A wiring is one `transition`, written over gate inputs: what the word, the context and the features fed back add to the
 gates of the first layer. The same transition serves search, one step of N hypotheses, and training, a step of B targets
 or all their steps at once. A context is a weighted sum of values, so W c_t = sum_j a_tj (W v_j): search multiplies the
-values of a sentence once (`Slots.folded`), where it would multiply the contexts of K hypotheses T times.
+values of a sentence once (`RecurrentMemory.folded`), where it would multiply the contexts of K hypotheses T times.
 
 Shapes: N hypotheses or B targets at one step; the axes [...] are [N] at one step and [B, T] for a whole target. D is
 the size of the state, L counts layers, C is the size of a context, U that of the readout's units.

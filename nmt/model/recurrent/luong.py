@@ -7,7 +7,7 @@ from torch import Tensor
 from nmt.attention import Attention
 from nmt.errors import UserError
 from nmt.model.contract import Sizes
-from nmt.model.recurrent.attentive import AttentiveDecoder, Slots
+from nmt.model.recurrent.attentive import AttentiveDecoder, RecurrentMemory
 from nmt.model.recurrent.decoder import RecurrentState, Seen, linear
 from nmt.model.recurrent.readouts import FromState, Readout
 
@@ -56,7 +56,7 @@ class Luong(AttentiveDecoder):
         """Contexts do not go into the recurrence."""
 
     def transition(
-        self, gates: Tensor, state: RecurrentState, memory: Slots, weights: bool
+        self, gates: Tensor, state: RecurrentState, memory: RecurrentMemory, weights: bool
     ) -> tuple[Tensor, Tensor, Seen]:
         if self.input_feeding:
             gates = gates + linear(state.feed, memory.products.fed)
