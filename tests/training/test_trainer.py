@@ -22,6 +22,7 @@ from nmt.data.planning import TokenBatches
 from nmt.errors import UserError
 from nmt.limits import checked
 from nmt.model import Seq2Seq
+from nmt.model.weights import load_weights
 from nmt.runs import Run
 from nmt.signals import handling
 from nmt.training.board import Board
@@ -166,17 +167,30 @@ def test_an_update_has_the_rate_that_the_schedule_gives_its_number(update: int, 
         torch.testing.assert_close(after[name], parameter.detach() - 0.1 * parameter.grad)
 
 
+def validation_loss(made: Seq2Seq) -> float:
+    """The mean negative log-likelihood of the validation pairs in one batch."""
+    pairs = encoded(5, 2)
+    batch = make_batch([pairs.source(row) for row in range(5)], [pairs.target(row) for row in range(5)])
+    loss = batch_loss(made.eval(), batch)
+    return float(loss.negative_log_likelihood) / loss.tokens
+
+
+def test_what_is_validated_and_kept_is_the_average(tmp_path: Path) -> None:
+    made, averaged = model().double(), model().double()
+    train(tmp_path, trainer(steps=3, validate_every=1, average="checkpoints"), made=made)
+    load_weights(tmp_path / "last.safetensors", averaged)
+    validated = Run(tmp_path).history()[-1]["valid_loss"]
+    assert validated == pytest.approx(validation_loss(averaged))
+    assert validated != pytest.approx(validation_loss(made), rel=1e-3)
+
+
 def test_validation_drops_nothing_out_and_training_goes_on_dropping(tmp_path: Path) -> None:
     """The rate is zero, so that every validation is the same loss of the same five pairs."""
     made = model("model.dropout=0.5").double()
     training: list[bool] = []
     made.encoder.register_forward_hook(lambda module, *_: training.append(module.training))
     train(tmp_path, trainer(steps=3, validate_every=1), lr=0.0, made=made)
-    pairs = encoded(5, 2)
-    batch = make_batch([pairs.source(row) for row in range(5)], [pairs.target(row) for row in range(5)])
-    loss = batch_loss(made.eval(), batch)
-    expected = float(loss.negative_log_likelihood) / loss.tokens
-    assert [entry["valid_loss"] for entry in Run(tmp_path).history()] == pytest.approx([expected] * 3)
+    assert [entry["valid_loss"] for entry in Run(tmp_path).history()] == pytest.approx([validation_loss(made)] * 3)
     assert [mode for mode, _ in itertools.groupby(training)] == [True, False] * 3
 
 
