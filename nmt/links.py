@@ -37,10 +37,10 @@ class GoldLinks(NamedTuple):
 NO_LINKS = GoldLinks(frozenset(), frozenset())
 
 
-def format_links(found: Iterable[Link], possible: Iterable[Link] = ()) -> str:
-    """Writes links in Pharaoh form, "0-0 1-2"; links that are only possible as "1p2"."""
-    sure = set(found)
-    marked = [(link, "-") for link in sure] + [(link, "p") for link in set(possible) - sure]
+def format_links(sure: Iterable[Link], possible: Iterable[Link] = ()) -> str:
+    """Write links in Pharaoh form, "0-0 1-2"; links that are only possible as "1p2"."""
+    certain = set(sure)
+    marked = [(link, "-") for link in certain] + [(link, "p") for link in set(possible) - certain]
     return " ".join(f"{source}{mark}{target}" for (source, target), mark in sorted(marked))
 
 
@@ -93,11 +93,11 @@ def parse_file(lines: Sequence[str], name: str, *, base: int = 0, pairs: int) ->
         numbered = parse_numbered(lines, name, base=base, pairs=pairs)
         return [numbered.get(sentence, NO_LINKS) for sentence in range(1, pairs + 1)]
     check_parallel({name: len(lines), "the text": pairs})
-    found = []
+    links = []
     for number, line in enumerate(lines, start=1):
         with _line(name, number):
-            found.append(parse_links(line, base=base))
-    return found
+            links.append(parse_links(line, base=base))
+    return links
 
 
 def parse_numbered(lines: Sequence[str], name: str, *, base: int = 0, pairs: int | None = None) -> dict[int, GoldLinks]:
@@ -127,13 +127,13 @@ def parse_numbered(lines: Sequence[str], name: str, *, base: int = 0, pairs: int
                 raise UserError(f"sentence {sentence:,} has a link, but there are {pairs:,} sentence pairs.")
             if max(link) < 0:
                 raise UserError("a link between word 0 and word 0: these links do not count from 1.")
-        own = possible.setdefault(sentence, set())
+        links = possible.setdefault(sentence, set())
         if min(link) >= 0:
-            own.add(link)
+            links.add(link)
             if certain:
                 sure.setdefault(sentence, set()).add(link)
     return {
-        sentence: GoldLinks(frozenset(sure.get(sentence, ())), frozenset(own)) for sentence, own in possible.items()
+        sentence: GoldLinks(frozenset(sure.get(sentence, ())), frozenset(links)) for sentence, links in possible.items()
     }
 
 
@@ -169,8 +169,8 @@ def check_range(
         name: of the file that the links come from.
         words: what counts as a word, for the message.
     """
-    for number, (found, *counts) in enumerate(zip(links, source_words, target_words, strict=True), start=1):
-        for link in sorted(found.possible):
+    for number, (pair, *counts) in enumerate(zip(links, source_words, target_words, strict=True), start=1):
+        for link in sorted(pair.possible):
             for side, position, count in zip(("source", "target"), link, counts, strict=True):
                 if position >= count:
                     raise UserError(
@@ -185,6 +185,6 @@ def looks_based_on_one(links: Iterable[GoldLinks], numbered: bool) -> bool:
 
     Where they are `numbered` (the NAACL form), word 0 may stand for no partner: they never link word 0 to word 0.
     """
-    found = [link for own in links for link in own.possible]
+    possible = [link for pair in links for link in pair.possible]
     first = max if numbered else min
-    return len(found) >= _ENOUGH and all(first(link) > 0 for link in found)
+    return len(possible) >= _ENOUGH and all(first(link) > 0 for link in possible)

@@ -45,11 +45,11 @@ def alignment_error_rate(
     check_parallel({"the alignment": len(predicted), "the sure gold": len(sure), "the possible gold": len(possible)})
     total = in_sure = in_possible = sures = 0
     for links_, sure_, possible_ in zip(predicted, sure, possible, strict=True):
-        found = set(links_)
-        total += len(found)
+        proposed = set(links_)
+        total += len(proposed)
         sures += len(sure_)
-        in_sure += len(found & sure_)
-        in_possible += len(found & (possible_ | sure_))
+        in_sure += len(proposed & sure_)
+        in_possible += len(proposed & (possible_ | sure_))
     if total + sures == 0:
         raise UserError("Neither the predicted nor the gold links hold a link: there is no error rate.")
     return AlignmentScore(
@@ -61,7 +61,7 @@ def alignment_error_rate(
 
 def against_gold(predicted: Sequence[Iterable[Link]], gold: Sequence[GoldLinks]) -> AlignmentScore:
     """`alignment_error_rate` of links against gold links."""
-    return alignment_error_rate(predicted, [own.sure for own in gold], [own.possible for own in gold])
+    return alignment_error_rate(predicted, [pair.sure for pair in gold], [pair.possible for pair in gold])
 
 
 def as_row(score: AlignmentScore) -> tuple[str, str, str]:

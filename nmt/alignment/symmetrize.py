@@ -51,8 +51,8 @@ def symmetrize(forward: Collection[Link], backward: Collection[Link], how: str) 
                 link = (source + right, target + down)
                 if link in union and (link[0] not in sources or link[1] not in targets):
                     add(link)
-    for found in (one, other) if how != "grow-diag" else ():
-        for link in sorted(found, key=lambda link: (link[1], link[0])):
+    for side in (one, other) if how != "grow-diag" else ():
+        for link in sorted(side, key=lambda link: (link[1], link[0])):
             free = (link[0] not in sources, link[1] not in targets)
             if all(free) if how == "grow-diag-final-and" else any(free):
                 add(link)

@@ -91,12 +91,12 @@ th:first-child, td:first-child { text-align: left; }
 table.text th, table.text td { text-align: left; white-space: normal; vertical-align: top; overflow-wrap: anywhere; }
 table.text td:first-child { min-width: 9rem; }
 tr.better td:first-child { color: var(--better); font-weight: 600; } tr.worse td:first-child { color: var(--worse); }
-tr.noise td { color: var(--dim); } tr.baseline td { background: var(--soft); }
+tr.dim td { color: var(--dim); } tr.baseline td { background: var(--soft); }
 img { max-width: 100%; height: auto; background: #ffffff; border-radius: 6px; padding: 6px; box-sizing: border-box; }
 """
 
 
-#: Of a row by its judgement; what is no finding looks like noise.
+#: CSS classes of rows by their judgement; all others are greyed.
 _CLASSES = {"better": "better", "worse": "worse", "baseline": "baseline"}
 
 
@@ -112,7 +112,7 @@ def as_html(blocks: Sequence[Block], title: str) -> str:
                 paragraphs = "\n".join(f'<p dir="auto">{escape(line)}</p>' for line in lines)
                 parts.append(f'<div class="lead">\n{paragraphs}\n</div>' if lead else paragraphs)
             case Table(header, rows, marks, text):
-                kinds = [_CLASSES.get(mark, "noise") for mark in marks] or [""] * len(rows)
+                kinds = [_CLASSES.get(mark, "dim") for mark in marks] or [""] * len(rows)
                 head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in header)
                 body = "\n".join(
                     (f'<tr class="{kind}">' if kind else "<tr>")

@@ -12,44 +12,46 @@ def comparable(results: Sequence[Result], baseline: str | None) -> tuple[list[Re
     A split on which they are not alike sets runs apart only where they would else have none in common.
     """
 
-    def company(own: Result) -> int:
-        return sum(bool(_alike(own, other)) for other in results)
+    def company(result: Result) -> int:
+        return sum(bool(_alike(result, other)) for other in results)
 
-    named = [result for result in results if baseline is not None and is_named(result, baseline)]
-    centre = max(named or results, key=company)
+    baselines = [result for result in results if baseline is not None and is_named(result, baseline)]
+    centre = max(baselines or results, key=company)
     reasons = {result.name: _others(_odds(centre.origin, result.origin)) for result in results}
-    kept = [result for result in results if not reasons[result.name]]
-    if not any(all(name in _alike(centre, result) for result in kept) for name in centre.splits):
-        split = max(centre.splits, key=lambda name: sum(name in _alike(centre, result) for result in kept))
-        reasons |= {result.name: _split_odds(centre, result, split) for result in kept}
-        kept = [result for result in kept if not reasons[result.name]]
+    alike = [result for result in results if not reasons[result.name]]
+    if not any(all(name in _alike(centre, result) for result in alike) for name in centre.splits):
+        split = max(centre.splits, key=lambda name: sum(name in _alike(centre, result) for result in alike))
+        reasons |= {result.name: _split_odds(centre, result, split) for result in alike}
+        alike = [result for result in alike if not reasons[result.name]]
     apart = [
         (result.name, f"not comparable with {centre.name}: {reasons[result.name]}")
         for result in results
         if reasons[result.name]
     ]
-    return kept, apart
+    return alike, apart
 
 
-def _odds(own: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
+def _odds(origin: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
     """In what two origins differ; what one of them does not say is not held against it."""
-    return [key for key in own if key in other and own[key] != other[key]]
+    return [key for key in origin if key in other and origin[key] != other[key]]
 
 
 def _others(keys: Sequence[str]) -> str:
     return ", ".join(f"another {key}" for key in keys)
 
 
-def _split_odds(own: Result, other: Result, split: str) -> str:
+def _split_odds(result: Result, other: Result, split: str) -> str:
     """Why two runs cannot be compared on a split that the first has; "" where they can."""
     if split not in other.splits:
         return f"not scored on {split}"
-    return _others([f"{key} on {split}" for key in _odds(own.splits[split].origin, other.splits[split].origin)])
+    return _others([f"{key} on {split}" for key in _odds(result.splits[split].origin, other.splits[split].origin)])
 
 
-def _alike(own: Result, other: Result) -> list[str]:
+def _alike(result: Result, other: Result) -> list[str]:
     """The splits on which two runs can be compared."""
-    return [] if _odds(own.origin, other.origin) else [name for name in own.splits if not _split_odds(own, other, name)]
+    if _odds(result.origin, other.origin):
+        return []
+    return [name for name in result.splits if not _split_odds(result, other, name)]
 
 
 def common(results: Sequence[Result]) -> tuple[list[str], list[str]]:
@@ -57,12 +59,12 @@ def common(results: Sequence[Result]) -> tuple[list[str], list[str]]:
     shared, notes = [], []
     for name in dict.fromkeys(name for result in results for name in result.splits):
         first = next(result for result in results if name in result.splits)
-        found: dict[str, list[str]] = {}
+        names_by_reason: dict[str, list[str]] = {}
         for result in results:
-            found.setdefault(_split_odds(first, result, name), []).append(result.name)
-        found.pop("")
-        if found:
-            why = "; ".join(f"{some(runs)} ({reason})" for reason, runs in found.items())
+            names_by_reason.setdefault(_split_odds(first, result, name), []).append(result.name)
+        names_by_reason.pop("")
+        if names_by_reason:
+            why = "; ".join(f"{some(runs)} ({reason})" for reason, runs in names_by_reason.items())
             notes.append(f"{name} is left out, because some runs are not like {first.name}: {why}.")
         else:
             shared.append(name)

@@ -18,10 +18,10 @@ def labels(settings: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[str]]
     Returns:
         All keys that differ, and a label for each variant, such as "luong general heads 2".
     """
-    keys = list(dict.fromkeys(key for own in settings for key in own))
+    keys = list(dict.fromkeys(key for variant in settings for key in variant))
 
     def values(key: str) -> list[str]:
-        return [json.dumps(own[key], default=str) if key in own else "" for own in settings]
+        return [json.dumps(variant[key], default=str) if key in variant else "" for variant in settings]
 
     differing = [key for key in keys if len(set(values(key))) > 1]
 
@@ -30,20 +30,20 @@ def labels(settings: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[str]]
             return (3 if key.startswith("data.") else 2, key.count("."), key)
         return (0, _BARE.index(key), "") if key in _BARE else (1, key.count("/"), key)
 
-    chosen: list[str] = []
+    label_keys: list[str] = []
     classes = 1
     for key in sorted(differing or _BARE[:2], key=rank):
-        finer = len(set(zip(*(values(one) for one in [*chosen, key]), strict=True)))
+        finer = len(set(zip(*(values(other_key) for other_key in [*label_keys, key]), strict=True)))
         if finer > classes or not differing:
-            chosen.append(key)
+            label_keys.append(key)
             classes = finer
-    usual = {key: _usual(key, [own[key] for own in settings if key in own]) for key in chosen}
-    found = []
+    usual = {key: _usual(key, [variant[key] for variant in settings if key in variant]) for key in label_keys}
+    names = []
     for hidden in (usual, {}):  # unless that makes two of one name
-        found = [_label(own, settings, chosen, hidden, keys) for own in settings]
-        if len(set(found)) == len(found):
+        names = [_label(variant, settings, label_keys, hidden, keys) for variant in settings]
+        if len(set(names)) == len(names):
             break
-    return differing, [name if found.count(name) == 1 else f"{name} ({at + 1})" for at, name in enumerate(found)]
+    return differing, [name if names.count(name) == 1 else f"{name} ({at + 1})" for at, name in enumerate(names)]
 
 
 _NOTHING = object()
@@ -51,19 +51,19 @@ _Settings = Mapping[str, Any]
 
 
 def _label(
-    own: _Settings, settings: Sequence[_Settings], chosen: Sequence[str], hidden: _Settings, keys: Sequence[str]
+    variant: _Settings, settings: Sequence[_Settings], label_keys: Sequence[str], hidden: _Settings, keys: Sequence[str]
 ) -> str:
-    """A variant's name: the chosen settings that it has, less those that are hidden or follow from those before."""
+    """A variant's name: the label's settings that it has, less those that are hidden or follow from those before."""
     open_, alike = [], settings
-    for key in chosen:
-        rest = [other for other in alike if other.get(key, _NOTHING) == own.get(key, _NOTHING)]
-        if key in own and (len(rest) < len(alike) or len(settings) == 1):
+    for key in label_keys:
+        rest = [other for other in alike if other.get(key, _NOTHING) == variant.get(key, _NOTHING)]
+        if key in variant and (len(rest) < len(alike) or len(settings) == 1):
             open_.append(key)
         alike = rest
-    shown = [key for key in open_ if own[key] != hidden.get(key, _NOTHING)] or open_[:1]
-    if not shown:
-        return f"without {' or '.join(_name(key, keys) for key in chosen)}"
-    return " ".join(_words(key, own[key], keys, shown) for key in shown)
+    shown_keys = [key for key in open_ if variant[key] != hidden.get(key, _NOTHING)] or open_[:1]
+    if not shown_keys:
+        return f"without {' or '.join(_name(key, keys) for key in label_keys)}"
+    return " ".join(_words(key, variant[key], keys, shown_keys) for key in shown_keys)
 
 
 def _usual(key: str, values: Sequence[Any]) -> Any:
@@ -83,12 +83,14 @@ def telling(settings: Sequence[_Settings], differing: Sequence[str]) -> list[str
     """The settings in which variants differ by more than that some choices bring them along and others do not."""
 
     def varies(key: str) -> bool:
-        return len({json.dumps(own[key], default=str) for own in settings if key in own}) > 1
+        return len({json.dumps(variant[key], default=str) for variant in settings if key in variant}) > 1
 
     choices = [key for key in differing if is_choice(key) and varies(key)]
 
     def follows(key: str, choice: str) -> bool:
-        with_key, without = ({own.get(choice) for own in settings if (key in own) == there} for there in (True, False))
+        with_key, without = (
+            {variant.get(choice) for variant in settings if (key in variant) == there} for there in (True, False)
+        )
         return not with_key & without
 
     return [key for key in differing if varies(key) or not any(follows(key, choice) for choice in choices)]

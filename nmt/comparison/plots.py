@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 
 from nmt.comparison.variants import Comparison, OnSplit, Variant
-from nmt.comparison.verdict import ONE_SEED, judgement
+from nmt.comparison.verdict import NOT_SIGNIFICANT, ONE_SEED, judgement
 from nmt.drawing import fonts
 from nmt.drawing.layout import shorten, wrap
 from nmt.drawing.matrix import matrix
@@ -22,7 +22,7 @@ from nmt.evaluation.references import AttentionMap
 COLOURS = {
     "better": "#1f5fa8",
     "worse": "#c05a00",
-    "within noise": "#8a8f96",
+    NOT_SIGNIFICANT: "#8a8f96",
     "too few trials": "#8a8f96",
     "baseline": "#222222",
     **{f"{side}{ONE_SEED}": "#8a8f96" for side in ("better", "worse")},
@@ -30,46 +30,48 @@ COLOURS = {
 _COLUMNS = 4  # of panels side by side
 
 
-def scores(found: Comparison, split: OnSplit) -> Figure:
+def scores(comparison: Comparison, split: OnSplit) -> Figure:
     """BLEU of every variant, the highest on top: a small dot a seed, a bar the mean, the colour the judgement."""
-    order = sorted(range(len(found.variants)), key=lambda index: split.figures[index]["bleu"].mean)
+    order = sorted(range(len(comparison.variants)), key=lambda index: split.figures[index]["bleu"].mean)
     picture = figure(8.2, 1.1 + 0.34 * len(order))
     axes = picture.add_subplot()
     for place, index in enumerate(order):
-        said = judgement(found, split.contrasts["bleu"][index])
+        verdict = judgement(comparison, split.contrasts["bleu"][index])
         bleu = split.figures[index]["bleu"]
-        axes.plot(bleu.values, [place] * len(bleu.values), "o", color=COLOURS[said], markersize=5, alpha=0.45)
-        axes.plot(bleu.mean, place, "|", color=COLOURS[said], markersize=17, markeredgewidth=2.6)
+        axes.plot(bleu.values, [place] * len(bleu.values), "o", color=COLOURS[verdict], markersize=5, alpha=0.45)
+        axes.plot(bleu.mean, place, "|", color=COLOURS[verdict], markersize=17, markeredgewidth=2.6)
         axes.annotate(
-            said,
+            verdict,
             (1.0, place),
             xycoords=("axes fraction", "data"),
             xytext=(6, 0),
             textcoords="offset points",
             va="center",
-            color=COLOURS[said],
+            color=COLOURS[verdict],
             fontproperties=fonts.properties([fonts.BASE], 8.5),
         )
-    axes.axvline(split.figures[found.baseline]["bleu"].mean, color=COLOURS["baseline"], linewidth=0.8, linestyle=":")
+    axes.axvline(
+        split.figures[comparison.baseline]["bleu"].mean, color=COLOURS["baseline"], linewidth=0.8, linestyle=":"
+    )
     axes.set_yticks(range(len(order)))
-    axes.set_yticklabels([found.variants[index].label for index in order], parse_math=False)
+    axes.set_yticklabels([comparison.variants[index].label for index in order], parse_math=False)
     axes.set_ylim(-0.6, len(order) - 0.4)
     style(axes, f"BLEU on {split.name}: dots are seeds, bars their means", x="BLEU")
     return picture
 
 
-def curves(found: Comparison) -> Figure | None:
+def curves(comparison: Comparison) -> Figure | None:
     """Validation BLEU against minutes and perplexity against epochs, means over seeds; None without validations."""
-    if not any(run.history for variant in found.variants for run in variant.runs):
+    if not any(run.history for variant in comparison.variants for run in variant.runs):
         return None
     picture = figure(11, 4.2)
     left, right = picture.subplots(1, 2)
-    for index, variant in enumerate(found.variants):
+    for index, variant in enumerate(comparison.variants):
         for axes, x, y in ((left, "minutes", "valid_bleu"), (right, "epoch", "valid_perplexity")):
             grid, mean, low, high = _mean_curve(variant, x, y)
             alone = "o" if len(grid) == 1 else ""  # a line through one point is none
             axes.plot(grid, mean, label=variant.label, linewidth=1.5, marker=alone, **line(index))
-            if len(found.variants) <= 6 and len(variant.runs) > 1:
+            if len(comparison.variants) <= 6 and len(variant.runs) > 1:
                 axes.fill_between(grid, low, high, color=line(index)["color"], alpha=0.12, linewidth=0)
     right.set_yscale("log")
     right.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
@@ -122,10 +124,10 @@ def side_by_side(panels: Sequence[tuple[str, AttentionMap]]) -> Figure:
     small, tiny = fonts.properties(families, 8), fonts.properties([fonts.BASE], points)
     for axes in grid.flat[len(panels) :]:
         axes.set_visible(False)
-    for axes, title, (_, look), number in zip(grid.flat, titles, panels, range(len(panels))):
-        weights = np.array(look["weights"]).reshape(len(target), len(source)) / 1000
-        named = labels[len(source) :] if number % columns == 0 else [""] * len(target)
-        matrix(axes, weights, named, labels[: len(source)], small, slant=60)
+    for axes, title, (_, attention_map), number in zip(grid.flat, titles, panels, range(len(panels))):
+        weights = np.array(attention_map["weights"]).reshape(len(target), len(source)) / 1000
+        row_labels = labels[len(source) :] if number % columns == 0 else [""] * len(target)
+        matrix(axes, weights, row_labels, labels[: len(source)], small, slant=60)
         axes.set_title("\n".join(title), fontproperties=tiny, parse_math=False)
     # A title finds its place above slanting labels only when it is drawn, and the layout reckons with the place before.
     picture.draw_without_rendering()

@@ -13,44 +13,44 @@ from nmt.drawing.layout import plain_table
 from nmt.drawing.style import png
 
 
-def title(found: Comparison) -> str:
+def title(comparison: Comparison) -> str:
     """What was compared, in a line."""
-    runs = sum(len(variant.runs) for variant in found.variants)
-    splits = ", ".join(split.name for split in found.splits)
-    return f"{_count(len(found.variants), 'variant')}, {_count(runs, 'run')}, on {splits}"
+    runs = sum(len(variant.runs) for variant in comparison.variants)
+    splits = ", ".join(split.name for split in comparison.splits)
+    return f"{_count(len(comparison.variants), 'variant')}, {_count(runs, 'run')}, on {splits}"
 
 
 def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-def report(found: Comparison, heatmaps: int = 4) -> list[Block]:
+def report(comparison: Comparison, heatmaps: int = 4) -> list[Block]:
     """All of a comparison, the verdict first.
 
     Args:
-        found: the comparison.
+        comparison: the comparison.
         heatmaps: how many sentences' weights are shown side by side.
     """
-    first = found.splits[0]
-    blocks: list[Block] = [Lines(verdict(found), lead=True)]
-    blocks += _scores(found, first)
-    blocks += [Heading("What it costs"), _costs(found), Lines([_COSTS])]
-    course = plots.curves(found)
+    first = comparison.splits[0]
+    blocks: list[Block] = [Lines(verdict(comparison), lead=True)]
+    blocks += _scores(comparison, first)
+    blocks += [Heading("What it costs"), _costs(comparison), Lines([_COSTS])]
+    course = plots.curves(comparison)
     if course is not None:
         blocks += [Heading("Learning curves"), Picture("learning-curves", png(course), "learning curves")]
         blocks.append(Lines(["Means over seeds, drawn as far as all seeds of a variant have come."]))
-    blocks += _lengths(found, first)
-    blocks += _alignments(found)
-    blocks += _heatmaps(found, first, heatmaps)
-    blocks += _differences(found, first)
-    for split in found.splits[1:]:
-        blocks += [*_scores(found, split), *_lengths(found, split)]
-    if found.apart or found.notes:
+    blocks += _lengths(comparison, first)
+    blocks += _alignments(comparison)
+    blocks += _heatmaps(comparison, first, heatmaps)
+    blocks += _differences(comparison, first)
+    for split in comparison.splits[1:]:
+        blocks += [*_scores(comparison, split), *_lengths(comparison, split)]
+    if comparison.apart or comparison.notes:
         blocks.append(Heading("Left out, and other notes"))
-        if found.apart:
-            blocks.append(Table(["run", "reason"], [list(row) for row in found.apart], text=True))
-        blocks.append(Lines(found.notes))
-    blocks += _method(found)
+        if comparison.apart:
+            blocks.append(Table(["run", "reason"], [list(row) for row in comparison.apart], text=True))
+        blocks.append(Lines(comparison.notes))
+    blocks += _method(comparison)
     return blocks
 
 
@@ -61,36 +61,36 @@ def _mean(value: Spread | None, digits: int = 2) -> str:
     return f"{value.mean:,.{digits}f}{deviation}"
 
 
-def _baseline(found: Comparison) -> str:
-    label = found.variants[found.baseline].label
-    return label if found.baseline_chosen else f"{label} (the first, for none was chosen with baseline=)"
+def _baseline(comparison: Comparison) -> str:
+    label = comparison.variants[comparison.baseline].label
+    return label if comparison.baseline_chosen else f"{label} (the first, for none was chosen with baseline=)"
 
 
-def scores_table(found: Comparison, split: OnSplit) -> Table:
+def scores_table(comparison: Comparison, split: OnSplit) -> Table:
     """The figures of every variant on a split, the highest BLEU first."""
     columns: list[tuple[str, Callable[[int], str]]] = [
-        ("seeds", lambda at: str(len(found.variants[at].runs))),
+        ("seeds", lambda at: str(len(comparison.variants[at].runs))),
         ("BLEU", lambda at: _mean(split.figures[at]["bleu"])),
         ("to baseline", lambda at: _difference(split, at)),
         ("p", lambda at: _p(split, at)),
-        ("", lambda at: judgement(found, split.contrasts["bleu"][at])),
+        ("", lambda at: judgement(comparison, split.contrasts["bleu"][at])),
         ("chrF", lambda at: _mean(split.figures[at]["chrf"])),
         ("TER", lambda at: _mean(split.figures[at]["ter"])),
         ("perplexity", lambda at: _mean(split.figures[at].get("perplexity"))),
     ]
-    if any("aer_shift_0" in own for own in split.figures):
+    if any("aer_shift_0" in figures for figures in split.figures):
         columns += [
             (f"AER %, shift {shift}", lambda at, key=f"aer_shift_{shift}": _mean(split.figures[at].get(key), 1))  # type: ignore[misc]
             for shift in (0, 1)
         ]
     columns.append(("entropy", lambda at: _mean(split.figures[at].get("attention_entropy"))))
-    if any(own["hidden_share"].mean > 0 for own in split.figures if "hidden_share" in own):
+    if any(figures["hidden_share"].mean > 0 for figures in split.figures if "hidden_share" in figures):
         columns.append(("no weight, share", lambda at: _mean(split.figures[at].get("hidden_share"))))
     order = _order(split)
     return Table(
         ["variant", *(title for title, _ in columns)],
-        [[found.variants[at].label, *(show(at) for _, show in columns)] for at in order],
-        [judgement(found, split.contrasts["bleu"][at]) for at in order],
+        [[comparison.variants[at].label, *(show(at) for _, show in columns)] for at in order],
+        [judgement(comparison, split.contrasts["bleu"][at]) for at in order],
     )
 
 
@@ -108,17 +108,17 @@ def _p(split: OnSplit, at: int) -> str:
     return "" if contrast is None else p_text(contrast.p)
 
 
-def _scores(found: Comparison, split: OnSplit) -> list[Block]:
-    said = [
-        f"Means and deviations over seeds; p is Holm-corrected; 'within noise' is what the test cannot tell from the "
-        f"baseline, {_baseline(found)}. TER and perplexity: less is better. Entropy of the weights "
-        f"in nats: 0 looks at one piece, log S evenly at S."
-    ]
+def _scores(comparison: Comparison, split: OnSplit) -> list[Block]:
+    caption = (
+        f"Means and standard deviations over seeds. p is Holm-corrected; n.s.: not significantly different from the "
+        f"baseline, {_baseline(comparison)}. TER and perplexity: less is better. Entropy of the weights in nats: 0 for "
+        f"one piece, log S for S pieces alike."
+    )
     return [
         Heading(f"Scores on {split.name}"),
-        Picture(f"scores-{split.name}", png(plots.scores(found, split)), f"BLEU of each variant on {split.name}"),
-        scores_table(found, split),
-        Lines(said),
+        Picture(f"scores-{split.name}", png(plots.scores(comparison, split)), f"BLEU of each variant on {split.name}"),
+        scores_table(comparison, split),
+        Lines([caption]),
     ]
 
 
@@ -129,17 +129,17 @@ _COSTS = (
 )
 
 
-def _costs(found: Comparison) -> Table:
-    split = found.splits[0]
+def _costs(comparison: Comparison) -> Table:
+    split = comparison.splits[0]
     rows = []
     for at in _order(split):
-        training, figures = found.variants[at].training, split.figures[at]
+        training, figures = comparison.variants[at].training, split.figures[at]
         memory = training.get("peak_gpu_memory", training.get("peak_memory"))
         scaled = None if memory is None else Spread(memory.mean / 2**30, None, [])
         parameters = figures.get("parameters")
         rows.append(
             [
-                found.variants[at].label,
+                comparison.variants[at].label,
                 "-" if parameters is None else f"{parameters.mean:,.0f}",
                 _mean(training.get("train_tokens_per_second"), 0),
                 _mean(training.get("minutes"), 1),
@@ -160,14 +160,14 @@ def _costs(found: Comparison) -> Table:
     return Table(header, rows)
 
 
-def _lengths(found: Comparison, split: OnSplit) -> list[Block]:
+def _lengths(comparison: Comparison, split: OnSplit) -> list[Block]:
     if len(split.bins) < 2:
         return []
     header = [f"{shortest}-{longest}" for shortest, longest, _ in split.bins]
-    rows = [[found.variants[at].label, *(f"{value:.1f}" for value in split.by_length[at])] for at in _order(split)]
+    rows = [[comparison.variants[at].label, *(f"{value:.1f}" for value in split.by_length[at])] for at in _order(split)]
     rows.append(["sentences", *(str(count) for _, _, count in split.bins)])
     title = f"BLEU by source length on {split.name}"
-    bleu = {variant.label: values for variant, values in zip(found.variants, split.by_length, strict=True)}
+    bleu = {variant.label: values for variant, values in zip(comparison.variants, split.by_length, strict=True)}
     return [
         Heading(title),
         Picture(f"by-length-{split.name}", png(by_length(split.bins, bleu, split.unit, title)), title),
@@ -175,28 +175,30 @@ def _lengths(found: Comparison, split: OnSplit) -> list[Block]:
     ]
 
 
-def _alignments(found: Comparison) -> list[Block]:
+def _alignments(comparison: Comparison) -> list[Block]:
     blocks: list[Block] = []
-    for own in found.golds:
-        ways = sorted({way for rates in own.rates for way in rates})
-        measured = [(variant.label, rates) for variant, rates in zip(found.variants, own.rates, strict=True) if rates]
+    for gold in comparison.golds:
+        ways = sorted({way for rates in gold.rates for way in rates})
+        measured = [
+            (variant.label, rates) for variant, rates in zip(comparison.variants, gold.rates, strict=True) if rates
+        ]
         rows = [
             [label, *(_mean(rates.get(way), 1) for way in ways)]
             for label, rates in sorted(measured, key=lambda row: _first(row[1], ways))
         ]
-        blocks.append(Table([f"{own.gold}, {_count(own.pairs, 'pair')}", *ways], rows))
+        blocks.append(Table([f"{gold.gold}, {_count(gold.pairs, 'pair')}", *ways], rows))
     if not blocks:
         return []
-    said = (
+    caption = (
         "Links read off each run against gold links, in per cent, less is better. Attention: with the shift that was "
         "chosen on validation links, or 0 where there were none. Saliency is gradient times input, which any model "
-        "has. What is said to be closest is told from others by Student's t over the runs, corrected by Bonferroni for "
-        "all pairs of variants; what other gold sentences would say is not tested."
+        "has. The closest variant is compared with the others by Student's t over the runs, corrected by Bonferroni "
+        "for all pairs of variants; other gold sentences are not considered."
     )
-    by_hand = [own.gold for own in found.golds if own.by_hand]
+    by_hand = [gold.gold for gold in comparison.golds if gold.by_hand]
     if by_hand:
-        said += f" Somebody has set the shift (shift=) of runs in {', '.join(by_hand)}."
-    return [Heading("Alignment error rates"), *blocks, Lines([said])]
+        caption += f" The shift was set by hand (shift=) for runs in {', '.join(by_hand)}."
+    return [Heading("Alignment error rates"), *blocks, Lines([caption])]
 
 
 def _first(rates: Mapping[str, Spread], ways: Sequence[str]) -> tuple[int, float]:
@@ -204,28 +206,28 @@ def _first(rates: Mapping[str, Spread], ways: Sequence[str]) -> tuple[int, float
     return next((column, rates[way].mean) for column, way in enumerate(ways) if way in rates)
 
 
-def _heatmaps(found: Comparison, split: OnSplit, most: int) -> list[Block]:
+def _heatmaps(comparison: Comparison, split: OnSplit, most: int) -> list[Block]:
     """Of each variant the first seed; the sentences are those that every variant with attention has kept."""
     maps = {
-        variant.label: {look["line"]: look for look in variant.runs[0].splits[split.name].attention_maps}
-        for variant in found.variants
+        variant.label: {entry["line"]: entry for entry in variant.runs[0].splits[split.name].attention_maps}
+        for variant in comparison.variants
     }
-    maps = {label: own for label, own in maps.items() if own}
+    maps = {label: by_line for label, by_line in maps.items() if by_line}
     if not maps or most < 1:
         return []
-    lines = sorted(set.intersection(*(set(own) for own in maps.values())))[:most]
+    lines = sorted(set.intersection(*(set(by_line) for by_line in maps.values())))[:most]
     blocks: list[Block] = [
-        Heading("Where they look"),
+        Heading("Attention maps"),
         Lines(
             [
-                "Weights over the same sentence pairs (source above, reference at the left, decoded by force), the "
+                "Weights over the same sentence pairs under forced decoding: source above, reference at the left; the "
                 "first seed of each variant, mean of its heads. A weight is where the decoder looked, not an "
                 "explanation of why."
             ]
         ),
     ]
     for line in lines:
-        panels = [(label, own[line]) for label, own in maps.items()]
+        panels = [(label, by_line[line]) for label, by_line in maps.items()]
         same = [panel for panel in panels if panel[1]["source"] == panels[0][1]["source"]]
         name = f"weights-{split.name}-{line}"
         alt = f"attention weights of each variant on line {line}"
@@ -233,25 +235,23 @@ def _heatmaps(found: Comparison, split: OnSplit, most: int) -> list[Block]:
     return blocks
 
 
-def _differences(found: Comparison, split: OnSplit) -> list[Block]:
+def _differences(comparison: Comparison, split: OnSplit) -> list[Block]:
     if not split.differences:
         return []
     blocks: list[Block] = [
-        Heading("The sentences on which they differ most"),
-        Lines(
-            ["By the deviation of chrF among the variants, each the mean of its seeds; the first seed's translation."]
-        ),
+        Heading("The sentences on which the variants differ most"),
+        Lines(["By the standard deviation of the variants' mean chrF; translations of the first seed."]),
     ]
     for difference in split.differences:
         row = difference.line - 1
-        own = found.variants[0].runs[0].splits[split.name]
-        given = (("source", own.sources), ("reference", own.references))
+        scored = comparison.variants[0].runs[0].splits[split.name]
+        given = (("source", scored.sources), ("reference", scored.references))
         rows = [[name, lines[row], ""] for name, lines in given if lines is not None]
-        order = sorted(range(len(found.variants)), key=lambda at, scores=difference.chrf: -scores[at])  # type: ignore[misc]
+        order = sorted(range(len(comparison.variants)), key=lambda at, scores=difference.chrf: -scores[at])  # type: ignore[misc]
         rows += [
             [
-                found.variants[at].label,
-                found.variants[at].runs[0].splits[split.name].hypotheses[row],
+                comparison.variants[at].label,
+                comparison.variants[at].runs[0].splits[split.name].hypotheses[row],
                 f"{difference.chrf[at]:.0f}",
             ]
             for at in order
@@ -260,79 +260,85 @@ def _differences(found: Comparison, split: OnSplit) -> list[Block]:
     return blocks
 
 
-def _method(found: Comparison) -> list[Block]:
+def _method(comparison: Comparison) -> list[Block]:
     blocks: list[Block] = [
         Heading("How the differences were tested"),
         Lines(
             [
-                f"Against the baseline, {_baseline(found)}, each variant is tested twice. Would "
-                f"other sentences say the same? Paired approximate randomisation: {found.trials:,} times the two "
-                f"variants' translations of each sentence, of all seeds at once, change places with probability one "
-                f"half (MultEval has each seed change on its own, which takes a sentence that suits a variant in "
-                f"every seed for several); p is the share of trials with as large a difference. Would other seeds say "
-                f"the same? Student's t over the runs, with the run-to-run deviation pooled over all variants. The "
-                f"larger p counts, corrected by Holm for {_count(len(found.variants) - 1, 'variant')}; a difference is "
-                f"real at p < {found.alpha:g}. Where every variant has one seed, only the first can be asked, and none "
-                f"is called real. 'Could have seen' is the true difference that would have been found in 4 of 5 "
-                f"such comparisons, were both tests independent. chrF is tested the same way; each metric on each "
-                f"split is a family of its own, and TER is not tested. What is said of differences from the highest "
-                f"score is corrected by Bonferroni for all pairs of variants, because the scores themselves picked it."
+                f"Each variant is tested twice against the baseline, {_baseline(comparison)}. Would the difference "
+                f"hold on other sentences? Paired approximate randomisation: in each of {comparison.trials:,} trials "
+                f"the two variants' translations of each sentence, of all seeds at once, change places with "
+                f"probability one "
+                f"half; p is the share of trials with as large a difference. (MultEval swaps each seed on its own: a "
+                f"sentence that suits a variant in every seed then counts several times.) Would it hold with other "
+                f"seeds? Student's t over the runs, with the run-to-run standard deviation pooled over all variants. "
+                f"The larger p counts, corrected by Holm for {_count(len(comparison.variants) - 1, 'variant')}; a "
+                f"difference is significant at p < {comparison.alpha:g}. If every variant has one seed, only the first "
+                f"test is possible, and the report says so. 'Min. detectable' is the true difference that 4 of 5 such "
+                f"comparisons would find, if both tests were independent. chrF is tested the same way; each metric on "
+                f"each split is a family of its own, and TER is not tested. Differences from the highest score are "
+                f"corrected by Bonferroni for all pairs of variants, because the scores themselves picked it."
             ]
         ),
     ]
-    for split in found.splits:
+    for split in comparison.splits:
         rows = []
         for metric, title in (("bleu", "BLEU"), ("chrf", "chrF")):
-            for variant, contrast in zip(found.variants, split.contrasts[metric], strict=True):  # type: ignore[index]
+            for variant, contrast in zip(comparison.variants, split.contrasts[metric], strict=True):  # type: ignore[index]
                 if contrast is not None:
                     seeds = "-" if contrast.p_seeds is None else p_text(contrast.p_seeds)
                     rows.append(
                         [variant.label, title, f"{contrast.difference:+.2f}", p_text(contrast.p_sentences), seeds,
-                         p_text(contrast.p), f"{contrast.detectable:.2f}", judgement(found, contrast)]
+                         p_text(contrast.p), f"{contrast.detectable:.2f}", judgement(comparison, contrast)]
                     )  # fmt: skip
         if rows:
-            header = [split.name, "metric", "difference", "p, sentences", "p, seeds", "p, Holm", "could have seen", ""]
+            header = [split.name, "metric", "difference", "p, sentences", "p, seeds", "p, Holm", "min. detectable", ""]
             blocks.append(Table(header, rows))
         blocks.append(Lines([f"{metric.upper()}: {signature}" for metric, signature in split.signatures.items()]))
-    keys = telling([variant.runs[0].settings for variant in found.variants], found.differing)
+    keys = telling([variant.runs[0].settings for variant in comparison.variants], comparison.differing)
     if keys:
         rows = []
-        for variant in found.variants:
-            own = variant.runs[0].settings
-            rows.append([variant.label, *(setting_words(key, own[key]) if key in own else "" for key in keys)])
+        for variant in comparison.variants:
+            settings = variant.runs[0].settings
+            rows.append(
+                [variant.label, *(setting_words(key, settings[key]) if key in settings else "" for key in keys)]
+            )
         blocks += [
             Heading("Settings in which the variants differ"),
             Table(["variant", *keys], rows, text=True),
             Lines(["Left out: settings that only some choices have, and that are alike where they are."]),
         ]
-    blocks += [Heading("What they have in common"), Lines([*_trained_on(found), ", ".join(_shared(found))])]
-    runs = [[variant.label, ", ".join(run.name for run in variant.runs)] for variant in found.variants]
+    blocks += [Heading("What they have in common"), Lines([*_trained_on(comparison), ", ".join(_shared(comparison))])]
+    runs = [[variant.label, ", ".join(run.name for run in variant.runs)] for variant in comparison.variants]
     blocks += [Heading("Runs"), Table(["variant", "runs"], runs, text=True)]
     return blocks
 
 
-def _trained_on(found: Comparison) -> list[str]:
-    words = (words for variant in found.variants for run in variant.runs for words in run.trained_on)
-    return [f"Trained {own}." for own in dict.fromkeys(words)]
+def _trained_on(comparison: Comparison) -> list[str]:
+    words = (words for variant in comparison.variants for run in variant.runs for words in run.trained_on)
+    return [f"Trained {how}." for how in dict.fromkeys(words)]
 
 
-def _shared(found: Comparison) -> list[str]:
+def _shared(comparison: Comparison) -> list[str]:
     """The settings that all variants have with the same value, as the command line has them."""
-    own = found.variants[0].runs[0].settings
+    settings = comparison.variants[0].runs[0].settings
     return [
         f"{key}={setting_words(key, value)}"
-        for key, value in own.items()
-        if key not in found.differing and value is not None
+        for key, value in settings.items()
+        if key not in comparison.differing and value is not None
     ]
 
 
-def as_text(found: Comparison) -> str:
+def as_text(comparison: Comparison) -> str:
     """What the terminal shows: the verdict, and the scores of each split."""
-    parts = ["\n".join(verdict(found))]
-    for split in found.splits:
-        table = scores_table(found, split)
+    parts = ["\n".join(verdict(comparison))]
+    for split in comparison.splits:
+        table = scores_table(comparison, split)
         parts.append(plain_table([split.name, *table.header[1:]], table.rows))
-    parts += ["\n".join(f"left out: {name}: {reason}" for name, reason in found.apart), "\n".join(found.notes)]
+    parts += [
+        "\n".join(f"left out: {name}: {reason}" for name, reason in comparison.apart),
+        "\n".join(comparison.notes),
+    ]
     return "\n\n".join(part for part in parts if part)
 
 

@@ -60,14 +60,14 @@ def counted(
     Raises:
         UserError: they do not give the scores.
     """
-    found = {metric: metrics.statistics(metric, hypotheses, references, language) for metric in TESTED}
-    check_counts(found, scores)
-    return found
+    statistics = {metric: metrics.statistics(metric, hypotheses, references, language) for metric in TESTED}
+    check_counts(statistics, scores)
+    return statistics
 
 
-def check_counts(found: Mapping[Metric, Statistics], scores: Mapping[str, metrics.MetricScore]) -> None:
+def check_counts(statistics: Mapping[Metric, Statistics], scores: Mapping[str, metrics.MetricScore]) -> None:
     """UserError if the sufficient statistics do not give the scores."""
-    for metric, counts in found.items():
+    for metric, counts in statistics.items():
         value = float(SCORERS[metric](counts.sum(0)))
         if not abs(value - scores[metric].value) <= 0.01:  # NaN is no score either
             raise UserError(

@@ -98,7 +98,7 @@ def randomise(
     generator = np.random.default_rng(seed)
     total, gain = first.sum(1), second - first
     observed = float((scorer(second.sum(1)) - scorer(total)).mean())
-    found = []
+    parts = []
     size = max(1, min(trials, _CELLS // first.shape[1]))
     for start in range(0, trials, size):
         count = min(size, trials - start)
@@ -108,8 +108,8 @@ def randomise(
             # Counts of n-grams are whole numbers far below 2^24: exact in float32.
             moved = (swaps @ gain[run].astype(np.float32)).astype(np.float64)
             differences += scorer(second[run].sum(0) - moved) - scorer(total[run] + moved)
-        found.append(differences / len(first))
-    differences = np.concatenate(found)
+        parts.append(differences / len(first))
+    differences = np.concatenate(parts)
     extreme = int((np.abs(differences) >= abs(observed) - 1e-9).sum())
     return Randomised(observed, (extreme + 1) / (trials + 1), float(differences.std()))
 
@@ -217,14 +217,14 @@ def contrast_with(
     pairs = len(others) * (len(others) + 1) // 2
     deviation, freedom = spread
     rows = []
-    for own in others:
-        difference = _mean(own, scorer) - _mean(baseline, scorer)
-        found = randomise(*paired(baseline, own), scorer, trials=trials)
+    for runs in others:
+        difference = _mean(runs, scorer) - _mean(baseline, scorer)
+        randomised = randomise(*paired(baseline, runs), scorer, trials=trials)
         # Where the seeds that both have point the other way, they are no evidence for the difference of the means.
-        p_sentences = found.p if found.difference * difference > 0 else 1.0
-        error = deviation * math.sqrt(1 / len(own.seeds) + 1 / len(baseline.seeds)) if freedom else 0.0
+        p_sentences = randomised.p if randomised.difference * difference > 0 else 1.0
+        error = deviation * math.sqrt(1 / len(runs.seeds) + 1 / len(baseline.seeds)) if freedom else 0.0
         p_seeds = _by_seeds(difference, error, freedom) if freedom else None
-        detectable = _detectable(found.deviation, error, freedom, alpha / (pairs if picked else len(others)))
+        detectable = _detectable(randomised.deviation, error, freedom, alpha / (pairs if picked else len(others)))
         rows.append((difference, p_sentences, p_seeds, detectable))
     larger = [max(p_sentences, p_seeds or 0.0) for _, p_sentences, p_seeds, _ in rows]
     adjusted = [min(1.0, pairs * p) for p in larger] if picked else holm(larger)

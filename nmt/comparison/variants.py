@@ -77,7 +77,9 @@ class OnSplit(NamedTuple):
     @property
     def near(self) -> list[int]:
         """The variants that the tests cannot tell from the best."""
-        return [index for index, own in enumerate(self.to_best) if own is not None and not own.significant]
+        return [
+            index for index, contrast in enumerate(self.to_best) if contrast is not None and not contrast.significant
+        ]
 
 
 class OnGold(NamedTuple):
@@ -151,10 +153,10 @@ def compare(
     if not scored:
         unscored = ", ".join(result.name for result in results)
         raise UserError(f"None of the runs has scores to compare: {unscored}. Score them with nmt.evaluate.")
-    kept, apart = comparable(scored, baseline)
+    alike, apart = comparable(scored, baseline)
     apart += [(result.name, "it has no scores") for result in results if not result.splits]
     groups: dict[str, dict[int, Result]] = {}
-    for result in kept:
+    for result in alike:
         group = groups.setdefault(_identity(result), {})
         if result.seed in group:
             apart.append((result.name, f"the same settings and seed as {group[result.seed].name}"))
@@ -242,7 +244,7 @@ def _machines(results: Sequence[Result], splits: Sequence[str]) -> list[str]:
         notes.append(f"Speeds of training are of different machines or threads: {'; '.join(trained)}.")
     for split in splits:
         measured = [result.splits[split].measured for result in results]
-        used = sorted({f"{own.get('device', 'unknown')}, {own.get('threads', 'unknown')} threads" for own in measured})
+        used = sorted({f"{row.get('device', 'unknown')}, {row.get('threads', 'unknown')} threads" for row in measured})
         if len(used) > 1:
             notes.append(f"Speeds of translating {split} are of different machines or threads: {'; '.join(used)}.")
     return notes
@@ -250,46 +252,49 @@ def _machines(results: Sequence[Result], splits: Sequence[str]) -> list[str]:
 
 def _golds(variants: Sequence[Variant]) -> list[OnGold]:
     """What was measured against gold links, in the order of the runs."""
-    known = {key: own for variant in variants for run in variant.runs for key, own in run.aligned.items()}
-    names = [one.gold for one in known.values()]
-    found = []
-    for key, one in known.items():
+    known = {key: aligned for variant in variants for run in variant.runs for key, aligned in run.aligned.items()}
+    names = [aligned.gold for aligned in known.values()]
+    golds = []
+    for key, measured in known.items():
         rates: list[dict[str, Spread]] = []
         for variant in variants:
             every = [run.aligned[key] for run in variant.runs if key in run.aligned]
             rows = [
-                {**own.rates, **({ATTENTION: own.rates[own.attention]} if own.attention is not None else {})}
-                for own in every
+                {
+                    **aligned.rates,
+                    **({ATTENTION: aligned.rates[aligned.attention]} if aligned.attention is not None else {}),
+                }
+                for aligned in every
             ]
             rates.append(_spreads(rows) if len(rows) == len(variant.runs) else {})
         # Other text or links may have the same name.
-        name = one.gold if names.count(one.gold) == 1 else f"{one.gold} ({key})"
+        name = measured.gold if names.count(measured.gold) == 1 else f"{measured.gold} ({key})"
         by_hand = any(
-            key in run.aligned and run.aligned[key].shift_from == "set" for own in variants for run in own.runs
+            key in run.aligned and run.aligned[key].shift_from == "set" for variant in variants for run in variant.runs
         )
-        found.append(OnGold(name, one.pairs, rates, by_hand))
-    return found
+        golds.append(OnGold(name, measured.pairs, rates, by_hand))
+    return golds
 
 
 def _on_split(
     name: str, variants: Sequence[Variant], baseline: int, alpha: float, trials: int, sentences: int
 ) -> OnSplit:
     scored = [[run.splits[name] for run in variant.runs] for variant in variants]
-    figures = [_spreads([_figures(one) for one in own]) for own in scored]
+    figures = [_spreads([_figures(run) for run in variant_runs]) for variant_runs in scored]
     seeds = [[run.seed for run in variant.runs] for variant in variants]
     runs = {
         metric: [
-            Runs(np.stack([one.counts[metric] for one in own]), numbers)
-            for own, numbers in zip(scored, seeds, strict=True)
+            Runs(np.stack([run.counts[metric] for run in variant_runs]), numbers)
+            for variant_runs, numbers in zip(scored, seeds, strict=True)
         ]
         for metric in TESTED
     }
     contrasts = {
-        metric: _contrasts(runs[metric], [own[metric].values for own in figures], metric, baseline, alpha, trials)
+        metric: _contrasts(runs[metric], [row[metric].values for row in figures], metric, baseline, alpha, trials)
         for metric in TESTED
     }
     best = max(range(len(variants)), key=lambda index: figures[index]["bleu"].mean)
-    bleu = [own["bleu"].values for own in figures]
+    bleu = [row["bleu"].values for row in figures]
     bins = binned(scored[0][0].lengths)
     return OnSplit(
         name,
@@ -300,11 +305,11 @@ def _on_split(
         _contrasts(runs["bleu"], bleu, "bleu", best, alpha, trials, picked=True),
         [(shortest, longest, len(rows)) for shortest, longest, rows in bins],
         [
-            [float(significance.bleu_of(own.counts[:, rows].sum(1)).mean()) for _, _, rows in bins]
-            for own in runs["bleu"]
+            [float(significance.bleu_of(variant_runs.counts[:, rows].sum(1)).mean()) for _, _, rows in bins]
+            for variant_runs in runs["bleu"]
         ],
         scored[0][0].unit,
-        _differences([own.counts for own in runs["chrf"]], sentences) if len(variants) > 1 else [],
+        _differences([variant_runs.counts for variant_runs in runs["chrf"]], sentences) if len(variants) > 1 else [],
     )
 
 
@@ -318,7 +323,7 @@ def _contrasts(
     picked: bool = False,
 ) -> list[Contrast | None]:
     others = [index for index in range(len(runs)) if index != baseline]
-    found = significance.contrast_with(
+    tested = significance.contrast_with(
         runs[baseline],
         [runs[index] for index in others],
         SCORERS[metric],
@@ -328,7 +333,7 @@ def _contrasts(
         picked=picked,
     )
     rows: list[Contrast | None] = [None] * len(runs)
-    for index, contrast in zip(others, found, strict=True):
+    for index, contrast in zip(others, tested, strict=True):
         rows[index] = contrast
     return rows
 
@@ -338,7 +343,7 @@ def _differences(counts: Sequence[Statistics], most: int) -> list[Difference]:
 
     The deviation rather than the range, which one poor variant among good ones would decide alone.
     """
-    means = np.stack([significance.chrf_of(own).mean(0) for own in counts])
+    means = np.stack([significance.chrf_of(variant_counts).mean(0) for variant_counts in counts])
     deviations = means.std(0)
     order = np.argsort(-deviations, kind="stable")[:most]
     return [Difference(int(row) + 1, means[:, row].tolist()) for row in order if deviations[row] > 0]

@@ -8,118 +8,124 @@ from nmt.comparison import significance
 from nmt.comparison.comparable import some
 from nmt.comparison.results import ATTENTION
 from nmt.comparison.significance import Contrast
-from nmt.comparison.variants import Comparison, Spread
+from nmt.comparison.variants import Comparison, OnSplit, Spread
 
 #: BLEU under which hypotheses share little more than frequent words with their references.
 LEARNT = 5
 
 
-def verdict(found: Comparison) -> list[str]:
+def verdict(comparison: Comparison) -> list[str]:
     """What to use and why, the most important line first."""
-    split, variants = found.splits[0], found.variants
+    split, variants = comparison.splits[0], comparison.variants
     if len(variants) == 1:
         return [
-            f"There is one variant, {variants[0].label}, with {_said(found, 0)} on {split.name}: nothing to compare it "
-            f"with."
+            f"There is one variant, {variants[0].label}, with {_score_of(comparison, 0)}: nothing to compare it with."
         ]
-    few = too_few_trials(found, _against_one(found) if found.baseline_chosen else _pairs(found))
+    few = too_few_trials(comparison, _against_one(comparison) if comparison.baseline_chosen else _pairs(comparison))
     if few:
-        lines = [f"The highest score has {variants[split.best].label}: {_said(found, split.best)} on {split.name}."]
-        lines.append(f"Nothing is said about the differences: {few}")
+        lines = [f"{variants[split.best].label} has the highest score: {_score_of(comparison, split.best)}."]
+        lines.append(f"The differences are not tested: {few}")
     else:
-        lines = [*(_against_baseline(found) if found.baseline_chosen else _highest(found)), *_reach(found)]
+        lines = [
+            *(_against_baseline(comparison) if comparison.baseline_chosen else _highest(comparison)),
+            *_reach(comparison),
+        ]
     if split.figures[split.best]["bleu"].mean < LEARNT:
-        lines.append(f"None of them has learnt to translate (BLEU below {LEARNT}): what they differ in may be chance.")
-    if _one_seed(found):
+        lines.append(f"No variant has learnt to translate (BLEU below {LEARNT}): their differences may be chance.")
+    if _one_seed(comparison):
         lines.append(
-            "Every variant has one seed: what another seed would change is not known, and a difference can be luck. "
-            "Train more seeds (seed=1,2,3)."
+            "Every variant has one seed, and another seed may reverse a difference. Train more seeds (seed=1,2,3)."
         )
-    for own in found.golds:
+    for gold in comparison.golds:
         closest = []
         for way in (ATTENTION, "saliency"):
-            rates = {variants[index].label: rates[way] for index, rates in enumerate(own.rates) if way in rates}
+            rates = {variants[index].label: rates[way] for index, rates in enumerate(gold.rates) if way in rates}
             if len(rates) > 1:
-                closest.append(f"by {way} {_closest(found, rates)}")
+                closest.append(f"by {way} {_closest(comparison, rates)}")
         if closest:
-            lines.append(f"Closest to the word links of {own.gold}: {'; '.join(closest)}.")
-    if found.apart:
-        lines.append(f"Left out: {', '.join(name for name, _ in found.apart)} (reasons below).")
+            lines.append(f"Closest to the word links of {gold.gold}: {'; '.join(closest)}.")
+    if comparison.apart:
+        lines.append(f"Left out: {', '.join(name for name, _ in comparison.apart)} (reasons below).")
     return lines
 
 
-def _closest(found: Comparison, rates: Mapping[str, Spread]) -> str:
-    """Whose links are closest to gold, and which others the test over seeds cannot tell from it."""
-    label = min(rates, key=lambda own: rates[own].mean)
+def _closest(comparison: Comparison, rates: Mapping[str, Spread]) -> str:
+    """Whose links are closest to gold, and which are not significantly different over seeds."""
+    label = min(rates, key=lambda name: rates[name].mean)
     best = rates[label]
     rate = f"{best.mean:.1f} %, one seed" if best.deviation is None else f"{best.mean:.1f} ± {best.deviation:.1f} %"
-    said = f"{label} (alignment error rate {rate})"
-    spread = significance.pooled_deviation([own.values for own in rates.values()])
+    closest = f"{label} (alignment error rate {rate})"
+    spread = significance.pooled_deviation([figures.values for figures in rates.values()])
     # Any two could have been compared: the lowest was picked by its rate.
-    level = found.alpha / (len(rates) * (len(rates) - 1) / 2)
+    level = comparison.alpha / (len(rates) * (len(rates) - 1) / 2)
     near = [
         other
-        for other, own in rates.items()
-        if other != label and (p := significance.p_by_seeds(best.values, own.values, spread)) is not None and p >= level
+        for other, figures in rates.items()
+        if other != label
+        and (p := significance.p_by_seeds(best.values, figures.values, spread)) is not None
+        and p >= level
     ]
-    return f"{said}, not told apart from {some(near)}" if near else said
+    return f"{closest}, not significantly different from {some(near)}" if near else closest
 
 
-def _against_one(found: Comparison) -> int:
+def _against_one(comparison: Comparison) -> int:
     """How many tests there are against a baseline."""
-    return len(found.variants) - 1
+    return len(comparison.variants) - 1
 
 
-def _pairs(found: Comparison) -> int:
+def _pairs(comparison: Comparison) -> int:
     """How many tests there could be against the highest, whichever that is."""
-    return len(found.variants) * (len(found.variants) - 1) // 2
+    return len(comparison.variants) * (len(comparison.variants) - 1) // 2
 
 
-def too_few_trials(found: Comparison, tests: int) -> str:
+def too_few_trials(comparison: Comparison, tests: int) -> str:
     """That none of so many tests could have found a difference, with the cure; "" where one could."""
-    needed = significance.least_trials(tests, found.alpha)
-    if found.trials >= needed:
+    needed = significance.least_trials(tests, comparison.alpha)
+    if comparison.trials >= needed:
         return ""
-    return f"trials={found.trials} are too few for {len(found.variants)} variants. Give trials={needed} or more."
+    return (
+        f"trials={comparison.trials} is too few for {len(comparison.variants)} variants. Give trials={needed} or more."
+    )
 
 
-def _reach(found: Comparison) -> list[str]:
+def _reach(comparison: Comparison) -> list[str]:
     """How small a difference would have been found; no line where all translations are alike."""
-    split = found.splits[0]
-    contrasts = split.contrasts["bleu"] if found.baseline_chosen else split.to_best
-    reach = [own.detectable for own in contrasts if own is not None]
+    split = comparison.splits[0]
+    contrasts = split.contrasts["bleu"] if comparison.baseline_chosen else split.to_best
+    reach = [contrast.detectable for contrast in contrasts if contrast is not None]
     if max(reach) <= 0:
         return []
-    count = len(found.variants[0].runs[0].splits[split.name].hypotheses)
+    count = len(comparison.variants[0].runs[0].splits[split.name].hypotheses)
     reached = " to ".join(dict.fromkeys(f"{amount:.1f}" for amount in (min(reach), max(reach))))
-    what = "a difference between these very runs" if _one_seed(found) else "a true difference"
+    between = " between these very runs" if _one_seed(comparison) else ""
     return [
-        f"With these runs and {count:,} sentences, {what} of {reached} BLEU would be found four times in five; smaller "
-        f"ones stay open."
+        f"The minimum detectable difference{between} on {count:,} sentences is {reached} BLEU (found four times in "
+        f"five); smaller differences may exist."
     ]
 
 
-def _one_seed(found: Comparison) -> bool:
-    return all(len(variant.runs) == 1 for variant in found.variants)
+def _one_seed(comparison: Comparison) -> bool:
+    return all(len(variant.runs) == 1 for variant in comparison.variants)
 
 
-def _said(found: Comparison, index: int) -> str:
-    """A variant's score, with what it is the mean of."""
-    bleu = found.splits[0].figures[index]["bleu"]
+def _score_of(comparison: Comparison, index: int) -> str:
+    """A variant's score on the first split, with what it is the mean of."""
+    split = comparison.splits[0]
+    bleu = split.figures[index]["bleu"]
     over = f" ± {bleu.deviation:.2f} over {len(bleu.values)} seeds" if bleu.deviation is not None else " with one seed"
-    return f"BLEU {bleu.mean:.2f}{over}"
+    return f"BLEU {bleu.mean:.2f}{over} on {split.name}"
 
 
-def _against_baseline(found: Comparison) -> list[str]:
+def _against_baseline(comparison: Comparison) -> list[str]:
     """The verdict where somebody chose what the others are tested against."""
-    split, variants, best = found.splits[0], found.variants, found.splits[0].best
-    top, base = variants[best].label, variants[found.baseline].label
+    split, variants, best = comparison.splits[0], comparison.variants, comparison.splits[0].best
+    top, base = variants[best].label, variants[comparison.baseline].label
     contrast = split.contrasts["bleu"][best]
     near = split.near
     surely = [
         index
-        for index, own in enumerate(split.contrasts["bleu"])
-        if own is not None and own.real and own.difference > 0
+        for index, other in enumerate(split.contrasts["bleu"])
+        if other is not None and other.real and other.difference > 0
     ]
     if contrast is not None and not contrast.significant and surely:
         # A higher mean of fewer or more uneven runs is no reason against one that is surely better.
@@ -127,75 +133,80 @@ def _against_baseline(found: Comparison) -> list[str]:
         better = split.contrasts["bleu"][use]
         assert better is not None
         lines = [
-            f"Use {variants[use].label}: {_said(found, use)} on {split.name}, {better.difference:+.2f} against the "
-            f"baseline {base}, which is more than noise ({_p(better.p)}). The highest score, "
-            f"{split.figures[best]['bleu'].mean:.2f} of {top}, is within noise of the baseline ({_p(contrast.p)})."
+            f"Use {variants[use].label}: {_score_of(comparison, use)}, {better.difference:+.2f} against the "
+            f"baseline {base}, a significant difference ({_p(better.p)}). The highest score, "
+            f"{split.figures[best]['bleu'].mean:.2f} of {top}, is not significantly different from the baseline "
+            f"({_p(contrast.p)})."
         ]
-        near = [index for index in near if index != found.baseline]
+        near = [index for index in near if index != comparison.baseline]
     elif contrast is None:
-        lines = [f"Use {top}, the baseline: no variant has a higher score ({_said(found, best)} on {split.name})."]
+        lines = [f"Use {top}, the baseline: no variant has a higher score ({_score_of(comparison, best)})."]
     elif contrast.significant and not contrast.real:
         lines = [
-            f"{top} is better than the baseline {base} on these sentences ({_said(found, best)} on {split.name}, "
-            f"{contrast.difference:+.2f}, {_p(contrast.p)}), of one seed each: other seeds may turn it round."
+            f"{top} is better than the baseline {base} on these sentences ({_score_of(comparison, best)}, "
+            f"{contrast.difference:+.2f}, {_p(contrast.p)}), with one seed each: other seeds may reverse it."
         ]
     elif contrast.significant:
         lines = [
-            f"Use {top}: {_said(found, best)} on {split.name}, {contrast.difference:+.2f} against the baseline {base}, "
-            f"which is more than noise ({_p(contrast.p)})."
+            f"Use {top}: {_score_of(comparison, best)}, {contrast.difference:+.2f} against the baseline {base}, "
+            f"a significant difference ({_p(contrast.p)})."
         ]
     else:
         lines = [
-            f"Stay with the baseline {base} ({_said(found, found.baseline)} on {split.name}): the highest score, "
-            f"{split.figures[best]['bleu'].mean:.2f} of {top}, is within noise of it ({_p(contrast.p)})."
+            f"Stay with the baseline {base} ({_score_of(comparison, comparison.baseline)}): the highest score, "
+            f"{split.figures[best]['bleu'].mean:.2f} of {top}, is not significantly different ({_p(contrast.p)})."
         ]
-        near = [index for index in near if index != found.baseline]
-    lines += _not_told_apart(found, near)
+        near = [index for index in near if index != comparison.baseline]
+    lines += _not_different(comparison, near)
     worse = [
         f"{variant.label} ({other.difference:+.2f})"
         for variant, other in zip(variants, split.contrasts["bleu"], strict=True)
         if other is not None and other.significant and other.difference < 0
     ]
     if worse:
-        lines.append(f"Worse than the baseline {_how_sure(found)}: {'; '.join(worse)}.")
+        lines.append(f"{_significantly(comparison, 'worse than the baseline')}: {'; '.join(worse)}.")
     return lines
 
 
-def _highest(found: Comparison) -> list[str]:
+def _highest(comparison: Comparison) -> list[str]:
     """The verdict where nobody chose a baseline: each variant against the highest."""
-    split, variants, best = found.splits[0], found.variants, found.splits[0].best
+    split, variants, best = comparison.splits[0], comparison.variants, comparison.splits[0].best
     top = variants[best].label
     lower = [index for index in range(len(variants)) if index not in (best, *split.near)]
     if not split.near:
-        use = f"{top} has the highest score" if _one_seed(found) else f"Use {top}"
-        return [f"{use}: {_said(found, best)} on {split.name}, above every other variant {_how_sure(found)}."]
+        use = f"{top} has the highest score" if _one_seed(comparison) else f"Use {top}"
+        above = _significantly(comparison, "above every other variant")
+        return [f"{use}: {_score_of(comparison, best)}, {above[0].lower()}{above[1:]}."]
     lines = [
-        f"The highest score has {top}: {_said(found, best)} on {split.name}, but others are not told apart from it."
+        f"{top} has the highest score: {_score_of(comparison, best)}. Its lead over some variants is not significant."
     ]
-    lines += _not_told_apart(found, split.near)
+    lines += _not_different(comparison, split.near)
     if lower:
-        lines.append(f"Lower than {top} {_how_sure(found)}: {_scored_names(found, lower)}.")
+        lines.append(f"{_significantly(comparison, f'lower than {top}')}: {_scored_names(comparison, lower)}.")
     return lines
 
 
-def _how_sure(found: Comparison) -> str:
-    return "on these sentences, of one seed each" if _one_seed(found) else "by more than noise"
+def _significantly(comparison: Comparison, relation: str) -> str:
+    """A relation with how sure it is."""
+    if _one_seed(comparison):
+        return f"{relation[0].upper()}{relation[1:]} on these sentences, with one seed each"
+    return f"Significantly {relation}"
 
 
-def _scored_names(found: Comparison, indices: Sequence[int]) -> str:
-    bleu = found.splits[0].figures
-    return "; ".join(f"{found.variants[index].label} ({bleu[index]['bleu'].mean:.2f})" for index in indices)
+def _scored_names(comparison: Comparison, indices: Sequence[int]) -> str:
+    bleu = comparison.splits[0].figures
+    return "; ".join(f"{comparison.variants[index].label} ({bleu[index]['bleu'].mean:.2f})" for index in indices)
 
 
-def _not_told_apart(found: Comparison, near: Sequence[int]) -> list[str]:
-    """What the tests cannot tell from the highest, and which of these trains fastest, if all were trained alike."""
-    best, variants = found.splits[0].best, found.variants
+def _not_different(comparison: Comparison, near: Sequence[int]) -> list[str]:
+    """What is not significantly different from the highest, and which of these trains fastest, if all were alike."""
+    best, variants = comparison.splits[0].best, comparison.variants
     if not near:
         return []
-    few = too_few_trials(found, _pairs(found))
+    few = too_few_trials(comparison, _pairs(comparison))
     if few:
-        return [f"Nothing is said about which variants come close to {variants[best].label}: {few}"]
-    line = f"Not told apart from {variants[best].label}: {_scored_names(found, near)}."
+        return [f"Which variants come close to {variants[best].label} is not tested: {few}"]
+    line = f"Not significantly different from {variants[best].label}: {_scored_names(comparison, near)}."
     machines = {run.training_machine for variant in variants for run in variant.runs}
     speed = {
         index: variants[index].training["train_tokens_per_second"].mean
@@ -217,97 +228,98 @@ def p_text(p: float) -> str:
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
+NOT_SIGNIFICANT = "n.s."
 ONE_SEED = " on these sentences, one seed"
 
 
-def judgement(found: Comparison, contrast: Contrast | None) -> str:
+def judgement(comparison: Comparison, contrast: Contrast | None) -> str:
     """A test in a few words.
 
     Returns:
-        "baseline", "within noise", "better" or "worse" (with `ONE_SEED` where it is so), or "too few trials".
+        "baseline", "n.s." (not significant), "better" or "worse" (with `ONE_SEED` where every variant has one seed), or
+        "too few trials".
     """
     if contrast is None:
         return "baseline"
-    if too_few_trials(found, _against_one(found)):
+    if too_few_trials(comparison, _against_one(comparison)):
         return "too few trials"
     if not contrast.significant:
-        return "within noise"
+        return NOT_SIGNIFICANT
     return ("better" if contrast.difference > 0 else "worse") + ("" if contrast.real else ONE_SEED)
 
 
 # JSON
 
 
-def as_json(found: Comparison) -> dict[str, Any]:
-    """Returns what `json.dumps` takes; a figure that is not a number (a perplexity of a run gone astray) is None."""
-    known = {
-        "verdict": verdict(found),
-        "baseline": found.variants[found.baseline].label,
-        "alpha": found.alpha,
-        "trials": found.trials,
+def as_json(comparison: Comparison) -> dict[str, Any]:
+    """What `json.dumps` takes; a figure that is not a number (a perplexity of a run gone astray) is None."""
+    report = {
+        "verdict": verdict(comparison),
+        "baseline": comparison.variants[comparison.baseline].label,
+        "alpha": comparison.alpha,
+        "trials": comparison.trials,
         "variants": [
             {
                 "label": variant.label,
                 "runs": [{"name": run.name, "seed": run.seed} for run in variant.runs],
-                "settings": {key: variant.runs[0].settings.get(key) for key in found.differing},
+                "settings": {key: variant.runs[0].settings.get(key) for key in comparison.differing},
                 "training": {key: value._asdict() for key, value in variant.training.items()},
             }
-            for variant in found.variants
+            for variant in comparison.variants
         ],
-        "splits": [
-            {
-                "name": split.name,
-                "sentences": len(found.variants[0].runs[0].splits[split.name].hypotheses),
-                "signatures": split.signatures,
-                "best": found.variants[split.best].label,
-                "not_told_apart_from_best": [found.variants[index].label for index in split.near],
-                "length_bins": [
-                    {"shortest": shortest, "longest": longest, "sentences": count, "unit": split.unit}
-                    for shortest, longest, count in split.bins
-                ],
-                "variants": [
-                    {
-                        "label": variant.label,
-                        "figures": {key: value._asdict() for key, value in split.figures[index].items()},
-                        "tests": {
-                            metric: None if (contrast := row[index]) is None else contrast._asdict()
-                            for metric, row in split.contrasts.items()
-                        },
-                        "bleu_by_length": split.by_length[index],
-                    }
-                    for index, variant in enumerate(found.variants)
-                ],
-                "differences": [
-                    {
-                        "line": difference.line,
-                        "chrf": dict(zip((variant.label for variant in found.variants), difference.chrf, strict=True)),
-                    }
-                    for difference in split.differences
-                ],
-            }
-            for split in found.splits
-        ],
+        "splits": [_split_as_json(comparison, split) for split in comparison.splits],
         "alignments": [
             {
-                "gold": own.gold,
-                "pairs": own.pairs,
+                "gold": gold.gold,
+                "pairs": gold.pairs,
                 "variants": [
                     {"label": variant.label, "aer": {key: value._asdict() for key, value in rates.items()}}
-                    for variant, rates in zip(found.variants, own.rates, strict=True)
+                    for variant, rates in zip(comparison.variants, gold.rates, strict=True)
                 ],
             }
-            for own in found.golds
+            for gold in comparison.golds
         ],
-        "apart": [{"run": name, "reason": reason} for name, reason in found.apart],
-        "notes": found.notes,
+        "apart": [{"run": name, "reason": reason} for name, reason in comparison.apart],
+        "notes": comparison.notes,
     }
-    return {key: _finite(value) for key, value in known.items()}
+    return {key: _finite(value) for key, value in report.items()}
+
+
+def _split_as_json(comparison: Comparison, split: OnSplit) -> dict[str, Any]:
+    labels = [variant.label for variant in comparison.variants]
+    return {
+        "name": split.name,
+        "sentences": len(comparison.variants[0].runs[0].splits[split.name].hypotheses),
+        "signatures": split.signatures,
+        "best": labels[split.best],
+        "not_told_apart_from_best": [labels[index] for index in split.near],
+        "length_bins": [
+            {"shortest": shortest, "longest": longest, "sentences": count, "unit": split.unit}
+            for shortest, longest, count in split.bins
+        ],
+        "variants": [
+            {
+                "label": label,
+                "figures": {key: value._asdict() for key, value in split.figures[index].items()},
+                "tests": {
+                    metric: None if (contrast := row[index]) is None else contrast._asdict()
+                    for metric, row in split.contrasts.items()
+                },
+                "bleu_by_length": split.by_length[index],
+            }
+            for index, label in enumerate(labels)
+        ],
+        "differences": [
+            {"line": difference.line, "chrf": dict(zip(labels, difference.chrf, strict=True))}
+            for difference in split.differences
+        ],
+    }
 
 
 def _finite(value: Any) -> Any:
     """The same with None for every number that is none, at any depth."""
     if isinstance(value, Mapping):
-        return {key: _finite(own) for key, own in value.items()}
+        return {key: _finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(own) for own in value]
+        return [_finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -140,10 +140,10 @@ def families_for(text: str) -> tuple[list[str], list[str]]:
 
     def take(names: Iterable[str]) -> None:
         for name in names:
-            found = {char for char in missing if ord(char) in _coverage(name)}
-            if found:
+            drawable = {char for char in missing if ord(char) in _coverage(name)}
+            if drawable:
                 families.append(name)
-                missing.difference_update(found)
+                missing.difference_update(drawable)
 
     def preferred() -> list[str]:
         scripts = {_script(char) for char in missing}

@@ -67,11 +67,11 @@ def bleu_by_length(
     counts, unit, _ = lengths(sources)
     bins = []
     for shortest, longest, rows in binned(counts, width):
-        found = bleu([hypotheses[row] for row in rows], [references[row] for row in rows], target_language)
-        bins.append(Bin(shortest, longest, len(rows), found.value))
+        score = bleu([hypotheses[row] for row in rows], [references[row] for row in rows], target_language)
+        bins.append(Bin(shortest, longest, len(rows), score.value))
     if not bins:
         raise UserError("BLEU by length: no source line holds a word.")
-    return ByLength(bins, unit, found.signature)
+    return ByLength(bins, unit, score.signature)
 
 
 def binned(counts: Sequence[int], width: int | None = None) -> list[tuple[int, int, list[int]]]:
@@ -85,27 +85,27 @@ def binned(counts: Sequence[int], width: int | None = None) -> list[tuple[int, i
     return [(number * width + 1, (number + 1) * width, members) for number, members in sorted(rows.items())]
 
 
-def as_table(found: ByLength) -> str:
+def as_table(result: ByLength) -> str:
     """Returns a plain-text table, a row a bin, with the signature below it."""
-    rows = [[f"{entry.shortest}-{entry.longest}", str(entry.sentences), f"{entry.bleu:.2f}"] for entry in found.bins]
-    table = plain_table([f"source {found.unit}", "sentences", "BLEU"], rows)
-    return f"{table}\n\nBLEU: {found.signature}"
+    rows = [[f"{entry.shortest}-{entry.longest}", str(entry.sentences), f"{entry.bleu:.2f}"] for entry in result.bins]
+    table = plain_table([f"source {result.unit}", "sentences", "BLEU"], rows)
+    return f"{table}\n\nBLEU: {result.signature}"
 
 
-def as_json(found: ByLength) -> dict[str, object]:
+def as_json(result: ByLength) -> dict[str, object]:
     """Returns what `json.dumps` takes."""
     return {
-        "unit": found.unit,
-        "signature": found.signature,
-        "bins": [entry._asdict() for entry in found.bins],
+        "unit": result.unit,
+        "signature": result.signature,
+        "bins": [entry._asdict() for entry in result.bins],
     }
 
 
-def draw(found: ByLength, path: Path, title: str = "BLEU by source length") -> None:
+def draw(result: ByLength, path: Path, title: str = "BLEU by source length") -> None:
     """Draws the figure into a PNG file, whole or not at all (UserError if it cannot be written)."""
     from nmt.drawing.by_length import by_length  # here, so that whoever wants only the figures loads no matplotlib
     from nmt.drawing.style import save
 
-    bins = [(entry.shortest, entry.longest, entry.sentences) for entry in found.bins]
-    bleu_ = [entry.bleu for entry in found.bins]
-    save(by_length(bins, {"BLEU": bleu_}, found.unit, title, found.signature), path)
+    bins = [(entry.shortest, entry.longest, entry.sentences) for entry in result.bins]
+    bleu_ = [entry.bleu for entry in result.bins]
+    save(by_length(bins, {"BLEU": bleu_}, result.unit, title, result.signature), path)

@@ -176,12 +176,12 @@ def as_table(scores: Mapping[str, Scores]) -> str:
     """
     header = ["split", "sentences", *(title for title, _ in _COLUMNS)]
     rows = [
-        [split, str(found.sentences), *(f"{getattr(found, field).value:.2f}" for _, field in _COLUMNS)]
-        for split, found in scores.items()
+        [split, str(row.sentences), *(f"{getattr(row, field).value:.2f}" for _, field in _COLUMNS)]
+        for split, row in scores.items()
     ]
     lines = [plain_table(header, rows), ""]
     for title, field in _COLUMNS:
-        signatures = {split: getattr(found, field).signature for split, found in scores.items()}
+        signatures = {split: getattr(row, field).signature for split, row in scores.items()}
         if len(set(signatures.values())) == 1:
             lines.append(f"{title}: {next(iter(signatures.values()))}")
         else:

@@ -85,10 +85,9 @@ def evaluate_split(
 ) -> SplitResult:
     """Scores one split and writes everything about it into a folder.
 
-    `hypotheses.txt`, `source.txt` and `reference.txt` (a line a sentence), `translations.txt` (all three below one
-    another), `scores.json`, `bleu_by_length.{json,png}`, `alignments.pharaoh` (links of the translations),
-    `attention.json` (attention maps of a few references) and `heatmaps/LINE-{word,subword}.png`. A model without
-    attention has no links, attention maps and heatmaps.
+    Files: `hypotheses.txt`, `source.txt`, `reference.txt`, `translations.txt` (the three below one another),
+    `scores.json`, `bleu_by_length.{json,png}`, and with attention `alignments.pharaoh` (links of the translations),
+    `attention.json` and `heatmaps/LINE-{word,subword}.png`.
 
     Args:
         translations: one for each line of the split.
@@ -103,8 +102,7 @@ def evaluate_split(
         attention_maps: for `attention.json`.
 
     Raises:
-        UserError: numbers of lines differ, a line of a heatmap does not exist, attention is asked of a model
-            without it, no such head or shift, or a file cannot be written.
+        UserError: lines, heads or shifts do not exist or do not fit, or a file cannot be written.
     """
     _check(translations, name, display.lines)
     scores = metrics.score([translation.text for translation in translations], references, languages[1])
@@ -114,7 +112,7 @@ def evaluate_split(
     _write_text(translations, references, folder)
     by_length = _by_length(translations, references, languages[1], folder, name)
     if attentive:
-        write_text(folder / "alignments.pharaoh", "".join(f"{format_links(own)}\n" for own in linked))
+        write_text(folder / "alignments.pharaoh", "".join(f"{format_links(pair)}\n" for pair in linked))
         pictures, notes = _heatmaps(translations, references, folder / "heatmaps", name, display)
     else:
         pictures, notes = [], ["The model has no attention (decoder=none): no alignments and no heatmaps."]

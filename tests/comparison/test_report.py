@@ -91,7 +91,7 @@ def test_the_page_is_whole_and_asks_for_nothing(found: Comparison) -> None:
     assert body.index(verdict(odd)[0]) < body.index("Scores on test")
     assert text.index('class="lead"') < text.index("<img")
     assert "<script>alert(1)</script>" in body
-    for part in ("no attention", "within noise", "worse", "Holm", "decoder.size", "Where they look", "perplexity"):
+    for part in ("no attention", "n.s.", "worse", "Holm", "decoder.size", "Attention maps", "perplexity"):
         assert part in body
 
 
@@ -120,5 +120,5 @@ def test_the_markdown_names_its_pictures(found: Comparison) -> None:
 def test_the_terminal_gets_the_verdict_and_the_scores(found: Comparison) -> None:
     text = report.as_text(found._replace(apart=[("x", "why")], notes=["note"]))
     assert text.startswith(verdict(found)[0])
-    for part in ("no attention", "within noise", "left out: x: why", "note"):
+    for part in ("no attention", "n.s.", "left out: x: why", "note"):
         assert part in text

@@ -17,18 +17,18 @@ def test_without_a_baseline_the_highest_is_named_and_what_is_not_told_apart(foun
     assert not found.baseline_chosen
     lines = verdict(found)
     top = found.variants[best].label
-    assert lines[0].startswith(f"The highest score has {top}: BLEU ")
-    assert lines[1].startswith(f"Not told apart from {top}: {found.variants[near[0]].label} (")
-    assert lines[2].startswith(f"Lower than {top} by more than noise: no attention (")
+    assert lines[0].startswith(f"{top} has the highest score: BLEU ")
+    assert lines[1].startswith(f"Not significantly different from {top}: {found.variants[near[0]].label} (")
+    assert lines[2].startswith(f"Significantly lower than {top}: no attention (")
     assert not any("baseline" in line for line in lines)
     alone = verdict(compare([*runs_of(OLD, 0.8), *runs_of(PLAIN, 0.5)], trials=200))
     assert alone[0].startswith("Use bahdanau: ")
-    assert "above every other variant by more than noise" in alone[0]
+    assert "significantly above every other variant" in alone[0]
     # The same runs with a baseline that somebody chose.
     chosen = compare([run for own in found.variants for run in own.runs], baseline="bahdanau", trials=400)
     lines = verdict(chosen)
     assert lines[0].startswith(("Stay with the baseline bahdanau", "Use bahdanau, the baseline"))
-    assert any(line.startswith("Worse than the baseline by more than noise: no attention") for line in lines)
+    assert any(line.startswith("Significantly worse than the baseline: no attention") for line in lines)
     text = as_markdown(report.report(chosen, 0), "title")
     assert "the baseline, bahdanau." in text
     assert "the first, for none was chosen" in as_markdown(report.report(found, 0), "title")
@@ -41,8 +41,8 @@ def test_the_verdict_names_what_beats_the_baseline() -> None:
     lines = verdict(better)
     best = better.variants[better.splits[0].best].label
     assert lines[0].startswith(f"Use {best}: BLEU ")
-    assert "more than noise" in lines[0]
-    assert lines[1].startswith(f"Not told apart from {best}: ")
+    assert "a significant difference" in lines[0]
+    assert lines[1].startswith(f"Not significantly different from {best}: ")
     assert "nothing to compare it with" in verdict(compare(runs_of(OLD, 0.8), trials=50))[0]
 
 
@@ -59,19 +59,25 @@ def test_a_higher_score_of_one_run_does_not_hide_what_is_surely_better() -> None
     unsure = better._replace(splits=[split._replace(contrasts={**split.contrasts, "bleu": row})])
     first, second, *_ = verdict(unsure)
     assert first.startswith("Use bahdanau: BLEU ")
-    assert second.startswith("Not told apart from luong")
+    assert second.startswith("Not significantly different from luong")
     assert "no attention" not in second
     assert "The highest score, " in first
-    assert "is within noise of the baseline (p = 0.070)" in first
+    assert "is not significantly different from the baseline (p = 0.070)" in first
 
 
 @pytest.mark.parametrize(
     ("rates", "expected"),
     [
-        (([20.0, 20.2, 20.1], [20.1, 20.3, 20.0], [40.0, 40.1, 40.2]), "20.1 ± 0.1 %), not told apart from "),
+        (
+            ([20.0, 20.2, 20.1], [20.1, 20.3, 20.0], [40.0, 40.1, 40.2]),
+            "20.1 ± 0.1 %), not significantly diff",
+        ),
         (([20.0, 20.2, 20.1], [30.1, 30.3, 30.0], [40.0, 40.1, 40.2]), "20.1 ± 0.1 %)."),
         # A t of 0.23 / (0.1 sqrt(2 / 3)) = 2.82 with 6 degrees of freedom: p = 0.03 is below 0.05, not below 0.05 / 3.
-        (([20.0, 20.1, 20.2], [20.23, 20.33, 20.43], [40.0, 40.1, 40.2]), "20.1 ± 0.1 %), not told apart from "),
+        (
+            ([20.0, 20.1, 20.2], [20.23, 20.33, 20.43], [40.0, 40.1, 40.2]),
+            "20.1 ± 0.1 %), not significantly diff",
+        ),
         (([20.0, 20.1, 20.2], [20.4, 20.5, 20.6], [40.0, 40.1, 40.2]), "20.1 ± 0.1 %)."),
         (([20.0], [20.1], [40.0]), "20.0 %, one seed)."),
     ],
@@ -88,7 +94,7 @@ def test_the_closest_to_the_links_is_told_apart_by_its_seeds(rates: tuple[list[f
 
 
 def test_models_that_have_learnt_nothing_are_called_so(found: Comparison) -> None:
-    said = "None of them has learnt to translate (BLEU below 5): what they differ in may be chance."
+    said = "No variant has learnt to translate (BLEU below 5): their differences may be chance."
     assert said in verdict(compare([*runs_of(OLD, 0.02), *runs_of(NEW, 0.01)], trials=50))
     assert said not in verdict(found)
 
@@ -102,10 +108,10 @@ def test_of_one_seed_each_nothing_is_called_real(baseline: str | None) -> None:
     claims = [line for line in verdict(found) if "better" in line.lower() or "above" in line or "orse" in line]
     assert claims
     assert all("on these sentences" in line and "one seed" in line for line in claims)
-    assert not any("more than noise" in line or line.startswith("Use luong") for line in verdict(found))
+    assert not any("ignificant" in line or line.startswith("Use luong") for line in verdict(found))
     said = {judgement(found, own) for own in contrasts}
     assert said <= {"better on these sentences, one seed", "worse on these sentences, one seed"}
-    assert all(plots.COLOURS[own] == plots.COLOURS["within noise"] for own in said)
+    assert all(plots.COLOURS[own] == plots.COLOURS["n.s."] for own in said)
     page = as_html(report.report(found, 0), "title")
     assert 'class="better"' not in page
     assert 'class="worse"' not in page
@@ -118,20 +124,20 @@ def test_too_few_trials_are_told_and_claim_nothing(baseline: str | None, needed:
     runs = [*runs_of(PLAIN, 0.3), *runs_of(OLD, 0.8), *runs_of(NEW, 0.5)]
     few = compare(runs, baseline=baseline, trials=needed - 1)
     lines = verdict(few)
-    assert lines[0].startswith("The highest score has bahdanau: BLEU ")
-    assert lines[1].endswith(f"trials={needed - 1} are too few for 3 variants. Give trials={needed} or more.")
+    assert lines[0].startswith("bahdanau has the highest score: BLEU ")
+    assert lines[1].endswith(f"trials={needed - 1} is too few for 3 variants. Give trials={needed} or more.")
     assert len(lines) == 2
     lines = verdict(compare(runs, baseline=baseline, trials=needed))
     assert lines[0].startswith("Use bahdanau: ")
-    assert not any("Nothing is said about the differences" in line for line in lines)
+    assert not any("The differences are not tested" in line for line in lines)
 
 
 def test_what_comes_close_to_the_highest_needs_trials_for_all_pairs() -> None:
     runs = [*runs_of(PLAIN, 0.3), *runs_of(OLD, 0.8), *runs_of(NEW, 0.8)]
     few, enough = (verdict(compare(runs, baseline="no attention", trials=trials))[1] for trials in (59, 60))
-    assert few.startswith("Nothing is said about which variants come close to ")
+    assert few.startswith("Which variants come close to ")
     assert few.endswith("Give trials=60 or more.")
-    assert enough.startswith("Not told apart from ")
+    assert enough.startswith("Not significantly different from ")
 
 
 def test_a_test_that_could_find_nothing_is_no_noise() -> None:
@@ -139,7 +145,7 @@ def test_a_test_that_could_find_nothing_is_no_noise() -> None:
     few, enough = (compare(runs, trials=trials) for trials in (39, 40))
     for split in few.splits:
         assert {judgement(few, own) for own in split.contrasts["bleu"]} == {"baseline", "too few trials"}
-    assert "within noise" not in report.as_text(few)
+    assert "n.s." not in report.as_text(few)
     assert {judgement(enough, own) for own in enough.splits[0].contrasts["bleu"]} == {"baseline", "better"}
 
 
