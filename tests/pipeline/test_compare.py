@@ -224,7 +224,7 @@ def test_files_of_ones_own_are_compared(swept: Path, here: Path, capfd: Capture)
         (["runs={swept}", "split=test", "source=a", "reference=b"], ["two things to score"]),
         (["runs={swept}", "output={swept}/bahdanau-1/config.yaml"], ["is a file"]),
         (["runs={swept}", "split=valid", "evaluate=false"], ["None of the runs can be compared"]),
-        (["runs={swept}", "trials=many"], ["trials takes a whole number"]),
+        (["runs={swept}", "trials=many"], ["trials=many: must be a whole number"]),
         (["runs={swept}", "trials=0"], ["trials must be at least 1, not 0"]),
         (["runs={swept}", "record_text=some"], ["record_text=some is not known", "all, shown or none"]),
         (["runs={swept}", "records={here}", "baseline=luong"], ["baseline=luong is none of the variants"]),
@@ -431,7 +431,7 @@ def test_error_rates_that_align_has_kept(swept: Path, here: Path, capfd: Capture
     assert learnt["aer"]["attention"] == learnt["aer"]["attention, shift 0"]
     assert len(learnt["aer"]["attention"]["values"]) == 2
     assert set(unlearnt["aer"]) == {"saliency"}
-    assert "Somebody has set the shift (shift=) of runs in gold." in (here / "out" / "report.md").read_text("utf-8")
+    assert "The shift was set by hand (shift=) for runs in gold." in (here / "out" / "report.md").read_text("utf-8")
     assert "Alignment error rates" in (here / "out" / "report.md").read_text(encoding="utf-8")
     assert "Closest to the word links of gold: by saliency " in capfd.readouterr().out
     # Nor is one of an earlier version, which no longer fits.
