@@ -65,7 +65,6 @@ def recommend(
     per_word: float = 1.0,
     pieces: str | None = "unigram",
     sizes: bool = True,
-    decoder_sizes: int = 1,
 ) -> Recommendation:
     """Recommend settings for a training text of `pairs` pairs with `mean_length` words or characters a source sentence.
 
@@ -78,7 +77,6 @@ def recommend(
         per_word: units that make about one word.
         pieces: the tokenizer's model_type; None where a tokenizer is there already.
         sizes: whether the model's sizes and dropout are to be chosen, or stand in a preset.
-        decoder_sizes: the decoder's size, in those of the encoder.
     """
     words = pairs * max(mean_length / per_word, 1.0)
     scale = next(scale for scale in _SCALES if words <= scale.words)
@@ -98,7 +96,7 @@ def recommend(
             f"model.embedding_size={scale.size}",
             f"model.dropout={scale.dropout}",
             f"encoder.size={scale.size}",
-            f"decoder.size={decoder_sizes * scale.size}",
+            f"decoder.size={2 * scale.size}",  # that of the encoder's values, so that any score fits
             f"attention.size={scale.size}",
         ]
         size_keys = "model.embedding_size, encoder.size, decoder.size, attention.size"

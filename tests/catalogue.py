@@ -30,6 +30,7 @@ WINDOWED = [
     (f"attention/window={window}", *(["attention.window.slots=[null]"] if window == "forced" else []))
     for window in WINDOWS
 ]
+ENCODERS = options("encoder")
 WIRINGS, READOUTS = options("decoder"), options("decoder/readout")
 WITH_ATTENTION = [wiring for wiring in WIRINGS if wiring != "none"]
 #: Refused: they would not use their attention, not see the previous word, or know nothing of the sentence.
@@ -88,6 +89,12 @@ SMALL = [
 ]
 
 
+def small(*overrides: str) -> list[str]:
+    """`SMALL` and the overrides, without sizes that the encoder does not have."""
+    sized = "encoder=embeddings" not in overrides
+    return [*(word for word in SMALL if sized or not word.startswith("encoder.")), *overrides]
+
+
 @functools.cache
 def _composed(*overrides: str) -> DictConfig:
     return compose("train", overrides)
@@ -96,7 +103,7 @@ def _composed(*overrides: str) -> DictConfig:
 def model(*overrides: str, pieces: tuple[int, int] = (23, 29), joint: bool = False, train: bool = False) -> Seq2Seq:
     """A small model composed from the real configuration, in double precision: `bahdanau` unless told otherwise."""
     return assembled(
-        _composed("decoder=bahdanau", "attention/score=additive", *SMALL, *overrides),
+        _composed("decoder=bahdanau", "attention/score=additive", *small(*overrides)),
         pieces=pieces,
         joint=joint,
         train=train,

@@ -59,7 +59,7 @@ def test_every_choice_is_explained() -> None:
 
 def test_the_users_own_setting_comes_after_the_advice() -> None:
     config = compose("train", ["data.files=[a,b]", *recommend(29_000, 12).overrides, "encoder.size=96"])
-    assert (config.encoder.size, config.decoder.size) == (96, 256)
+    assert (config.encoder.size, config.decoder.size) == (96, 512)
 
 
 def history(*losses: float, train: tuple[float, ...] = (), bleu: tuple[float, ...] = ()) -> list[dict[str, object]]:

@@ -1,57 +1,69 @@
-"""Initialisation, stated in one place.
+"""How a fresh model starts: every class that owns parameters says so in its `reset_parameters`; this file calls them.
 
-Embeddings: normal with deviation E^-1/2, and features start about as small; the softmax multiplies them by F^1/2
-(seq2seq.py), so that tied logits start with a deviation of 0.3 to 0.9. The padding row is zero.
-Recurrent matrices: orthogonal, gate by gate. Other matrices: uniform after Glorot and Bengio 2010, gate by gate where
-a recurrent layer stacks gates. Attention says beside each equation how its parameters start
-(`reset_parameters`). Other vectors (biases): zero.
+torch's own embeddings, recurrent and linear layers start as the functions here say. Features start about as small as
+embeddings; the softmax multiplies them by `Decoder.logit_scale`, so that tied logits start with a deviation of 0.3 to
+0.9. Other torch layers (LayerNorm) start as torch has it.
 """
+
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import nn
 
-from nmt.attention import Score, Window
-from nmt.attention.heads import HeadLinear
 from nmt.model.seq2seq import Seq2Seq
 
 
 def initialise(model: Seq2Seq, seed: int) -> None:
-    """Fills every parameter of `model` from `seed`, without touching the global random state."""
+    """Fills every parameter of `model` from `seed`, without touching the global random state.
+
+    Raises:
+        TypeError: a class owns parameters and does not say how they start.
+    """
+    tied = {id(layer.weight) for layer in model.modules() if isinstance(layer, nn.Embedding)}
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(seed)
-        recurrent = {
-            id(parameter): layer
-            for layer in model.modules()
-            if isinstance(layer, nn.RNNBase)
-            for parameter in layer.parameters()
-        }
-        parts = {
-            id(parameter): part
-            for part in model.modules()
-            if isinstance(part, Score | Window | HeadLinear)
-            for parameter in part.parameters(recurse=False)
-        }
-        done: set[nn.Module] = set()
-        embeddings = {id(layer.weight): layer for layer in model.modules() if isinstance(layer, nn.Embedding)}
-        for name, parameter in model.named_parameters():
-            part = parts.get(id(parameter))
-            if part is not None:
-                if part not in done:
-                    part.reset_parameters()
-                    done.add(part)
-            elif id(parameter) in embeddings:
-                nn.init.normal_(parameter, std=parameter.shape[1] ** -0.5)
-                padding = embeddings[id(parameter)].padding_idx
-                if padding is not None:
-                    parameter[padding] = 0
-            elif parameter.ndim < 2:
-                nn.init.uniform_(parameter, 0.0, 0.0)
-            elif id(parameter) in recurrent:
-                size = recurrent[id(parameter)].hidden_size
-                for gate in parameter.split(size):
-                    if "weight_hh" in name:
-                        nn.init.orthogonal_(gate)
-                    else:
-                        nn.init.xavier_uniform_(gate)
-            else:
-                nn.init.xavier_uniform_(parameter)
+        for module in model.modules():
+            reset: Callable[[Any], None] | None = next(
+                (start for kind, start in _TORCH.items() if isinstance(module, kind)), None
+            )
+            if isinstance(module, nn.Linear) and id(module.weight) in tied:
+                nn.init.zeros_(module.bias)  # the weight is an embedding's
+            elif reset is not None:
+                reset(module)
+            elif next(module.parameters(recurse=False), None) is not None:
+                own: Callable[[], None] | None = getattr(module, "reset_parameters", None)
+                if own is None:
+                    raise TypeError(f"{type(module).__name__} owns parameters: give it reset_parameters()")
+                own()
+
+
+def reset_embedding(layer: nn.Embedding) -> None:
+    """Normal with deviation E^-1/2; the padding row is zero."""
+    nn.init.normal_(layer.weight, std=layer.weight.shape[1] ** -0.5)
+    if layer.padding_idx is not None:
+        layer.weight[layer.padding_idx] = 0
+
+
+def reset_recurrent(layer: nn.RNNBase) -> None:
+    """Gate by gate: matrices of the state orthogonal, of inputs uniform after Glorot and Bengio 2010; biases zero."""
+    for name, parameter in layer.named_parameters():
+        if parameter.ndim < 2:
+            nn.init.zeros_(parameter)
+            continue
+        for gate in parameter.split(layer.hidden_size):
+            (nn.init.orthogonal_ if "weight_hh" in name else nn.init.xavier_uniform_)(gate)
+
+
+def reset_linear(layer: nn.Linear) -> None:
+    """Uniform after Glorot and Bengio 2010; the bias is zero."""
+    nn.init.xavier_uniform_(layer.weight)
+    if layer.bias is not None:
+        nn.init.zeros_(layer.bias)
+
+
+_TORCH: dict[type[nn.Module], Callable[[Any], None]] = {
+    nn.Embedding: reset_embedding,
+    nn.RNNBase: reset_recurrent,
+    nn.Linear: reset_linear,
+}

@@ -134,9 +134,9 @@ def _fit_to_text(
         per_word=per_word,
         pieces=None if config.tokenizer.model else str(config.tokenizer.model_type),
         sizes="experiment" not in {override.partition("=")[0] for override in overrides},
-        # As large as the encoder's values, so that any score fits.
-        decoder_sizes=2 if config.choices["decoder"] == "luong" else 1,
     )
+    if "size" not in config.encoder:  # an encoder of the embeddings' size
+        advised = [word for word in advised if not word.startswith("encoder.size=")]
     chosen = [*advised, *overrides]
     named = {override.lstrip("+").partition("=")[0] for override in overrides}
     if named & {f"trainer.{budget}" for budget in BUDGETS}:

@@ -2,17 +2,21 @@
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from nmt import build
 from nmt.command.composing import compose
-from nmt.model import Seq2Seq
+from nmt.data.batch import make_batch
+from nmt.model import Encoded, Encoder, Seq2Seq, initialise
+from nmt.training.loss import batch_loss
 from tests import catalogue
 
 
 def fresh(*overrides: str, seed: int = 1) -> Seq2Seq:
     """A model as `nmt.train` builds it, large enough for statistics."""
-    config = compose("train", ["encoder.size=32", f"seed={seed}", *overrides])
+    config = compose(
+        "train", ["decoder=bahdanau", "attention/score=additive", "encoder.size=32", f"seed={seed}", *overrides]
+    )
     return build.assemble(config, 1009, 1009, joint=True)
 
 
@@ -90,3 +94,49 @@ def test_a_seed_is_a_model() -> None:
     same, other = fresh(seed=3).state_dict(), fresh(seed=4).state_dict()
     assert all(torch.equal(one[name], same[name]) for name in one)
     assert not torch.equal(one["output.weight"], other["output.weight"])
+
+
+class Normed(Encoder):
+    """Something new that knows nothing of initialisation: a layer-normed projection."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.size = size
+        self.norm, self.linear = nn.LayerNorm(size), nn.Linear(size, size)
+
+    def forward(self, embedded: Tensor, mask: Tensor, lengths: Tensor) -> Encoded:
+        return Encoded(self.norm(self.linear(embedded)) * mask.unsqueeze(-1), mask)
+
+
+class Silent(Normed):
+    """It owns a parameter and does not say how it starts."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(size)
+        self.alpha = nn.Parameter(torch.empty(size))
+
+
+def test_a_layer_norm_in_something_new_starts_as_the_identity_and_learns() -> None:
+    made = catalogue.model("encoder=embeddings", "decoder=bahdanau", "decoder.size=7").float()
+    made.encoder = Normed(7)
+    initialise(made, 3)
+    assert made.encoder.norm.weight.tolist() == [1.0] * 7
+    assert not made.encoder.norm.bias.any()
+    assert not made.encoder.linear.bias.any()
+    optimizer = torch.optim.Adam(made.parameters(), 0.01)
+    losses = []
+    for _ in range(5):
+        optimizer.zero_grad()
+        loss = batch_loss(made.train(), make_batch([[5, 6, 7], [8]], [[9, 4], [5, 6]])).total
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < losses[0]
+    assert made.encoder.norm.weight.tolist() != [1.0] * 7
+
+
+def test_a_class_that_does_not_say_how_it_starts_is_named() -> None:
+    made = catalogue.model("encoder=embeddings", "decoder.size=7").float()
+    made.encoder = Silent(7)
+    with pytest.raises(TypeError, match="Silent owns parameters"):
+        initialise(made, 3)

@@ -1,0 +1,77 @@
+"""What must hold for every encoder, found through its yaml, under every wiring."""
+
+import itertools
+
+import pytest
+import torch
+from torch import nn
+
+from nmt.command.composing import compose
+from nmt.data.batch import make_batch
+from nmt.errors import UserError
+from nmt.model import Seq2Seq
+from nmt.model.positions import sinusoids
+from nmt.training.loss import batch_loss
+from tests.catalogue import ENCODERS, WIRINGS, assembled, sentences, small
+
+LENGTHS = [6, 1, 4]
+every = pytest.mark.parametrize(("encoder", "wiring"), list(itertools.product(ENCODERS, WIRINGS)))
+
+
+def encoded_by(encoder: str, wiring: str = "bahdanau", *overrides: str, train: bool = False) -> Seq2Seq:
+    """A small model with this encoder."""
+    words = small(f"encoder={encoder}", f"decoder={wiring}", "attention/score=additive", *overrides)
+    return assembled(compose("train", words), train=train)
+
+
+@every
+def test_padding_changes_nothing_and_a_batch_is_its_sentences(encoder: str, wiring: str) -> None:
+    made = encoded_by(encoder, wiring)
+    source, mask, lengths = sentences(LENGTHS, 23)
+    target = sentences([5] * 3, 29, seed=9)[0]
+    features = made(source, mask, lengths, target).features
+    wide_mask = nn.functional.pad(mask, (0, 2))
+    wide = nn.functional.pad(source, (0, 2)).masked_fill(~wide_mask, 17)
+    torch.testing.assert_close(made(wide, wide_mask, lengths, target).features, features)
+    values = made.encoder(made.source_embedding(wide), wide_mask, lengths).values
+    assert not values[~wide_mask].any()
+    assert values.shape[2] == made.encoder.size
+    for row, length in enumerate(LENGTHS):
+        one = slice(row, row + 1)
+        alone = made(source[one, :length], mask[one, :length], lengths[one], target[one]).features
+        torch.testing.assert_close(alone, features[one])
+
+
+@every
+def test_every_encoder_trains_a_step_under_every_wiring(encoder: str, wiring: str) -> None:
+    made = encoded_by(encoder, wiring, train=True)
+    batch_loss(made, make_batch([[5, 6, 7], [8]], [[9, 4], [5, 6]])).total.backward()
+    assert [name for name, parameter in made.named_parameters() if parameter.grad is None] == []
+
+
+def test_embeddings_know_no_neighbours_and_their_positions() -> None:
+    made = encoded_by("embeddings")
+    source, mask, lengths = sentences([3], 23)
+    values = made.encoder(made.source_embedding(source), mask, lengths).values
+    other = source.clone()
+    other[0, 1] = 4 + (other[0, 1] - 3) % 19
+    changed = made.encoder(made.source_embedding(other), mask, lengths).values
+    assert (values != changed).any(2)[0].tolist() == [False, True, False]
+    expected = made.source_embedding(source) + sinusoids(3, 7) * 7**-0.5
+    torch.testing.assert_close(values, expected, check_dtype=False)
+
+
+def test_sinusoids_by_hand() -> None:
+    expected = torch.tensor([[0.0, 1.0, 0.0, 1.0], [0.841471, 0.540302, 0.0099998, 0.99995]])
+    torch.testing.assert_close(sinusoids(2, 4), expected, atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("kind", ["backward", "last"])
+def test_a_first_state_that_the_encoder_does_not_have_is_refused_with_its_cure(kind: str) -> None:
+    with pytest.raises(UserError, match=rf"decoder.first_state={kind} .*Give decoder.first_state=auto"):
+        encoded_by("embeddings", "luong", f"decoder.first_state={kind}")
+
+
+@pytest.mark.parametrize(("encoder", "kind"), [("gru", "last"), ("embeddings", "mean")])
+def test_auto_is_the_first_state_of_the_paper_where_there_is_one(encoder: str, kind: str) -> None:
+    assert f"first state {kind}" in encoded_by(encoder, "luong").decoder.describe()
