@@ -13,6 +13,7 @@ from nmt.data.hub import Hub
 from nmt.data.languages import UNNAMED, checked_languages, guess_languages, language_codes
 from nmt.data.lines import read_lines, read_parallel_lines
 from nmt.errors import UserError, nearest
+from nmt.limits import NotNegative
 from nmt.links import check_range, format_links, parse_file
 
 
@@ -177,7 +178,7 @@ class UserFiles(DataSource):
         valid_pairs: int | None = None,
         test_pairs: int | None = None,
         columns: Sequence[int] = (1, 2),
-        seed: int = 1,
+        seed: NotNegative = 1,
         train_links: str | None = None,
     ) -> None:
         self._train_links = train_links

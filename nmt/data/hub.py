@@ -17,6 +17,7 @@ from nmt.data.corpus import DataSource, Split, safe_name
 from nmt.data.holdout import divide
 from nmt.data.languages import checked_languages, language_codes
 from nmt.errors import UserError, nearest
+from nmt.limits import NotNegative
 
 #: What validation splits are called on the Hub.
 _VALID = ("validation", "valid", "val", "dev")
@@ -63,7 +64,7 @@ class Hub(DataSource):
         valid_pairs: int | None = None,
         test_pairs: int | None = None,
         revision: str | None = None,
-        seed: int = 1,
+        seed: NotNegative = 1,
     ) -> None:
         if not path:
             raise UserError(

@@ -30,7 +30,7 @@ from nmt.compute import choose_device
 from nmt.data.files import UserFiles
 from nmt.errors import UserError
 from nmt.locks import is_locked
-from nmt.pipeline.training import already_finished, check_model, resumed
+from nmt.pipeline.recipe import already_finished, check_model, resumed
 from nmt.runs import Run, check_name, command, settings, shown
 from nmt.signals import handling
 

@@ -60,7 +60,7 @@ def refusal(capfd: Capture, folder: Path, verb: str, *line: str) -> str:
         (["trainer.steps=0"], ["trainer.steps=0: must be at least 1, or null"]),
         (["trainer.epochs=inf"], ["trainer.epochs=inf: must be a finite number"]),
         (["trainer.minutes=inf"], ["trainer.minutes=inf: must be a finite number"]),
-        (["seed=-1"], ["seed must not be negative"]),
+        (["seed=-1"], ["seed=-1: must be at least 0"]),
         (["attention=dot"], ["dot is a choice of attention/score: write attention/score=dot"]),
         (["score=dot"], ["longer name: attention/score=dot"]),
         (["readout=tanh"], ["longer name: decoder/readout=tanh"]),

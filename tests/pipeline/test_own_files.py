@@ -11,7 +11,7 @@ from nmt import build
 from nmt.command.composing import compose
 from nmt.command.quoting import quote
 from nmt.data.files import UserFiles
-from nmt.pipeline.training import _fit_to_text, check_model
+from nmt.pipeline.recipe import check_model, fit_to_text
 from nmt.runs import Run
 from tests.pipeline.small import call, pairs, snapshot, write_lines
 
@@ -220,7 +220,7 @@ def fitted(here: Path, *words: str) -> DictConfig:
     config = compose("train", overrides)
     source = build.build_source(config)
     assert isinstance(source, UserFiles)
-    return _fit_to_text(config, overrides, source)[0]
+    return fit_to_text(config, overrides, source)[0]
 
 
 def test_what_is_chosen_leaves_what_was_named_as_it_is(here: Path) -> None:

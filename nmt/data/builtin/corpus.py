@@ -16,6 +16,7 @@ from nmt.data.builtin.locales import Language
 from nmt.data.builtin.phrases import Pair, Phrases
 from nmt.data.corpus import DataSource, Split
 from nmt.errors import UserError, nearest
+from nmt.limits import NotNegative
 
 
 def versions() -> dict[str, str]:
@@ -40,7 +41,7 @@ class BuiltIn(DataSource):
         self,
         source: str = "en",
         target: str = "eu",
-        seed: int = 1,
+        seed: NotNegative = 1,
         train_pairs: int = 20000,
         valid_pairs: int = 500,
         test_pairs: int = 500,

@@ -1,0 +1,117 @@
+"""From the splits of a data set to batches: tokenizer, pairs, word links; on resuming they must be what they were."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from nmt import build
+from nmt.data.cache import prepare
+from nmt.data.corpus import Split, links_fingerprint
+from nmt.data.guide import Guide
+from nmt.data.pairs import EncodedPairs, SampledPairs
+from nmt.data.planning import TokenBatches
+from nmt.errors import UserError
+from nmt.pipeline.recipe import Recipe
+from nmt.text.tokenizer import Tokenizer, load_tokenizer
+
+Say = Callable[[str], None]
+
+
+class Prepared(NamedTuple):
+    """The training pairs, and batches of both splits."""
+
+    pairs: EncodedPairs
+    batches: TokenBatches
+    valid_batches: TokenBatches
+
+
+def guiding_links(recipe: Recipe, split: Split) -> str | None:
+    """The fingerprint of the links that guide the attention; None if it is not guided.
+
+    Raises:
+        UserError: there are none, no attention to guide, or the links are not those that the run began with.
+    """
+    if not recipe.settings.guided_alignment:
+        return None
+    if not recipe.attends:
+        raise UserError(
+            "trainer.guided_alignment draws attention weights to word links, and decoder=none has none. Leave it out, "
+            "or take a decoder with attention."
+        )
+    if split.links is None:
+        raise UserError(
+            f"trainer.guided_alignment needs word links of the training text, and the data set {recipe.source.name} "
+            f"has none. Give data.train_links=FILE, a line a pair (0-0 1-2 ...), where the data set is in files."
+        )
+    fingerprint, run = links_fingerprint(split.links), recipe.resumed
+    if run is not None and run.facts().get("links", fingerprint) != fingerprint:
+        raise UserError(
+            f"The word links of {split.name} have changed since {run.folder} began. Put them back to resume, "
+            f"or train anew under another name=."
+        )
+    return fingerprint
+
+
+def tokenizer_for(recipe: Recipe, split: Split, say: Say) -> Tokenizer:
+    """The tokenizer of the run that goes on, or a new one of the training text."""
+    if recipe.resumed is not None:
+        return load_tokenizer(recipe.resumed.tokenizer)
+    if not split.source:
+        raise UserError("The training set is empty. Give files that hold sentence pairs.")
+    tokenizer, notes = build.build_tokenizer_trainer(recipe.config).train(split.source, split.target)
+    for note in notes:
+        say(note)
+    return tokenizer
+
+
+def prepared(recipe: Recipe, tokenizer: Tokenizer, splits: tuple[Split, Split], say: Say) -> Prepared:
+    """Batches of the training and the validation split.
+
+    Raises:
+        UserError: a split has no pairs, or has changed since the run began.
+    """
+    settings, train_split = recipe.settings, splits[0]
+    pairs, valid_pairs = (_encoded(recipe, tokenizer, split, say) for split in splits)
+    alpha = float(recipe.config.tokenizer.sampling)
+    sampled = SampledPairs(
+        train_split,
+        tokenizer,
+        alpha=alpha,
+        seed=recipe.place.seed,
+        max_source_length=settings.max_source_length,
+        max_target_length=settings.max_target_length,
+    )
+    batches = TokenBatches(
+        sampled if alpha > 0 else pairs,
+        tokens_per_batch=settings.tokens_per_batch,
+        sentences_per_batch=settings.sentences_per_batch,
+        seed=recipe.place.seed,
+        guide=Guide(train_split, tokenizer) if settings.guided_alignment else None,
+    )
+    valid_batches = TokenBatches(valid_pairs, tokens_per_batch=settings.tokens_per_batch, shuffle=False)
+    return Prepared(pairs, batches, valid_batches)
+
+
+def _encoded(recipe: Recipe, tokenizer: Tokenizer, split: Split, say: Say) -> EncodedPairs:
+    pairs = prepare(
+        split,
+        tokenizer,
+        max_source_length=recipe.settings.max_source_length,
+        max_target_length=recipe.settings.max_target_length,
+        cache=recipe.place.cache,
+        workers=recipe.settings.workers,
+    )
+    note = pairs.dropped_note()
+    say(f"{split.name}: {len(pairs):,} pairs.{' ' + note if note else ''}")
+    if len(pairs) == 0:
+        raise UserError(
+            f"The {split.name} set is empty: {note or 'it holds no pairs'} "
+            f"Give text, or raise trainer.max_source_length and trainer.max_target_length."
+        )
+    run = recipe.resumed
+    fingerprint = split.fingerprint()
+    if run is not None and run.facts().get("text", {}).get(split.name, fingerprint) != fingerprint:
+        raise UserError(
+            f"The text of {split.name} has changed since {run.folder} began. "
+            f"Put the text back to resume, or train anew under another name=."
+        )
+    return pairs

@@ -1,0 +1,245 @@
+"""From a command line to what is trained: a new run with settings that fit its text, or a run that is resumed."""
+
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from omegaconf import DictConfig, OmegaConf
+
+from nmt import build
+from nmt.advice import recommend, separate_vocabularies
+from nmt.command.composing import compose
+from nmt.command.resuming import merge_for_resume
+from nmt.compute import Compute
+from nmt.data.corpus import DataSource, Split
+from nmt.data.files import UserFiles
+from nmt.errors import UserError
+from nmt.limits import NotNegative
+from nmt.pipeline.opening import describes, note_unused_attention
+from nmt.pipeline.requests import read
+from nmt.runs import Run, attends
+from nmt.text.scripts import lengths, script_of
+from nmt.training.budget import Budget, Spent
+from nmt.training.schedules import Schedule
+from nmt.training.settings import TrainerSettings
+
+BUDGETS = tuple(field.name for field in fields(Budget))
+
+
+@dataclass(frozen=True)
+class Place:
+    """What a training needs besides its model.
+
+    Attributes:
+        compute: where to train.
+        checkpoints: the folder of run folders.
+        cache: the folder of tokenised text.
+        seed: of initialisation, dropout and the order of batches.
+    """
+
+    compute: Compute
+    checkpoints: Path
+    cache: Path
+    seed: NotNegative
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What is trained.
+
+    Attributes:
+        config: every choice and setting, to build from and to save.
+        words: the command line that the run is saved with: the user's behind what was chosen for the user.
+        user_words: the user's alone.
+        run: the run; None for a new one that is named after its data and model.
+        resume: whether the run goes on.
+        source: the data set.
+        settings: of the loop.
+        schedule: of the learning rate.
+        place: where.
+    """
+
+    config: DictConfig
+    words: Sequence[str]
+    user_words: Sequence[str]
+    run: Run | None
+    resume: bool
+    source: DataSource
+    settings: TrainerSettings
+    schedule: Schedule
+    place: Place
+
+    @property
+    def resumed(self) -> Run | None:
+        """The run that goes on, if there is one."""
+        return self.run if self.resume else None
+
+    @property
+    def attends(self) -> bool:
+        """Whether the model has attention."""
+        return attends(self.config)
+
+    @property
+    def stem(self) -> str:
+        """A name for a run, from its data, wiring and score."""
+        choices = self.config.choices
+        score = [choices["attention/score"]] if self.attends else []
+        return "-".join([self.source.name, choices["decoder"], *score])
+
+    def setting(self, key: str) -> Any:
+        """The value of a setting; None if there is no such setting."""
+        return OmegaConf.select(self.config, key)
+
+    def named(self, name: str) -> DictConfig:
+        """The configuration with the run's name."""
+        config = self.config.copy()
+        config.name = name
+        return config
+
+
+def new_recipe(config: DictConfig, overrides: Sequence[str], run: Run | None) -> Recipe:
+    """The recipe of a new run, with sizes that fit the text if it is in the user's own files.
+
+    Raises:
+        UserError: a setting is out of range, or sizes do not fit together.
+    """
+    build.check(config)
+    note_unused_attention([config], overrides)
+    source, words = build.build_source(config), list(overrides)
+    if isinstance(source, UserFiles):
+        config, words = fit_to_text(config, words, source)
+    take_named_budget(config, overrides)
+    return _recipe(config, words, overrides, run, source)
+
+
+def resumed_recipe(config: DictConfig, run: Run) -> Recipe:
+    """The recipe of a run that goes on with the configuration that `resumed` returned (UserError as `new_recipe`)."""
+    words = run.overrides()
+    with describes(run, "a training"):
+        return _recipe(config, words, words, run, build.build_source(config), resume=True)
+
+
+def _recipe(
+    config: DictConfig,
+    words: Sequence[str],
+    user_words: Sequence[str],
+    run: Run | None,
+    source: DataSource,
+    resume: bool = False,
+) -> Recipe:
+    settings, schedule = build.build_trainer(config), build.build_schedule(config)
+    build.build_search(config.search)
+    check_model(config)
+    return Recipe(config, words, user_words, run, resume, source, settings, schedule, read(Place, config))
+
+
+def resumed(run: Run, overrides: Sequence[str]) -> DictConfig:
+    """The configuration of a run that goes on, with what the command line may change.
+
+    Raises:
+        UserError: the run is damaged, or the line would make another run of it.
+    """
+    with describes(run, "a training"):
+        config = merge_for_resume(run.config(), run.overrides(), overrides)
+        take_named_budget(config, overrides)
+    return config
+
+
+def check_model(config: DictConfig) -> None:
+    """UserError for sizes that do not fit together, before any text is read."""
+    build.check(config)
+    trainer = build.build_tokenizer_trainer(config)
+    joint = len(trainer.models) == 1 if trainer.models else trainer.joint
+    with possible():
+        build.build_optimizer(config, build.assemble(config, 8, 8, joint))
+
+
+@contextmanager
+def possible() -> Iterator[None]:
+    """What torch says of impossible settings, as a message to the user."""
+    try:
+        yield
+    except torch.OutOfMemoryError:
+        raise
+    except (ValueError, RuntimeError, ZeroDivisionError) as error:
+        raise UserError(f"A model cannot have these settings: {str(error).splitlines()[0]}") from error
+
+
+def fit_to_text(config: DictConfig, overrides: Sequence[str], source: UserFiles) -> tuple[DictConfig, list[str]]:
+    """Choose sizes by the amount of text; what the command line says comes after and wins.
+
+    Returns the configuration and its command line.
+    """
+    split = source.read("train")
+    counts, unit, per_word = lengths(split.source)
+    advised, reasons = recommend(
+        len(split.source),
+        sum(counts) / max(1, len(counts)),
+        unit=unit,
+        per_word=per_word,
+        pieces=None if config.tokenizer.model else str(config.tokenizer.model_type),
+        sizes="experiment" not in _keys(overrides),
+    )
+    if "size" not in config.encoder:  # an encoder of the embeddings' size
+        advised = [word for word in advised if not word.startswith("encoder.size=")]
+    named = _keys(overrides)
+    if named & {f"trainer.{budget}" for budget in BUDGETS}:
+        named |= {f"trainer.{budget}" for budget in BUDGETS}
+    for reason in reasons:
+        keys = set(re.findall(r"\b[a-z]+\.[a-z_]+", reason)) - {"trainer.patience"}
+        if not keys or keys - named:  # else the user has chosen otherwise
+            print(reason, file=sys.stderr)
+    words = [*advised, *overrides]
+    return compose("train", words), words
+
+
+def with_own_vocabularies(recipe: Recipe, split: Split) -> tuple[Recipe, list[str]]:
+    """Give each side its own vocabulary if their scripts differ, unless the command line decides; and the reasons."""
+    named = _keys(recipe.user_words)
+    tokenizer, model = recipe.config.tokenizer, recipe.config.model
+    fixed = "tokenizer.joint" in named or (model.tie_embeddings == "all" and "model.tie_embeddings" in named)
+    if recipe.resume or fixed or tokenizer.model or not tokenizer.joint:
+        return recipe, []
+    codes = recipe.source.languages
+    scripts = script_of(split.source, codes[0]), script_of(split.target, codes[1])
+    advised, reasons = separate_vocabularies(scripts, tied=model.tie_embeddings == "all")
+    config = recipe.config.copy()
+    config.merge_with_dotlist(advised)
+    return replace(recipe, config=config, words=[*advised, *recipe.words]), reasons
+
+
+def _keys(overrides: Sequence[str]) -> set[str]:
+    return {override.lstrip("+").partition("=")[0] for override in overrides}
+
+
+def take_named_budget(config: DictConfig, overrides: Sequence[str]) -> None:
+    """Drop the default budgets if the command line names one: 10 minutes are 10 minutes."""
+    named = _keys([override for override in overrides if not override.endswith("=null")])
+    if named & {f"trainer.{budget}" for budget in BUDGETS}:
+        for budget in BUDGETS:
+            if f"trainer.{budget}" not in named:
+                config.trainer[budget] = None
+
+
+def already_finished(config: DictConfig, run: Run) -> str:
+    """What to say of a run that has used its budget; "" if there is something left to do."""
+    facts, settings = run.facts(), build.build_trainer(config)
+    if facts.get("status") != "finished":
+        return ""
+    name = settings.budget.used_up(Spent(*(facts.get(key, 0) for key in ("step", "epochs", "minutes"))))
+    patient = facts.get("finished_by") == "patience"
+    if name is None and patient and run.config().trainer.get("patience") == settings.patience:
+        name = "patience"
+    if name is None:
+        return ""
+    limit = getattr(settings, name)
+    reached = "patience had ended it" if name == "patience" else f"trainer.{name}={limit} is reached"
+    return (
+        f"{run.folder} is finished already: {reached}. For more, give a larger budget, e.g. "
+        f"trainer.{name}={(limit or 1) * 2:g}."
+    )
