@@ -40,6 +40,7 @@ from nmt.translation.translator import EXTRA_LENGTH
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
+PRIVATE = ("trainer.pt", "last.safetensors", "tensorboard")  # what whoever translates with a run does not need
 RESUME = ("false", "auto", "true")  # auto: true where there is a run of the name
 
 
@@ -239,6 +240,7 @@ class _Session:
             self.say("Next:")
             self.say(f"  {command()} -m nmt.evaluate {shown('run', run.folder)}")
             self.say(f"  {command()} -m nmt.translate {shown('run', run.folder)} input=FILE output=FILE")
+        self.say(size_note(run.folder))
         return 0
 
     def _judge(self, run: Run, outcome: Outcome, pairs: int) -> None:
@@ -262,6 +264,18 @@ class _Session:
         if compute.on_gpu:
             peaks["peak_gpu_memory"] = torch.cuda.max_memory_allocated(compute.device)
         return {name: max(amount, int(facts.get(name, 0))) for name, amount in peaks.items()}
+
+
+def size_note(folder: Path) -> str:
+    """How large a finished run is, and what may be deleted before it is given away."""
+    names = [name for name in PRIVATE if (folder / name).exists()]
+    files = {path.relative_to(folder): path.stat().st_size for path in folder.rglob("*") if path.is_file()}
+    private = sum(size for path, size in files.items() if path.parts[0] in names)
+    listed = [f"{name}/" if (folder / name).is_dir() else name for name in names]
+    return (
+        f"{private / 1e6:.1f} of {sum(files.values()) / 1e6:.1f} MB in {folder} serve only to resume it and to watch "
+        f"it: delete {', '.join(listed[:-1])} and {listed[-1]} before you give the run away."
+    )
 
 
 @contextlib.contextmanager

@@ -2,6 +2,8 @@
 
 import json
 import math
+import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -301,3 +303,26 @@ def test_every_key_that_may_change_on_resuming_exists() -> None:
     for key in INCIDENTAL | EXTENSIBLE:
         holder = OmegaConf.select(config, key.rpartition(".")[0]) if "." in key else config
         assert key.rpartition(".")[2] in holder, key
+
+
+def test_a_finished_run_says_what_to_delete_before_it_is_given_away(here: Path, text: Path, capfd: Capture) -> None:
+    line = words(text, here / "runs", "name=a", "trainer.steps=2", "trainer.tensorboard=true")
+    assert call("train", *line) == 0
+    said = capfd.readouterr().err
+    run = here / "runs" / "a"
+    found = re.search(r"(\S+) of (\S+) MB in (\S+) serve only .* delete (\S+), (\S+) and (\S+) before", said)
+    assert found is not None
+    assert found[3] == str(run)
+    assert (found[4], found[5], found[6]) == ("trainer.pt", "last.safetensors", "tensorboard/")
+
+    def size() -> float:
+        return sum(path.stat().st_size for path in run.rglob("*") if path.is_file()) / 1e6
+
+    whole = size()
+    assert float(found[2]) == pytest.approx(whole, abs=0.06)  # a digit behind the point, and a line of the log
+    for name in found.groups()[3:]:
+        shutil.rmtree(run / name) if name.endswith("/") else (run / name).unlink()
+    assert float(found[1]) == pytest.approx(whole - size(), abs=0.06)
+    (here / "in.txt").write_text("eins\n", encoding="utf-8")
+    assert call("translate", f"run={run}", f"input={here / 'in.txt'}", f"output={here / 'out.txt'}", "device=cpu") == 0
+    assert call("evaluate", f"run={run}", "device=cpu", "pictures=0") == 0
