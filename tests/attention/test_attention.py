@@ -1,8 +1,9 @@
-"""Heads and dropout of the whole mechanism."""
+"""Heads, dropout and the softmax of the whole mechanism."""
 
 import pytest
 import torch
 
+from nmt.attention.attention import masked_softmax
 from tests.catalogue import attention
 
 F64 = torch.float64
@@ -34,3 +35,12 @@ def test_dropout_keeps_the_expected_weight() -> None:
     # A quarter of 200, within four standard deviations.
     assert 25 <= int(read.sum()) <= 75
     torch.testing.assert_close(attended.context, torch.where(read, 4 * attended.weights[:, 0], 0.0))
+
+
+def test_energies_in_bfloat16_become_weights_in_float32() -> None:
+    """Weights of a few slots would be off by up to 2^-9 of their size, and their sum from 1, in bfloat16."""
+    torch.manual_seed(1)
+    energies = torch.randn(3, 7).bfloat16()
+    weights = masked_softmax(energies, torch.ones(3, 7, dtype=torch.bool))
+    torch.testing.assert_close(weights, torch.softmax(energies.float(), -1))
+    assert not torch.equal(weights, weights.bfloat16().float())

@@ -71,14 +71,14 @@ def test_recurrent_matrices_are_orthogonal_gate_by_gate(wiring: str) -> None:
 )
 def test_the_bounds_of_attention(overrides: tuple[str, ...], name: str, bound: float) -> None:
     """All of the interval is used, and no more."""
-    attention = catalogue.attentive(fresh(*overrides)).attention
+    attention = catalogue.attentive(fresh("decoder=bahdanau", "attention/score=additive", *overrides)).attention
     parameter = dict(attention.named_parameters())[name]
     assert 0.9 * bound < parameter.max() <= bound
     assert -bound <= parameter.min() < -0.9 * bound
 
 
 def test_the_weight_of_the_coverage_starts_at_nothing() -> None:
-    attention = catalogue.attentive(fresh("attention.coverage=true")).attention
+    attention = catalogue.attentive(fresh("attention/score=additive", "attention.coverage=true")).attention
     assert not dict(attention.named_parameters())["score.w"].any()
 
 
