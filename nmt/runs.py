@@ -20,9 +20,7 @@ import json
 import os
 import platform
 import re
-import shlex
 import shutil
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import metadata
@@ -340,13 +338,3 @@ def check_name(name: str) -> None:
     bad = not name or name in (".", "..") or "/" in name or os.sep in name or "\0" in name
     if bad or len(os.fsencode(name)) > 200:
         raise UserError(f"name={name} is no name for a folder. Give a name without / (and checkpoints= for the place).")
-
-
-def shown(key: str, value: object) -> str:
-    """`key=value` as a person may type it in a shell."""
-    return shlex.quote(f"{key}={value}")
-
-
-def command() -> str:
-    """How this Python is called, for commands that are shown to the user."""
-    return "python" if "python" in Path(sys.executable).name else sys.executable

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
@@ -32,6 +34,16 @@ def quote(arguments: Sequence[str], sweep: bool = False) -> list[str]:
     """
     keys = keys_of(configuration.config_folder())
     return [_quote_argument(argument, keys, sweep) for argument in arguments]
+
+
+def python() -> str:
+    """Return how this Python is called, for commands that the user may paste."""
+    return "python" if "python" in Path(sys.executable).name else sys.executable
+
+
+def pasteable(key: str, value: object) -> str:
+    """Return `key=value` as a shell takes it."""
+    return shlex.quote(f"{key}={value}")
 
 
 def unquoted(argument: str) -> str:

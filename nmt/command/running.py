@@ -14,7 +14,7 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Final, NoReturn
 
@@ -24,6 +24,7 @@ from nmt.command.helping import help_text
 from nmt.command.keys import MULTIRUN, read_head
 from nmt.command.quoting import quote
 from nmt.errors import UserError
+from nmt.signals import handling
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -60,7 +61,7 @@ def main(
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
     try:
         words = _take_debug(words)
-        with _cleaning_up():
+        with handling([signal.SIGTERM], _terminate):
             status = _run(verb, action, words, sweep)
         sys.stdout.flush()
     except (UserError, OSError, MemoryError, KeyboardInterrupt, _Terminated) as error:
@@ -109,23 +110,9 @@ class _Terminated(BaseException):
     """SIGTERM came."""
 
 
-@contextlib.contextmanager
-def _cleaning_up() -> Iterator[None]:
-    """Makes SIGTERM unwind the program, so that half-written files are taken away."""
-
-    def stop(number: int, frame: FrameType | None) -> NoReturn:
-        del number, frame
-        raise _Terminated
-
-    try:
-        before = signal.signal(signal.SIGTERM, stop)
-    except ValueError:  # not in the main thread: whoever is decides what a signal means
-        yield
-        return
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+def _terminate(number: int, frame: FrameType | None) -> NoReturn:
+    """Unwind the program, so that half-written files are removed."""
+    raise _Terminated
 
 
 def _run(

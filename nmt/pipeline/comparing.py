@@ -16,7 +16,7 @@ from omegaconf import DictConfig, ListConfig
 
 from nmt import compat
 from nmt.command.composing import compose
-from nmt.command.quoting import quote
+from nmt.command.quoting import pasteable, python, quote
 from nmt.comparison import report, variants, verdict
 from nmt.comparison.blocks import Picture, as_html, as_markdown, file_name
 from nmt.comparison.results import TESTED, Aligned, Metric, Result, Scored, check_counts, counted
@@ -29,7 +29,7 @@ from nmt.evaluation.metrics import MetricScore
 from nmt.evaluation.references import AttentionMap
 from nmt.files import replace_atomically, write_bytes, write_text
 from nmt.records import TEXT, check_record, portable, record
-from nmt.runs import Run, command, damaged, missing_run, runs_in, settings, shown
+from nmt.runs import Run, damaged, missing_run, runs_in, settings
 from nmt.text.scripts import lengths
 
 METRICS = ("bleu", "chrf", "ter")
@@ -177,11 +177,11 @@ def _check_finished(run: Run) -> None:
                 f"{run.folder / 'history.jsonl'} is missing or empty. Take a copy of the run that is whole."
             )
         return
-    words = [shown("name", run.folder.resolve().name)]
+    words = [pasteable("name", run.folder.resolve().name)]
     if str(run.folder.parent) != "checkpoints":
-        words.append(shown("checkpoints", run.folder.parent))
+        words.append(pasteable("checkpoints", run.folder.parent))
     how = f"it was stopped at step {facts['step']:,}" if "step" in facts else "it is not finished"
-    raise UserError(f"{how}. Go on with: {command()} -m nmt.train {' '.join(words)} resume=true")
+    raise UserError(f"{how}. Go on with: {python()} -m nmt.train {' '.join(words)} resume=true")
 
 
 @contextlib.contextmanager
@@ -254,7 +254,7 @@ def _evaluate(config: DictConfig, run: Run, chosen: Split | str | None) -> None:
         if not config.evaluate:
             raise UserError(
                 f"on {split} {why}, and evaluate=false does not score it. Leave that out, or score it with: "
-                f"{command()} -m nmt.evaluate {shown('run', run.folder)}"
+                f"{python()} -m nmt.evaluate {pasteable('run', run.folder)}"
             )
         if not run.best.exists():
             raise UserError(

@@ -24,14 +24,14 @@ from omegaconf import DictConfig
 from nmt import build
 from nmt.command.composing import compose
 from nmt.command.keys import SHARED_KEYS
-from nmt.command.quoting import quote
+from nmt.command.quoting import pasteable, python, quote
 from nmt.command.sweeping import Combination, expand
 from nmt.compute import choose_device
 from nmt.data.files import UserFiles
 from nmt.errors import UserError
 from nmt.locks import is_locked
 from nmt.pipeline.recipe import already_finished, check_model, resumed
-from nmt.runs import Run, check_name, command, settings, shown
+from nmt.runs import Run, check_name, settings
 from nmt.signals import handling
 
 MEMORY = 4 << 30  # bytes that a run is taken to need, where no finished run of the sweep tells
@@ -76,7 +76,7 @@ def sweep(words: Sequence[str]) -> int:
         plan = [Planned(planned.name, [*planned.words, share]) for planned in plan]
     if options.dry_run:
         for planned in plan:
-            print(shlex.join([command(), "-m", "nmt.train", *planned.words]))
+            print(shlex.join([python(), "-m", "nmt.train", *planned.words]))
         _say_failures(failures)
         return 1 if failures else 0
     if plan:
@@ -93,7 +93,7 @@ def sweep(words: Sequence[str]) -> int:
     if stopped:
         _say("Everything is saved. The same command goes on.")
     elif len(done) + launcher.finished > 1:
-        _say(f"Compare them: {command()} -m nmt.compare {shown('runs', place)}")
+        _say(f"Compare them: {python()} -m nmt.compare {pasteable('runs', place)}")
     _say_failures(failures)
     return 128 + stopped if stopped else int(bool(failures))
 

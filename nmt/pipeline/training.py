@@ -10,7 +10,7 @@ import torch
 
 from nmt import build
 from nmt.advice import CHANGEABLE, verdict
-from nmt.command.quoting import unquoted
+from nmt.command.quoting import pasteable, python, unquoted
 from nmt.data.files import UserFiles
 from nmt.data.languages import doubts
 from nmt.data.pairs import length_ratio, lexicon_of
@@ -29,7 +29,7 @@ from nmt.pipeline.recipe import (
     resumed_recipe,
     with_own_vocabularies,
 )
-from nmt.runs import Run, TakenError, check_name, command, free_name, missing_run, shown
+from nmt.runs import Run, TakenError, check_name, free_name, missing_run
 from nmt.text.tokenizer import Tokenizer
 from nmt.training.checkpoint import check_state, load_state
 from nmt.training.learner import Learner
@@ -221,10 +221,10 @@ class _Session:
         )
         if outcome.interrupted:
             elsewhere = str(run.folder.parent) != "checkpoints"
-            place = f" {shown('checkpoints', run.folder.parent)}" if elsewhere else ""
+            place = f" {pasteable('checkpoints', run.folder.parent)}" if elsewhere else ""
             self.say(
                 f"Stopped by {outcome.finished_by} at step {outcome.step}; everything is saved. Go on with:\n"
-                f"  {command()} -m nmt.train {shown('name', run.folder.name)}{place} resume=true"
+                f"  {python()} -m nmt.train {pasteable('name', run.folder.name)}{place} resume=true"
             )
             return 130 if outcome.finished_by == "SIGINT" else 143
         best = next((entry for entry in reversed(outcome.history) if entry["best"]), None)
@@ -238,8 +238,8 @@ class _Session:
             self._judge(run, outcome, pairs)
         else:
             self.say("Next:")
-            self.say(f"  {command()} -m nmt.evaluate {shown('run', run.folder)}")
-            self.say(f"  {command()} -m nmt.translate {shown('run', run.folder)} input=FILE output=FILE")
+            self.say(f"  {python()} -m nmt.evaluate {pasteable('run', run.folder)}")
+            self.say(f"  {python()} -m nmt.translate {pasteable('run', run.folder)} input=FILE output=FILE")
         self.say(size_note(run.folder))
         return 0
 

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
 from nmt.command.composing import compose
-from nmt.command.quoting import quote
+from nmt.command.quoting import pasteable, quote
 from nmt.configuration import resolved
 from nmt.errors import UserError
-from nmt.runs import shown
 from tests.command.tree import train
 
 # What Hydra's and OmegaConf's grammars, or YAML, might take for something else.
@@ -95,7 +94,7 @@ def test_lists_are_split_at_commas_outside_quotes(word: str, value: object) -> N
 
 
 def test_a_shown_command_can_be_pasted() -> None:
-    assert shlex.split(shown("name", "it is [1] $(x)")) == ["name=it is [1] $(x)"]
+    assert shlex.split(pasteable("name", "it is [1] $(x)")) == ["name=it is [1] $(x)"]
 
 
 @pytest.mark.parametrize("name", ["[a,b]", "x,y", "[1]", "'quoted'", "~"])
