@@ -10,7 +10,8 @@ import functools
 import importlib
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
 
 import torch
 from omegaconf import DictConfig, OmegaConf
@@ -21,7 +22,7 @@ from nmt.attention import Attention, Read, Score, Window
 from nmt.choices import place
 from nmt.data.corpus import DataSource
 from nmt.errors import UserError
-from nmt.limits import checked
+from nmt.limits import Fraction, Positive, checked
 from nmt.model import Decoder, Encoder, Readout, Seq2Seq, Sizes, initialise
 from nmt.model.contract import AnyDecoder
 from nmt.search import Search
@@ -75,12 +76,35 @@ def _plain(node: DictConfig | Mapping[str, Any], key: str) -> dict[str, Any]:
     return {str(name): value for name, value in plain.items()}
 
 
+@dataclass(frozen=True)
+class ModelSettings:
+    """The settings of the model as a whole, `model.` in the configuration.
+
+    Attributes:
+        embedding_size: of source and target words.
+        tie_embeddings: which weights are one: those of no embeddings, of the decoder's input and output, of all.
+        dropout: of embeddings and before the softmax.
+        fast: whether fast kernels may be called. Runs of older versions do not have the key.
+    """
+
+    embedding_size: Positive
+    tie_embeddings: Literal["none", "target", "all"]
+    dropout: Fraction
+    fast: bool = True
+
+
+def model_settings(config: DictConfig) -> ModelSettings:
+    """The settings of the model as a whole."""
+    return checked(ModelSettings, _plain(config.model, "model"), "model")()
+
+
 def check(config: DictConfig) -> None:
     """Check the settings of every choice against the constructor that takes them, before any work.
 
     Raises:
         UserError: a setting that the class does not know, or a value that it does not take.
     """
+    model_settings(config)
     for key in map(place, config.choices):
         settings = {
             name: value
@@ -169,9 +193,8 @@ def assemble(config: DictConfig, source_pieces: int, target_pieces: int, joint: 
     Raises:
         UserError: sizes that do not fit together, with the override that cures it.
     """
-    embedding_size, tie = int(config.model.embedding_size), str(config.model.tie_embeddings)
-    if tie not in ("none", "target", "all"):
-        raise UserError(f"model.tie_embeddings={tie} is not known. Give model.tie_embeddings=none, =target or =all.")
+    settings = model_settings(config)
+    embedding_size, tie = settings.embedding_size, settings.tie_embeddings
     if tie == "all" and not joint:
         raise UserError(
             "model.tie_embeddings=all needs one vocabulary for both languages, but tokenizer.joint is false. "
@@ -190,7 +213,6 @@ def assemble(config: DictConfig, source_pieces: int, target_pieces: int, joint: 
     output = nn.Linear(features, target_pieces)
     if tie != "none":
         output.weight = target.weight
-    fast = bool(config.model.get("fast", True))  # runs of older versions do not have the key
-    model = Seq2Seq(source, target, encoder, decoder, output, float(config.model.dropout), fast)
+    model = Seq2Seq(source, target, encoder, decoder, output, settings.dropout, settings.fast)
     initialise(model, int(config.seed))
     return model

@@ -21,6 +21,7 @@ class Limit(NamedTuple):
 
     holds: Callable[[Any], bool]
     rule: str
+    names: tuple[str, ...] = ()
 
 
 def at_least(least: float) -> Limit:
@@ -31,6 +32,11 @@ def at_least(least: float) -> Limit:
 def between(low: float, high: float) -> Limit:
     """The value is from `low` to `high`, both included."""
     return Limit(lambda value: low <= value <= high, f"from {low:,} to {high:,}")
+
+
+def one_of(*names: str) -> Limit:
+    """The value is one of these names."""
+    return Limit(lambda value: value in names, _either(names), names)
 
 
 Positive = Annotated[int, at_least(1)]
@@ -94,7 +100,8 @@ def taken(name: str, value: Any, hint: Any, key: str | None = None) -> Any:
     try:
         return fitted(value, hint)
     except ValueError as error:
-        raise SettingError(name, written_as(value), f"{error}.", key) from error
+        near = nearest(value, _names(hint)) if isinstance(value, str) else ""
+        raise SettingError(name, written_as(value), f"{error}.{near}", key) from error
 
 
 @functools.cache
@@ -171,12 +178,24 @@ def _rule(hint: Any) -> str:
     kind, limits = _parted(hint)
     if get_origin(kind) is Literal:
         return _either([str(name) for name in get_args(kind)])
+    if any(limit.names for limit in limits):
+        return limits[0].rule
     origin = get_origin(kind) or kind
-    words = _KINDS.get(list if origin in (Sequence, tuple) else origin, ((), getattr(origin, "__name__", str(origin))))[
-        1
-    ]
-    items = [f"each {_rule(item)}" for item in get_args(kind)[:1] if item is not Any]
-    return ", ".join([words, *items, *(limit.rule for limit in limits)])
+    listed = origin in (list, Sequence, tuple)
+    words = _KINDS[list if listed else origin][1] if listed or origin in _KINDS else getattr(origin, "__name__", origin)
+    items = get_args(kind) if listed else ()
+    if origin is tuple and items[-1] is not Ellipsis:
+        words = f"a list of {len(items)}, written [a,b]"
+    each = [f"each {_rule(item)}" for item in items[:1] if item is not Any]
+    return ", ".join([words, *each, *(limit.rule for limit in limits)])
+
+
+def _names(hint: Any) -> list[str]:
+    """The names that a type hint allows."""
+    options = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    parts = [_parted(option) for option in options]
+    literal = [str(name) for kind, _ in parts if get_origin(kind) is Literal for name in get_args(kind)]
+    return literal + [name for _, limits in parts for limit in limits for name in limit.names]
 
 
 def _either(words: Sequence[str]) -> str:

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import pytest
 
 from nmt.errors import SettingError, UserError
-from nmt.limits import Amount, Fraction, NotNegative, Positive, checked
+from nmt.limits import Amount, Fraction, NotNegative, Positive, checked, one_of
 
 
 class Part:
@@ -26,6 +26,7 @@ class Part:
         files: str | Sequence[str] | None = None,
         folder: Path = Path(),
         columns: tuple[int, int] = (1, 2),
+        model: Annotated[str, one_of("unigram", "bpe")] = "bpe",
         head: Literal["mean"] | NotNegative = "mean",
     ) -> None:
         if size % 2:
@@ -74,11 +75,13 @@ def test_a_value_that_fits_arrives(name: str, value: object, expected: object) -
         ("steps", "many", "encoder.steps=many: must be a whole number, at least 1, or null."),
         ("steps", 0, "encoder.steps=0: must be at least 1, or null."),
         ("minutes", float("inf"), "encoder.minutes=inf: must be a finite number, greater than 0, or null."),
-        ("cell", "rnn", "encoder.cell=rnn: must be gru or lstm."),
+        ("cell", "gur", "encoder.cell=gur: must be gru or lstm. Did you mean 'gru'?"),
+        ("model", "unigran", "encoder.model=unigran: must be unigram or bpe. Did you mean 'unigram'?"),
+        ("model", None, "encoder.model=null: must be unigram or bpe."),
         ("fast", 1, "encoder.fast=1: must be true or false."),
         ("name", 3, "encoder.name=3: must be text, or null."),
         ("files", ["a", 1], "encoder.files=[a,1]: must be text or a list, written [a,b], each text, or null."),
-        ("columns", [1], "encoder.columns=[1]: must be a list, written [a,b], each a whole number."),
+        ("columns", [1], "encoder.columns=[1]: must be a list of 2, written [a,b], each a whole number."),
         ("head", "best", "encoder.head=best: must be mean or a whole number, at least 0."),
     ],
 )

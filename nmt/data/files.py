@@ -13,7 +13,7 @@ from nmt.data.hub import Hub
 from nmt.data.languages import UNNAMED, checked_languages, guess_languages, language_codes
 from nmt.data.lines import read_lines, read_parallel_lines
 from nmt.errors import UserError, nearest
-from nmt.limits import NotNegative
+from nmt.limits import NotNegative, Positive
 from nmt.links import check_range, format_links, parse_file
 
 
@@ -175,9 +175,9 @@ class UserFiles(DataSource):
         target: str | None = None,
         valid: str | Sequence[str] | None = None,
         test: str | Sequence[str] | None = None,
-        valid_pairs: int | None = None,
-        test_pairs: int | None = None,
-        columns: Sequence[int] = (1, 2),
+        valid_pairs: Positive | None = None,
+        test_pairs: NotNegative | None = None,
+        columns: tuple[Positive, Positive] = (1, 2),
         seed: NotNegative = 1,
         train_links: str | None = None,
     ) -> None:
@@ -189,12 +189,7 @@ class UserFiles(DataSource):
             if value is not None
         }
         self._sizes = {"valid": valid_pairs, "test": test_pairs}
-        for name, size in self._sizes.items():
-            if size is not None and (not isinstance(size, int) or size < (name == "valid")):
-                raise UserError(f"data.{name}_pairs={size} must be a whole number from {int(name == 'valid')} on.")
         self._columns = tuple(columns)
-        if len(self._columns) != 2 or any(not isinstance(c, int) or c < 1 for c in self._columns):
-            raise UserError(f"data.columns={list(columns)} must be two column numbers, counted from 1, such as [1,2].")
         self._seed = seed
         guessed = guess_languages(self._files, self._columns)
         names = checked_languages(guessed[0] if source is None else source, guessed[1] if target is None else target)

@@ -17,7 +17,7 @@ from nmt.data.corpus import DataSource, Split, safe_name
 from nmt.data.holdout import divide
 from nmt.data.languages import checked_languages, language_codes
 from nmt.errors import UserError, nearest
-from nmt.limits import NotNegative
+from nmt.limits import NotNegative, Positive
 
 #: What validation splits are called on the Hub.
 _VALID = ("validation", "valid", "val", "dev")
@@ -61,8 +61,8 @@ class Hub(DataSource):
         test: str | Sequence[str] | None = None,
         source_column: str | None = None,
         target_column: str | None = None,
-        valid_pairs: int | None = None,
-        test_pairs: int | None = None,
+        valid_pairs: Positive | None = None,
+        test_pairs: NotNegative | None = None,
         revision: str | None = None,
         seed: NotNegative = 1,
     ) -> None:

@@ -8,11 +8,12 @@ import random
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import sentencepiece
 
-from nmt.errors import UserError, nearest
+from nmt.errors import SettingError, UserError
+from nmt.limits import between, one_of
 from nmt.text.tokenizer import (
     BOS,
     EOS,
@@ -62,22 +63,18 @@ class TokenizerTrainer:
 
     def __init__(
         self,
-        model_type: str = "unigram",
-        vocabulary_size: int = 4000,
+        model_type: Annotated[str, one_of(*MODEL_TYPES)] = "unigram",
+        vocabulary_size: Annotated[int, between(1, 1_000_000)] = 4000,
         joint: bool = True,
-        normalization: str = "identity",
-        character_coverage: float = 1.0,
-        sample_sentences: int = 250_000,
+        normalization: Annotated[str, one_of(*NORMALIZATIONS)] = "identity",
+        character_coverage: Annotated[float, between(0.9, 1)] = 1.0,
+        sample_sentences: Annotated[int, between(1, 10**9)] = 250_000,
         split_digits: bool = True,
-        sampling: float = 0.0,
+        sampling: Annotated[float, between(0, 10)] = 0.0,
         model: str | Sequence[str] | None = None,
     ) -> None:
-        _one_of("tokenizer.model_type", model_type, MODEL_TYPES)
-        _one_of("tokenizer.normalization", normalization, NORMALIZATIONS)
-        _in_range("tokenizer.vocabulary_size", vocabulary_size, 1, 1_000_000, whole=True)
-        _in_range("tokenizer.sample_sentences", sample_sentences, 1, 10**9, whole=True)
-        _in_range("tokenizer.character_coverage", character_coverage, 0.9, 1.0)
-        _in_range("tokenizer.sampling", sampling, 0.0, 1.0 if model_type == "bpe" else 10.0)
+        if model_type == "bpe" and sampling > 1:
+            raise SettingError("sampling", sampling, "must be from 0 to 1: it is a probability for bpe.")
         if sampling and model is None and model_type in ("char", "word"):
             raise UserError(
                 f"tokenizer.sampling={sampling} has nothing to draw from: {model_type} pieces have one "
@@ -254,15 +251,3 @@ def _allowed_size(message: str, size: int) -> int | None:
 def _reason(error: RuntimeError) -> str:
     """SentencePiece's message without its source file and line."""
     return re.sub(r"^\w+: \S+\(\d+\) ", "", str(error)).strip() or "no reason given"
-
-
-def _one_of(key: str, value: str, options: Sequence[str]) -> None:
-    if value not in options:
-        raise UserError(f"{key}={value} does not exist; choose {' | '.join(options)}.{nearest(str(value), options)}")
-
-
-def _in_range(key: str, value: float, low: float, high: float, whole: bool = False) -> None:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not low <= value <= high or (whole and int(value) != value):
-        kind = "a whole number" if whole else "a number"
-        raise UserError(f"{key}={value} must be {kind} from {low:,} to {high:,}.")

@@ -30,6 +30,7 @@ from nmt.data.builtin.locales import (
 )
 from nmt.data.builtin.phrases import Phrases
 from nmt.errors import UserError
+from nmt.limits import checked
 
 # 21 November 2026 is a Saturday.
 DAY = datetime.datetime(2026, 11, 21, 15, 5)
@@ -292,16 +293,16 @@ def test_a_style_that_the_source_does_not_tell_is_not_drawn() -> None:
         ({"source": "eng_USA"}, "data.source=eng_USA: Babel knows no such locale"),
         ({"target": "zh_Hanz"}, "zh_Hans"),
         ({"target": "de_XY"}, "de_"),
-        ({"source": False}, "in quotes"),
+        ({"source": False}, "data.source=false: must be text"),
         ({"target": ""}, "knows no such locale"),
-        ({"train_pairs": 0}, "data.train_pairs is 0"),
-        ({"valid_pairs": -5}, "data.valid_pairs is -5"),
-        ({"test_pairs": 2.5}, "data.test_pairs is 2.5"),
+        ({"train_pairs": 0}, "data.train_pairs=0: must be at least 1"),
+        ({"valid_pairs": -5}, "data.valid_pairs=-5: must be at least 1"),
+        ({"test_pairs": 2.5}, "data.test_pairs=2.5: must be a whole number"),
     ],
 )
 def test_mistakes_are_named(settings: dict[str, object], message: str) -> None:
     with pytest.raises(UserError, match=re.escape(message)):
-        BuiltIn(**settings)  # type: ignore[arg-type]
+        checked(BuiltIn, settings, "data")()
 
 
 def test_both_spellings_of_a_locale_are_the_same() -> None:

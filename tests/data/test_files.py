@@ -10,6 +10,7 @@ from nmt.data.corpus import safe_name
 from nmt.data.files import Multi30k, Tatoeba, TextFiles, UserFiles, name_tests
 from nmt.data.languages import checked_languages
 from nmt.errors import UserError
+from nmt.limits import checked
 
 
 def write(path: Path, lines: Sequence[str]) -> Path:
@@ -225,7 +226,7 @@ class TestUserFiles:
         data = UserFiles(path)
         assert "has up to 3 columns: 1 and 2 are used" in data.notes()[0]
         assert data.read("train").source[0].startswith("satz")
-        assert UserFiles(path, columns=[2, 1]).read("train").source[0].startswith("sentence")
+        assert UserFiles(path, columns=(2, 1)).read("train").source[0].startswith("sentence")
 
     def test_wrong_files(self, tmp_path: Path) -> None:
         one = str(write(tmp_path / "one.txt", ["a", "b"]))
@@ -242,10 +243,10 @@ class TestUserFiles:
             UserFiles(None)
         with pytest.raises(UserError, match="twice"):
             UserFiles([one, one])
-        with pytest.raises(UserError, match=r"data\.valid_pairs=0 must be a whole number from 1"):
-            UserFiles(one, valid_pairs=0)
-        with pytest.raises(UserError, match=r"data\.columns=\[0, 1\]"):
-            UserFiles(one, columns=[0, 1])
+        with pytest.raises(UserError, match=r"data\.valid_pairs=0: must be at least 1"):
+            checked(UserFiles, {"files": one, "valid_pairs": 0}, "data")
+        with pytest.raises(UserError, match=r"data\.columns=\[0,1\]: must be a list of 2, written \[a,b\]"):
+            checked(UserFiles, {"files": one, "columns": [0, 1]}, "data")
         empty = str(write(tmp_path / "empty.tsv", ["\t", ""]))
         with pytest.raises(UserError, match=r"empty\.tsv is empty"):
             UserFiles(empty).notes()

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.errors import UserError
+from nmt.limits import checked
 from nmt.text.tokenizer import BOS, EOS, PAD, SPECIAL_PIECES, UNK
 from nmt.text.train import MODEL_TYPES, TokenizerTrainer
 
@@ -108,20 +109,23 @@ def test_identity_normalisation_is_the_default_and_others_can_be_had() -> None:
 @pytest.mark.parametrize(
     ("settings_", "message"),
     [
-        ({"model_type": "unigran"}, r"tokenizer\.model_type=unigran does not exist.*Did you mean 'unigram'"),
-        ({"normalization": "NFKC"}, r"tokenizer\.normalization=NFKC does not exist"),
-        ({"vocabulary_size": 0}, r"tokenizer\.vocabulary_size=0 must be a whole number from 1"),
-        ({"vocabulary_size": "4k"}, r"tokenizer\.vocabulary_size=4k must be a whole number"),
-        ({"vocabulary_size": 4000.5}, r"tokenizer\.vocabulary_size=4000\.5 must be a whole number"),
-        ({"character_coverage": 1.5}, r"tokenizer\.character_coverage=1\.5 must be a number from 0\.9 to 1"),
-        ({"model_type": "bpe", "sampling": 1.5}, r"tokenizer\.sampling=1\.5 must be a number from 0\.0 to 1"),
+        (
+            {"model_type": "unigran"},
+            r"tokenizer\.model_type=unigran: must be unigram, bpe, char or word\..*Did you mean 'unigram'",
+        ),
+        ({"normalization": "NFKC"}, r"tokenizer\.normalization=NFKC: must be identity"),
+        ({"vocabulary_size": 0}, r"tokenizer\.vocabulary_size=0: must be from 1 to 1,000,000"),
+        ({"vocabulary_size": "4k"}, r"tokenizer\.vocabulary_size=4k: must be a whole number"),
+        ({"vocabulary_size": 4000.5}, r"tokenizer\.vocabulary_size=4000\.5: must be a whole number"),
+        ({"character_coverage": 1.5}, r"tokenizer\.character_coverage=1\.5: must be from 0\.9 to 1"),
+        ({"model_type": "bpe", "sampling": 1.5}, r"tokenizer\.sampling=1\.5: must be from 0 to 1"),
         ({"model_type": "char", "sampling": 0.1}, r"one segmentation only.*tokenizer=unigram"),
         ({"model": ["a", "b", "c"]}, r"tokenizer\.model takes one file"),
     ],
 )
 def test_wrong_settings_are_named_with_the_cure(settings_: dict[str, object], message: str) -> None:
     with pytest.raises(UserError, match=message):
-        TokenizerTrainer(**settings_)  # type: ignore[arg-type]
+        checked(TokenizerTrainer, settings_, "tokenizer")()
 
 
 def foreign_model(model_type: str) -> bytes:

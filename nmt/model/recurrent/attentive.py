@@ -10,6 +10,7 @@ from nmt.attention import Attention, Choices, Memory
 from nmt.errors import UserError
 from nmt.model.contract import Encoded, Sizes
 from nmt.model.recurrent.decoder import Products, RecurrentDecoder, RecurrentState, Seen, linear
+from nmt.model.recurrent.first_state import FirstStateKind
 from nmt.model.recurrent.readouts import FromState, Readout
 
 
@@ -39,7 +40,7 @@ class AttentiveDecoder(RecurrentDecoder[RecurrentMemory]):
         fed: str,
         size: int,
         layers: int,
-        first_state: str,
+        first_state: FirstStateKind,
         dropout: float,
         fast: bool,
     ) -> None:

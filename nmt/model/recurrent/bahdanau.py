@@ -12,9 +12,11 @@ from nmt.attention.scores import Additive, Concat
 from nmt.attention.windows import Global
 from nmt.errors import UserError
 from nmt.kernels import attentive_gru
+from nmt.limits import Fraction, Positive
 from nmt.model.contract import Decoded, Sizes
 from nmt.model.recurrent.attentive import AttentiveDecoder, RecurrentMemory
 from nmt.model.recurrent.decoder import RecurrentState, Seen, layer_parameters, linear
+from nmt.model.recurrent.first_state import FirstStateKind
 from nmt.model.recurrent.readouts import Readout
 
 
@@ -34,11 +36,11 @@ class Bahdanau(AttentiveDecoder):
         readout: Callable[..., Readout],
         sizes: Sizes,
         *,
-        size: int,
-        layers: int = 1,
-        first_state: str = "auto",
+        size: Positive,
+        layers: Positive = 1,
+        first_state: FirstStateKind = "auto",
         previous_state: bool = False,
-        dropout: float = 0.0,
+        dropout: Fraction = 0.0,
         fast: bool = True,
     ) -> None:
         """Settings are those of every wiring, and `previous_state`.

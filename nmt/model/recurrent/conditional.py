@@ -7,9 +7,11 @@ from torch import Tensor, nn
 
 from nmt.attention import Attention
 from nmt.kernels.gru import gru
+from nmt.limits import Fraction, Positive
 from nmt.model.contract import Sizes
 from nmt.model.recurrent.attentive import AttentiveDecoder, RecurrentMemory
 from nmt.model.recurrent.decoder import RecurrentState, Seen, layer_parameters
+from nmt.model.recurrent.first_state import FirstStateKind
 from nmt.model.recurrent.readouts import Readout, product_type
 
 
@@ -28,10 +30,10 @@ class Conditional(AttentiveDecoder):
         readout: Callable[..., Readout],
         sizes: Sizes,
         *,
-        size: int,
-        layers: int = 1,
-        first_state: str = "auto",
-        dropout: float = 0.0,
+        size: Positive,
+        layers: Positive = 1,
+        first_state: FirstStateKind = "auto",
+        dropout: Fraction = 0.0,
         fast: bool = True,
     ) -> None:
         super().__init__(attention, readout, sizes, "nothing", size, layers, first_state, dropout, fast)

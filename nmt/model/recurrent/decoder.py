@@ -21,7 +21,7 @@ from nmt.attention import Attention, AttentionState, Choices
 from nmt.kernels.dropout import dropout
 from nmt.kernels.gru import GRU_PARAMETERS, gru
 from nmt.model.contract import Decoded, Decoder, Encoded, Mixture, Selectable, Sizes, Words, stack_steps
-from nmt.model.recurrent.first_state import FirstState
+from nmt.model.recurrent.first_state import FirstState, FirstStateKind
 from nmt.model.recurrent.readouts import Parts, Readout, product_type
 
 linear = nn.functional.linear
@@ -91,7 +91,7 @@ class RecurrentDecoder(Decoder[Asked, RecurrentState]):
     """A wiring says what the recurrence takes in beside the previous word (`fed`), and defines `transition`."""
 
     #: The first state that the paper of the wiring has.
-    PAPER_FIRST_STATE = "last"
+    PAPER_FIRST_STATE: FirstStateKind = "last"
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class RecurrentDecoder(Decoder[Asked, RecurrentState]):
         fed: str,
         size: int,
         layers: int,
-        first_state: str,
+        first_state: FirstStateKind,
         dropout: float,
         fast: bool,
         sees_context: bool = True,

@@ -1,9 +1,11 @@
 """The recurrent encoder: a stack of GRU or LSTM layers, in one direction or both."""
 
+from typing import Literal
+
 from torch import Tensor, nn
 
-from nmt.errors import UserError
 from nmt.kernels.gru import rnn_layers
+from nmt.limits import Fraction, Positive
 from nmt.model.contract import Encoded, Encoder
 
 
@@ -13,28 +15,21 @@ class RecurrentEncoder(Encoder):
     Bahdanau, Cho, Bengio 2015, section 3.2: h_j is the forward state at j beside the backward state at j.
     """
 
-    CELLS = ("gru", "lstm")
-
     def __init__(
         self,
         embedding_size: int,
-        size: int,
-        layers: int = 1,
-        cell: str = "gru",
+        size: Positive,
+        layers: Positive = 1,
+        cell: Literal["gru", "lstm"] = "gru",
         bidirectional: bool = True,
-        dropout: float = 0.0,
+        dropout: Fraction = 0.0,
         fast: bool = True,
     ) -> None:
         """`size` is that of one direction's state; `dropout` acts between layers, not on the values (docs/results.md).
 
         With `fast`, GRUs on a CPU are computed by `nmt.kernels.gru`, else by torch's own layers.
-
-        Raises:
-            UserError: `cell` is neither gru nor lstm.
         """
         super().__init__()
-        if cell not in self.CELLS:
-            raise UserError(f"encoder.cell={cell} is not known. Give encoder.cell=gru or encoder.cell=lstm.")
         make = nn.GRU if cell == "gru" else nn.LSTM
         self.rnn = make(
             embedding_size,

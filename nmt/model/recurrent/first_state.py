@@ -1,10 +1,16 @@
 """Where the recurrence of a decoder starts."""
 
+from typing import Annotated
+
 import torch
 from torch import Tensor, nn
 
-from nmt.errors import UserError
+from nmt.errors import SettingError
+from nmt.limits import one_of
 from nmt.model.contract import Encoded, Sizes
+
+FIRST_STATES = ("auto", "backward", "last", "mean", "zero")
+FirstStateKind = Annotated[str, one_of(*FIRST_STATES)]
 
 
 class FirstState(nn.Module):
@@ -18,24 +24,22 @@ class FirstState(nn.Module):
     auto: what the paper of the wiring has, or mean where that needs a last state and the encoder has none.
     """
 
-    KINDS = ("auto", "backward", "last", "mean", "zero")
+    KINDS = FIRST_STATES
     NEED_LAST = ("backward", "last")
 
-    def __init__(self, kind: str, paper: str, sizes: Sizes, layers: int, size: int) -> None:
+    def __init__(self, kind: FirstStateKind, paper: FirstStateKind, sizes: Sizes, layers: int, size: int) -> None:
         """`paper` is the kind that auto stands for.
 
         Raises:
-            UserError: the kind is not known, or needs a last state that the encoder does not have.
+            SettingError: the kind needs a last state that the encoder does not have.
         """
         super().__init__()
-        if kind not in self.KINDS:
-            raise UserError(
-                f"decoder.first_state={kind} is not known. Give decoder.first_state= one of {', '.join(self.KINDS)}."
-            )
         if kind in self.NEED_LAST and not sizes.directions:
-            raise UserError(
-                f"decoder.first_state={kind} takes the last state of a recurrent encoder, and this encoder has none. "
-                f"Give decoder.first_state=auto, mean or zero, or encoder=gru."
+            raise SettingError(
+                "first_state",
+                kind,
+                "takes the last state of a recurrent encoder, and this encoder has none. Give auto, mean or zero, or "
+                "encoder=gru.",
             )
         if kind == "auto":
             kind = paper if sizes.directions or paper not in self.NEED_LAST else "mean"

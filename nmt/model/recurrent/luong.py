@@ -6,9 +6,11 @@ from torch import Tensor
 
 from nmt.attention import Attention
 from nmt.errors import UserError
+from nmt.limits import Fraction, Positive
 from nmt.model.contract import Sizes
 from nmt.model.recurrent.attentive import AttentiveDecoder, RecurrentMemory
 from nmt.model.recurrent.decoder import RecurrentState, Seen, linear
+from nmt.model.recurrent.first_state import FirstStateKind
 from nmt.model.recurrent.readouts import FromState, Readout
 
 
@@ -27,11 +29,11 @@ class Luong(AttentiveDecoder):
         readout: Callable[..., Readout],
         sizes: Sizes,
         *,
-        size: int,
-        layers: int = 1,
-        first_state: str = "auto",
+        size: Positive,
+        layers: Positive = 1,
+        first_state: FirstStateKind = "auto",
         input_feeding: bool = True,
-        dropout: float = 0.0,
+        dropout: Fraction = 0.0,
         fast: bool = True,
     ) -> None:
         """Settings are those of every wiring, and `input_feeding`.

@@ -1,14 +1,16 @@
 """The decoder without attention: the baseline. One vector is all that it knows of the source."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from torch import Tensor
 
 from nmt.attention import Attention
 from nmt.errors import UserError
+from nmt.limits import Fraction, Positive
 from nmt.model.contract import Encoded, Sizes
 from nmt.model.recurrent.decoder import Products, RecurrentDecoder, RecurrentState, Seen, linear
+from nmt.model.recurrent.first_state import FirstStateKind
 from nmt.model.recurrent.readouts import FromContext, Readout
 
 
@@ -39,11 +41,11 @@ class NoAttention(RecurrentDecoder[Summary]):
         readout: Callable[..., Readout],
         sizes: Sizes,
         *,
-        size: int,
-        layers: int = 1,
-        first_state: str = "auto",
-        summary: str = "every",
-        dropout: float = 0.0,
+        size: Positive,
+        layers: Positive = 1,
+        first_state: FirstStateKind = "auto",
+        summary: Literal["first", "every"] = "every",
+        dropout: Fraction = 0.0,
         fast: bool = True,
     ) -> None:
         """Settings are those of every wiring, and `summary`; no attention is made.
@@ -51,8 +53,6 @@ class NoAttention(RecurrentDecoder[Summary]):
         Raises:
             UserError: the model would never see a source, or say the same word over and over.
         """
-        if summary not in ("first", "every"):
-            raise UserError(f"decoder.summary={summary} is not known. Give decoder.summary=first or =every.")
         if summary == "first" and first_state == "zero":
             raise UserError(
                 "decoder.summary=first shows the source to the first state alone, and decoder.first_state=zero takes "

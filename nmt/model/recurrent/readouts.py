@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.errors import UserError
+from nmt.limits import Positive
 
 #: Vectors [..., I] -> units [..., U], linear and without a bias.
 Product = Callable[[Tensor], Tensor]
@@ -67,7 +68,7 @@ class Readout(nn.Module):
 class Maxout(Readout):
     """t = maxout(U_o s + V_o E y + C_o c), pairs of units. Bahdanau, Cho, Bengio 2015, appendix A.2.2."""
 
-    def __init__(self, state_size: int, embedding_size: int, context_size: int, size: int) -> None:
+    def __init__(self, state_size: int, embedding_size: int, context_size: int, size: Positive) -> None:
         super().__init__({"state": state_size, "word": embedding_size, "context": context_size}, size, units=2 * size)
 
     def activate(self, units: Tensor) -> Tensor:
@@ -81,7 +82,9 @@ class Tanh(Readout):
     With `word` it sees the previous word too, tanh(W_c [c; h; E y]): Sennrich et al. 2017 (Nematus), section 2.
     """
 
-    def __init__(self, state_size: int, embedding_size: int, context_size: int, size: int, word: bool = False) -> None:
+    def __init__(
+        self, state_size: int, embedding_size: int, context_size: int, size: Positive, word: bool = False
+    ) -> None:
         sees = {"context": context_size, "state": state_size}
         super().__init__(sees | ({"word": embedding_size} if word else {}), size, bias=False)
 
@@ -92,7 +95,7 @@ class Tanh(Readout):
 class FromState(Readout):
     """The state alone, through a linear layer where the sizes differ."""
 
-    def __init__(self, state_size: int, embedding_size: int, context_size: int, size: int) -> None:
+    def __init__(self, state_size: int, embedding_size: int, context_size: int, size: Positive) -> None:
         super().__init__({"state": state_size}, size)
         if state_size == size:
             self.linear = nn.Identity()
@@ -101,7 +104,7 @@ class FromState(Readout):
 class FromContext(Readout):
     """The context alone, through a linear layer where the sizes differ."""
 
-    def __init__(self, state_size: int, embedding_size: int, context_size: int, size: int) -> None:
+    def __init__(self, state_size: int, embedding_size: int, context_size: int, size: Positive) -> None:
         """Sizes as every readout has them.
 
         Raises:
