@@ -1,8 +1,7 @@
-"""Advice for people who bring just two files: what to choose for so much text, how the training went.
+"""Advice for users who bring only two files: settings for the amount of text, and how the training went.
 
-Stands before training (`recommend`: amount of text -> overrides with reasons) and after it (`verdict`:
-validation history -> plain words and the next commands). The figures come from trainings on two cores; each
-can be overridden.
+Before training, `recommend` and `separate_vocabularies` give overrides with reasons; after it, `verdict` gives a
+judgement in plain words and the next commands. The settings were measured on two cores; each can be overridden.
 """
 
 from __future__ import annotations
@@ -13,18 +12,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
-FEW_PAIRS = 1000  # below this a model learns phrases by heart rather than a language
+FEW_PAIRS = 1000  # below this a model memorises phrases rather than learning a language
 
 
 class Recommendation(NamedTuple):
-    """Overrides in Hydra's grammar, to stand before the user's own, and a line of reason for each choice."""
+    """Overrides in Hydra's grammar, to be put before the user's own, and the reason for each setting, a line each."""
 
     overrides: list[str]
     reasons: list[str]
 
 
 class _Scale(NamedTuple):
-    words: float  # of the source text, up to which this row holds
+    words: float  # maximum size of the source text for this row
     vocabulary: int
     size: int
     dropout: float
@@ -32,10 +31,9 @@ class _Scale(NamedTuple):
     epochs: int
 
 
-# Measured rows: 29,000 pairs of 12 words (4,000 pieces, 256, 0.3, 20 to 30 epochs) and 165,000 pairs of 8.
-# The others follow them: a vocabulary grows with about the square root of the text (260 pieces are specials
-# and bytes), dropout shrinks as there is less to learn by heart, and subword sampling makes up for text where
-# there is little (Kudo 2018, section 5).
+# Measured rows: 29,000 pairs of 12 words (4,000 pieces, 256, 0.3, 20 to 30 epochs) and 165,000 pairs of 8. The others
+# are extrapolated: the vocabulary grows with about the square root of the text (260 pieces are specials and bytes), a
+# larger text needs less dropout, and a small one gains from subword sampling (Kudo 2018, section 5).
 _SCALES = (
     _Scale(5_000, 500, 64, 0.5, 0.3, 120),
     _Scale(15_000, 800, 128, 0.4, 0.3, 80),
@@ -48,13 +46,13 @@ _SCALES = (
 )
 
 LAYERS = "encoder.layers"
-#: Settings that a verdict may propose to change.
+#: Settings that `verdict` may propose to change.
 CHANGEABLE = (
     *("model.dropout", "tokenizer.sampling", "tokenizer.model_type", "tokenizer.model"),
     *("encoder.size", "decoder.size", LAYERS),
 )
 
-PATIENCE = 10  # validations, one an epoch
+PATIENCE = 10  # validations, one per epoch
 
 
 def recommend(
@@ -66,30 +64,30 @@ def recommend(
     pieces: str | None = "unigram",
     sizes: bool = True,
 ) -> Recommendation:
-    """Recommend settings for a training text of `pairs` pairs with `mean_length` words or characters a source sentence.
+    """Recommend settings for a training text of `pairs` pairs with `mean_length` words or characters per sentence.
 
-    The amount of text is counted in words, since a thousand paragraphs teach more than a thousand phrases.
+    The amount of text is measured in words, since a thousand paragraphs teach more than a thousand phrases.
 
     Args:
-        pairs: of sentences.
+        pairs: number of sentence pairs.
         mean_length: of the source sentences, in `unit`.
         unit: "words", or "characters" for text without spaces.
         per_word: units that make about one word.
-        pieces: the tokenizer's model_type; None where a tokenizer is there already.
-        sizes: whether the model's sizes and dropout are to be chosen, or stand in a preset.
+        pieces: the tokenizer's model_type; None if the tokenizer exists already.
+        sizes: whether to recommend sizes and dropout; false if a preset sets them.
     """
     words = pairs * max(mean_length / per_word, 1.0)
     scale = next(scale for scale in _SCALES if words <= scale.words)
     amount = f"{pairs:,} pairs of about {mean_length:.0f} {unit}"
     overrides, reasons = [], []
-    # Characters and words cannot be cut anew, and have the size that the text gives them.
+    # Characters and words have one segmentation, and as many pieces as the text gives.
     if pieces in ("unigram", "bpe"):
-        # For bpe it is dropout of merges, of which a tenth is usual.
+        # For bpe the setting is the dropout of merges, usually 0.1.
         sampling = min(scale.sampling, 0.1) if pieces == "bpe" else scale.sampling
         overrides += [f"tokenizer.vocabulary_size={scale.vocabulary}", f"tokenizer.sampling={sampling}"]
         reasons.append(
             f"a vocabulary of {scale.vocabulary:,} pieces for {amount} (tokenizer.vocabulary_size): "
-            "each piece should be seen often enough to be learnt"
+            "each piece must occur often enough to be learnt"
         )
     if sizes:
         overrides += [
@@ -103,24 +101,22 @@ def recommend(
         little = words <= 40_000
         reasons += [
             f"embeddings and states of {scale.size} ({size_keys}): "
-            + ("a larger model would learn so little text by heart" if little else "in keeping with the text"),
+            + ("a larger model would overfit so little text" if little else "in proportion to the text"),
             f"dropout {scale.dropout} (model.dropout): "
-            + ("strong, against learning by heart" if scale.dropout >= 0.4 else "less where there is more text"),
+            + ("strong, against overfitting" if scale.dropout >= 0.4 else "less for a larger text"),
         ]
     if scale.sampling and pieces in ("unigram", "bpe"):
-        reasons.append(
-            f"words cut anew at random in training (tokenizer.sampling={sampling}): small texts gain most from it"
-        )
+        reasons.append(f"subword regularisation on (tokenizer.sampling={sampling}): it helps small corpora most")
     overrides += [f"trainer.epochs={scale.epochs}", f"trainer.patience={PATIENCE}"]
     reasons.append(
         f"at most {scale.epochs} passes over the text (trainer.epochs): "
-        f"training ends earlier when {PATIENCE} validations bring nothing better (trainer.patience)"
+        f"training ends earlier after {PATIENCE} validations without improvement (trainer.patience)"
     )
     return Recommendation(overrides, reasons)
 
 
 def separate_vocabularies(scripts: tuple[str, str], *, tied: bool) -> Recommendation:
-    """Recommend a vocabulary a side if the scripts of source and target differ: they share no pieces.
+    """Recommend one vocabulary per side if the scripts of source and target differ: they share no pieces.
 
     Args:
         scripts: of source and target, such as "Latin" and "Han"; "" for text without letters.
@@ -142,28 +138,27 @@ def verdict(
     settings: Mapping[str, Any] | None = None,
     other: str | None = None,
 ) -> list[str]:
-    """Returns lines for the user after a training: how it went, then commands to send next.
+    """Judge a training: lines for the user that say how it went, then the commands to run next.
 
     Args:
-        history: one mapping a validation, in order, with `step`, `epoch`, `minutes`, `train_loss`,
-            `valid_loss` and, where it was measured, `valid_bleu` (0 to 100).
+        history: one mapping per validation, in order, with `step`, `epoch`, `minutes`, `train_loss`,
+            `valid_loss` and, if measured, `valid_bleu` (0 to 100).
         pairs: sentence pairs of the training text.
-        finished_by: what ended the training, in a word: steps, epochs, minutes, patience, interrupted.
+        finished_by: what ended the training: steps, epochs, minutes, patience, interrupted.
         run: the run's folder, such as `checkpoints/mine`.
-        overrides: the user's own words of the training's command line, to be sent again with changes.
-        settings: the values of `CHANGEABLE` in that training; only what differs from them is proposed.
-        other: a free name for another run; null for the run's own with a 2.
+        overrides: the words of the training's command line, to be used again with changes.
+        settings: the values of `CHANGEABLE` in that training; only changes to them are proposed.
+        other: an unused name for another run; None appends a 2 to the run's name.
     """
     course = _course(history)
     lines = []
     if pairs < FEW_PAIRS:
         lines.append(
-            f"Too few lines: {pairs:,} sentence pairs teach words and phrases, not a language. Expect "
-            "sentences close to those of the training text to come out right and others to be guesswork. "
-            "A few thousand pairs give a first useful model, 30,000 a fair one in a narrow field, a few "
-            "hundred thousand a good one."
+            f"Too few lines: {pairs:,} sentence pairs teach words and phrases, not a language. Expect correct "
+            "translations of sentences close to the training text, and guesses for others. A few thousand pairs give "
+            "a first useful model, 30,000 a fair one in a narrow field, a few hundred thousand a good one."
         )
-    lines.append(f"{_ENDS.get(finished_by, f'The training ended ({finished_by}).')} {_said(course)}")
+    lines.append(f"{_ENDS.get(finished_by, f'The training ended ({finished_by}).')} {_judgement(course)}")
     bleu = [float(row["valid_bleu"]) for row in history if row.get("valid_bleu") is not None]
     if bleu:
         best = max(bleu)
@@ -204,13 +199,13 @@ def _kind(rows: Sequence[Mapping[str, Any]], losses: Sequence[float], best: int)
     if not math.isfinite(losses[end]):
         return "diverged"
     scores = [float(row["valid_bleu"]) for row in rows if row.get("valid_bleu") is not None]
-    # BLEU often goes on rising for a while after the loss has turned, and is what is wanted in the end.
+    # BLEU often keeps rising for a while after the loss has turned, and BLEU is the goal.
     bleu_rises = len(scores) > 2 and scores[-1] == max(scores) and scores[-1] > max(scores[:-1]) + 0.1
     train = [rows[at].get("train_loss") for at in (best, end)]
     still_falls = train[0] is None or train[1] is None or float(train[1]) < float(train[0])
     if still_falls and losses[end] > 1.01 * losses[best] and not (bleu_rises and losses[end] < 1.05 * losses[best]):
         return "overfits"
-    # What did the last quarter of the training still gain?
+    # Did the last quarter of the training still improve the loss?
     before = min(losses[: len(rows) - max(1, len(rows) // 4)], default=math.inf)
     late = best >= end - len(rows) // 10
     return "improves" if bleu_rises or (late and losses[best] < 0.99 * before) else "done"
@@ -221,43 +216,42 @@ _ENDS = {
     "epochs": "The training ended at its limit of epochs.",
     "minutes": "The training ended at its limit of minutes.",
     "patience": "The training ended because validation no longer improved.",
-    "interrupted": "The training was interrupted; what it had learnt is saved.",
+    "interrupted": "The training was interrupted; its state is saved.",
 }
 
 
-def _said(course: _Course) -> str:
+def _judgement(course: _Course) -> str:
     best = f"validation was best at step {course.best_step:,} (loss {course.best_loss:.3f})"
-    said = {
-        "none": "It was never validated, so there is nothing to judge it by: give it more time.",
+    judgements = {
+        "none": "It was never validated, so it cannot be judged: train longer.",
         "diverged": "The validation loss is no longer a number: the learning rate is too high for this text.",
-        "overfits": f"It overfits: {best}, and has become worse since while the training loss fell. The "
-        "weights of the best step are the ones that are used. More time would not help; more text or "
-        "stronger dropout would.",
-        "improves": f"It still improves: {best}, at or near the end. More time is worth it.",
-        "done": f"It is about done: {best}, and hardly changes any more. More text, or a larger model, would "
-        "bring more than more time.",
+        "overfits": f"It overfits: {best}, and has become worse since while the training loss fell. The weights of the "
+        "best step are used. More time would not help; more text or stronger dropout would.",
+        "improves": f"It still improves: {best}, at or near the end. Train longer.",
+        "done": f"It is about done: {best}, and hardly changes any more. More text or a larger model would help more "
+        "than more time.",
     }
-    return said[course.kind]
+    return judgements[course.kind]
 
 
 def _in_words(bleu: float) -> str:
     bands = (
-        (10.0, "Below 10 it has picked up words, hardly sentences."),
-        (20.0, "From 10 to 20 one can guess what was meant."),
-        (30.0, "From 20 to 30 the gist comes across, with grave mistakes."),
-        (40.0, "From 30 to 40 it is understandable to good."),
-        (50.0, "From 40 to 50 it is good."),
+        (10.0, "Below 10: some words are right, hardly a sentence."),
+        (20.0, "10 to 20: the topic can be guessed."),
+        (30.0, "20 to 30: the gist is clear, with serious errors."),
+        (40.0, "30 to 40: understandable to good."),
+        (50.0, "40 to 50: good."),
     )
-    return next((words for limit, words in bands if bleu < limit), "Above 50 it is close to its references.")
+    return next((words for limit, words in bands if bleu < limit), "Above 50: close to the references.")
 
 
-def _less_by_heart(settings: Mapping[str, Any]) -> list[str]:
-    """What makes a model learn less by heart than with these settings: noise where there is little, else less size."""
-    kind, drawn = settings.get("tokenizer.model_type", "unigram"), settings.get("tokenizer.sampling", 0.0)
+def _against_overfitting(settings: Mapping[str, Any]) -> list[str]:
+    """Changes to these settings that reduce overfitting: more noise if there is little, otherwise smaller sizes."""
+    kind, sampling = settings.get("tokenizer.model_type", "unigram"), settings.get("tokenizer.sampling", 0.0)
     changes = []
     if settings.get("model.dropout", 0.0) < 0.5:
         changes.append("model.dropout=0.5")
-    if not drawn and kind in ("unigram", "bpe") and not settings.get("tokenizer.model"):
+    if not sampling and kind in ("unigram", "bpe") and not settings.get("tokenizer.model"):
         changes.append(f"tokenizer.sampling={0.1 if kind == 'bpe' else 0.3}")
     sizes = {key: settings.get(key, 0) for key in ("encoder.size", "decoder.size")}
     if not changes and min(sizes.values()) > 32:
@@ -280,27 +274,27 @@ def _commands(
 
     def again(*changes: str) -> str:
         replaced = {word.partition("=")[0] for word in ("name=", "resume=", "checkpoints=", *changes)}
-        kept = [word for word in overrides if word.partition("=")[0].lstrip("+") not in replaced]
-        return train(other or f"{run.name}-2", *kept, *changes)
+        others = [word for word in overrides if word.partition("=")[0].lstrip("+") not in replaced]
+        return train(other or f"{run.name}-2", *others, *changes)
 
     commands = []
     if course.kind in ("improves", "none"):
-        # Whichever limit ended it is raised; as long again is enough to see whether it was worth it.
+        # Raise all limits; twice the time shows whether the training still improves.
         epochs, minutes = max(2, math.ceil(2 * course.epochs)), max(10, math.ceil(2 * course.minutes))
         more = train(
             run.name, "resume=true", f"trainer.epochs={epochs}", f"trainer.minutes={minutes}", "trainer.patience=null"
         )
-        commands.append(f"{more}    # goes on for as long again")
+        commands.append(f"{more}    # continues for the same time again")
     elif course.kind == "diverged":
         commands.append(f"{again('optimizer.lr=0.0003')}    # a smaller learning rate")
     elif course.kind == "overfits" or pairs < FEW_PAIRS:
-        changes = _less_by_heart(settings)
+        changes = _against_overfitting(settings)
         if changes:
-            commands.append(f"{again(*changes)}    # learns less by heart")
+            commands.append(f"{again(*changes)}    # overfits less")
     else:
         commands.append(f"{again(f'encoder.layers={settings.get(LAYERS, 1) + 1}')}    # a larger model")
     evaluate = shlex.join(["python", "-m", "nmt.evaluate", f"run={run}"])
-    commands.append(f"{evaluate}    # BLEU, chrF, TER, and pictures of the attention")
+    commands.append(f"{evaluate}    # BLEU, chrF, TER and attention maps")
     translate = shlex.join(["python", "-m", "nmt.translate", f"run={run}"])
     commands.append(f"{translate} input=FILE output=FILE search.beam_size=5")
     return commands

@@ -1,6 +1,6 @@
-"""Tokenises a split once: afterwards it is a memory-mapped Arrow file, shared by all runs that need the same.
+"""A cache of tokenised splits: memory-mapped Arrow files, shared by all runs with the same text and tokenizer.
 
-Between a data set and `nmt.data.pairs`.  The only file besides `hub.py` that loads the `datasets` library.
+The only file besides `hub.py` that loads the `datasets` library.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ from nmt.data.pairs import BLOCK, EMPTY, LONG_SOURCE, LONG_TARGET, Block, Encode
 from nmt.errors import UserError
 from nmt.text.tokenizer import Tokenizer
 
-#: Part of every key: raise it when what is stored, or how text is cut, changes.
+#: Part of every key: increase it if the stored content or the tokenisation changes.
 FORMAT = 1
 
 _SCHEMA = pa.schema([("source", pa.list_(pa.int32())), ("target", pa.list_(pa.int32())), ("row", pa.int64())])
@@ -35,7 +35,7 @@ _PAIRS, _ABOUT = "pairs.arrow", "about.json"
 
 
 class _DamagedError(Exception):
-    """A folder of the cache does not hold what its description says."""
+    """A folder of the cache does not match its description."""
 
 
 def prepare(
@@ -51,13 +51,13 @@ def prepare(
 
     Args:
         split: the sentences.
-        tokenizer: what cuts them.
-        max_source_length: the most ids a source sentence, without specials; longer pairs are dropped and
+        tokenizer: of both sides.
+        max_source_length: maximum number of ids in a source sentence, without specials; longer pairs are dropped and
             counted.
         max_target_length: the same for the target.
-        cache: folder of the cache.  A folder in there is named by the content it was made from, so that runs
-            which work side by side share it and nothing stale is ever read.
-        workers: threads that tokenise.
+        cache: folder of the cache. Its folders are named after their content, so that parallel runs share them and
+            nothing outdated is read.
+        workers: number of threads for tokenising.
 
     Raises:
         UserError: the cache folder cannot be written.
@@ -81,20 +81,20 @@ def prepare(
 
 
 def key(split: Split, tokenizer: Tokenizer, max_source_length: int, max_target_length: int) -> str:
-    """Names the content that a cached split is made from: 40 hexadecimal digits."""
+    """The name of a cached split, which depends on everything it is made from: 40 hexadecimal digits."""
     limits = f"{max_source_length} {max_target_length}"
     digest = hashlib.sha256(f"{FORMAT} {tokenizer.fingerprint} {limits} {len(split.source)}\n".encode())
     for side in (split.source, split.target):
         for first in range(0, len(side), BLOCK):
             block = side[first : first + BLOCK]
-            # The lengths tell apart what the joined text cannot.
+            # The lengths distinguish texts that are equal when joined.
             digest.update(np.fromiter(map(len, block), dtype=np.int64).tobytes())
             digest.update("\n".join(block).encode())
     return digest.hexdigest()[:40]
 
 
 def _write(folder: Path, blocks: Iterator[Block]) -> None:
-    """Writes the blocks and a description by which damage is noticed."""
+    """Write the blocks, and a description that reveals damage."""
     dropped = dict.fromkeys((EMPTY, LONG_SOURCE, LONG_TARGET), 0)
     path = folder / _PAIRS
     with ArrowWriter(path=str(path), schema=_SCHEMA) as writer:
@@ -118,7 +118,7 @@ def _write(folder: Path, blocks: Iterator[Block]) -> None:
 
 
 def _checksum(path: Path) -> int:
-    """CRC-32 of a file: enough against torn and rotten files, at a gigabyte a second."""
+    """CRC-32 of a file: detects damage at a gigabyte per second."""
     checksum = 0
     with path.open("rb") as file:
         while data := file.read(1 << 20):
@@ -133,7 +133,7 @@ def _list_column(values: npt.NDArray[np.int32], lengths: Integers) -> Any:
 
 
 def _publish(temporary: Path, folder: Path) -> None:
-    """Gives a finished folder its name; one that another run has put there in the meantime stays, if it is sound."""
+    """Rename a finished folder; an intact one that another run has published in the meantime stays."""
     for _ in range(10):
         try:
             temporary.rename(folder)
@@ -149,15 +149,15 @@ def _publish(temporary: Path, folder: Path) -> None:
                 aside = Path(tempfile.mkdtemp(prefix=".damaged.", dir=folder.parent)) / folder.name
                 folder.rename(aside)
             shutil.rmtree(aside.parent, ignore_errors=True)
-    raise UserError(f"The cache folder {folder} is damaged and cannot be replaced; remove it.")
+    raise UserError(f"The cache folder {folder} is damaged and cannot be replaced. Delete it.")
 
 
 def _read(folder: Path) -> EncodedPairs:
-    """Maps the folder's file into memory.
+    """Map the folder's file into memory.
 
     Raises:
-        FileNotFoundError: there is no such folder.
-        _DamagedError: it does not hold what it should.
+        FileNotFoundError: the folder does not exist.
+        _DamagedError: it does not match its description.
     """
     if not folder.exists():
         raise FileNotFoundError(folder)

@@ -1,7 +1,6 @@
-"""What a data set is to the rest of the program: named splits of sentence pairs.
+"""The contract of data sets: named splits of sentence pairs.
 
-Between the files (or the Hub, or the built-in corpus) and tokenising.  Every source of data is a
-`DataSource`; training, evaluation and the verbs know nothing else about where sentences come from.
+Files, the Hub and the built-in corpus are each a `DataSource`; the rest of the program knows only this class.
 """
 
 import hashlib
@@ -17,8 +16,8 @@ from nmt.errors import UserError, nearest
 class Split(NamedTuple):
     """One split: sentence i of `source` is translated by sentence i of `target`.
 
-    `links` holds the exact word alignments where the data set has them (the built-in corpus), a line a pair
-    in Pharaoh form, "0-0 1-2": source word, target word, counted from 0 over whitespace-separated words.
+    `links` are exact word alignments, if the data set has them (as the built-in corpus): one line per pair in Pharaoh
+    form, "0-0 1-2" (source word-target word), counted from 0 over whitespace-separated words.
     """
 
     name: str
@@ -27,7 +26,7 @@ class Split(NamedTuple):
     links: Sequence[str] | None = None
 
     def fingerprint(self) -> str:
-        """SHA-256 of the sentences, to know the text again."""
+        """SHA-256 of the sentences, to recognise the text."""
         digest = hashlib.sha256()
         for source, target in zip(self.source, self.target):
             digest.update(f"{source}\n{target}\n".encode("utf-8", "surrogatepass"))
@@ -35,18 +34,18 @@ class Split(NamedTuple):
 
 
 def links_fingerprint(links: Sequence[str]) -> str:
-    """SHA-256 of word links, to know them again."""
+    """SHA-256 of word links, to recognise them."""
     return hashlib.sha256("\n".join(links).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def given_split(source: Path, lines: Sequence[str], translations: Sequence[str]) -> Split:
-    """A split of two files that a user names; its own name tells it from other text in files of that name."""
+    """A split of two files of a user; its name distinguishes it from other text in files of that name."""
     split = Split(source.name, lines, translations)
     return split._replace(name=f"{safe_name(source.name) or 'text'}-{split.fingerprint()[:6]}")
 
 
 class DataSource(ABC):
-    """A data set.  Building one checks cheap things only; `read` does the reading and names what is wrong."""
+    """A data set. The constructor checks settings only; `read` reads, and reports what is wrong with the data."""
 
     #: (source code, target code), such as ("de", "en")
     languages: tuple[str, str]
@@ -57,7 +56,7 @@ class DataSource(ABC):
 
     @abstractmethod
     def tests(self) -> list[str]:
-        """Names of the test splits, in the order in which they are reported; empty where there are none."""
+        """Names of the test splits, in the order of the report; may be empty."""
 
     @abstractmethod
     def read(self, split: str) -> Split:
@@ -67,19 +66,19 @@ class DataSource(ABC):
         """
 
     def check(self) -> None:
-        """Looks whether the files of all splits are there, without reading them (UserError if not)."""
+        """Check that the files of all splits exist, without reading them (UserError)."""
         return
 
     def notes(self) -> list[str]:
-        """What was chosen for the user, a line each, to be shown before training starts."""
+        """Decisions made for the user, a line each, shown before training."""
         return []
 
     def splits(self) -> list[str]:
-        """Every name that `read` takes."""
+        """All names that `read` accepts."""
         return ["train", "valid", *self.tests()]
 
     def unknown_split(self, split: str) -> UserError:
-        """The error for a split that this data set has not."""
+        """The error for a split that does not exist."""
         names = self.splits()
         hint = nearest(split, names)
         return UserError(f"The data set {self.name} has no split {split!r}; it has {', '.join(names)}.{hint}")

@@ -1,7 +1,6 @@
-"""Data sets in text files: prepared splits (`TextFiles`, `Multi30k`, `Tatoeba`) and whatever a user has (`UserFiles`).
+"""Data sets in text files: prepared splits (`TextFiles`, `Multi30k`, `Tatoeba`) and a user's own files (`UserFiles`).
 
-The first station of the way from text to model; `lines` says what a line is, `holdout` how a corpus that comes in one
-piece is divided.
+`lines` defines a line, `languages` reads the languages from file names, `holdout` divides a corpus without splits.
 """
 
 from collections.abc import Sequence
@@ -18,15 +17,15 @@ from nmt.links import check_range, format_links, parse_file
 
 
 class TextFiles(DataSource):
-    """Two files a split, PREFIX.SOURCE and PREFIX.TARGET, plain or .gz, one sentence a line.
+    """Two files per split, PREFIX.SOURCE and PREFIX.TARGET, plain or .gz, one sentence per line.
 
     Args:
         source: source language, the ending of its files.
         target: target language.
         train: prefix of the training files: DIR/train means DIR/train.de and DIR/train.en.
         valid: prefix of the validation files.
-        test: prefix of the test files, or a list of such; a test set is called by the last part of its prefix.
-        train_links: file of word links of the training pairs, for a guided training; see `with_links`.
+        test: prefix of the test files, or a list of prefixes; the last part of a prefix names its test set.
+        train_links: file of word links of the training pairs, for guided training; see `with_links`.
 
     Raises:
         UserError: a prefix is missing, or both languages are the same.
@@ -50,8 +49,8 @@ class TextFiles(DataSource):
         if not train or not valid:
             raise UserError(
                 f"data.{'valid' if train else 'train'}=PREFIX is missing: DIR/train means DIR/train.{source} and "
-                f"DIR/train.{target}. (To have validation and test held out of one corpus, give "
-                "data.files=[SOURCE_FILE,TARGET_FILE] instead.)"
+                f"DIR/train.{target}. (To hold validation and test pairs out of one corpus, "
+                "give data.files=[SOURCE_FILE,TARGET_FILE] instead.)"
             )
         prefixes = [] if not test else [test] if isinstance(test, str) else list(test)
         self._prefixes = {"train": train, "valid": valid, **dict(zip(name_tests(prefixes), prefixes, strict=True))}
@@ -69,8 +68,8 @@ class TextFiles(DataSource):
         """See `DataSource.read`; UserError for files that are missing, unequal in length, empty or not UTF-8."""
         if split not in self._prefixes:
             raise self.unknown_split(split)
-        found = Split(split, *read_parallel(*self._paths(split)))
-        return found if split != "train" else with_links(found, self._train_links)
+        pairs = Split(split, *read_parallel(*self._paths(split)))
+        return pairs if split != "train" else with_links(pairs, self._train_links)
 
     def _paths(self, split: str) -> tuple[Path, Path]:
         prefix = Path(self._prefixes[split]).expanduser()
@@ -94,7 +93,7 @@ class Multi30k(DataSource):
 
     Args:
         root: folder with train, val, test_2016_flickr and test_2017_flickr, such as train.de.gz (Czech has no 2017);
-            null takes the data set from the Hub, which has German and English and the test of 2016.
+            None loads the data set from the Hub, which has German and English, and the test set of 2016.
         source: source language.
         target: target language.
         train_links: file of word links of the training pairs; see `with_links`.
@@ -112,7 +111,7 @@ class Multi30k(DataSource):
         if root is None:
             if {*self.languages} != {"de", "en"}:
                 raise UserError(
-                    "On the Hub, Multi30k has German and English only. For other languages give the folder of its "
+                    "On the Hub, Multi30k has only German and English. For other languages name the folder of its "
                     "files: data.root=DIR."
                 )
             self._hub = Hub("bentrevett/multi30k", None, source, target, valid="validation", test="test")
@@ -126,7 +125,7 @@ class Multi30k(DataSource):
             self._files = TextFiles(source, target, f"{folder}/train", f"{folder}/val", tests)
 
     def tests(self) -> list[str]:
-        """The tests that are there for both languages."""
+        """The test sets that exist in both languages."""
         return [self.TESTS[0]] if self._root is None else self._files.tests()
 
     def check(self) -> None:
@@ -139,33 +138,32 @@ class Multi30k(DataSource):
         if split not in self.splits():
             raise self.unknown_split(split)
         if self._root is not None:
-            found = self._files.read(split)
+            pairs = self._files.read(split)
         else:
-            found = self._hub.read("test" if split == self.TESTS[0] else split)._replace(name=split)
-        return found if split != "train" else with_links(found, self._train_links)
+            pairs = self._hub.read("test" if split == self.TESTS[0] else split)._replace(name=split)
+        return pairs if split != "train" else with_links(pairs, self._train_links)
 
 
 class UserFiles(DataSource):
-    """Two files of which line i translates line i, or one with a tab between the two; plain or gzip.
+    """Two files whose lines n translate each other, or one file with a tab between the two; plain or gzip.
 
-    Validation and test are held out by connected components of shared sentences, unless they are given.
+    Validation and test pairs are held out by connected components of shared sentences, unless they are given.
 
     Args:
         files: [source file, target file], or one tab-separated file.
-        source: source language; null takes it from the file's name (corpus.de, de-en.tsv,
-            cmn.txt) or leaves it unnamed; see `guess_languages`.
+        source: source language; None takes it from the file's name (corpus.de, de-en.tsv, cmn.txt), or leaves it
+            unnamed; see `guess_languages`.
         target: target language, likewise.
-        valid: files of validation pairs, as `files`; null holds them out.
-        test: files of test pairs, as `files`; null holds them out.
-        valid_pairs: how many pairs to hold out for validation; null chooses.
-        test_pairs: how many pairs to hold out for the test; null chooses, 0 for no test.
-        columns: which columns of a tab-separated file are source and target, counted from 1.
+        valid: files of validation pairs, as `files`; None holds them out.
+        test: files of test pairs, as `files`; None holds them out.
+        valid_pairs: number of pairs to hold out for validation; the default depends on the size of the corpus.
+        test_pairs: number of pairs to hold out for the test, likewise; 0 for no test set.
+        columns: source and target column of a tab-separated file, counted from 1.
         seed: of the choice of held-out pairs.
-        train_links: file of word links, a line for each pair of `files`; see `with_links`. They go where their pairs go
-            as far as that is the training set: what is held out gets none.
+        train_links: file of word links, one line per pair of `files`; see `with_links`. Held-out pairs lose theirs.
 
     Raises:
-        UserError: `files` names no one or two files, or a number is out of range.
+        UserError: `files` is not one or two files, or a number is out of range.
     """
 
     def __init__(
@@ -215,7 +213,7 @@ class UserFiles(DataSource):
         return self._load()[split]
 
     def notes(self) -> list[str]:
-        """Languages, numbers of pairs and what was held out (this reads the files)."""
+        """Languages, numbers of pairs and the held-out pairs (reads the files)."""
         self._load()
         return list(self._notes)
 
@@ -238,70 +236,69 @@ class UserFiles(DataSource):
             if shared:
                 notes.append(
                     f"{shared:,} of the {len(splits[name].source):,} pairs of {name} have a sentence that is also in "
-                    "the training text: scores on them flatter."
+                    "the training text: their scores are too high."
                 )
         self._notes += notes
         self._splits = splits
         return splits
 
     def _pairs(self, name: str, files: Sequence[Path], links: str | None = None) -> Split:
-        """The pairs of one or two files that hold text on both sides, with their links if there is a file of them."""
+        """The pairs of one or two files that have text on both sides, with their links if `links` names a file."""
         if len(files) == 2:
             source, target = read_parallel(*files)
         else:
             source, target, note = read_tab_separated(files[0], self._columns[0], self._columns[1])
             self._notes += note
-        kept = [row for row, pair in enumerate(zip(source, target, strict=True)) if all(map(str.strip, pair))]
-        if len(kept) < len(source):
+        rows = [row for row, pair in enumerate(zip(source, target, strict=True)) if all(map(str.strip, pair))]
+        if len(rows) < len(source):
             self._notes.append(
-                f"{len(source) - len(kept):,} of {len(source):,} pairs of {_names(files)} are empty on a side and "
-                "left out."
+                f"{len(source) - len(rows):,} of {len(source):,} pairs of {_names(files)} are dropped: empty on a side."
             )
         linked = with_links(Split(name, source, target), links).links
         return Split(
             name,
-            [source[row] for row in kept],
-            [target[row] for row in kept],
-            None if linked is None else [linked[row] for row in kept],
+            [source[row] for row in rows],
+            [target[row] for row in rows],
+            None if linked is None else [linked[row] for row in rows],
         )
 
 
 def with_links(split: Split, path: str | None) -> Split:
-    """The split with the word links of a file, checked against its sentences; as it is where no file is named.
+    """The split with the word links of a file, checked against its sentences; unchanged without a file.
 
     Args:
-        split: whole, in the order of the file.
-        path: word links from 0 between whitespace-separated words, Pharaoh (a line a pair) or NAACL; see `nmt.links`.
+        split: the whole split, in the order of the file.
+        path: word links, counted from 0 over whitespace-separated words: Pharaoh (one line per pair) or NAACL; see
+            `nmt.links`.
 
     Raises:
-        UserError: the file is missing, a line is malformed, a link names a word that is not there, or the file has
-            another number of lines than the split.
+        UserError: the file is missing, a line is malformed, a link names a missing word, or numbers of lines differ.
     """
     if path is None:
         return split
-    found = parse_file(read_lines(Path(path).expanduser()), path, pairs=len(split.source))
+    gold = parse_file(read_lines(Path(path).expanduser()), path, pairs=len(split.source))
     sources, targets = ([len(sentence.split()) for sentence in side] for side in (split.source, split.target))
-    check_range(found, sources, targets, path, "separated by white space")
-    return split._replace(links=[format_links(own.sure, own.possible) for own in found])
+    check_range(gold, sources, targets, path, "separated by white space")
+    return split._replace(links=[format_links(links.sure, links.possible) for links in gold])
 
 
 def read_parallel(source: Path, target: Path) -> tuple[list[str], list[str]]:
     """The lines of two files.
 
     Raises:
-        UserError: they differ in number, none holds text on both sides, or a file is missing, broken or not UTF-8.
+        UserError: the numbers of lines differ, no pair has text, or a file is missing, broken or not UTF-8.
     """
     lines, others = read_parallel_lines(source, target)
     if not any(line.strip() and other.strip() for line, other in zip(lines, others, strict=True)):
-        raise UserError(f"{source} and {target} are empty: no line holds text in both.")
+        raise UserError(f"{source} and {target} are empty: no line has text in both.")
     return lines, others
 
 
 def read_tab_separated(path: Path, source: int, target: int) -> tuple[list[str], list[str], list[str]]:
-    """Two columns of a file, counted from 1, and what the user should know about them; blank lines give empty pairs.
+    """Two columns of a file, counted from 1, and notes for the user; blank lines give empty pairs.
 
     Raises:
-        UserError: a line has too few columns, there is no text, or the file is missing, broken or not UTF-8.
+        UserError: a line has too few columns, no pair has text, or the file is missing, broken or not UTF-8.
     """
     need = max(source, target)
     first, second, widest = [], [], 0
@@ -319,7 +316,7 @@ def read_tab_separated(path: Path, source: int, target: int) -> tuple[list[str],
         first.append(fields[source - 1])
         second.append(fields[target - 1])
     if not any(a.strip() and b.strip() for a, b in zip(first, second, strict=True)):
-        raise UserError(f"{path} is empty: no line holds text in both columns.")
+        raise UserError(f"{path} is empty: no line has text in both columns.")
     notes = []
     if widest > 2:
         notes.append(
@@ -329,7 +326,7 @@ def read_tab_separated(path: Path, source: int, target: int) -> tuple[list[str],
 
 
 def name_tests(prefixes: Sequence[str]) -> list[str]:
-    """A name for each test prefix: its last part, with its folder before it or a number after where that is taken."""
+    """A name for each test prefix: its last part, with its folder before it or a number after it if that is taken."""
     names: list[str] = []
     taken = {"train", "valid"}
     bases = [Path(prefix).name for prefix in prefixes]
@@ -347,10 +344,10 @@ def name_tests(prefixes: Sequence[str]) -> list[str]:
 
 
 def find_file(prefix: Path, language: str) -> Path:
-    """PREFIX.LANGUAGE, or else PREFIX.LANGUAGE.gz (UserError, with what is there instead, if there is neither)."""
-    found = _candidates(prefix, language)
-    if found:
-        return found[0]
+    """PREFIX.LANGUAGE, or PREFIX.LANGUAGE.gz (UserError that lists the folder if both are missing)."""
+    paths = _candidates(prefix, language)
+    if paths:
+        return paths[0]
     wanted = f"{prefix.name}.{language}"
     if not prefix.parent.is_dir():
         raise UserError(f"There is no folder {prefix.parent} (looked for {wanted} in it).")
@@ -366,12 +363,12 @@ def _candidates(prefix: Path, language: str) -> list[Path]:
 
 
 def data_root(root: str | None, holds: str) -> Path:
-    """The folder of a preset (UserError if it is not named or not there)."""
+    """The folder of a preset (UserError if it is not named or missing)."""
     if root is None:
         raise UserError(f"data.root=DIR is missing: the folder with {holds}.")
     folder = Path(root).expanduser()
     if not folder.is_dir():
-        raise UserError(f"data.root={root} is no folder.")
+        raise UserError(f"data.root={root} is not a folder.")
     return folder
 
 
@@ -389,6 +386,6 @@ def _names(files: Sequence[Path]) -> str:
 
 
 def _shared(split: Split, train: Split) -> int:
-    """How many pairs of `split` have a sentence that stands in `train` on either side."""
+    """The number of pairs of `split` with a sentence that is in `train`, on either side."""
     known = {normal(sentence) for side in (train.source, train.target) for sentence in side}
     return sum(normal(a) in known or normal(b) in known for a, b in zip(split.source, split.target, strict=True))

@@ -1,7 +1,6 @@
 """Translation data sets of the Hugging Face Hub, or in a local folder that `datasets` can read.
 
-Another first station, beside `files`.  The network is used when a user names a data set of the Hub, and at no other
-time; what was fetched once is read from the library's own cache afterwards.
+The network is used only if a user names a data set of the Hub; the library caches what it has downloaded.
 """
 
 import contextlib
@@ -19,35 +18,35 @@ from nmt.data.languages import checked_languages, language_codes
 from nmt.errors import UserError, nearest
 from nmt.limits import NotNegative, Positive
 
-#: What validation splits are called on the Hub.
+#: Usual names of validation splits on the Hub.
 _VALID = ("validation", "valid", "val", "dev")
-#: Rows that are read at a time, and seconds that the Hub may take to answer at all.
+#: Rows to read at a time, and seconds to wait for an answer of the Hub.
 _ROWS, _PATIENCE = 100_000, 10.0
 
 
 class Hub(DataSource):
-    """A data set with a translation in each row: a column of {language: sentence}, or one column a language.
+    """A data set with a translation in each row: a column of {language: sentence}, or one column per language.
 
     Args:
         path: the data set's name on the Hub, such as Helsinki-NLP/opus_books, or a local folder: saved by
             `save_to_disk`, or of parquet, JSON or CSV files.
-        name: which of the data set's configurations, where it has several (opus_books: "de-en").
+        name: of a configuration, if the data set has several (opus_books: "de-en").
         source: source language.
         target: target language.
         train: name of the training split.
-        valid: name of the validation split; null takes one called validation, valid, val or dev, and where there is
-            none holds pairs out of the training split.
-        test: name of the test split, or a list of such; null takes those whose names begin with "test", and where
-            there is none holds pairs out of the training split.
-        source_column: column of the source sentences; null finds it by the language.
+        valid: name of the validation split; None takes one called validation, valid, val or dev, or else holds pairs
+            out of the training split.
+        test: name of the test split, or a list of names; None takes those that begin with "test", or else holds pairs
+            out of the training split.
+        source_column: column of the source sentences; None finds it by the language.
         target_column: column of the target sentences.
-        valid_pairs: how many pairs to hold out for validation, where that is done; null chooses.
-        test_pairs: how many pairs to hold out for the test; null chooses, 0 for no test.
+        valid_pairs: number of pairs to hold out for validation; the default depends on the size of the data set.
+        test_pairs: number of pairs to hold out for the test, likewise; 0 for no test set.
         revision: branch, tag or commit on the Hub.
         seed: of the choice of held-out pairs.
 
     Raises:
-        UserError: no path is given, or the languages are the same.
+        UserError: the path is missing, or the languages are the same.
     """
 
     def __init__(
@@ -85,18 +84,18 @@ class Hub(DataSource):
         self._notes: list[str] = []
 
     def tests(self) -> list[str]:
-        """The names of the test splits, or ["test"] where pairs are held out (this fetches the data set)."""
-        found = list(self._test_splits())
-        return found if found or self._sizes["test"] == 0 else ["test"]
+        """The names of the test splits, or ["test"] for held-out pairs (downloads the data set)."""
+        names = list(self._test_splits())
+        return names if names or self._sizes["test"] == 0 else ["test"]
 
     def check(self) -> None:
-        """Fetches the data set; UserError if that fails or a split is missing."""
+        """Download the data set; UserError if that fails or a split is missing."""
         for split in (self._train, self._valid_split(), *self._test_splits().values()):
             if split is not None:
                 self._table(split)
 
     def read(self, split: str) -> Split:
-        """See `DataSource.read`; UserError if the data set cannot be fetched or has no such columns."""
+        """See `DataSource.read`; UserError if the data set cannot be downloaded or a column is missing."""
         if split not in self.splits():
             raise self.unknown_split(split)
         if split == "valid" and (given := self._valid_split()) is not None:
@@ -106,12 +105,12 @@ class Hub(DataSource):
         return self._divided()[split]
 
     def notes(self) -> list[str]:
-        """What the splits are called, and what was held out (this fetches the data set)."""
+        """The names of the splits, and the held-out pairs (downloads the data set)."""
         self._divided()
         return list(self._notes)
 
     def _divided(self) -> dict[str, Split]:
-        """The training split, and what is held out of it because the data set has no split for it."""
+        """The training split, and the pairs held out of it for missing splits."""
         if self._held is None:
             source, target = self._pairs(self._train)
             wanted = {}
@@ -120,8 +119,8 @@ class Hub(DataSource):
             if not self._test_splits() and self._sizes["test"] != 0:
                 wanted["test"] = self._sizes["test"]
             if wanted:
-                kept = [row for row, pair in enumerate(zip(source, target, strict=True)) if all(map(str.strip, pair))]
-                source, target = [source[row] for row in kept], [target[row] for row in kept]
+                rows = [row for row, pair in enumerate(zip(source, target, strict=True)) if all(map(str.strip, pair))]
+                source, target = [source[row] for row in rows], [target[row] for row in rows]
             self._held, held_note = divide(source, target, wanted, self._seed)
             tests = ", ".join(self._test_splits().values()) or "none"
             self._notes = [
@@ -137,7 +136,7 @@ class Hub(DataSource):
         return next((name for name in _VALID if name in self._load()), None)
 
     def _test_splits(self) -> dict[str, str]:
-        """What the test splits are called here, and in the data set."""
+        """Our name of each test split, and its name in the data set."""
         names = [name for name in self._load() if name.startswith("test")] if self._test is None else self._test
         return {f"test-{name}" if name in ("train", "valid") else name: name for name in names}
 
@@ -160,23 +159,23 @@ class Hub(DataSource):
             for side, column, key in zip(sides, (source, target), (source_key, target_key), strict=True):
                 side.extend(_line(cell if key is None else cell[key], column) for cell in rows[column])
         if not any(a.strip() and b.strip() for a, b in zip(*sides, strict=True)):
-            raise UserError(f"The split {split} of {self._path} is empty: no row holds text on both sides.")
+            raise UserError(f"The split {split} of {self._path} is empty: no row has text on both sides.")
         return sides
 
     def _find_columns(self, features: Mapping[str, Any]) -> list[tuple[str, str | None]]:
-        """For each side the column, and the key in it where the column holds one sentence a language."""
+        """For each side the column, and the key in it if the column holds one sentence per language."""
         columns = list(features)
-        found: list[tuple[str, str | None]] = []
+        matches: list[tuple[str, str | None]] = []
         for side, column, language in zip(("source", "target"), self._columns, self._keys, strict=True):
             if column is not None and column not in columns:
                 raise UserError(
-                    f"data.{side}_column={column} is no column of {self._path}; it has {', '.join(columns)}."
+                    f"data.{side}_column={column} is not a column of {self._path}; it has {', '.join(columns)}."
                     f"{nearest(column, columns)}"
                 )
             if column is None and language in columns:
                 column = language
             if column is not None and not _keys(features[column]):
-                found.append((column, None))
+                matches.append((column, None))
                 continue
             holders = [name for name in columns if language in _keys(features[name]) and column in (None, name)]
             if not holders:
@@ -186,8 +185,8 @@ class Hub(DataSource):
                     f"{', with the languages ' + ', '.join(have) if have else ''}. Give data.source= and data.target= "
                     "as they are called there, or data.source_column= and data.target_column=."
                 )
-            found.append((holders[0], language))
-        return found
+            matches.append((holders[0], language))
+        return matches
 
     def _load(self) -> Mapping[str, Any]:
         """The data set's splits by name."""
@@ -202,43 +201,45 @@ def load_tables(path: str, name: str | None, revision: str | None) -> Mapping[st
     Raises:
         UserError: it cannot be reached, does not exist, or cannot be read.
     """
-    import datasets  # type: ignore[import-untyped]  # only those who name such a data set wait for it
+    import datasets  # type: ignore[import-untyped]  # slow to import
 
     folder = Path(path).expanduser()
     local = folder.is_dir()
     try:
         if local and any((folder / mark).is_file() for mark in ("dataset_dict.json", "state.json")):
-            found = datasets.load_from_disk(str(folder))
+            tables = datasets.load_from_disk(str(folder))
         elif local:
-            found = datasets.load_dataset(str(folder), name)
+            tables = datasets.load_dataset(str(folder), name)
         else:
             with _offline_if_unreachable():
-                found = datasets.load_dataset(path, name, revision=revision)
-    except Exception as error:  # the library raises whatever its many parts raise
+                tables = datasets.load_dataset(path, name, revision=revision)
+    except Exception as error:  # the library does not document which errors it raises
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         if local:
-            cure = "A folder must be one that `save_to_disk` wrote, or hold parquet, JSON or CSV files."
+            cure = "A folder must be written by `save_to_disk`, or contain parquet, JSON or CSV files."
         elif isinstance(error, ConnectionError):
             cure = (
-                "The Hub cannot be reached and the data set is not in its cache: go where there is a network, or give "
+                "The Hub cannot be reached and the data set is not in its cache: connect to a network, or use local "
                 "files (data.root=DIR, data=text, data.files=[...]) or a local folder (data.path=DIR)."
             )
         else:
             cure = "See data.path= (owner/name, as on the Hub), data.name= (its configuration) and data.revision=."
         raise UserError(f"Cannot read the data set {path}: {reason}. {cure}") from error
-    tables: Mapping[str, Any] = found if isinstance(found, Mapping) else {"train": found}
-    return tables
+    return tables if isinstance(tables, Mapping) else {"train": tables}
 
 
 @contextlib.contextmanager
 def _offline_if_unreachable() -> Iterator[None]:
-    """Keeps the library from minutes of retries where there is no network; its cache is read all the same."""
+    """Set the library offline without a network: it would retry for half a minute, and print each attempt.
+
+    Its cache is still read. No setting limits the retries (datasets 4, huggingface_hub 1).
+    """
     import datasets
     import huggingface_hub
 
     host = urllib.parse.urlsplit(huggingface_hub.constants.ENDPOINT)
     reachable = True
-    if not urllib.request.getproxies():  # a proxy has a network of its own
+    if not urllib.request.getproxies():  # a proxy may reach the Hub where we cannot
         try:
             socket.create_connection((host.hostname or "", host.port or 443), timeout=_PATIENCE).close()
         except OSError:
@@ -253,16 +254,15 @@ def _offline_if_unreachable() -> Iterator[None]:
 
 
 def _keys(feature: Any) -> list[str]:
-    """The languages of a column that holds {language: sentence}; nothing for any other column."""
+    """The languages of a column that holds {language: sentence}; [] for any other column."""
     if isinstance(feature, Mapping):
         return list(feature)
-    found = getattr(feature, "languages", None)
-    return list(found) if found else []
+    return list(getattr(feature, "languages", None) or [])
 
 
 def _line(cell: Any, column: str) -> str:
     if cell is None:
         return ""
     if not isinstance(cell, str):
-        raise UserError(f"The column {column} holds no text but {type(cell).__name__}: name another column.")
+        raise UserError(f"The column {column} holds {type(cell).__name__}, not text: name another column.")
     return re.sub(r"\r?\n", " ", cell)

@@ -1,8 +1,8 @@
-"""Files and streams to lines: the first station of everything that reads text.
+"""Lines of files and streams.
 
-A line is what stands between line feeds.  One carriage return right before a line feed belongs to it (a
-Windows line end), a byte-order mark at the start of a file is dropped, and all else (a lone CR, U+2028, tabs,
-no-break and zero-width spaces) is ordinary text.  Files are UTF-8, plain or gzip.
+Lines end at line feeds only. A carriage return right before a line feed belongs to it (a Windows line end), and a
+byte-order mark at the start of a file is dropped; everything else (a lone CR, U+2028, tabs, no-break and zero-width
+spaces) is ordinary text. Files are UTF-8, plain or gzip.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ _GZIP = b"\x1f\x8b"
 
 
 def iterate_lines(stream: BinaryIO, name: str) -> Iterator[str]:
-    """Yields the lines of a binary stream, each as soon as it has arrived; `name` is for error messages.
+    """Yield the lines of a binary stream, each as soon as it arrives; `name` is for error messages.
 
     Raises:
         UserError: a line is not UTF-8, or the stream is a broken gzip file.
@@ -31,7 +31,7 @@ def iterate_lines(stream: BinaryIO, name: str) -> Iterator[str]:
             number += 1
             if number == 1:
                 data = data.removeprefix(_BYTE_ORDER_MARK)
-                if not data:  # nothing but the mark: no line at all
+                if not data:  # only the mark: no line
                     break
             if data.endswith(b"\n"):
                 data = data[:-1].removesuffix(b"\r")
@@ -44,7 +44,7 @@ def iterate_lines(stream: BinaryIO, name: str) -> Iterator[str]:
 
 @contextlib.contextmanager
 def open_lines(path: Path) -> Iterator[Iterator[str]]:
-    """Opens a file, plain or gzip, and gives its lines one by one; memory does not grow with the file.
+    """Open a file, plain or gzip, and iterate over its lines; memory does not grow with the file.
 
     Raises:
         UserError: the file is missing, cannot be read, is broken or not UTF-8.
@@ -86,7 +86,7 @@ def read_parallel_lines(*paths: Path) -> list[list[str]]:
 
 @contextlib.contextmanager
 def open_binary(path: Path) -> Iterator[BinaryIO]:
-    """Opens a file for reading and unpacks it if its first bytes say gzip, whatever its name says.
+    """Open a file for reading and unpack it if its first bytes are those of gzip, whatever its name.
 
     Raises:
         UserError: the file is missing, a folder, or cannot be read.
@@ -96,14 +96,14 @@ def open_binary(path: Path) -> Iterator[BinaryIO]:
     except FileNotFoundError as error:
         raise missing_file(path) from error
     except IsADirectoryError as error:
-        raise UserError(f"{path} is a folder; a file was expected.") from error
+        raise UserError(f"{path} is a folder, not a file.") from error
     except OSError as error:
         raise UserError(f"Cannot read {path}: {error.strerror}.") from error
     with file:
         with _readable(str(path)):
             packed = file.peek(2)[:2] == _GZIP
         if packed:
-            # GzipFile alone answers small reads slowly.
+            # GzipFile without a buffer is slow for small reads.
             with gzip.GzipFile(fileobj=file) as unpacked, io.BufferedReader(unpacked) as buffered:
                 yield cast("BinaryIO", buffered)
         else:
@@ -123,16 +123,16 @@ def not_utf8(name: str, number: int, data: bytes) -> UserError:
     if number == 1 and data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return UserError(f"{name} is UTF-16; save it as UTF-8 (iconv -f UTF-16 -t UTF-8).")
     return UserError(
-        f"{name}, line {number}: not UTF-8. Mend the line, or convert the file (iconv -f ISO-8859-1 -t UTF-8, say)."
+        f"{name}, line {number}: not valid UTF-8. Fix the line, or convert the file: iconv -f ISO-8859-1 -t UTF-8 ..."
     )
 
 
 @contextlib.contextmanager
 def _readable(name: str) -> Iterator[None]:
-    """Turns the ways in which reading fails into one."""
+    """Turn the errors of reading into UserError."""
     try:
         yield
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise UserError(f"{name} is a broken gzip file ({error}); fetch or pack it again.") from error
+        raise UserError(f"{name} is a broken gzip file ({error}). Download or compress it again.") from error
     except OSError as error:
         raise UserError(f"Cannot read {name}: {error.strerror or error}.") from error

@@ -1,6 +1,6 @@
-"""A lexicon of pieces from a parallel text: the likeliest translations of each source piece, and the commonest pieces.
+"""A lexicon from a parallel text: the likeliest translations of each source piece, and the most common target pieces.
 
-IBM Model 1 (Brown et al. 1993, section 4.2) on pieces, without the empty word: all that a shortlist for search needs.
+IBM Model 1 (Brown et al. 1993, section 4.2) on pieces, without the empty word, for the shortlist of search.
 """
 
 from pathlib import Path
@@ -15,42 +15,46 @@ from nmt.errors import UserError
 from nmt.files import write_bytes
 
 Ids = npt.NDArray[np.int32]
-#: Places of a source piece beside a target piece that the lexicon is learnt from: some 20,000 to 30,000 captions.
+#: Maximum number of pairs of a source and a target piece to learn from: some 20,000 to 30,000 captions.
 PLACES = 6_000_000
-TRANSLATIONS = 100  # kept a source piece
+TRANSLATIONS = 100  # per source piece
 ROUNDS = 5  # of expectation and maximisation
 
 
 class Lexicon(NamedTuple):
-    """translations [V, K]: of each source piece, the likeliest first, -1 where there are no more.
+    """Pieces that search may use.
 
-    common [at most V]: the target pieces that the text has, the commonest first.
+    Attributes:
+        translations: [V, K] of each source piece, the likeliest first, padded with -1.
+        common: [at most V] the target pieces of the text, the most common first.
     """
 
     translations: Ids
     common: Ids
 
     def save(self, path: Path) -> None:
-        """Writes both into one file (UserError if it cannot)."""
+        """Write both into one file (UserError if that fails)."""
         write_bytes(path, safetensors.numpy.save(self._asdict()))
 
 
 def load_lexicon(path: Path, source_size: int, target_size: int) -> Lexicon:
-    """Reads what `Lexicon.save` wrote for vocabularies of these sizes.
+    """Read a lexicon for vocabularies of these sizes.
 
     Raises:
-        UserError: the file is missing, damaged, or of other vocabularies.
+        UserError: the file is missing, damaged, or belongs to other vocabularies.
     """
     try:
         arrays = safetensors.numpy.load(path.read_bytes())
         lexicon = Lexicon(arrays["translations"], arrays["common"])
     except OSError as error:
         raise UserError(
-            f"{path} is missing, and shortlist= needs it: the run was trained before there were shortlists, or is "
-            f"incomplete. Leave shortlist out, or train anew."
+            f"{path} is missing, but shortlist= needs it: the run is incomplete, or of a version without shortlists. "
+            f"Leave out shortlist=, or train again."
         ) from error
     except (safetensors.SafetensorError, KeyError, ValueError, TypeError) as error:
-        raise UserError(f"{path} is damaged ({error}). Leave shortlist out, or take a copy that is whole.") from error
+        raise UserError(
+            f"{path} is damaged ({error}). Leave out shortlist=, or restore the run from an intact copy."
+        ) from error
     fits = (
         all(part.dtype == np.int32 for part in lexicon)
         and lexicon.translations.ndim == 2
@@ -59,37 +63,45 @@ def load_lexicon(path: Path, source_size: int, target_size: int) -> Lexicon:
         and all(part.size == 0 or (part.min() >= -1 and part.max() < target_size) for part in lexicon)
     )
     if not fits:
-        raise UserError(f"{path} belongs to other vocabularies. Leave shortlist out, or take the run's own file.")
+        raise UserError(f"{path} belongs to other vocabularies. Leave out shortlist=, or use the run's own file.")
     return lexicon
 
 
 def learn_lexicon(
     source: Ids, source_lengths: npt.NDArray[np.int64], target: Ids, target_lengths: npt.NDArray[np.int64], size: int
 ) -> Lexicon:
-    """The lexicon of pairs whose ids lie in `source` and `target`, one after the other; `size` source pieces exist.
+    """Learn a lexicon from pairs whose ids are concatenated in `source` and `target`.
 
-    Each step of Model 1: a target piece is shared out among the pieces of its source in proportion to how likely each
-    is to give it; what each has then got, over all it gave, is the next estimate.
+    Expectation: the count of a target piece is divided among the pieces of its source in proportion to the current
+    translation probabilities. Maximisation: the counts, normalised per source piece, are the next probabilities.
+
+    Args:
+        source: ids of all source sentences.
+        source_lengths: of each sentence.
+        target: ids of all target sentences.
+        target_lengths: of each sentence.
+        size: of the source vocabulary.
     """
     counts = np.bincount(target)
     common = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)].astype(np.int32)
-    # For every target piece the pieces of its source: a group of places.
+    # For every target piece, the pieces of its source are a group.
     groups = np.repeat(source_lengths, target_lengths)
     starts = np.cumsum(groups) - groups
     firsts = np.repeat(np.cumsum(source_lengths) - source_lengths, target_lengths)
     sources = source[np.arange(groups.sum()) + np.repeat(firsts - starts, groups)]
     width = len(counts) or 1
-    met, places = np.unique(sources.astype(np.int64) * width + np.repeat(target, groups), return_inverse=True)
-    givers, given = met // width, met % width
-    likely = np.ones(len(met))
-    for _ in range(ROUNDS if len(met) else 0):
-        shares = likely[places]
+    entries, which = np.unique(sources.astype(np.int64) * width + np.repeat(target, groups), return_inverse=True)
+    source_pieces, target_pieces = entries // width, entries % width
+    probabilities = np.ones(len(entries))
+    for _ in range(ROUNDS if len(entries) else 0):
+        shares = probabilities[which]
         shares /= np.repeat(np.add.reduceat(shares, starts), groups)
-        got = np.bincount(places, shares, len(met))
-        likely = got / np.bincount(givers, got)[givers]
-    order = np.lexsort((given, -likely, givers))
-    ranks = np.arange(len(met)) - np.searchsorted(givers, givers)  # `met` is sorted by giver, and so is `order`
-    kept = order[ranks < TRANSLATIONS]
+        expected = np.bincount(which, shares, len(entries))
+        probabilities = expected / np.bincount(source_pieces, expected)[source_pieces]
+    order = np.lexsort((target_pieces, -probabilities, source_pieces))
+    # Both `entries` and `order` are sorted by source piece.
+    ranks = np.arange(len(entries)) - np.searchsorted(source_pieces, source_pieces)
+    best = order[ranks < TRANSLATIONS]
     translations = np.full((size, TRANSLATIONS), -1, dtype=np.int32)
-    translations[givers[kept], ranks[ranks < TRANSLATIONS]] = given[kept]
+    translations[source_pieces[best], ranks[ranks < TRANSLATIONS]] = target_pieces[best]
     return Lexicon(translations, common)

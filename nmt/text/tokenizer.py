@@ -1,7 +1,6 @@
-"""Strings to token ids and back: the only file besides `train.py` that knows SentencePiece.
+"""Strings to token ids and back; with `train.py`, the only file that knows SentencePiece.
 
-Between the sentences of a data set and the batches on the way in; between search and the translation's text
-on the way out.  A `Vocabulary` is one side's SentencePiece model, a `Tokenizer` the pair of them.
+A `Vocabulary` is the SentencePiece model of one side, a `Tokenizer` the pair of them.
 """
 
 import codecs
@@ -24,14 +23,14 @@ PAD, UNK, BOS, EOS = 0, 1, 2, 3
 #: How the four are written in `pieces`.
 SPECIAL_PIECES = ("<pad>", "<unk>", "<s>", "</s>")
 
-#: SentencePiece writes the space as U+2581.  Where that character itself stands in a text it would come back
-#: as a space, so it travels as a noncharacter, which Unicode keeps out of every text.
+#: SentencePiece writes the space as U+2581. This character in a text would be decoded as a space, so it is replaced by
+#: a noncharacter, which Unicode excludes from text.
 SPACE = "\u2581"
 _LITERAL = "\ufdd0"
 
 
 def protect(sentence: str) -> str:
-    """The sentence as SentencePiece may see it: see `SPACE`."""
+    """The sentence for SentencePiece, with U+2581 replaced: see `SPACE`."""
     return sentence.replace(SPACE, _LITERAL) if SPACE in sentence else sentence
 
 
@@ -39,11 +38,11 @@ class Vocabulary:
     """One SentencePiece model.
 
     Args:
-        model: the serialised model, with the ids PAD, UNK, BOS, EOS (`train.py` makes and converts such).
-        name: what error messages call it.
+        model: the serialised model, with the ids PAD, UNK, BOS, EOS (`train.py` trains and converts models).
+        name: of the model in error messages.
 
     Raises:
-        UserError: `model` is no SentencePiece model, or its special ids are others.
+        UserError: `model` is not a SentencePiece model, or has other special ids.
     """
 
     def __init__(self, model: bytes, name: str = "The SentencePiece model") -> None:
@@ -52,12 +51,12 @@ class Vocabulary:
                 raise RuntimeError("empty")
             processor = sentencepiece.SentencePieceProcessor(model_proto=model)
         except RuntimeError as error:
-            raise UserError(f"{name} is no SentencePiece model, or is damaged.") from error
+            raise UserError(f"{name} is not a SentencePiece model, or is damaged.") from error
         ids = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
         if ids != (PAD, UNK, BOS, EOS):
             raise UserError(
-                f"{name} numbers <pad> <unk> <s> </s> as {ids}; here they must be {(PAD, UNK, BOS, EOS)}. "
-                "Give the model as tokenizer.model=FILE when training, which renumbers it."
+                f"{name} numbers <pad> <unk> <s> </s> as {ids}, but they must be {(PAD, UNK, BOS, EOS)}. "
+                "Give the model as tokenizer.model=FILE in training, which renumbers it."
             )
         self.model = model
         self._processor = processor
@@ -336,7 +335,7 @@ def load_tokenizer(folder: Path) -> Tokenizer:
         vocabulary = load_vocabulary(joint)
         return Tokenizer(vocabulary, vocabulary, joint=True)
     if not any(path.is_file() for path in sides):
-        raise UserError(f"{joint} is missing: the run is incomplete. Take a copy that is whole, or train anew.")
+        raise UserError(f"{joint} is missing: the run is incomplete. Restore it from an intact copy, or train again.")
     return Tokenizer(load_vocabulary(sides[0]), load_vocabulary(sides[1]), joint=False)
 
 

@@ -1,6 +1,6 @@
-"""Makes the tokenizer of a run from its training text, or takes a finished SentencePiece model.
+"""Trains the tokenizer of a run on its training text, or takes an existing SentencePiece model.
 
-Runs once, before anything is tokenised.  What comes out is stored in the run folder.
+Runs once, before anything is tokenised. The run folder stores the result.
 """
 
 import io
@@ -14,6 +14,7 @@ import sentencepiece
 
 from nmt.errors import SettingError, UserError
 from nmt.limits import between, one_of
+from nmt.text.scripts import lengths
 from nmt.text.tokenizer import (
     BOS,
     EOS,
@@ -29,12 +30,12 @@ from nmt.text.tokenizer import (
 MODEL_TYPES = ("unigram", "bpe", "char", "word")
 NORMALIZATIONS = ("identity", "nfkc", "nmt_nfkc", "nfkc_cf", "nmt_nfkc_cf")
 
-#: The sums of unigram training depend on how many threads share them in the last digits: a fixed number, so
-#: that the same text gives the same model on every machine.
+#: The last digits of sums in unigram training depend on the number of threads: a fixed number gives the same model for
+#: the same text on every machine.
 _THREADS = 2
-#: Bytes; SentencePiece leaves longer sentences out of training.
+#: Bytes; SentencePiece ignores longer sentences in training.
 _LONGEST = 1 << 16
-#: The 4 specials, the 256 bytes, and a little more, without which SentencePiece does not begin to count.
+#: The 4 specials, the 256 bytes, and a few pieces; SentencePiece gives no usable message for a smaller size.
 _SMALLEST = 264
 
 
@@ -43,22 +44,18 @@ class TokenizerTrainer:
 
     Args:
         model_type: "unigram" (Kudo 2018), "bpe" (Sennrich et al. 2016), "char" or "word".
-        vocabulary_size: pieces a model, the 4 specials and the 256 bytes among them; adjusted where the text
-            does not allow it.
-        joint: one model for both languages, or one a side.
-        normalization: what SentencePiece does to text before it is cut; "identity" leaves it as it is.
-        character_coverage: share of the text's characters that get pieces of their own; bytes spell the
-            others.
-        sample_sentences: the most sentences a side that training looks at; of more, a random but fixed
-            choice.
-        split_digits: whether every digit is a piece of its own (unigram and BPE), so that numbers are copied
-            digit by digit and an unseen one is no harder than a seen one.
+        vocabulary_size: pieces per model, including the 4 specials and the 256 bytes; adjusted to the text: never
+            below the characters that need pieces, never above what the text gives.
+        joint: one model for both languages, or one per side.
+        normalization: SentencePiece's normalisation of text before segmentation; "identity" leaves it unchanged.
+        character_coverage: share of the text's characters that get pieces; bytes spell the others.
+        sample_sentences: maximum number of sentences per side to train on; of more, a fixed random sample.
+        split_digits: make every digit a piece (unigram and BPE), so that unseen numbers are copied too.
         sampling: subword sampling while the translator trains (see `Vocabulary.sample`); 0 for none.
-        model: an existing model file for both sides, or a list of two, source and target; nothing is trained
-            then.
+        model: an existing model file for both sides, or a list of two, source and target, instead of training.
 
     Raises:
-        UserError: a setting is no choice that exists, or out of its range.
+        UserError: a setting is unknown or out of range.
     """
 
     def __init__(
@@ -77,8 +74,8 @@ class TokenizerTrainer:
             raise SettingError("sampling", sampling, "must be from 0 to 1: it is a probability for bpe.")
         if sampling and model is None and model_type in ("char", "word"):
             raise UserError(
-                f"tokenizer.sampling={sampling} has nothing to draw from: {model_type} pieces have one "
-                "segmentation only. Take tokenizer=unigram or tokenizer=bpe, or tokenizer.sampling=0."
+                f"tokenizer.sampling={sampling} is not available: {model_type} pieces have one segmentation only. "
+                "Use tokenizer=unigram or tokenizer=bpe, or set tokenizer.sampling=0."
             )
         self.model_type = model_type
         self.vocabulary_size = vocabulary_size
@@ -93,12 +90,12 @@ class TokenizerTrainer:
             raise UserError("tokenizer.model takes one file for both sides, or a list of two (source, target).")
 
     def train(self, source: Iterable[str], target: Iterable[str]) -> tuple[Tokenizer, list[str]]:
-        """Returns the tokenizer and lines that tell the user what it is and what was adjusted.
+        """Train the tokenizer; returns it with notes for the user on its size and adjustments.
 
         The same sentences and settings give the same model, byte by byte.
 
         Raises:
-            UserError: there is no text, SentencePiece refuses it, or a given model cannot be read.
+            UserError: there is no text, SentencePiece rejects it, or an existing model cannot be read.
         """
         if self.models:
             return self._existing()
@@ -111,11 +108,11 @@ class TokenizerTrainer:
         return Tokenizer(ours, theirs, joint=False), source_notes + target_notes
 
     def _existing(self) -> tuple[Tokenizer, list[str]]:
-        """The models in the files that `model` names."""
+        """The models in the files of `model`."""
         vocabularies = [Vocabulary(renumber(read_model(Path(path).expanduser()), path), path) for path in self.models]
         for vocabulary, path in zip(vocabularies, self.models, strict=True):
             if self.sampling and not vocabulary.can_sample:
-                raise UserError(f"{path} has one segmentation for every text: set tokenizer.sampling=0.")
+                raise UserError(f"{path} has only one segmentation of each text: set tokenizer.sampling=0.")
         notes = [
             f"Tokenizer: {vocabulary.size:,} pieces from {path}."
             for vocabulary, path in zip(vocabularies, self.models, strict=True)
@@ -123,16 +120,16 @@ class TokenizerTrainer:
         return Tokenizer(vocabularies[0], vocabularies[-1], joint=len(vocabularies) == 1), notes
 
     def _sample(self, sentences: Iterable[str]) -> list[str]:
-        """At most `sample_sentences` of the sentences that hold text, in order; the same for the same text."""
+        """At most `sample_sentences` of the sentences with text, in order; the same for the same text."""
         lines = [protect(line) for line in sentences if line and not line.isspace()]
         if len(lines) <= self.sample_sentences:
             return lines
         return [lines[row] for row in sorted(random.Random(0).sample(range(len(lines)), self.sample_sentences))]
 
     def _fit(self, sentences: list[str], what: str) -> tuple[Vocabulary, list[str]]:
-        """One model, its size adjusted to the text where it must be."""
+        """One model, its size adjusted to the text if necessary."""
         if not sentences:
-            raise UserError("The training text is empty: there is nothing to make a vocabulary from.")
+            raise UserError("The training text is empty: a vocabulary needs text.")
         wanted = self.vocabulary_size
         size = max(wanted, _SMALLEST)
         while True:
@@ -143,8 +140,8 @@ class TokenizerTrainer:
                 allowed = _allowed_size(str(error), size)
                 if allowed is None or allowed == size:
                     raise UserError(
-                        f"SentencePiece can make no {self.model_type} vocabulary of this text "
-                        f"({_reason(error)}). Look at the text, or try tokenizer=unigram|bpe|char|word."
+                        f"SentencePiece cannot train a {self.model_type} vocabulary on this text "
+                        f"({_reason(error)}). Check the text, or try tokenizer=unigram|bpe|char|word."
                     ) from error
                 size = allowed
         notes = [
@@ -152,18 +149,22 @@ class TokenizerTrainer:
         ]
         if vocabulary.size < wanted and self.model_type != "char":
             notes.append(
-                f"tokenizer.vocabulary_size={wanted} is more than this text allows: {vocabulary.size:,} pieces it is."
+                f"tokenizer.vocabulary_size={wanted} is too large for this text: reduced to {vocabulary.size:,} pieces."
             )
         elif vocabulary.size > wanted:
             notes.append(
-                f"tokenizer.vocabulary_size={wanted} has no room for 260 specials and bytes and the "
-                f"text's characters: {vocabulary.size:,} pieces it is "
-                "(fewer with a tokenizer.character_coverage below 1)."
+                f"tokenizer.vocabulary_size={wanted} is too small for 260 specials and bytes and the characters: "
+                f"increased to {vocabulary.size:,} pieces (fewer with a tokenizer.character_coverage below 1)."
+            )
+        if self.model_type == "word" and lengths(sentences).unit == "characters":
+            notes.append(
+                f"tokenizer=word makes pieces of whole sentences here: the text of the {what} has no spaces between "
+                "words. Use tokenizer=unigram."
             )
         return vocabulary, notes
 
     def _run(self, sentences: Iterable[str], size: int) -> bytes:
-        """The serialised model (RuntimeError if SentencePiece refuses)."""
+        """The serialised model (RuntimeError if SentencePiece rejects the text)."""
         model = io.BytesIO()
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=iter(sentences),
@@ -176,7 +177,7 @@ class TokenizerTrainer:
             character_coverage=float(self.character_coverage),
             split_digits=self.split_digits and self.model_type in ("unigram", "bpe"),
             normalization_rule_name=self.normalization,
-            # With identity normalisation the text comes back as it went in, double spaces and all.
+            # With identity normalisation, decoding restores the text exactly, double spaces included.
             remove_extra_whitespaces=self.normalization != "identity",
             max_sentence_length=_LONGEST,
             num_threads=_THREADS,
@@ -194,21 +195,21 @@ class TokenizerTrainer:
 
 
 def renumber(model: bytes, name: str) -> bytes:
-    """A SentencePiece model made elsewhere, with the special ids of this project (not the default ones).
+    """A SentencePiece model of another project with the special ids of this one.
 
     Raises:
-        UserError: `model` is no SentencePiece model, or has no piece for unknown text.
+        UserError: `model` is not a SentencePiece model, or has no piece for unknown text.
     """
     try:
         processor = sentencepiece.SentencePieceProcessor(model_proto=model) if model else None
     except RuntimeError:
         processor = None
     if processor is None:
-        raise UserError(f"{name} is no SentencePiece model, or is damaged.")
+        raise UserError(f"{name} is not a SentencePiece model, or is damaged.")
     ids = [processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id()]
     if ids == [PAD, UNK, BOS, EOS]:
         return model
-    # Loaded here only: needs protobuf, and hardly anybody comes by.
+    # Imported here: needs protobuf, and is rarely used.
     import sentencepiece.sentencepiece_model_pb2 as generated
 
     messages: Any = generated  # it has no type information
@@ -221,7 +222,7 @@ def renumber(model: bytes, name: str) -> bytes:
     ]
     clash = {piece.piece for piece in ordinary} & set(SPECIAL_PIECES)
     if clash:
-        raise UserError(f"{name} uses {', '.join(sorted(clash))} as ordinary pieces; train one instead.")
+        raise UserError(f"{name} uses {', '.join(sorted(clash))} as ordinary pieces: train a tokenizer instead.")
     del proto.pieces[:]
     proto.pieces.extend(specials + ordinary)
     specification = proto.trainer_spec
@@ -238,11 +239,9 @@ def renumber(model: bytes, name: str) -> bytes:
 
 
 def _allowed_size(message: str, size: int) -> int | None:
-    """The size that SentencePiece's refusal of `size` names or implies; None where size is not the matter."""
-    if found := re.search(r"required_chars\. \d+ vs (\d+)", message):
-        return int(found[1])
-    if found := re.search(r"value <= (\d+)", message):
-        return int(found[1])
+    """The size that SentencePiece's message about `size` names or implies; None if size is not the problem."""
+    if match := re.search(r"required_chars\. \d+ vs (\d+)|value <= (\d+)", message):
+        return int(match[1] or match[2])
     if "vocab_size" in message and size < 512:  # char and word models: no room for the bytes
         return 512
     return None

@@ -136,7 +136,7 @@ class TestPresets:
         assert data.read("test").source[0] == "test en 0"
         with pytest.raises(UserError, match=r"data\.root=DIR is missing"):
             Tatoeba(None)
-        with pytest.raises(UserError, match="is no folder"):
+        with pytest.raises(UserError, match="is not a folder"):
             Tatoeba(str(tmp_path / "no"))
 
     def test_multi30k_has_the_tests_that_are_there(self, tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ class TestPresets:
             czech.read("test_2017_flickr")
         with pytest.raises(UserError, match=r"no train\.fr"):
             Multi30k(str(tmp_path), "fr", "en").check()
-        with pytest.raises(UserError, match="German and English only"):
+        with pytest.raises(UserError, match="only German and English"):
             Multi30k(None, "fr", "en")
 
     def test_multi30k_itself(self, corpora: Path) -> None:

@@ -85,7 +85,7 @@ def test_mistakes(tmp_path: Path) -> None:
         Hub(path, source="fr", test_pairs=0).read("train")
     with pytest.raises(UserError, match=r"no split 'vaildation'; it has train, validation\. Did you mean 'validation'"):
         Hub(path, valid="vaildation").read("valid")
-    with pytest.raises(UserError, match=r"data\.source_column=tranlation is no column.*Did you mean 'translation'"):
+    with pytest.raises(UserError, match=r"data\.source_column=tranlation is not a column.*Did you mean 'translation'"):
         Hub(path, source_column="tranlation").read("valid")
     with pytest.raises(UserError, match=r"no split 'foo'"):
         Hub(path).read("foo")
@@ -93,10 +93,10 @@ def test_mistakes(tmp_path: Path) -> None:
         Hub(None)
     empty = tmp_path / "empty"
     empty.mkdir()
-    with pytest.raises(UserError, match="A folder must be one that `save_to_disk` wrote"):
+    with pytest.raises(UserError, match="A folder must be written by `save_to_disk`"):
         Hub(str(empty)).read("train")
     numbers = saved(tmp_path / "n", train={"de": [1, 2], "en": [3, 4]}, validation={"de": ["", " "], "en": ["a", "b"]})
-    with pytest.raises(UserError, match="column de holds no text but int"):
+    with pytest.raises(UserError, match="column de holds int, not text"):
         Hub(numbers, test_pairs=0).read("train")
     with pytest.raises(UserError, match=r"split validation of .* is empty"):
         Hub(numbers, test_pairs=0).read("valid")

@@ -87,11 +87,11 @@ def test_what_is_not_utf8_is_named_with_its_line(packed: bool, tmp_path: Path) -
     path = tmp_path / "text.de"
     data = b"eins\nzwei\r\ndr\xfcben\nvier\n"
     path.write_bytes(gzip.compress(data) if packed else data)
-    with pytest.raises(UserError, match=r"text\.de, line 3: not UTF-8"):
+    with pytest.raises(UserError, match=r"text\.de, line 3: not valid UTF-8"):
         read_lines(path)
     with open_lines(path) as lines:
         assert [next(lines), next(lines)] == ["eins", "zwei"]
-        with pytest.raises(UserError, match=r"text\.de, line 3: not UTF-8"):
+        with pytest.raises(UserError, match=r"text\.de, line 3: not valid UTF-8"):
             next(lines)
 
 
@@ -147,5 +147,5 @@ def test_lines_are_given_as_they_come() -> None:
 
 
 def test_the_stream_is_named() -> None:
-    with pytest.raises(UserError, match="standard input, line 2: not UTF-8"):
+    with pytest.raises(UserError, match="standard input, line 2: not valid UTF-8"):
         list(iterate_lines(io.BytesIO(b"a\n\xff\n"), "standard input"))

@@ -74,7 +74,7 @@ def test_files_alone_train_a_run(
         "a vocabulary of 500 pieces",
         "embeddings and states of 64",
         "dropout 0.5 (model.dropout)",
-        "words cut anew at random",
+        "subword regularisation on",
         "120 pairs",
         "Held out:",
         "Tokenizer:",
@@ -140,7 +140,7 @@ def test_validation_and_test_may_be_files_too(here: Path, capfd: Capture) -> Non
     err = capfd.readouterr().err
     assert "valid: 9 pairs from" in err
     assert "test: 11 pairs from" in err
-    assert "scores on them flatter" in err
+    assert "their scores are too high" in err
 
 
 def test_the_same_pairs_are_held_out_when_it_goes_on(here: Path) -> None:
@@ -167,7 +167,7 @@ def test_the_same_pairs_are_held_out_when_it_goes_on(here: Path) -> None:
         ("[{here}/a.txt,{here}/a.txt]", ["a.txt twice"]),
         ("{here}/a.txt", ["a.txt, line 1", "a tab between source and target", "data.files=[SOURCE_FILE,TARGET_FILE]"]),
         ("[{here}/empty.txt,{here}/empty2.txt]", ["empty"]),
-        ("[{here}/latin.txt,{here}/a.txt]", ["latin.txt, line 2: not UTF-8"]),
+        ("[{here}/latin.txt,{here}/a.txt]", ["latin.txt, line 2: not valid UTF-8"]),
         ("[{here}/one.txt,{here}/one2.txt]", ["too few"]),
     ],
 )

@@ -265,7 +265,7 @@ def scrambled(path: Path) -> None:
         ("history.jsonl", scrambled, ["history.jsonl is damaged"]),
         ("run.json", scrambled, ["run.json is damaged"]),
         ("tokenizer/tokenizer.model", Path.unlink, ["tokenizer"]),
-        ("tokenizer/tokenizer.model", scrambled, ["tokenizer.model is no SentencePiece model, or is damaged"]),
+        ("tokenizer/tokenizer.model", scrambled, ["tokenizer.model is not a SentencePiece model, or is damaged"]),
     ],
 )
 def test_a_damaged_run_is_refused_and_left_as_it_is(

@@ -70,7 +70,7 @@ def test_the_log_has_what_was_said(trained: Path) -> None:
     log = (trained / "train.log").read_text(encoding="utf-8")
     for part in (
         "Tokenizer: one joint vocabulary",
-        "is more than this text allows",
+        "is too large for this text",
         "train: 300 pairs.",
         "valid: 20 pairs.",
         "Model: bahdanau wiring, additive",

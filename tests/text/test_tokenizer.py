@@ -213,7 +213,7 @@ def test_damaged_and_missing_models_are_named(tmp_path: Path) -> None:
         load_tokenizer(tmp_path)
     for damage in (b"", b"no model", vocabulary("bpe").model[:900]):
         (tmp_path / "tokenizer.model").write_bytes(damage)
-        with pytest.raises(UserError, match=r"tokenizer\.model is no SentencePiece model, or is damaged"):
+        with pytest.raises(UserError, match=r"tokenizer\.model is not a SentencePiece model, or is damaged"):
             load_tokenizer(tmp_path)
 
 

@@ -49,8 +49,8 @@ def test_separate_vocabularies_see_their_own_side() -> None:
 def test_a_vocabulary_too_large_for_the_text_is_adjusted_and_said(model_type: str) -> None:
     tokenizer, notes = TokenizerTrainer(model_type, vocabulary_size=30_000).train(SOURCE, TARGET)
     assert 260 < tokenizer.source.size < 1000
-    assert f"{tokenizer.source.size} pieces it is" in notes[1]
-    assert "tokenizer.vocabulary_size=30000 is more than this text allows" in notes[1]
+    assert f"{tokenizer.source.size} pieces." in notes[1]
+    assert "tokenizer.vocabulary_size=30000 is too large for this text" in notes[1]
 
 
 @pytest.mark.parametrize("model_type", ["unigram", "bpe"])
@@ -59,7 +59,7 @@ def test_a_vocabulary_too_small_for_the_characters_is_adjusted_and_said(model_ty
     # Every character of the text, with U+2581 for the space, has a piece beside the 4 specials and 256 bytes.
     characters = len(set("".join(SOURCE + TARGET)))
     assert tokenizer.source.size == 260 + characters
-    assert "tokenizer.vocabulary_size=10 has no room" in notes[1]
+    assert "tokenizer.vocabulary_size=10 is too small" in notes[1]
     assert tokenizer.source.decode(tokenizer.source.encode(SOURCE)[0]) == SOURCE[0]
 
 
@@ -67,7 +67,7 @@ def test_a_vocabulary_too_small_for_the_characters_is_adjusted_and_said(model_ty
 def test_bytes_always_have_room(model_type: str) -> None:
     tokenizer, notes = TokenizerTrainer(model_type, vocabulary_size=10).train(SOURCE, TARGET)
     assert tokenizer.source.size >= 260
-    assert "no room" in notes[1]
+    assert "is too small for 260 specials" in notes[1]
 
 
 @pytest.mark.parametrize("model_type", MODEL_TYPES)
@@ -89,7 +89,7 @@ def test_no_text_is_an_error(lines: list[str]) -> None:
 
 
 def test_what_sentencepiece_refuses_is_an_error() -> None:
-    with pytest.raises(UserError, match="can make no unigram vocabulary"):
+    with pytest.raises(UserError, match="cannot train a unigram vocabulary"):
         TokenizerTrainer().train(["\u2585"], ["\u2585"])  # SentencePiece keeps this character to itself
 
 
@@ -169,7 +169,7 @@ def test_unusable_model_files_are_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"no\.model: No such file"):
         TokenizerTrainer(model=str(tmp_path / "no.model")).train([], [])
     (tmp_path / "bad.model").write_bytes(b"hello")
-    with pytest.raises(UserError, match=r"bad\.model is no SentencePiece model"):
+    with pytest.raises(UserError, match=r"bad\.model is not a SentencePiece model"):
         TokenizerTrainer(model=str(tmp_path / "bad.model")).train([], [])
     (tmp_path / "char.model").write_bytes(foreign_model(model_type="char"))
     with pytest.raises(UserError, match=r"tokenizer\.sampling=0"):
@@ -210,3 +210,19 @@ def test_a_vocabulary_without_room_for_anything_is_adjusted_and_said() -> None:
     tokenizer, notes = TokenizerTrainer("unigram", 3).train(text, text)
     assert tokenizer.source.size > 260
     assert any("vocabulary_size=3" in note for note in notes)
+
+
+def test_words_of_text_without_spaces_are_warned_of() -> None:
+    chinese, english = ["我明天去东京。", "早上好。", "我爱你。"] * 20, ["Good morning."] * 60
+    _, notes = TokenizerTrainer("word", 400, joint=False).train(chinese, english)
+    (warning,) = [note for note in notes if "tokenizer=word" in note]
+    assert "source vocabulary has no spaces between words. Use tokenizer=unigram." in warning
+
+
+def test_a_vocabulary_is_never_smaller_than_its_characters() -> None:
+    characters = "".join(map(chr, range(0x4E00, 0x4E00 + 800)))
+    tokenizer, notes = TokenizerTrainer("unigram", 500, joint=False).train([characters] * 3, ["one two"] * 20)
+    assert tokenizer.source.size >= 260 + 800
+    assert all(len(tokens) <= 2 for tokens in tokenizer.source.encode(list(characters))), "no character in bytes"
+    assert any("tokenizer.vocabulary_size=500 is too small for 260 specials" in note for note in notes)
+    assert tokenizer.target.size < 500
