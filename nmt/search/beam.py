@@ -64,7 +64,10 @@ class BeamSearch(Search):
             raise SettingError("nbest", nbest, f"must be at most beam_size={beam_size}. Give search.beam_size={nbest}.")
         self.beam_size, self.nbest = beam_size, nbest
         self.length_penalty, self.coverage_penalty = length_penalty, coverage_penalty
-        self.needs_weights = coverage_penalty > 0
+
+    @property
+    def needs_weights(self) -> bool:
+        return self.coverage_penalty > 0
 
     def _divisor(self, lengths: Tensor) -> Tensor:
         return ((5.0 + lengths.double()) / 6.0) ** self.length_penalty

@@ -54,11 +54,14 @@ class Search:
 
     Attributes:
         nbest: n.
-        needs_weights: whether it ranks by attention weights.
     """
 
     nbest: int = 1
-    needs_weights: bool = False
+
+    @property
+    def needs_weights(self) -> bool:
+        """Whether hypotheses are ranked by attention weights too."""
+        return False
 
     def __call__(self, step: Step, state: SearchState, limits: Limits) -> list[list[Hypothesis]]:
         """Searches all sentences of a batch at once; the first state has one row a sentence."""

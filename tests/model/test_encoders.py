@@ -68,7 +68,7 @@ def test_sinusoids_by_hand() -> None:
 
 @pytest.mark.parametrize("kind", ["backward", "last"])
 def test_a_first_state_that_the_encoder_does_not_have_is_refused_with_its_cure(kind: str) -> None:
-    with pytest.raises(UserError, match=rf"decoder.first_state={kind} .*Give decoder.first_state=auto"):
+    with pytest.raises(UserError, match=rf"decoder.first_state={kind}: .*Give auto, mean or zero"):
         encoded_by("embeddings", "luong", f"decoder.first_state={kind}")
 
 
