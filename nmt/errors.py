@@ -1,7 +1,9 @@
 """What a user did wrong, said once and clearly. Every room may raise it; the verbs print it and exit with status 1."""
 
+import contextlib
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 
 
 class UserError(Exception):
@@ -29,6 +31,36 @@ def check_parallel(lines: Mapping[str, int]) -> None:
     if len(set(lines.values())) > 1:
         each = " and ".join(f"{name} has {count:,} line{'s' * (count != 1)}" for name, count in lines.items())
         raise UserError(f"{each}: line n of each must belong to the same sentence.")
+
+
+#: What is raised by reading a damaged file, or by using what it holds.
+_DAMAGE: tuple[type[Exception], ...] = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
+_DAMAGE += (RuntimeError, EOFError)
+
+
+def damaged(path: Path, reason: str = "") -> UserError:
+    """The error for a file or folder of a run that is not what was written."""
+    return UserError(
+        f"{path} is damaged{f': {reason}' if reason else ' and cannot be read'}. Restore the run from an intact copy."
+    )
+
+
+@contextlib.contextmanager
+def reading(path: Path, consequence: str = "", also: tuple[type[Exception], ...] = ()) -> Iterator[None]:
+    """Report what fails in here as damage of `path`.
+
+    Args:
+        path: what is read.
+        consequence: what cannot be done with it, for the message.
+        also: exceptions that mean damage here besides the usual ones.
+    """
+    try:
+        yield
+    except _DAMAGE + also as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise damaged(path, f"{consequence} ({reason})" if consequence else "") from error
+    except OSError as error:
+        raise UserError(f"{error.filename or path} cannot be read: {error.strerror or error}.") from error
 
 
 def nearest(name: str, options: Iterable[str], limit: int = 3) -> str:

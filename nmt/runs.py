@@ -33,7 +33,7 @@ from omegaconf import DictConfig, OmegaConf
 from nmt import compat
 from nmt.choices import with_classes
 from nmt.configuration import INCIDENTAL, flattened, resolved, without_classes
-from nmt.errors import UserError, nearest
+from nmt.errors import UserError, damaged, nearest
 from nmt.files import write_text
 from nmt.locks import lock_file
 from nmt.text.tokenizer import Tokenizer
@@ -168,7 +168,7 @@ class Run:
         except Exception as error:
             raise damaged(path) from error
         if not isinstance(config, DictConfig):
-            raise UserError(f"{path} is damaged: it holds no settings. Take a copy of the run that is whole.")
+            raise damaged(path, "it holds no settings")
         # What was saved is resolved: an interpolation could only come from someone who wants to read more than a run.
         tree: Any = OmegaConf.to_container(config, resolve=False)
         if any(re.search(r"(?<!\\)(\\\\)*\$\{", text) for text in _texts(tree)):
@@ -179,7 +179,7 @@ class Run:
             chosen = ("data", "tokenizer", "encoder", "decoder", "search", "optimizer", "schedule", "trainer")
             absent += [f"choices.{key}" for key in chosen if key not in tree["choices"]]
         if absent:
-            raise UserError(f"{path} is damaged: {', '.join(absent)} missing. Take a copy of the run that is whole.")
+            raise damaged(path, f"{', '.join(absent)} missing")
         try:
             return OmegaConf.create(with_classes(compat.with_choices(tree)))
         except UserError as error:
@@ -248,14 +248,9 @@ class Run:
         try:
             return json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError as error:
-            raise UserError(f"{path} is missing: the run is incomplete. Take a copy that is whole.") from error
+            raise UserError(f"{path} is missing: the run is incomplete. Restore it from an intact copy.") from error
         except ValueError as error:
             raise damaged(path) from error
-
-
-def damaged(path: Path) -> UserError:
-    """The error for a file of a run that cannot be read."""
-    return UserError(f"{path} is damaged and cannot be read. Take a copy of the run that is whole.")
 
 
 def _are_numbers(entry: Mapping[str, object]) -> bool:

@@ -32,11 +32,11 @@ def load_weights(path: Path, model: Seq2Seq) -> None:
         tensors = upgrade_weights(safetensors.torch.load_file(path))
     except FileNotFoundError as error:
         raise UserError(
-            f"{path} is missing: the run is incomplete. Take a copy that is whole, or try its other weights: "
+            f"{path} is missing: the run is incomplete. Restore it from an intact copy, or try its other weights: "
             f"checkpoint={'last' if path.stem == 'best' else 'best'}."
         ) from error
     except (SafetensorError, OSError, ValueError) as error:
-        raise UserError(f"{path} is damaged ({error}). Take a copy of the run that is whole, or train anew.") from error
+        raise UserError(f"{path} is damaged ({error}). Restore the run from an intact copy, or train anew.") from error
     wanted = dict(model.named_parameters())
     odd = sorted(wanted.keys() ^ tensors.keys())
     odd += [name for name in wanted.keys() & tensors.keys() if wanted[name].shape != tensors[name].shape]

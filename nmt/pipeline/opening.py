@@ -4,17 +4,16 @@ import contextlib
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
-
-from omegaconf.errors import OmegaConfBaseException
 
 from nmt import build
 from nmt.alignment.weights import Head
 from nmt.compute import Compute
 from nmt.data.corpus import DataSource, Split
-from nmt.errors import SettingError, UserError
+from nmt.errors import SettingError, UserError, reading
 from nmt.limits import NotNegative, Positive, Weight
 from nmt.model import Seq2Seq
 from nmt.model.weights import load_weights
@@ -88,23 +87,13 @@ def _placed(run: Run) -> Iterator[None]:
         ) from error
 
 
-@contextlib.contextmanager
-def describes(run: Run, what: str, *, as_saved: bool = False) -> Iterator[None]:
-    """UserError, naming the run's configuration, where something cannot be built from it.
+def describes(run: Run, what: str, *, as_saved: bool = False) -> AbstractContextManager[None]:
+    """Report what fails in here as damage of a run's configuration.
 
     With `as_saved`, no command line has changed the configuration: a value that no part takes is damage too.
     """
-    damage: tuple[type[Exception], ...] = (KeyError, TypeError, ValueError, AttributeError)
-    damage += (RuntimeError, ZeroDivisionError, OmegaConfBaseException)
-    if as_saved:
-        damage += (SettingError,)
-    try:
-        yield
-    except damage as error:
-        raise UserError(
-            f"{run.folder / 'config.yaml'} is damaged: it does not describe {what} "
-            f"({str(error).splitlines()[0]}). Take a copy of the run that is whole."
-        ) from error
+    also = (SettingError,) if as_saved else ()
+    return reading(run.folder / "config.yaml", f"it does not describe {what}", also)
 
 
 def note_unused_attention(configs: Iterable[Mapping[str, Any]], overrides: Sequence[str]) -> None:

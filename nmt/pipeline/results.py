@@ -1,0 +1,193 @@
+"""From a run folder, or a record of one, to what a comparison takes of it: scores, curves, error rates, text."""
+
+import json
+import math
+import statistics
+import sys
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nmt import compat
+from nmt.comparison.results import TESTED, Aligned, Metric, Result, Scored, check_counts, counted
+from nmt.comparison.significance import Statistics
+from nmt.configuration import without_classes
+from nmt.data.corpus import Split
+from nmt.data.lines import read_lines
+from nmt.errors import UserError, damaged, reading
+from nmt.evaluation.metrics import MetricScore
+from nmt.evaluation.references import AttentionMap
+from nmt.files import replace_atomically
+from nmt.records import TEXT, portable
+from nmt.runs import Run, settings
+from nmt.text.scripts import lengths
+
+METRICS = ("bleu", "chrf", "ter")
+COUNTS = "counts.npz"  # in a record without text
+WIDTHS = {"bleu": 10, "chrf": 18}  # columns of the counts
+TRAINING = ("minutes", "epochs", "step", "peak_memory", "peak_gpu_memory")
+
+
+def wanted_splits(run: Run, given: Split | str | None) -> list[str]:
+    """The splits that the run should have been scored on: the tests of its data set first."""
+    if isinstance(given, Split):
+        return [given.name]
+    if given is not None:
+        return [given]
+    tests = [name for name in run.facts().get("text", {}) if name not in ("train", "valid")]
+    if not tests and not run.splits():
+        raise UserError("its data name no test set. Give split=valid, or source=FILE reference=FILE.")
+    return tests or run.splits()
+
+
+def read_result(name: str, run: Run, given: Split | str | None) -> Result:
+    """All of a run that a comparison takes.
+
+    Raises:
+        UserError: a file is missing or damaged, or files do not belong together.
+    """
+    config, facts, history = run.config(), run.facts(), run.history()
+    wanted = wanted_splits(run, given)
+    names = wanted if given is not None else [*wanted, *(split for split in run.splits() if split not in wanted)]
+    splits, origin = {}, {"training text": str(facts.get("text", {}).get("train"))}
+    for split in names:
+        scores = run.scores(split)
+        provenance = scores.get("provenance")
+        if not isinstance(provenance, dict) or "text" not in provenance or len(provenance.get("runs", [1])) != 1:
+            continue  # of an earlier version, or of an ensemble
+        origin["tokenizer"] = str(provenance.get("tokenizer"))
+        scored = _scored(run, split, scores)
+        signatures = {f"{metric} signature": scored.scores[metric].signature for metric in METRICS}
+        source = {"text": str(provenance["text"]), "search": _search(config, provenance), **signatures}
+        splits[split] = scored._replace(origin=source)
+    variant = settings(config)
+    training: dict[str, float] = {key: float(facts[key]) for key in TRAINING if isinstance(facts.get(key), int | float)}
+    speeds = [entry["train_tokens_per_second"] for entry in history if entry.get("train_tokens_per_second")]
+    if speeds:
+        training["train_tokens_per_second"] = statistics.median(speeds)
+    return Result(
+        name,
+        int(variant.pop("seed")),
+        {
+            **{key: portable(value) for key, value in variant.items() if key != "data" and not key.startswith("data.")},
+            # Other links make another variant, wherever they lie.
+            **({"data.train_links": str(facts["links"])[:8]} if "links" in facts else {}),
+        },
+        origin,
+        training,
+        history,
+        splits,
+        _aligned(run),
+        f"{facts['device']}, {facts['threads']} threads" if "device" in facts and "threads" in facts else "",
+        _trained_on(facts),
+    )
+
+
+def _trained_on(facts: Mapping[str, Any]) -> list[str]:
+    """The text that a run learnt from and the libraries that it learnt with, as far as its facts say so."""
+    parts = []
+    languages, pairs = facts.get("languages"), facts.get("pairs")
+    if isinstance(languages, list) and isinstance(pairs, int) and "data" in facts:
+        parts.append(f"on {facts['data']}, {' to '.join(map(str, languages))}, {pairs:,} sentence pairs")
+    versions = facts.get("versions")
+    if isinstance(versions, dict) and {"nmt", "torch"} <= versions.keys():
+        parts.append(f"with nmt {versions['nmt']} and torch {versions['torch']}")
+    return parts
+
+
+def _aligned(run: Run) -> dict[str, Aligned]:
+    """The error rates that `nmt.align` has saved, by what they were measured on (UserError for a damaged file)."""
+    measurements = {}
+    for path in sorted(run.alignments.glob("*.json")):
+        saved = run.read_object(path.relative_to(run.folder).as_posix())
+        if not {"attention", "shift_from"} <= saved.keys():
+            print(f"{path} is of an earlier version; align again to compare it.", file=sys.stderr)
+            continue
+        with reading(path):
+            rates = {evidence: 100 * float(score["aer"]) for evidence, score in saved["rates"].items()}
+            attention = None if saved["attention"] is None else str(saved["attention"])
+            if attention not in (None, *rates) or not all(0 <= rate <= 100 for rate in rates.values()):
+                raise damaged(path)
+            shift_from = str(saved["shift_from"])
+            measurement = Aligned(str(saved["gold"]), int(saved["pairs"]), rates, attention, shift_from)
+            stale = saved["checkpoint"] == "best" and saved["step"] != run.best_step()
+        if stale:
+            print(f"{path} is of an earlier state of the run; align again to compare it.", file=sys.stderr)
+        else:
+            measurements[path.stem.rpartition("-")[2]] = measurement
+    return measurements
+
+
+def _search(config: Any, provenance: Mapping[str, Any]) -> str:
+    """How it was translated: a run's own search may be what sets it off, another one makes it another measurement."""
+    used = provenance.get("search", {})
+    used = {**used, "name": compat.search_choice(used.get("name"))}
+    of_run = {"name": config.choices["search"], **without_classes(dict(config.search))}
+    same = all(used.get(key) == value for key, value in of_run.items())
+    return f"{provenance.get('checkpoint')} weights, {'own search' if same else json.dumps(used, sort_keys=True)}"
+
+
+def _scored(run: Run, split: str, scores: dict[str, Any]) -> Scored:
+    """One split of a run, read from its folder."""
+    folder = run.evaluation / split
+    with reading(folder / "scores.json"):
+        metrics = {key: MetricScore(float(scores[key]["value"]), str(scores[key]["signature"])) for key in METRICS}
+        if not all(0 <= score.value < math.inf for score in metrics.values()):
+            raise damaged(folder / "scores.json")
+        hypotheses = read_lines(folder / "hypotheses.txt")
+        if (folder / COUNTS).exists():
+            sources = references = None
+            counts, sizes, unit = _read_counts(folder / COUNTS, len(hypotheses))
+            check_counts(counts, metrics)
+        else:
+            sources, references = (read_lines(folder / name) for name in TEXT)
+            complete = len(sources) == len(references) == len(hypotheses)
+            if not complete or Split(split, sources, references).fingerprint() != scores["provenance"]["text"]:
+                raise UserError(
+                    f"{folder} holds another text than the one that was scored (its source.txt, reference.txt and "
+                    f"hypotheses.txt do not belong to its scores.json). Score the run again, or restore it from an "
+                    f"intact copy."
+                )
+            counts = counted(hypotheses, references, str(scores["target_language"]), metrics)
+            sizes, unit, _ = lengths(sources)
+        rates = {shift: float(scores["alignment"][f"shift_{shift}"]["aer"]) for shift in (0, 1) if scores["alignment"]}
+        measured = dict(scores["measured"])
+    maps = _attention_maps(folder / "attention.json")
+    return Scored(sources, references, hypotheses, sizes, unit, metrics, counts, rates, measured, maps)
+
+
+def _attention_maps(path: Path) -> list[AttentionMap]:
+    """The weights that were saved of a split (UserError for a damaged file)."""
+    if not path.exists():
+        return []
+    with reading(path):
+        maps: list[AttentionMap] = json.loads(path.read_text(encoding="utf-8"))
+        for saved in maps:
+            shape = len(saved["target"]), len(saved["source"])
+            if not isinstance(saved["line"], int) or np.array(saved["weights"], float).shape != shape:
+                raise damaged(path)
+    return maps
+
+
+def write_counts(path: Path, scored: Scored) -> None:
+    """Write what stands for the text in a record: n-gram counts of each sentence, and its source length."""
+    bleu, chrf, sizes = (np.array(rows, np.int32) for rows in (*map(scored.counts.get, TESTED), scored.lengths))
+    with replace_atomically(path) as temporary, temporary.open("wb") as file:
+        np.savez_compressed(file, bleu=bleu, chrf=chrf, lengths=sizes, unit=np.array(scored.unit))
+
+
+def _read_counts(path: Path, sentences: int) -> tuple[dict[Metric, Statistics], list[int], str]:
+    """The counts of so many sentences, their lengths and the unit of those (UserError for a damaged file)."""
+    with (
+        reading(path, also=(zipfile.BadZipFile,)),
+        path.open("rb") as file,
+        np.load(file, allow_pickle=False) as tables,
+    ):
+        counts: dict[Metric, Statistics] = {metric: tables[metric].astype(np.float64) for metric in TESTED}
+        sizes, unit = [int(size) for size in tables["lengths"]], str(tables["unit"])
+    if len(sizes) != sentences or any(rows.shape != (sentences, WIDTHS[metric]) for metric, rows in counts.items()):
+        raise damaged(path)
+    return counts, sizes, unit
