@@ -1,8 +1,8 @@
-"""Two ways to compute the same thing, timed in turn: why the fast paths are written as they are.
+"""Time the plain and the fast implementation of four computations in turn.
 
     python scripts/primitives.py [--rounds N] [--threads N]
 
-Prints a Markdown table: milliseconds of the plain way and of the one that is taken, medians over the rounds, and their
+Prints a Markdown table: milliseconds of the plain and of the fast implementation, medians over the rounds, and their
 ratio. Sizes are those of a training step of `scripts/benchmark.py`: 80 sentences of 15 and 16 pieces.
 """
 
@@ -24,7 +24,7 @@ Work = Callable[[], object]
 
 
 def pairs() -> dict[str, tuple[Work, Work]]:
-    """What is compared: the plain way and the one that is taken."""
+    """The plain and the fast implementation of each computation, by its row in the table."""
     shares, weights = torch.randn(SENTENCES, SLOTS, 3 * STATE), torch.randn(SENTENCES, 3 * STATE)
     inner = torch.randn(SENTENCES, SLOTS, ATTENTION)
     embedded = torch.randn(SENTENCES, STEPS, EMBEDDING)
@@ -42,7 +42,7 @@ def pairs() -> dict[str, tuple[Work, Work]]:
             lambda: torch.bmm(shares, weights.unsqueeze(2)),
             lambda: torch.bmm(weights.unsqueeze(1), shares.transpose(1, 2)),
         ),
-        "dropout of [80, 16, 256], 16 bits a place": (lambda: plain(embedded), lambda: fast(embedded)),
+        "dropout of [80, 16, 256], 16 bits a number": (lambda: plain(embedded), lambda: fast(embedded)),
         "bidirectional GRU of 256 over 16 steps, with backward": (
             lambda: packed().sum().backward(),
             lambda: fast_layers(rnn, embedded, mask=mask)[0].sum().backward(),
@@ -51,7 +51,7 @@ def pairs() -> dict[str, tuple[Work, Work]]:
 
 
 def main() -> None:
-    """Prints the table."""
+    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--threads", type=int, default=2)
@@ -67,11 +67,11 @@ def main() -> None:
                     run()
                 if turn:  # the first one warms up
                     seconds[name, way].append((time.perf_counter() - before) / REPEATS)
-    print("| work | plain, ms | taken, ms | plain / taken |\n|---|---:|---:|---:|")
+    print("| work | plain, ms | fast, ms | plain / fast |\n|---|---:|---:|---:|")
     for name in works:
-        plain, taken = (statistics.median(seconds[name, way]) * 1e3 for way in (0, 1))
+        plain, fast = (statistics.median(seconds[name, way]) * 1e3 for way in (0, 1))
         ratios = [first / second for first, second in zip(seconds[name, 0], seconds[name, 1], strict=True)]
-        print(f"| {name} | {plain:.2f} | {taken:.2f} | {plain / taken:.1f} ({min(ratios):.1f} to {max(ratios):.1f}) |")
+        print(f"| {name} | {plain:.2f} | {fast:.2f} | {plain / fast:.1f} ({min(ratios):.1f} to {max(ratios):.1f}) |")
 
 
 if __name__ == "__main__":
