@@ -1,13 +1,13 @@
-"""The study of docs/attention-study.md: trains its variants, scores them, writes the page.
+"""Run the study of docs/attention-study.md: train its variants, score them, write the page.
 
-    python scripts/attention_study.py train multi30k=DIR [KEY=VALUE ...]     in parts: sent again, it goes on
-    python scripts/attention_study.py score multi30k=DIR [alignments=DIR]    long sentences, word links; the records
-    python scripts/attention_study.py builtin [KEY=VALUE ...]                the same on the built-in corpus, one seed
-    python scripts/attention_study.py report                                 the page, from the records alone
+    python scripts/attention_study.py train multi30k=DIR [KEY=VALUE ...]     train what is missing; run again to resume
+    python scripts/attention_study.py score multi30k=DIR [alignments=DIR]    score test sets, long sentences and word links
+    python scripts/attention_study.py builtin [KEY=VALUE ...]                both, on the built-in corpus with one seed
+    python scripts/attention_study.py report                                 write the page from the committed records
 
-DIR holds Multi30k (train.de.gz ...); `alignments` holds word links: of its validation and test sets
-(multi30k_silver/val.de-en.sp and test_2016_flickr.de-en.sp) and of other text (deen/text.de, text.en, gold.sp).
-Further KEY=VALUE words of `train` and `builtin` go to every training.
+`multi30k` is a folder with train.de.gz and so on. `alignments` is a folder with word links: for its validation and test
+sets multi30k_silver/val.de-en.sp and test_2016_flickr.de-en.sp, for other text deen/text.de, text.en and gold.sp.
+`train` and `builtin` pass any other KEY=VALUE to every training.
 """
 
 import json
@@ -31,14 +31,14 @@ PAGE = Path("docs", "attention-study.md")
 FOLDER = Path("docs", "attention-study")
 RECORDS = FOLDER / "records"
 BUILTIN_RECORDS = FOLDER / "builtin"
-NOTES = FOLDER / "notes.md"  # what is to be said of these very runs, if anything
-JOINED = 3  # neighbours that make a long sentence
+NOTES = FOLDER / "notes.md"  # remarks on these runs, if there are any
+JOINED = 3  # neighbouring sentences that make a long one
 SEEDS = "seed=1,2,3"
 BASELINE = "bahdanau-1"
 DEEN = ("text.de", "text.en", "gold.sp")  # words between spaces
 
-#: One model for all, with one readout, so that wirings differ in when they attend and in nothing else: about two
-#: million weights, which a core trains in six minutes.
+#: One model with one readout for all variants, so that wirings differ only in when they attend. It has about two
+#: million weights, and one core trains it in six minutes.
 MODEL = [
     *("model.embedding_size=128", "encoder.size=128", "decoder.size=256", "attention.size=128"),
     *("attention/score=additive", "decoder/readout=tanh", "decoder.readout.word=true", "trainer.tensorboard=false"),
@@ -46,7 +46,7 @@ MODEL = [
 MULTI30K = [
     *("data=multi30k", "data.source=de", "data.target=en", "tokenizer.split_digits=false", "trainer.epochs=4"),
 ]
-#: What is compared: the name that begins a run's, where the values alone would not tell, and the overrides.
+#: The variants: a prefix for the names of the runs, needed if the values alone are ambiguous, and the overrides.
 GROUPS = [
     ("", ["decoder=none,bahdanau"]),
     ("luong", ["decoder=luong", "attention/score=dot,general,concat,location,scaled_dot"]),
@@ -62,16 +62,16 @@ GROUPS = [
     ("conditional", ["decoder=conditional"]),
     ("hard", ["decoder=bahdanau", "attention/read=hard"]),
 ]
-#: Attention that is drawn to the links while it learns: only where the training text has links.
+#: Attention that is trained towards word links. The training text must have links.
 GUIDED = [("guided", ["decoder=bahdanau,luong", "trainer.guided_alignment=1"])]
-#: What the exact links are put to: every mechanism, in the smaller of its sizes.
+#: The variants on the built-in corpus, whose links are exact: every mechanism, in the smaller of its sizes.
 ONCE = [(prefix, [word.replace("=2,4", "=2") for word in words]) for prefix, words in [*GROUPS, *GUIDED]]
-#: A word's share of the weight that makes a link, beside the best source word of each: the gold has links one to many.
+#: Minimum weight of a link, scored beside the best source word alone, because the gold links are one to many.
 THRESHOLD = 0.2
 
 
 def main(arguments: list[str]) -> int:
-    """Does one of the four parts; returns its exit status."""
+    """Run one of the four parts and return its exit status."""
     part, *words = arguments or [""]
     given = key_values(words)
     root = given.pop("multi30k", None)
@@ -89,15 +89,15 @@ def main(arguments: list[str]) -> int:
 
 
 def train(sweep: Path, groups: Sequence[tuple[str, list[str]]], words: Sequence[str]) -> int:
-    """Trains what is not trained yet, a group after the other."""
+    """Train the runs that are not finished, one group after the other; return the exit status."""
     failed = 0
     for prefix, overrides in groups:
         given = [*MODEL, *overrides, *words]
         if any("," in word for word in given):
             status = verb("train", "-m", f"name={sweep.name}/{prefix}".strip("/"), *given)
         else:
-            alone = [word for word in given if not word.startswith("jobs=")]  # how many of a sweep run at a time
-            name = prefix or overrides[-1].rpartition(".")[2].replace("=", "-")  # as a sweep would have it: heads-2
+            alone = [word for word in given if not word.startswith("jobs=")]  # applies to sweeps only
+            name = prefix or overrides[-1].rpartition(".")[2].replace("=", "-")  # the name that a sweep would choose: heads-2
             status = verb("train", f"name={name}", f"checkpoints={sweep}", "resume=auto", *alone)
         if status > 128:  # stopped by a signal
             return status
@@ -106,12 +106,12 @@ def train(sweep: Path, groups: Sequence[tuple[str, list[str]]], words: Sequence[
 
 
 def finished(sweep: Path) -> list[Path]:
-    """The folders of the runs that came to their end."""
+    """The folders of the finished runs."""
     return [run for run in runs_in(sweep) if Run(run).read_object("run.json").get("status") == "finished"]
 
 
 def builtin(further: Sequence[str]) -> int:
-    """Trains every variant on the built-in corpus, whose links are exact, and keeps their error rates."""
+    """Train every variant on the built-in corpus, whose links are exact, and save the error rates."""
     status = train(BUILTIN, ONCE, ["data=builtin", "seed=1", *further])
     if status:
         return status
@@ -119,31 +119,31 @@ def builtin(further: Sequence[str]) -> int:
     for run in finished(BUILTIN):
         if not (run / "evaluation").exists():
             verbs.append(["evaluate", f"run={run}", "pictures=0"])
-        words = ["align", f"run={run}", f"method={looked(run)}"]
+        words = ["align", f"run={run}", f"method={link_method(run)}"]
         verbs += unless_aligned(run, [[*words, f"threshold={threshold}"] for threshold in ("null", THRESHOLD)])
     return side_by_side(verbs) or records(BUILTIN, BUILTIN_RECORDS, "bahdanau")
 
 
 def unless_aligned(run: Path, verbs: list[list[str]]) -> list[list[str]]:
-    """Nothing where the error rates of so many verbs are kept already; all of them where one was interrupted."""
+    """The commands, or none if the run already has as many error rates; all of them after an interruption."""
     return [] if len(list((run / "alignments").glob("*.json"))) >= len(verbs) else verbs
 
 
 def side_by_side(verbs: Sequence[list[str]]) -> int:
-    """Runs the product's commands, one a core; returns the exit status of one that failed, or 0."""
+    """Run the commands in parallel, one per core; return the highest exit status."""
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         return max(pool.map(lambda words: verb(*words, "threads=1"), verbs), default=0)
 
 
 def records(sweep: Path, folder: Path, baseline: str) -> int:
-    """Writes what is compared, without the weights, and of the text only the sentences whose weights are shown."""
+    """Write the records: no weights, and of the text only the sentences whose attention maps are shown."""
     return verb(
         "compare", f"runs={sweep}", f"records={folder}", "record_text=shown", f"baseline={baseline}", "pictures=0"
     )
 
 
 def score(root: Path, links: Path | None) -> int:
-    """Scores all runs on long sentences too, and on word links where there are any, and writes the records."""
+    """Score all runs on the test sets, long sentences and, if given, word links; write the records."""
     source, target = (LONG / f"test_2016_joined.{language}" for language in ("de", "en"))
     for path in (source, target):
         lines = read_lines(root / f"test_2016_flickr{path.suffix}.gz")
@@ -156,18 +156,18 @@ def score(root: Path, links: Path | None) -> int:
         if not any((run / "evaluation").glob(f"{source.name}-*/scores.json")):
             verbs.append(["evaluate", f"run={run}", f"source={source}", f"reference={target}", "pictures=0"])
         if links is not None:
-            aligned = [["align", f"run={run}", f"method={looked(run)}", *words] for words in _links(root, links)]
+            aligned = [["align", f"run={run}", f"method={link_method(run)}", *words] for words in _links(root, links)]
             verbs += unless_aligned(run, aligned)
     return side_by_side(verbs) or records(SWEEP, RECORDS, BASELINE)
 
 
-def looked(run: Path) -> str:
-    """What `align` reads links off."""
+def link_method(run: Path) -> str:
+    """How `align` links words: by saliency if the run has no attention."""
     return "saliency" if run.name.partition("-")[0] == "none" else "attention"
 
 
 def _links(root: Path, links: Path) -> list[list[str]]:
-    """The words that make `align` score a run on each set of links, its shift chosen on the validation links."""
+    """Arguments of `align` for each set of links; the shift is chosen on the validation links."""
 
     def words(prefix: str, name: str) -> list[str]:
         sides = (f"{prefix}{side}={root / name}.{code}.gz" for side, code in (("source", "de"), ("target", "en")))
@@ -179,44 +179,44 @@ def _links(root: Path, links: Path) -> list[list[str]]:
 
 
 def report() -> int:
-    """Writes the page and its pictures from the records."""
+    """Write the page and its pictures from the records."""
     status, _, exact = compared(BUILTIN_RECORDS, "bahdanau", "pictures=0")
     if status:
         return status
-    status, text, found = compared(RECORDS, BASELINE)
+    status, text, figures = compared(RECORDS, BASELINE)
     if status:
         return status
-    _, _, body = text.partition("\n\n")  # without its title
+    _, _, body = text.partition("\n\n")  # drop the title
     lead, _, rest = body.partition("\n\n## ")
     remarks = [NOTES.read_text("utf-8")] if NOTES.exists() else []
-    parts = [TITLE, lead, METHOD, *remarks, published(found), f"## {rest}", exact_links(exact)]
+    parts = [TITLE, lead, METHOD, *remarks, published(figures), f"## {rest}", exact_links(exact)]
     write_text(PAGE, "\n\n".join(part.strip("\n") for part in parts) + "\n")
     return 0
 
 
 def compared(records: Path, baseline: str, *words: str) -> tuple[int, str, dict[str, Any]]:
-    """Compares records; returns the exit status, the text with its pictures' places as of the page, the figures."""
+    """Compare records; return the exit status, the report's text with paths relative to the page, and its figures."""
     status = verb("compare", f"runs={records}", f"output={FOLDER}", f"baseline={baseline}", "evaluate=false", *words)
     if status:
         return status, "", {}
-    written, figures = FOLDER / "report.md", FOLDER / "report.json"
-    text = written.read_text("utf-8").replace("](<pictures/", f"](<{FOLDER.name}/pictures/")
-    found = json.loads(figures.read_text("utf-8"))
-    for path in (written, figures):
+    page, data = FOLDER / "report.md", FOLDER / "report.json"
+    text = page.read_text("utf-8").replace("](<pictures/", f"](<{FOLDER.name}/pictures/")
+    figures = json.loads(data.read_text("utf-8"))
+    for path in (page, data):
         path.unlink()
-    return 0, text, found
+    return 0, text, figures
 
 
-def exact_links(found: dict[str, Any]) -> str:
-    """The error rates on the built-in corpus: a row a variant, the best source word or all above the threshold."""
+def exact_links(figures: dict[str, Any]) -> str:
+    """The error rates on the built-in corpus, one row per variant, with and without the threshold."""
     columns = {
-        (own["gold"], way): {row["label"]: row["aer"][way]["mean"] for row in own["variants"] if way in row["aer"]}
-        for own in found["alignments"]
-        for way in sorted({way for row in own["variants"] for way in row["aer"]} - {"attention"})
+        (rates["gold"], way): {row["label"]: row["aer"][way]["mean"] for row in rates["variants"] if way in row["aer"]}
+        for rates in figures["alignments"]
+        for way in sorted({way for row in rates["variants"] for way in row["aer"]} - {"attention"})
     }
     best = {
         label: min(
-            # Those without attention come last.
+            # Variants without attention come last.
             (way == "saliency", column[label])
             for (_, way), column in columns.items()
             if label in column
@@ -226,11 +226,10 @@ def exact_links(found: dict[str, Any]) -> str:
     lines = [
         "## Where the links are exact",
         "",
-        "Every mechanism, one seed each, on the built-in corpus (English to Basque), whose word links are known and "
-        "not guessed: alignment error rate on its test set in per cent, less is better. `luong additive` and "
-        "`bahdanau guided alignment 1` were trained with the links (`trainer.guided_alignment=1`). One link a target "
-        "word cannot do better than 11.6 here, since "
-        "the gold links some words to several.",
+        "The table shows the alignment error rate in per cent on the test set of the built-in corpus (English to "
+        "Basque), whose word links are exact. Less is better. Every mechanism was trained with one seed. `luong "
+        "additive` and `bahdanau guided alignment 1` were trained with the links (`trainer.guided_alignment=1`). With "
+        "one link per target word, the minimum is 11.6: the gold links some words to several.",
         "",
         f"| attention | {' | '.join(f'{gold}: {way}' for gold, way in columns)} |",
         f"|---|{'---:|' * len(columns)}",
@@ -242,25 +241,32 @@ def exact_links(found: dict[str, Any]) -> str:
 
 
 TITLE = "# Which attention? A study on Multi30k, German to English"
-METHOD = f"""## What was done
+METHOD = f"""## Method
 
-Every variant is the same model but for its attention: embeddings of 128, a bidirectional GRU of 128 a direction, a
-decoder of 256, a tanh readout of state, previous word and context, 4,000 joint pieces, four epochs of Multi30k's
-29,000 captions, the same batches, learning rate and dropout, three seeds each. `none` has no attention, `bahdanau` is
-additive, `luong` has input feeding; windows are around `luong` with `general`; heads, coverage, `hard` and
-`conditional` have the additive score. Every variant but the baseline keeps the settings that suit the baseline: a
-variant that needs others is treated unkindly. The long sentences are {JOINED} neighbours of test_2016_flickr joined to
-one line, longer than all that was trained on: the models have learnt to end after one, so that BLEU there is low and
-says who goes on, and perplexity, which is forced through the whole line, who still finds the place.
-The word links are a statistical aligner's on the same test set, silver and not gold, and gold links of a hundred
-sentences of Europarl, far from what was trained on.
+All variants are the same model with a different attention:
+
+- embeddings of 128, a bidirectional GRU encoder of 128 per direction, a GRU decoder of 256
+- a tanh readout of state, previous word and context
+- 4,000 joint pieces and four epochs of Multi30k's 29,000 captions
+- the same batches, learning rate and dropout, with three seeds each
+
+`none` has no attention, `bahdanau` is additive, and `luong` has input feeding. Windows are tested with `luong` and
+`general`. Heads, coverage, `hard` and `conditional` have the additive score. The settings were chosen for the baseline.
+A variant that needs other settings is at a disadvantage.
+
+Each long sentence is {JOINED} neighbouring sentences of test_2016_flickr in one line, longer than any training sentence.
+The models have learnt to end after one sentence, so BLEU is low: it shows which models continue. Perplexity is forced
+through the whole line: it shows which models still find the right source words.
+
+There are two sets of word links. Those of the same test set come from a statistical aligner: they are silver, not gold.
+The gold links are of a hundred sentences of Europarl, which differ much from the training text.
 
     python scripts/attention_study.py train multi30k=DIR precision=bf16
     python scripts/attention_study.py score multi30k=DIR alignments=DIR
     python scripts/attention_study.py builtin precision=bf16
     python scripts/attention_study.py report
 
-The last command makes this page from the records in `{RECORDS}`; it needs no corpus and no weights."""
+The last command writes this page from the records in `{RECORDS}`. It needs no corpus and no weights."""
 
 #: BLEU after the replacement of unknown words, WMT'14 English-German. Luong, Pham, Manning 2015, table 4.
 LUONG = {"location": 19.3, "dot": 20.5, "general": 19.1, "local_m general": 20.4, "local_p general": 20.9}
@@ -275,30 +281,30 @@ BRITZ = [
 ]
 
 
-def published(found: dict[str, Any]) -> str:
-    """Our order beside those that were published."""
-    ours = {name: _bleu(found, name) for name in LUONG}
+def published(figures: dict[str, Any]) -> str:
+    """Published rankings beside ours."""
+    ours = {name: _bleu(figures, name) for name in LUONG}
     order = sorted(LUONG, key=lambda name: -LUONG[name])
-    own = sorted((name for name, value in ours.items() if value is not None), key=lambda name: -(ours[name] or 0))
+    ranking = sorted((name for name, value in ours.items() if value is not None), key=lambda name: -(ours[name] or 0))
     lines = [
-        "## Beside the literature",
+        "## Compared with the literature",
         "",
-        "Luong, Pham and Manning 2015, table 4 (four layers of 1,000, WMT'14 English-German, one run each), and ours "
-        "(the mean over seeds; of the windows the better radius). Their differences are of single runs: no test says "
-        "which are real.",
+        "The first table compares our means over seeds with table 4 of Luong, Pham and Manning 2015 (four layers of "
+        "1,000, WMT'14 English-German). For windows, ours is the better radius. Their figures are of one run each: no "
+        "test shows which differences are significant.",
         "",
-        "| attention | theirs | place | ours | place |",
+        "| attention | theirs | rank | ours | rank |",
         "|---|---:|---:|---:|---:|",
     ]
     for name in order:
-        mine = ours[name]
-        shown = ("-", "-") if mine is None else (f"{mine:.2f}", str(own.index(name) + 1))
+        bleu = ours[name]
+        cells = ("-", "-") if bleu is None else (f"{bleu:.2f}", str(ranking.index(name) + 1))
         lines.append(
-            f"| {name.replace('_', '-')} | {LUONG[name]:.1f} | {order.index(name) + 1} | {' | '.join(shown)} |"
+            f"| {name.replace('_', '-')} | {LUONG[name]:.1f} | {order.index(name) + 1} | {' | '.join(cells)} |"
         )
     deviations = sorted(
         figure["deviation"]
-        for variant in found["splits"][0]["variants"]
+        for variant in figures["splits"][0]["variants"]
         if (figure := variant["figures"]["bleu"])["deviation"] is not None
     )
     lines += ["", "Britz, Goldie, Luong and Le 2017, table 5:", "", "| attention, size | BLEU |", "|---|---:|"]
@@ -306,20 +312,20 @@ def published(found: dict[str, Any]) -> str:
     if deviations:
         lines += [
             "",
-            f"Their runs of one setting deviate by 0.04 to 0.30 BLEU; ours by {deviations[0]:.2f} to "
-            f"{deviations[-1]:.2f}, with a smaller model, less text and a test set a third of the size.",
+            f"The standard deviation over runs of one setting is 0.04 to 0.30 BLEU for theirs and {deviations[0]:.2f} to "
+            f"{deviations[-1]:.2f} for ours. Our model is smaller, with less text and a test set a third of the size.",
         ]
     return "\n".join(lines)
 
 
-def _bleu(found: dict[str, Any], name: str) -> float | None:
-    """The best mean on the first split of the variants whose runs are named so."""
+def _bleu(figures: dict[str, Any], name: str) -> float | None:
+    """The best mean on the first split, of the variants whose runs have this name."""
     # Runs are called luong-dot-1, luong-local_m-radius-2-1.
-    runs = {variant["label"]: variant["runs"][0]["name"] for variant in found["variants"]}
+    runs = {variant["label"]: variant["runs"][0]["name"] for variant in figures["variants"]}
     window, _, _ = name.partition(" ")
     values = [
         variant["figures"]["bleu"]["mean"]
-        for variant in found["splits"][0]["variants"]
+        for variant in figures["splits"][0]["variants"]
         if runs[variant["label"]].startswith(f"luong-{window}-")
     ]
     return max(values, default=None)

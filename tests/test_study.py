@@ -32,7 +32,7 @@ def test_error_rates_are_ordered_by_the_best_attention_of_each_row() -> None:
         "none": (None, None, 3.0),
     }
     variants: list[dict[str, Any]] = [
-        {"label": label, "aer": {way: rate(own) for way, own in zip(ways, row, strict=True) if own is not None}}
+        {"label": label, "aer": {way: rate(mean) for way, mean in zip(ways, row, strict=True) if mean is not None}}
         for label, row in rates.items()
     ]
     variants[0]["aer"]["attention"] = rate(1.0)  # one of the columns again
@@ -55,7 +55,7 @@ def test_the_literature_stands_beside_the_better_radius_of_each_window() -> None
         "luong-local_p-radius-4-1": 34.0,
         "bahdanau-1": 39.0,
     }
-    found = {
+    figures = {
         "variants": [{"label": name.upper(), "runs": [{"name": name}]} for name in runs],
         "splits": [
             {
@@ -66,12 +66,12 @@ def test_the_literature_stands_beside_the_better_radius_of_each_window() -> None
             }
         ],
     }
-    lines = study.published(found).splitlines()
+    lines = study.published(figures).splitlines()
     assert "| local-p general | 20.9 | 1 | 34.00 | 2 |" in lines
     assert "| dot | 20.5 | 2 | 31.00 | 3 |" in lines
     assert "| general | 19.1 | 5 | 35.00 | 1 |" in lines
     assert "| location | 19.3 | 4 | - | - |" in lines  # none was trained
-    assert any("ours by 0.31 to 0.39" in line for line in lines)
+    assert any("0.31 to 0.39 for ours" in line for line in lines)
 
 
 @pytest.mark.parametrize("words", [[], ["nonsense"], ["train"], ["report", "more=1"]])

@@ -1,4 +1,4 @@
-"""A comparison -> its report: a list of blocks, which `blocks` writes, and the short text for a terminal."""
+"""A comparison -> its report: a list of blocks for `blocks` to write, and the short text for a terminal."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +14,7 @@ from nmt.drawing.style import png
 
 
 def title(comparison: Comparison) -> str:
-    """What was compared, in a line."""
+    """One line: how many variants and runs were compared, and on which splits."""
     runs = sum(len(variant.runs) for variant in comparison.variants)
     splits = ", ".join(split.name for split in comparison.splits)
     return f"{_count(len(comparison.variants), 'variant')}, {_count(runs, 'run')}, on {splits}"
@@ -25,11 +25,11 @@ def _count(number: int, noun: str) -> str:
 
 
 def report(comparison: Comparison, heatmaps: int = 4) -> list[Block]:
-    """All of a comparison, the verdict first.
+    """All blocks of the report, the verdict first.
 
     Args:
         comparison: the comparison.
-        heatmaps: how many sentences' weights are shown side by side.
+        heatmaps: the maximum number of sentences whose attention maps are drawn side by side.
     """
     first = comparison.splits[0]
     blocks: list[Block] = [Lines(verdict(comparison), lead=True)]
@@ -38,7 +38,7 @@ def report(comparison: Comparison, heatmaps: int = 4) -> list[Block]:
     course = plots.curves(comparison)
     if course is not None:
         blocks += [Heading("Learning curves"), Picture("learning-curves", png(course), "learning curves")]
-        blocks.append(Lines(["Means over seeds, drawn as far as all seeds of a variant have come."]))
+        blocks.append(Lines(["Means over seeds, up to the last update that all seeds of a variant have reached."]))
     blocks += _lengths(comparison, first)
     blocks += _alignments(comparison)
     blocks += _heatmaps(comparison, first, heatmaps)
@@ -63,7 +63,7 @@ def _mean(value: Spread | None, digits: int = 2) -> str:
 
 def _baseline(comparison: Comparison) -> str:
     label = comparison.variants[comparison.baseline].label
-    return label if comparison.baseline_chosen else f"{label} (the first, for none was chosen with baseline=)"
+    return label if comparison.baseline_chosen else f"{label} (the first variant, because baseline= is not set)"
 
 
 def scores_table(comparison: Comparison, split: OnSplit) -> Table:
@@ -85,7 +85,7 @@ def scores_table(comparison: Comparison, split: OnSplit) -> Table:
         ]
     columns.append(("entropy", lambda at: _mean(split.figures[at].get("attention_entropy"))))
     if any(figures["hidden_share"].mean > 0 for figures in split.figures if "hidden_share" in figures):
-        columns.append(("no weight, share", lambda at: _mean(split.figures[at].get("hidden_share"))))
+        columns.append(("share without weight", lambda at: _mean(split.figures[at].get("hidden_share"))))
     order = _order(split)
     return Table(
         ["variant", *(title for title, _ in columns)],
@@ -110,9 +110,9 @@ def _p(split: OnSplit, at: int) -> str:
 
 def _scores(comparison: Comparison, split: OnSplit) -> list[Block]:
     caption = (
-        f"Means and standard deviations over seeds. p is Holm-corrected; n.s.: not significantly different from the "
-        f"baseline, {_baseline(comparison)}. TER and perplexity: less is better. Entropy of the weights in nats: 0 for "
-        f"one piece, log S for S pieces alike."
+        f"Means and standard deviations over seeds. The baseline is {_baseline(comparison)}. p is corrected by Holm; "
+        f"n.s. means not significantly different from the baseline. Less TER and perplexity is better. Entropy of the "
+        f"weights is in nats: 0 if all weight is on one piece, log S if S pieces have equal weight."
     )
     return [
         Heading(f"Scores on {split.name}"),
@@ -123,9 +123,9 @@ def _scores(comparison: Comparison, split: OnSplit) -> list[Block]:
 
 
 _COSTS = (
-    "Parameters of the whole model; target tokens a second of training, the median between validations; memory of "
-    "the whole process (of the GPU, where there is one); translating as evaluated, search included. Speeds are of "
-    "the machine and its other work at that time."
+    "Parameters count the whole model. Training speed is in target tokens a second, the median between validations. "
+    "Translation speed was measured during evaluation and includes search. Memory is that of the whole process, or of "
+    "the GPU if there is one. Speeds depend on the machine and its other work at that time."
 )
 
 
@@ -190,10 +190,10 @@ def _alignments(comparison: Comparison) -> list[Block]:
     if not blocks:
         return []
     caption = (
-        "Links read off each run against gold links, in per cent, less is better. Attention: with the shift that was "
-        "chosen on validation links, or 0 where there were none. Saliency is gradient times input, which any model "
-        "has. The closest variant is compared with the others by Student's t over the runs, corrected by Bonferroni "
-        "for all pairs of variants; other gold sentences are not considered."
+        "The links of each run against gold links, in per cent; less is better. The column 'attention' uses the shift "
+        "that was chosen on validation links, or 0 without such links. Saliency is gradient times input, which needs "
+        "no attention. The closest variant is compared with the others by Student's t over the runs, corrected by "
+        "Bonferroni for all pairs of variants. The test does not generalise to other gold sentences."
     )
     by_hand = [gold.gold for gold in comparison.golds if gold.by_hand]
     if by_hand:
@@ -202,12 +202,12 @@ def _alignments(comparison: Comparison) -> list[Block]:
 
 
 def _first(rates: Mapping[str, Spread], ways: Sequence[str]) -> tuple[int, float]:
-    """What rows are ordered by: the first of the columns that they have, and what stands there."""
+    """The sort key of a row: its first column with a value, and that value."""
     return next((column, rates[way].mean) for column, way in enumerate(ways) if way in rates)
 
 
 def _heatmaps(comparison: Comparison, split: OnSplit, most: int) -> list[Block]:
-    """Of each variant the first seed; the sentences are those that every variant with attention has kept."""
+    """Attention maps of each variant's first seed, for the sentences that all variants with attention have saved."""
     maps = {
         variant.label: {entry["line"]: entry for entry in variant.runs[0].splits[split.name].attention_maps}
         for variant in comparison.variants
@@ -220,9 +220,9 @@ def _heatmaps(comparison: Comparison, split: OnSplit, most: int) -> list[Block]:
         Heading("Attention maps"),
         Lines(
             [
-                "Weights over the same sentence pairs under forced decoding: source above, reference at the left; the "
-                "first seed of each variant, mean of its heads. A weight is where the decoder looked, not an "
-                "explanation of why."
+                "Weights over the same sentence pairs under forced decoding, with the source above and the reference "
+                "at the left. Each map is the mean over the heads of the variant's first seed. A weight shows where "
+                "the decoder looked, not why."
             ]
         ),
     ]
@@ -240,13 +240,13 @@ def _differences(comparison: Comparison, split: OnSplit) -> list[Block]:
         return []
     blocks: list[Block] = [
         Heading("The sentences on which the variants differ most"),
-        Lines(["By the standard deviation of the variants' mean chrF; translations of the first seed."]),
+        Lines(["Sentences are ranked by the standard deviation of the variants' mean chrF. Translations are of the first seed."]),
     ]
     for difference in split.differences:
         row = difference.line - 1
         scored = comparison.variants[0].runs[0].splits[split.name]
-        given = (("source", scored.sources), ("reference", scored.references))
-        rows = [[name, lines[row], ""] for name, lines in given if lines is not None]
+        texts = (("source", scored.sources), ("reference", scored.references))
+        rows = [[name, lines[row], ""] for name, lines in texts if lines is not None]
         order = sorted(range(len(comparison.variants)), key=lambda at, scores=difference.chrf: -scores[at])  # type: ignore[misc]
         rows += [
             [
@@ -265,19 +265,21 @@ def _method(comparison: Comparison) -> list[Block]:
         Heading("How the differences were tested"),
         Lines(
             [
-                f"Each variant is tested twice against the baseline, {_baseline(comparison)}. Would the difference "
-                f"hold on other sentences? Paired approximate randomisation: in each of {comparison.trials:,} trials "
-                f"the two variants' translations of each sentence, of all seeds at once, change places with "
-                f"probability one "
-                f"half; p is the share of trials with as large a difference. (MultEval swaps each seed on its own: a "
-                f"sentence that suits a variant in every seed then counts several times.) Would it hold with other "
-                f"seeds? Student's t over the runs, with the run-to-run standard deviation pooled over all variants. "
-                f"The larger p counts, corrected by Holm for {_count(len(comparison.variants) - 1, 'variant')}; a "
-                f"difference is significant at p < {comparison.alpha:g}. If every variant has one seed, only the first "
-                f"test is possible, and the report says so. 'Min. detectable' is the true difference that 4 of 5 such "
-                f"comparisons would find, if both tests were independent. chrF is tested the same way; each metric on "
-                f"each split is a family of its own, and TER is not tested. Differences from the highest score are "
-                f"corrected by Bonferroni for all pairs of variants, because the scores themselves picked it."
+                f"Each variant is tested twice against the baseline, {_baseline(comparison)}.",
+                f"Does the difference hold on other sentences? This is tested by paired approximate randomisation with "
+                f"{comparison.trials:,} trials. Each trial swaps the two variants' translations of a sentence, of all "
+                f"seeds at once, with probability one half. p is the share of trials with a difference at least as "
+                f"large. (MultEval swaps each seed separately, which counts a sentence that suits a variant in every "
+                f"seed several times.)",
+                "Does the difference hold with other seeds? This is tested by Student's t over the runs, with the "
+                "run-to-run standard deviation pooled over all variants. If every variant has one seed, only the first "
+                "test is possible, and the report says so.",
+                f"The larger p counts, corrected by Holm for {_count(len(comparison.variants) - 1, 'variant')}. A "
+                f"difference is significant at p < {comparison.alpha:g}. 'Min. detectable' is the true difference that "
+                f"4 of 5 such comparisons would find, if both tests were independent.",
+                "chrF is tested in the same way, and TER is not tested. Each metric on each split is a separate "
+                "family. Differences from the highest score are corrected by Bonferroni for all pairs of variants, "
+                "because the scores themselves selected it.",
             ]
         ),
     ]
@@ -306,7 +308,7 @@ def _method(comparison: Comparison) -> list[Block]:
         blocks += [
             Heading("Settings in which the variants differ"),
             Table(["variant", *keys], rows, text=True),
-            Lines(["Left out: settings that only some choices have, and that are alike where they are."]),
+            Lines(["Not listed: settings that only some choices have and that are equal in all of these."]),
         ]
     blocks += [Heading("What they have in common"), Lines([*_trained_on(comparison), ", ".join(_shared(comparison))])]
     runs = [[variant.label, ", ".join(run.name for run in variant.runs)] for variant in comparison.variants]
@@ -320,7 +322,7 @@ def _trained_on(comparison: Comparison) -> list[str]:
 
 
 def _shared(comparison: Comparison) -> list[str]:
-    """The settings that all variants have with the same value, as the command line has them."""
+    """The settings that are equal in all variants, as KEY=VALUE."""
     settings = comparison.variants[0].runs[0].settings
     return [
         f"{key}={setting_words(key, value)}"
@@ -330,7 +332,7 @@ def _shared(comparison: Comparison) -> list[str]:
 
 
 def as_text(comparison: Comparison) -> str:
-    """What the terminal shows: the verdict, and the scores of each split."""
+    """The report for a terminal: the verdict, and the scores of each split."""
     parts = ["\n".join(verdict(comparison))]
     for split in comparison.splits:
         table = scores_table(comparison, split)
@@ -342,6 +344,6 @@ def as_text(comparison: Comparison) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def is_own(name: str) -> bool:
-    """Whether a report may have made a picture of that name."""
+def is_report_picture(name: str) -> bool:
+    """Whether a picture of this name may belong to a report."""
     return re.fullmatch(r"(scores-.*|by-length-.*|weights-.*-[0-9]+|learning-curves)\.png", name) is not None

@@ -147,7 +147,7 @@ def _write_report(comparison: variants.Comparison, folder: Path, pictures: int) 
     tree = verdict.as_json(comparison)
     write_text(folder / "report.json", json.dumps(tree, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
     for earlier in (folder / "pictures").glob("*.png"):
-        if earlier.name not in drawn and report.is_own(earlier.name):
+        if earlier.name not in drawn and report.is_report_picture(earlier.name):
             with contextlib.suppress(OSError):
                 earlier.unlink()
 

@@ -31,7 +31,7 @@ def test_without_a_baseline_the_highest_is_named_and_what_is_not_told_apart(foun
     assert any(line.startswith("Significantly worse than the baseline: no attention") for line in lines)
     text = as_markdown(report.report(chosen, 0), "title")
     assert "the baseline, bahdanau." in text
-    assert "the first, for none was chosen" in as_markdown(report.report(found, 0), "title")
+    assert "the first variant, because baseline= is not set" in as_markdown(report.report(found, 0), "title")
 
 
 def test_the_verdict_names_what_beats_the_baseline() -> None:
