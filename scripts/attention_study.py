@@ -1,7 +1,7 @@
 """Run the study of docs/attention-study.md: train its variants, score them, write the page.
 
     python scripts/attention_study.py train multi30k=DIR [KEY=VALUE ...]     train what is missing; run again to resume
-    python scripts/attention_study.py score multi30k=DIR [alignments=DIR]    score test sets, long sentences and word links
+    python scripts/attention_study.py score multi30k=DIR [alignments=DIR]    score runs and links; write the records
     python scripts/attention_study.py builtin [KEY=VALUE ...]                both, on the built-in corpus with one seed
     python scripts/attention_study.py report                                 write the page from the committed records
 
@@ -97,7 +97,8 @@ def train(sweep: Path, groups: Sequence[tuple[str, list[str]]], words: Sequence[
             status = verb("train", "-m", f"name={sweep.name}/{prefix}".strip("/"), *given)
         else:
             alone = [word for word in given if not word.startswith("jobs=")]  # applies to sweeps only
-            name = prefix or overrides[-1].rpartition(".")[2].replace("=", "-")  # the name that a sweep would choose: heads-2
+            # The name that a sweep would choose: heads-2.
+            name = prefix or overrides[-1].rpartition(".")[2].replace("=", "-")
             status = verb("train", f"name={name}", f"checkpoints={sweep}", "resume=auto", *alone)
         if status > 128:  # stopped by a signal
             return status
@@ -254,9 +255,9 @@ All variants are the same model with a different attention:
 `general`. Heads, coverage, `hard` and `conditional` have the additive score. The settings were chosen for the baseline.
 A variant that needs other settings is at a disadvantage.
 
-Each long sentence is {JOINED} neighbouring sentences of test_2016_flickr in one line, longer than any training sentence.
-The models have learnt to end after one sentence, so BLEU is low: it shows which models continue. Perplexity is forced
-through the whole line: it shows which models still find the right source words.
+Each long sentence is {JOINED} neighbouring sentences of test_2016_flickr in one line. All are longer than the
+training sentences. The models have learnt to end after one sentence, so BLEU is low: it shows which models continue.
+Perplexity is forced through the whole line: it shows which models still find the right source words.
 
 There are two sets of word links. Those of the same test set come from a statistical aligner: they are silver, not gold.
 The gold links are of a hundred sentences of Europarl, which differ much from the training text.
@@ -312,8 +313,9 @@ def published(figures: dict[str, Any]) -> str:
     if deviations:
         lines += [
             "",
-            f"The standard deviation over runs of one setting is 0.04 to 0.30 BLEU for theirs and {deviations[0]:.2f} to "
-            f"{deviations[-1]:.2f} for ours. Our model is smaller, with less text and a test set a third of the size.",
+            f"The standard deviation over runs of one setting is 0.04 to 0.30 BLEU for theirs and {deviations[0]:.2f} "
+            f"to {deviations[-1]:.2f} for ours. Our model is smaller, with less text and a test set a third of the "
+            f"size.",
         ]
     return "\n".join(lines)
 

@@ -240,7 +240,12 @@ def _differences(comparison: Comparison, split: OnSplit) -> list[Block]:
         return []
     blocks: list[Block] = [
         Heading("The sentences on which the variants differ most"),
-        Lines(["Sentences are ranked by the standard deviation of the variants' mean chrF. Translations are of the first seed."]),
+        Lines(
+            [
+                "Sentences are ranked by the standard deviation of the variants' mean chrF. Translations are those of "
+                "the first seed."
+            ]
+        ),
     ]
     for difference in split.differences:
         row = difference.line - 1
