@@ -182,13 +182,17 @@ def build_decoder(config: DictConfig, encoder: Encoder, embedding_size: int) -> 
     return part(settings, Decoder, "decoder")(attention, readout, sizes)
 
 
-def build_model(config: DictConfig, tokenizer: Tokenizer) -> Seq2Seq:
-    """The whole model for a tokenizer's vocabularies, initialised from `seed` (UserError as `assemble`)."""
-    return assemble(config, tokenizer.source.size, tokenizer.target.size, tokenizer.joint)
+def build_model(config: DictConfig, tokenizer: Tokenizer, *, initial: bool = True) -> Seq2Seq:
+    """The whole model for a tokenizer's vocabularies (arguments and errors as `assemble`)."""
+    return assemble(config, tokenizer.source.size, tokenizer.target.size, tokenizer.joint, initial=initial)
 
 
-def assemble(config: DictConfig, source_pieces: int, target_pieces: int, joint: bool) -> Seq2Seq:
-    """The whole model for vocabularies of these sizes, initialised from `seed`.
+def assemble(
+    config: DictConfig, source_pieces: int, target_pieces: int, joint: bool, *, initial: bool = True
+) -> Seq2Seq:
+    """The whole model for vocabularies of these sizes.
+
+    Its parameters start from `seed`, unless `initial` is false because trained ones replace them at once.
 
     Raises:
         UserError: sizes that do not fit together, with the override that cures it.
@@ -214,5 +218,6 @@ def assemble(config: DictConfig, source_pieces: int, target_pieces: int, joint: 
     if tie != "none":
         output.weight = target.weight
     model = Seq2Seq(source, target, encoder, decoder, output, settings.dropout, settings.fast)
-    initialise(model, int(config.seed))
+    if initial:
+        initialise(model, int(config.seed))
     return model

@@ -16,6 +16,7 @@ checkpoints/NAME/
 """
 
 import errno
+import functools
 import json
 import os
 import platform
@@ -47,6 +48,12 @@ _FACTS: dict[str, type | UnionType] = {
 }
 
 LIBRARIES = ("torch", "sentencepiece", "sacrebleu", "datasets", "hydra-core", "babel", "numpy", "safetensors")
+
+
+@functools.lru_cache(maxsize=16)
+def _tree(yaml: bytes) -> Any:
+    """What a configuration holds: a verb reads that of its run several times."""
+    return OmegaConf.to_container(OmegaConf.create(yaml.decode("utf-8")), resolve=False)
 
 
 class TakenError(UserError):
@@ -164,17 +171,16 @@ class Run:
         if not path.exists():
             raise UserError(missing_run(self.folder))
         try:
-            config = OmegaConf.load(path)
+            tree = _tree(path.read_bytes())
         except Exception as error:
             raise damaged(path) from error
-        if not isinstance(config, DictConfig):
+        if not isinstance(tree, dict):
             raise damaged(path, "it holds no settings")
         # What was saved is resolved: an interpolation could only come from someone who wants to read more than a run.
-        tree: Any = OmegaConf.to_container(config, resolve=False)
         if any(re.search(r"(?<!\\)(\\\\)*\$\{", text) for text in _texts(tree)):
             raise UserError(f"{path} holds an interpolation (${{...}}), which no saved run does. Do not use this run.")
         needed = ("data", "tokenizer", "model", "encoder", "attention", "decoder", "search", "seed")
-        absent = [key for key in needed if key not in config]
+        absent = [key for key in needed if key not in tree]
         if "choices" in tree and isinstance(tree["choices"], dict):
             chosen = ("data", "tokenizer", "encoder", "decoder", "search", "optimizer", "schedule", "trainer")
             absent += [f"choices.{key}" for key in chosen if key not in tree["choices"]]

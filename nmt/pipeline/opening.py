@@ -37,7 +37,7 @@ def open_model(run: Run, checkpoint: Checkpoint, compute: Compute) -> tuple[Seq2
     config = run.config()
     tokenizer = load_tokenizer(run.tokenizer)
     with describes(run, "a model", as_saved=True):
-        model = build.build_model(config, tokenizer)
+        model = build.build_model(config, tokenizer, initial=False)
     load_weights(run.best if checkpoint == "best" else run.last, model)
     return model.to(compute.device).eval(), tokenizer
 
