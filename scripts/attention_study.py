@@ -13,6 +13,8 @@ sets multi30k_silver/val.de-en.sp and test_2016_flickr.de-en.sp, for other text 
 import json
 import os
 import sys
+import tarfile
+import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -21,7 +23,7 @@ from typing import Any
 from verbs import key_values, script, verb
 
 from nmt.data.lines import read_lines
-from nmt.files import write_text
+from nmt.files import replace_atomically, write_text
 from nmt.runs import Run, runs_in
 
 SWEEP = Path("checkpoints", "attention-study")
@@ -29,8 +31,8 @@ BUILTIN = Path("checkpoints", "attention-study-builtin")
 LONG = Path("checkpoints", "attention-study-long")
 PAGE = Path("docs", "attention-study.md")
 FOLDER = Path("docs", "attention-study")
-RECORDS = FOLDER / "records"
-BUILTIN_RECORDS = FOLDER / "builtin"
+RECORDS = FOLDER / "records.tar.xz"  # one compressed file: a clone carries it, and nobody reads its parts
+BUILTIN_RECORDS = FOLDER / "builtin.tar.xz"
 NOTES = FOLDER / "notes.md"  # remarks on these runs, if there are any
 JOINED = 3  # neighbouring sentences that make a long one
 SEEDS = "seed=1,2,3"
@@ -136,11 +138,25 @@ def side_by_side(verbs: Sequence[list[str]]) -> int:
         return max(pool.map(lambda words: verb(*words, "threads=1"), verbs), default=0)
 
 
-def records(sweep: Path, folder: Path, baseline: str) -> int:
+def records(sweep: Path, archive: Path, baseline: str) -> int:
     """Write the records: no weights, and of the text only the sentences whose attention maps are shown."""
-    return verb(
-        "compare", f"runs={sweep}", f"records={folder}", "record_text=shown", f"baseline={baseline}", "pictures=0"
-    )
+    with tempfile.TemporaryDirectory() as folder:
+        words = [f"runs={sweep}", f"records={folder}", "record_text=shown", f"baseline={baseline}", "pictures=0"]
+        return verb("compare", *words) or pack(Path(folder), archive)
+
+
+def pack(folder: Path, archive: Path) -> int:
+    """Write the files of a folder to an archive; the same files give the same bytes. Return 0."""
+
+    def plain(member: tarfile.TarInfo) -> tarfile.TarInfo:
+        member.mtime, member.mode = 0, 0o755 if member.isdir() else 0o644
+        member.uid = member.gid = 0
+        member.uname = member.gname = ""
+        return member
+
+    with replace_atomically(archive) as staging, tarfile.open(staging, "w:xz") as file:
+        file.add(folder, arcname=".", filter=plain)
+    return 0
 
 
 def score(root: Path, links: Path | None) -> int:
@@ -197,7 +213,11 @@ def report() -> int:
 
 def compared(records: Path, baseline: str, *words: str) -> tuple[int, str, dict[str, Any]]:
     """Compare records; return the exit status, the report's text with paths relative to the page, and its figures."""
-    status = verb("compare", f"runs={records}", f"output={FOLDER}", f"baseline={baseline}", "evaluate=false", *words)
+    with tempfile.TemporaryDirectory() as folder:
+        with tarfile.open(records) as archive:
+            archive.extractall(folder, filter="data")
+        line = [f"runs={folder}", f"output={FOLDER}", f"baseline={baseline}", "evaluate=false", *words]
+        status = verb("compare", *line)
     if status:
         return status, "", {}
     page, data = FOLDER / "report.md", FOLDER / "report.json"

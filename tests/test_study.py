@@ -3,6 +3,7 @@
 import re
 import shutil
 import sys
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -94,11 +95,24 @@ def test_all_variants_can_be_built_and_differ(corpus: str) -> None:
     assert len(wordings) == len(configs) == (16 if corpus == "multi30k" else 15)
 
 
+def test_records_are_packed_alike(tmp_path: Path) -> None:
+    (tmp_path / "records" / "run-1").mkdir(parents=True)
+    (tmp_path / "records" / "run-1" / "scores.json").write_text('{"bleu": 1}')
+    archives = [tmp_path / "first.tar.xz", tmp_path / "second.tar.xz"]
+    for archive in archives:
+        assert study.pack(tmp_path / "records", archive) == 0
+        (tmp_path / "records" / "run-1" / "scores.json").touch()
+    assert archives[0].read_bytes() == archives[1].read_bytes()
+    with tarfile.open(archives[0]) as file:
+        file.extractall(tmp_path / "unpacked", filter="data")
+    assert (tmp_path / "unpacked" / "run-1" / "scores.json").read_text() == '{"bleu": 1}'
+
+
 @pytest.mark.slow
 def test_the_page_is_what_the_committed_records_give(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for folder in (study.RECORDS, study.BUILTIN_RECORDS):
-        shutil.copytree(ROOT / folder, tmp_path / folder)
-    shutil.copy(ROOT / study.NOTES, tmp_path / study.NOTES)
+    (tmp_path / study.FOLDER).mkdir(parents=True)
+    for path in (study.RECORDS, study.BUILTIN_RECORDS, study.NOTES):
+        shutil.copy(ROOT / path, tmp_path / path)
     monkeypatch.chdir(tmp_path)
     assert study.main(["report"]) == 0
     for page in (study.PAGE, study.FOLDER / "report.html"):
