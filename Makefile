@@ -1,6 +1,4 @@
-# Every command here does its own set-up first: it makes .venv, installs what is missing, and then the work.
-#   make demo    the main job on the built-in corpus: train, translate, score, draw
-#   make test    the tests                        make check   tests, lint and types
+# Every command here first sets up .venv and installs what is missing.
 PYTHON ?= python3
 RUN := checkpoints/demo
 EXAMPLES := "Wednesday, September 28, 2011" "June 6, 1987 or May 1996" "12 kilograms and 63.5%" \
@@ -11,11 +9,12 @@ VENV_PYTHON := .venv/bin/python
 .PHONY: help demo test lint types format check clean
 
 help:
-	@echo "make demo    sets everything up, then trains, scores and draws on the built-in corpus (minutes)"
-	@echo "make test    sets everything up, then passes the tests"
-	@echo "make lint    ruff            make types   mypy            make check   test, lint and types"
-	@echo "make format  rewrites the code as ruff has it              make clean   removes .venv"
-	@echo "PYTHON=python3.12 make test  takes another Python than python3"
+	@echo "make demo    set everything up; train, translate, score and draw on the built-in corpus"
+	@echo "make test    set everything up; run the tests"
+	@echo "make lint    ruff                            make types   mypy"
+	@echo "make check   lint, types and tests"
+	@echo "make format  format the code with ruff       make clean   delete .venv"
+	@echo "PYTHON=python3.12 make test   use another Python"
 
 demo: .venv/run.stamp
 	@"$(VENV_PYTHON)" -m nmt.train name=demo resume=auto
@@ -24,13 +23,13 @@ demo: .venv/run.stamp
 	@"$(VENV_PYTHON)" -m nmt.translate run=$(RUN) input=$(RUN)/examples.txt output=$(RUN)/examples.translated.txt \
 	  heatmaps=$(RUN)/examples
 	@echo
-	@echo "A few lines, and what the model makes of them:"
+	@echo "Example translations:"
 	@paste $(RUN)/examples.txt $(RUN)/examples.translated.txt | awk -F '\t' '{ print "  " $$1; print "    -> " $$2 }'
 	@echo
-	@echo "What the attention looked at, a picture a sentence:"
-	@echo "  $(RUN)/examples/                       the lines above"
+	@echo "Attention heatmaps, one per sentence:"
+	@echo "  $(RUN)/examples/                       of the examples above"
 	@for folder in $(RUN)/evaluation/*/heatmaps; do echo "  $$folder/"; done
-	@echo "Translations beside their references, scores and BLEU by length lie in $(RUN)/evaluation/"
+	@echo "Translations with references, scores and BLEU by length: $(RUN)/evaluation/"
 
 test: .venv/dev.stamp
 	@"$(VENV_PYTHON)" -m pytest -n 2 -q
@@ -51,20 +50,21 @@ check: lint types test
 clean:
 	rm -rf .venv
 
-# Stamps rather than folders: an installation that broke off is begun again, a finished one takes no time.
+# Stamps rather than folders: an interrupted installation starts again, a finished one takes no time.
 .venv/made.stamp:
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
-	  echo "Python 3.11 or later is needed, and $(PYTHON) is not: PYTHON=/path/to/python3.12 make demo" >&2; exit 1; }
+	  echo "$(PYTHON) is older than Python 3.11. Name a newer one: PYTHON=/path/to/python3.12 make $(MAKECMDGOALS)" >&2; \
+	  exit 1; }
 	@echo "Making the environment .venv with $$("$(PYTHON)" --version)"
 	@"$(PYTHON)" -m venv --clear .venv
 	@touch $@
 
 .venv/run.stamp: .venv/made.stamp pyproject.toml
-	@echo "Installing nmt and what it needs into .venv (once; PyTorch is large)"
+	@echo "Installing nmt and its dependencies into .venv (once; PyTorch is large)"
 	@"$(VENV_PYTHON)" -m pip install --quiet --disable-pip-version-check -e .
 	@touch $@
 
 .venv/dev.stamp: .venv/made.stamp pyproject.toml
-	@echo "Installing nmt, what it needs and the tools for tests into .venv (once; PyTorch is large)"
+	@echo "Installing nmt, its dependencies and the test tools into .venv (once; PyTorch is large)"
 	@"$(VENV_PYTHON)" -m pip install --quiet --disable-pip-version-check -e ".[dev]"
 	@touch .venv/run.stamp $@
