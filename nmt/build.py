@@ -20,6 +20,7 @@ from torch import nn
 
 from nmt.attention import Attention, Read, Score, Window
 from nmt.choices import place
+from nmt.configuration import TARGET
 from nmt.data.corpus import DataSource
 from nmt.errors import UserError
 from nmt.limits import Fraction, Positive, checked
@@ -46,7 +47,7 @@ def locate(target: object, kind: type[Part], key: str) -> type[Part]:
         with contextlib.suppress(ImportError):
             place = getattr(importlib.import_module(module_name), class_name, None)
     if not inspect.isclass(place) or not issubclass(place, kind):
-        raise UserError(f"{key}._target_={target} is not a {kind.__name__} of this program.")
+        raise UserError(f"{key}.{TARGET}={target} is not a {kind.__name__} of this program.")
     return place
 
 
@@ -57,13 +58,13 @@ def part(node: DictConfig | Mapping[str, Any], kind: type[Part], key: str) -> Ca
         UserError: the class may not stand there, does not know a setting, or does not take its value.
     """
     settings = _plain(node, key)
-    if "_target_" not in settings:
+    if TARGET not in settings:
         raise UserError(f"{key} names no class. Choose one of its options.")
-    found = locate(settings.pop("_target_"), kind, key)
+    class_ = locate(settings.pop(TARGET), kind, key)
     for name in settings:
         if isinstance(settings[name], dict):
-            raise UserError(f"{key}.{name} is a group of settings where {found.__name__} takes a value.")
-    return checked(found, settings, key)
+            raise UserError(f"{key}.{name} is a group of settings where {class_.__name__} takes a value.")
+    return checked(class_, settings, key)
 
 
 def _plain(node: DictConfig | Mapping[str, Any], key: str) -> dict[str, Any]:
@@ -111,7 +112,7 @@ def check(config: DictConfig) -> None:
             for name, value in _plain(OmegaConf.select(config, key), key).items()
             if not isinstance(value, dict)
         }
-        checked(locate(settings.pop("_target_"), object, key), settings, key)
+        checked(locate(settings.pop(TARGET), object, key), settings, key)
 
 
 def build_source(config: DictConfig) -> DataSource:

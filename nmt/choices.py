@@ -9,7 +9,7 @@ the one that the installed file names, so that classes may move, and a stranger'
 import functools
 from typing import Any
 
-from nmt.configuration import TARGET, config_folder, groups_of, look_up, without_classes
+from nmt.configuration import TARGET, config_folder, groups_of, look_up, read_yaml, without_classes
 from nmt.errors import UserError, nearest
 
 
@@ -36,27 +36,19 @@ def class_of(group: str, choice: str) -> str:
     Raises:
         UserError: there is no such group or choice, or it names no class.
     """
-    from omegaconf import OmegaConf
-
     options = _installed().get(group)
     if options is None:
         raise UserError(f"there is no group of choices '{group}'.{nearest(group, _installed())}")
     if choice not in options:
         known = f"The choices are {', '.join(options)}."
         raise UserError(f"there is no {group}={choice}.{nearest(choice, options)} {known}")
-    node: Any = OmegaConf.load(config_folder() / group / f"{choice}.yaml")
+    node = read_yaml(f"{group}/{choice}")
     if TARGET in node:
         return str(node[TARGET])
     for base in node.get("defaults", []):  # a file that changes a few settings of another one
         if isinstance(base, str) and base in options:
             return class_of(group, base)
     raise UserError(f"{group}/{choice}.yaml names no class.")
-
-
-def choice_of(group: str, class_: type) -> str:
-    """The choice of a group that stands for a class (KeyError if none does)."""
-    path = f"{class_.__module__}.{class_.__qualname__}"
-    return {class_of(group, choice): choice for choice in _installed()[group]}[path]
 
 
 def with_classes(tree: dict[str, Any]) -> dict[str, Any]:

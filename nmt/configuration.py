@@ -55,6 +55,15 @@ def groups_of(folder: Path) -> dict[str, list[str]]:
     return groups
 
 
+def read_yaml(name: str) -> dict[str, Any]:
+    """Returns what the yaml file `name` ("attention/score/dot") holds; nothing if it is not there."""
+    from omegaconf import OmegaConf
+
+    path = config_folder() / f"{name}.yaml"
+    content = OmegaConf.to_container(OmegaConf.load(path), resolve=False) if path.is_file() else {}
+    return {str(key): value for key, value in content.items()} if isinstance(content, dict) else {}
+
+
 def look_up(tree: object, key: str) -> Any:
     """Returns what a tree holds at a dotted key, or ABSENT."""
     for part in key.split("."):

@@ -7,9 +7,6 @@ import json
 from pathlib import Path, PurePath
 from typing import Any
 
-from omegaconf import OmegaConf
-
-from nmt.configuration import without_classes
 from nmt.errors import UserError
 from nmt.files import write_bytes, write_text
 from nmt.runs import Run
@@ -58,8 +55,7 @@ def record(run: Run, folder: Path, *, text: bool = True, attention_maps: bool = 
     for path in files:
         copy = folder / path.relative_to(run.folder)
         if path.name == "config.yaml":
-            tree = portable(without_classes(OmegaConf.to_container(run.config(), resolve=False)))
-            write_text(copy, OmegaConf.to_yaml(OmegaConf.create(tree)))
+            Run(folder).write_tree(portable(run.tree()))
         elif path.suffix == ".json" and path.name not in ATTENTION_MAPS:
             data = portable(run.read_json(str(path.relative_to(run.folder))))
             write_text(copy, json.dumps(data, indent=2, ensure_ascii=False) + "\n")

@@ -148,6 +148,11 @@ class Run:
             staging.chmod(0o777 & ~umask)
             staging.rename(self.folder)
         except OSError as error:
+    def tree(self) -> dict[str, Any]:
+        """The run's configuration in plain containers, without classes (UserError as `config`)."""
+        tree: dict[str, Any] = without_classes(OmegaConf.to_container(self.config(), resolve=False))
+        return tree
+
             if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):  # somebody was quicker
                 raise TakenError(f"{self.folder} exists already. Give another name=.") from error
             raise UserError(
@@ -158,7 +163,10 @@ class Run:
 
     def write_config(self, config: DictConfig) -> None:
         """Writes the configuration: choices by their names and resolved settings."""
-        tree = without_classes(OmegaConf.to_container(resolved(config), resolve=False))
+        self.write_tree(without_classes(OmegaConf.to_container(resolved(config), resolve=False)))
+
+    def write_tree(self, tree: dict[str, Any]) -> None:
+        """Writes a configuration that is resolved and names no class."""
         write_text(self.folder / "config.yaml", OmegaConf.to_yaml(OmegaConf.create(tree)))
 
     def config(self) -> DictConfig:

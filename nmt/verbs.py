@@ -17,31 +17,35 @@ def run(verb: str, arguments: Sequence[str] | None = None) -> int:
 
 def _work(verb: str, config: "DictConfig", overrides: list[str]) -> int:
     """Do a verb's work; only what it needs is imported."""
+    from nmt.pipeline.requests import read
+
     match verb:
         case "train":
+            from nmt.pipeline.recipe import opened
             from nmt.pipeline.training import train
 
-            return train(config, overrides)
+            with opened(config, overrides) as recipe:
+                return 0 if recipe is None else train(recipe)
         case "translate":
-            from nmt.pipeline.translating import translate
+            from nmt.pipeline.translating import Translating, translate
 
-            return translate(config, overrides)
+            return translate(read(Translating, config, overrides))
         case "evaluate":
-            from nmt.pipeline.evaluating import evaluate
+            from nmt.pipeline.evaluating import Evaluating, evaluate
 
-            return evaluate(config, overrides)
+            return evaluate(read(Evaluating, config, overrides))
         case "align" if config.links is not None:
-            from nmt.pipeline.linking import score_links
+            from nmt.pipeline.linking import Linking, score_links
 
-            return score_links(config)
+            return score_links(read(Linking, config), overrides)
         case "align":
-            from nmt.pipeline.aligning import align
+            from nmt.pipeline.aligning import Aligning, align
 
-            return align(config)
+            return align(read(Aligning, config))
         case "compare":
-            from nmt.pipeline.comparing import compare
+            from nmt.pipeline.comparing import Comparing, compare
 
-            return compare(config)
+            return compare(read(Comparing, config))
     raise ValueError(f"there is no verb {verb}")
 
 

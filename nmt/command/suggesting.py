@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from nmt import configuration
 from nmt.choices import place
-from nmt.configuration import ABSENT, groups_of, leaves, look_up
+from nmt.configuration import ABSENT, groups_of, leaves, look_up, read_yaml
 from nmt.errors import nearest
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def without_value(verb: str, argument: str) -> str:
         return f"'{argument}' has no key. Did you mean input={argument}?"
     if verb == "train" and path.is_file():
         return f"'{argument}' has no key. Did you mean data.files=[SOURCE_FILE,TARGET_FILE]?"
-    settings = _content(verb).keys() - {"defaults", "hydra"}
+    settings = read_yaml(verb).keys() - {"defaults", "hydra"}
     groups = groups_of(configuration.config_folder())
     help_ = f"See python -m nmt.{verb} --help."
     if argument in settings or argument in groups:
@@ -73,7 +73,7 @@ def unknown_key(verb: str, groups: Groups, tree: object, choices: Iterable[str],
     key, written = override.key_or_group, override.get_value_string()
     slashed, dotted = key.replace(".", "/"), key.replace("/", ".")
     places = {place(choice): choice for choice in choices}
-    if verb == "train" and key in _content("sweep"):
+    if verb == "train" and key in read_yaml("sweep"):
         return f"{key} is a setting of sweeps: python -m nmt.train -m {key}={written} ..."
     if key in places or slashed in groups:
         return f"{key} is a choice, which is written with a slash: {slashed}={written}"
@@ -103,19 +103,10 @@ def _of_choices(groups: Groups, places: Mapping[str, str]) -> dict[str, list[str
     for dotted, choice in places.items():
         group = choice.partition("@")[0]
         for name in groups[group]:
-            for setting in leaves(_content(f"{group}/{name}")):
+            for setting in leaves(read_yaml(f"{group}/{name}")):
                 if not setting.startswith(("_", "defaults")):
                     owners.setdefault(f"{dotted}.{setting}", []).append(f"{choice}={name}")
     return owners
-
-
-def _content(name: str) -> dict[str, Any]:
-    """What a yaml file holds; nothing if it is not there."""
-    from omegaconf import OmegaConf
-
-    path = configuration.config_folder() / f"{name}.yaml"
-    content = OmegaConf.to_container(OmegaConf.load(path), resolve=False) if path.is_file() else {}
-    return {str(key): value for key, value in content.items()} if isinstance(content, dict) else {}
 
 
 def in_our_words(verb: str, message: str, choices: Callable[[], Iterable[str]]) -> str:

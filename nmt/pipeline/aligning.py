@@ -8,7 +8,7 @@ import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from nmt.alignment.error_rate import AlignmentScore, against_gold
 from nmt.alignment.symmetrize import SYMMETRIZATIONS, symmetrize
@@ -24,11 +24,7 @@ from nmt.pipeline.aligner import SALIENCY, Aligner, AlignerRequest, Evidence, Se
 from nmt.pipeline.linking import GoldFile, Words, check_base, named_languages, read_text, table
 from nmt.pipeline.opening import own_data, own_split
 from nmt.pipeline.paths import check_paths, writer
-from nmt.pipeline.requests import read
 from nmt.runs import Run
-
-if TYPE_CHECKING:
-    from omegaconf import DictConfig
 
 MEASURED = ("words", "head", "checkpoint", "max_length")  # besides the threshold, what makes it another measurement
 INPUTS = ("source", "target", "gold", "valid_source", "valid_target", "valid_gold")
@@ -108,9 +104,8 @@ class Choice(NamedTuple):
     shift_from: str
 
 
-def align(config: "DictConfig") -> int:
+def align(request: Aligning) -> int:
     """Write the links of a run, or of two of opposite directions, and score them if there are gold links."""
-    request = read(Aligning, config)
     outputs = {"output": request.output, "matrix": request.matrix}
     check_paths({key: getattr(request, key) for key in INPUTS}, outputs)
     runs = _runs(request)

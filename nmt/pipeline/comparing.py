@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from nmt.command.composing import compose
 from nmt.command.quoting import pasteable, python, quote
@@ -22,9 +22,6 @@ from nmt.pipeline.requests import GivenText, read
 from nmt.pipeline.results import COUNTS, read_result, wanted_splits, write_counts
 from nmt.records import check_record, record
 from nmt.runs import Run, missing_run, runs_in
-
-if TYPE_CHECKING:
-    from omegaconf import DictConfig
 
 #: Whether records hold the text, and the sentence pairs whose weights are shown.
 RECORD_TEXT = {"all": (True, True), "shown": (False, True), "none": (False, False)}
@@ -84,13 +81,12 @@ class Comparing:
         return Run(self.records / safe_name(result.name))
 
 
-def compare(config: "DictConfig") -> int:
+def compare(request: Comparing) -> int:
     """Compare the runs that `runs` names; print the verdict and the scores, write the report.
 
     Raises:
         UserError: there are no runs, none can be compared, or the report cannot be written.
     """
-    request = read(Comparing, config)
     runs, problems = _find(request.places)
     folder = request.folder
     given = request.text.read() or request.text.split
@@ -245,7 +241,7 @@ def _evaluate(request: Comparing, run: Run, given: Split | str | None) -> None:
             "reference": request.text.reference,
             "split": None if isinstance(given, Split) else split,
         }
-        from nmt.pipeline.evaluating import evaluated  # loads torch, which comparing records does without
+        from nmt.pipeline.evaluating import Evaluating, evaluated  # loads torch, which comparing records does without
 
         overrides = quote([f"{key}={value}" for key, value in settings.items() if value is not None])
-        evaluated(compose("evaluate", overrides), overrides)
+        evaluated(read(Evaluating, compose("evaluate", overrides), overrides))

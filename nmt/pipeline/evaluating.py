@@ -5,10 +5,9 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from nmt.alignment.weights import Head
-from nmt.choices import choice_of
 from nmt.data.corpus import Split
 from nmt.data.languages import UNNAMED
 from nmt.errors import UserError
@@ -16,14 +15,11 @@ from nmt.evaluation.references import attention_maps, entropy, hidden_share, per
 from nmt.evaluation.split import Display, Gold, SplitResult, evaluate_split, summary
 from nmt.pipeline.linking import named_languages
 from nmt.pipeline.opening import TranslatorRequest, has_weights, head_of, own_data, own_split
-from nmt.pipeline.requests import GivenText, plain, read
+from nmt.pipeline.requests import GivenText
 from nmt.runs import Run
 from nmt.text.scripts import language_by_script
 from nmt.translation.translator import Translator
 from nmt.translation.types import Translation
-
-if TYPE_CHECKING:
-    from omegaconf import DictConfig
 
 ATTENTION_MAPS = 6  # references whose weights are kept for comparing
 MODEL = ("choices", "encoder", "attention", "decoder")  # what scores tell of a run's configuration
@@ -72,21 +68,20 @@ class Evaluating:
         return runs[0].folder / f"evaluation-with-{others}"[:200]
 
 
-def evaluate(config: "DictConfig", overrides: Sequence[str]) -> int:
+def evaluate(request: Evaluating) -> int:
     """Score every test split of the run's data set, one of them, or a pair of files; print a table."""
-    results = evaluated(config, overrides)
+    results = evaluated(request)
     print(summary(results))
     print(f"\nTranslations, scores and pictures: {results[0].folder.parent}")
     return 0
 
 
-def evaluated(config: "DictConfig", overrides: Sequence[str]) -> list[SplitResult]:
+def evaluated(request: Evaluating) -> list[SplitResult]:
     """Score what `evaluate` is asked to score, into a folder a split.
 
     Raises:
         UserError: a run or its data is missing, damaged or changed, or a setting does not fit.
     """
-    request = read(Evaluating, config, overrides)
     codes, splits = _splits(request.text, request.translator.runs[0])
     _check_lines(request.lines, splits)
     translator = request.translator.open()
@@ -203,10 +198,10 @@ def _provenance(request: TranslatorRequest, translator: Translator) -> dict[str,
         "checkpoint": request.checkpoint,
         "step": run.best_step() if request.checkpoint == "best" else facts.get("step"),
         "search": {
-            "name": choice_of("search", type(translator.search)),
+            "name": request.search.for_run(run)[0],
             **{name: value for name, value in vars(translator.search).items() if name[0] != "_"},
         },
         "tokenizer": translator.tokenizer.fingerprint,
         "versions": facts.get("versions"),
-        "model": {key: value for key, value in plain(run.config()).items() if key in MODEL},
+        "model": {key: value for key, value in run.tree().items() if key in MODEL},
     }

@@ -7,11 +7,10 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from nmt.alignment.error_rate import against_gold, as_row
 from nmt.alignment.splitting import Splitter, splitter
-from nmt.command.composing import compose
 from nmt.data.languages import language_codes
 from nmt.data.lines import read_lines, read_parallel_lines
 from nmt.drawing.layout import plain_table
@@ -27,10 +26,7 @@ from nmt.links import (
     parse_numbered,
 )
 from nmt.pipeline.paths import check_paths
-from nmt.pipeline.requests import check_pair, read
-
-if TYPE_CHECKING:
-    from omegaconf import DictConfig
+from nmt.pipeline.requests import check_pair
 
 #: What a file of links has no use for: settings of runs, and of how links are read off them.
 _OF_RUNS = (
@@ -102,13 +98,11 @@ class Linking:
             raise UserError("words=moses goes by the language, which links alone do not tell: give languages=[de,en].")
 
 
-def score_links(config: "DictConfig") -> int:
+def score_links(request: Linking, overrides: Sequence[str]) -> int:
     """Print precision, recall and alignment error rate of `links` against `gold`."""
-    defaults = compose("align", [])
-    for key in _OF_RUNS:
-        if config[key] != defaults[key]:
+    for key in (key for key, _, value in (word.partition("=") for word in overrides) if value != "null"):
+        if key in _OF_RUNS:
             raise UserError(f"links= is scored as it is, and {key}= is for links that a run makes. Give one of them.")
-    request = read(Linking, config)
     assert request.gold is not None
     words = Words.of(request.words, named_languages(request.languages, ("", "")))
     text_files = {"source": request.source, "target": request.target}

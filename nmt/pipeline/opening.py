@@ -153,7 +153,7 @@ class TranslatorRequest:
         """
         runs = self.runs
         with describes(runs[0], "a search", as_saved=not self.search.words):
-            search = build.build_search(self.search.for_run(runs[0]))
+            search = build.build_search(self.search.for_run(runs[0])[1])
         opened = [open_model(run, self.checkpoint, self.compute) for run in runs]
         note_unused_attention((run.config() for run in runs), self.search.words)
         models, tokenizer = [model for model, _ in opened], opened[0][1]

@@ -20,14 +20,16 @@ from nmt.data.corpus import DataSource, Split
 from nmt.data.files import UserFiles
 from nmt.errors import UserError
 from nmt.limits import NotNegative
+from nmt.locks import locked
 from nmt.pipeline.opening import describes, note_unused_attention
 from nmt.pipeline.requests import read
-from nmt.runs import Run, attends
+from nmt.runs import Run, attends, check_name, missing_run
 from nmt.text.scripts import lengths, script_of
 from nmt.training.budget import Budget, Spent
 from nmt.training.schedules import Schedule
 from nmt.training.settings import TrainerSettings
 
+RESUME = ("false", "auto", "true")  # auto: true where there is a run of the name
 BUDGETS = tuple(field.name for field in fields(Budget))
 
 
@@ -100,6 +102,40 @@ class Recipe:
         config = self.config.copy()
         config.name = name
         return config
+
+
+@contextmanager
+def opened(config: DictConfig, overrides: Sequence[str]) -> Iterator[Recipe | None]:
+    """The recipe that a command line asks for, its run locked where it has a name; None if there is nothing to do.
+
+    Raises:
+        UserError: the run cannot be made or resumed, or see `new_recipe`.
+    """
+    resume = str(config.resume).lower()
+    if resume not in RESUME:
+        raise UserError(f"resume={config.resume} is not known. Give resume=true, resume=auto or resume=false.")
+    if config.name is None:
+        if resume != "false":
+            raise UserError(f"resume={resume} needs the run's name. Give name= as well.")
+        yield new_recipe(config, overrides, None)
+        return
+    check_name(str(config.name))
+    run = Run(Path(str(config.checkpoints)) / str(config.name))
+    if not run.exists():
+        run.check_free()
+        if resume == "true":
+            raise UserError(f"{missing_run(run.folder)} To train a new run, leave out resume=true or give resume=auto.")
+    with locked(run.folder):
+        if not run.exists():
+            yield new_recipe(config, overrides, run)
+            return
+        if resume == "false":
+            raise UserError(f"{run.folder} exists already. Go on with it by resume=true, or give another name=.")
+        config = resumed(run, overrides)
+        finished = already_finished(config, run)
+        if finished:
+            print(finished, file=sys.stderr)
+        yield None if finished else resumed_recipe(config, run)
 
 
 def new_recipe(config: DictConfig, overrides: Sequence[str], run: Run | None) -> Recipe:

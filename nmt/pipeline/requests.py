@@ -14,7 +14,6 @@ from typing import Any, TypeVar, get_type_hints
 
 from omegaconf import DictConfig, OmegaConf
 
-from nmt.configuration import without_classes
 from nmt.data.corpus import Split, given_split
 from nmt.data.lines import read_parallel_lines
 from nmt.errors import UserError
@@ -38,15 +37,14 @@ class SearchRequest:
     node: Mapping[str, Any]
     words: Sequence[str]
 
-    def for_run(self, run: Run) -> Mapping[str, Any]:
-        """The settings and the class of the search for a run."""
+    def for_run(self, run: Run) -> tuple[str, Mapping[str, Any]]:
+        """The choice of search for a run, and its settings and class."""
         keys = [word.lstrip("+").partition("=")[0] for word in self.words]
-        if "search" in keys:
-            return self.node
         config = run.config()
-        if keys and config.choices["search"] != self.choice:
-            return self.node  # the settings are those of the search that this verb composes
-        return {**config.search, **{key: self.node[key] for key in (key.partition(".")[2] for key in keys)}}
+        choice = config.choices["search"]
+        if "search" in keys or (keys and choice != self.choice):  # then settings are those of this verb's search
+            return self.choice, self.node
+        return choice, {**config.search, **{key: self.node[key] for key in (key.partition(".")[2] for key in keys)}}
 
 
 def read(kind: type[Request], config: DictConfig, overrides: Sequence[str] = ()) -> Request:
@@ -58,12 +56,6 @@ def read(kind: type[Request], config: DictConfig, overrides: Sequence[str] = ())
     tree: Any = OmegaConf.to_container(config, resolve=True)
     request: Request = _filled(kind, tree, overrides)
     return request
-
-
-def plain(config: DictConfig) -> dict[str, Any]:
-    """A saved configuration in plain containers, less the classes that its nodes name."""
-    tree: dict[str, Any] = without_classes(OmegaConf.to_container(config))
-    return tree
 
 
 def _filled(kind: Any, tree: Mapping[str, Any], overrides: Sequence[str]) -> Any:

@@ -16,10 +16,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, NamedTuple
-
-from omegaconf import DictConfig
 
 from nmt import build
 from nmt.command.composing import compose
@@ -29,13 +28,28 @@ from nmt.command.sweeping import Combination, expand
 from nmt.compute import choose_device
 from nmt.data.files import UserFiles
 from nmt.errors import UserError
+from nmt.limits import NotNegative
 from nmt.locks import is_locked
 from nmt.pipeline.recipe import already_finished, check_model, resumed
+from nmt.pipeline.requests import read
 from nmt.runs import Run, check_name, settings
 from nmt.signals import handling
 
 MEMORY = 4 << 30  # bytes that a run is taken to need, where no finished run of the sweep tells
 _LONGEST = 100  # characters of a name
+
+
+@dataclass(frozen=True)
+class Sweeping:
+    """How to train the runs of a sweep.
+
+    Attributes:
+        jobs: the most at a time; 0 for as many as there is room for.
+        dry_run: whether command lines are printed instead.
+    """
+
+    jobs: NotNegative
+    dry_run: bool
 
 
 class Planned(NamedTuple):
@@ -64,13 +78,11 @@ def sweep(words: Sequence[str]) -> int:
     """
     own = {str(key) for key in compose("sweep", [])}
     ours = [word for word in words if word.partition("=")[0] in own]
-    options = compose("sweep", ours)
-    if int(options.jobs) < 0:
-        raise UserError(f"jobs={options.jobs}: give a number of runs at a time, or 0 for as many as there is room for.")
+    options = read(Sweeping, compose("sweep", ours))
     place, prefix, combinations = _read(expand("train", [word for word in words if word not in ours]))
     names = _names([combination.swept for combination in combinations], prefix)
     plan, failures, done = _check(place, names, combinations)
-    jobs = min(int(options.jobs) or _room(place, plan), max(1, len(plan)))
+    jobs = min(options.jobs or _room(place, plan), max(1, len(plan)))
     if not any(word.startswith("threads=") for word in words):
         share = f"threads={max(1, _cores() // jobs)}"
         plan = [Planned(planned.name, [*planned.words, share]) for planned in plan]
@@ -217,8 +229,7 @@ def _room(place: Path, plan: Sequence[Planned]) -> int:
     """One run a core while the memory lasts; one at a time on a GPU, which a run fills."""
     if not plan:
         return 1
-    config: DictConfig = compose("train", plan[0].words)
-    if choose_device(str(config.device)).type == "cuda":
+    if choose_device(str(compose("train", plan[0].words).device)).type == "cuda":
         return 1
     needed = _needed(place)
     free = needed

@@ -2,9 +2,9 @@
 
 import contextlib
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -20,16 +20,8 @@ from nmt.locks import LockedError, locked
 from nmt.memory import peak_memory
 from nmt.model import Seq2Seq
 from nmt.pipeline.preparing import guiding_links, prepared, tokenizer_for
-from nmt.pipeline.recipe import (
-    Recipe,
-    already_finished,
-    new_recipe,
-    possible,
-    resumed,
-    resumed_recipe,
-    with_own_vocabularies,
-)
-from nmt.runs import Run, TakenError, check_name, free_name, missing_run
+from nmt.pipeline.recipe import Recipe, possible, with_own_vocabularies
+from nmt.runs import Run, TakenError, free_name
 from nmt.text.tokenizer import Tokenizer
 from nmt.training.checkpoint import check_state, load_state
 from nmt.training.learner import Learner
@@ -37,49 +29,23 @@ from nmt.training.loop import Outcome, TrainingLoop
 from nmt.training.validation import Validation, greedy_bleu
 from nmt.translation.translator import EXTRA_LENGTH
 
-if TYPE_CHECKING:
-    from omegaconf import DictConfig
-
 PRIVATE = ("trainer.pt", "last.safetensors", "tensorboard")  # what whoever translates with a run does not need
-RESUME = ("false", "auto", "true")  # auto: true where there is a run of the name
 
 
-def train(config: "DictConfig", overrides: Sequence[str]) -> int:
+def train(recipe: Recipe) -> int:
     """Train a run, or resume one. Nothing is written before all checks have passed.
 
     Returns the exit status: 0, or 128 + the signal that interrupted it.
     """
-    resume = str(config.resume).lower()
-    if resume not in RESUME:
-        raise UserError(f"resume={config.resume} is not known. Give resume=true, resume=auto or resume=false.")
-    if config.name is None:
-        if resume != "false":
-            raise UserError(f"resume={resume} needs the run's name. Give name= as well.")
-        return _Session(new_recipe(config, overrides, None)).train()
-    check_name(str(config.name))
-    run = Run(Path(str(config.checkpoints)) / str(config.name))
-    if not run.exists():
-        run.check_free()
-        if resume == "true":
-            raise UserError(f"{missing_run(run.folder)} To train a new run, leave out resume=true or give resume=auto.")
-    with locked(run.folder):
-        if not run.exists():
-            return _Session(new_recipe(config, overrides, run)).train()
-        if resume == "false":
-            raise UserError(f"{run.folder} exists already. Go on with it by resume=true, or give another name=.")
-        config = resumed(run, overrides)
-        finished = already_finished(config, run)
-        if finished:
-            print(finished, file=sys.stderr)
-            return 0
-        return _Session(resumed_recipe(config, run)).train()
+    with contextlib.ExitStack() as lock:  # of a run that is named only when it is made
+        return _Session(recipe, lock).train()
 
 
 class _Session:
     """One session of one run: what is said goes into the run's log as well, also what was said before there was one."""
 
-    def __init__(self, recipe: Recipe) -> None:
-        self.recipe = recipe
+    def __init__(self, recipe: Recipe, lock: contextlib.ExitStack) -> None:
+        self.recipe, self.lock = recipe, lock
         self.run: Run | None = None
         self.lines: list[str] = []  # said before the run was opened
 
@@ -93,10 +59,6 @@ class _Session:
 
     def train(self) -> int:
         """See `train`."""
-        with contextlib.ExitStack() as lock:  # of a run that is named only when it is made
-            return self._train(lock)
-
-    def _train(self, lock: contextlib.ExitStack) -> int:
         source, compute, settings = self.recipe.source, self.recipe.place.compute, self.recipe.settings
         state = self._saved_state()
         source.check()
@@ -114,7 +76,7 @@ class _Session:
             check_state(self.recipe.run.state, state, model)
         self._describe(model, tokenizer, batches)
         facts = {"pairs": len(pairs)} if links is None else {"pairs": len(pairs), "links": links}
-        run = self._open(tokenizer, facts, lock)
+        run = self._open(tokenizer, facts)
         ratio = length_ratio(pairs, EXTRA_LENGTH)
         run.note(length_ratio=ratio)
         if not run.lexicon.exists():
@@ -166,14 +128,14 @@ class _Session:
             f"{target_padding:.1%} target; budget {', '.join(budget)}."
         )
 
-    def _open(self, tokenizer: Tokenizer, facts: dict[str, Any], lock: contextlib.ExitStack) -> Run:
+    def _open(self, tokenizer: Tokenizer, facts: dict[str, Any]) -> Run:
         """The run folder, made now that all checks have passed; `facts` are what was counted."""
         run = self.recipe.resumed
         if run is not None:
             run.write_config(self.recipe.config)
             run.log("resumed")
         else:
-            run = self._create(tokenizer, facts, lock)
+            run = self._create(tokenizer, facts)
         run.note(status="running")
         self.run = run
         for line in self.lines:
@@ -181,7 +143,7 @@ class _Session:
         self.say(f"Run folder: {run.folder}")
         return run
 
-    def _create(self, tokenizer: Tokenizer, facts: dict[str, Any], lock: contextlib.ExitStack) -> Run:
+    def _create(self, tokenizer: Tokenizer, facts: dict[str, Any]) -> Run:
         recipe, source = self.recipe, self.recipe.source
         facts = {
             **facts,
@@ -197,7 +159,7 @@ class _Session:
             name = free_name(recipe.place.checkpoints, recipe.stem)
             run = Run(recipe.place.checkpoints / name)
             try:
-                lock.enter_context(locked(run.folder))
+                self.lock.enter_context(locked(run.folder))
                 run.create(recipe.named(name), recipe.words, facts, tokenizer)
                 return run
             except LockedError:  # another training has just taken this name: the next one, then

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Literal
+from typing import BinaryIO, Literal
 
 from nmt.alignment.weights import Head
 from nmt.data.lines import iterate_lines, open_lines
@@ -17,11 +17,7 @@ from nmt.links import format_links
 from nmt.pipeline.formats import Format
 from nmt.pipeline.opening import TranslatorRequest, has_weights, head_of
 from nmt.pipeline.paths import check_paths, standard_output, writer
-from nmt.pipeline.requests import read
 from nmt.translation.types import Translation
-
-if TYPE_CHECKING:
-    from omegaconf import DictConfig
 
 CHUNK, CHARACTERS = 2000, 500_000  # the most lines, and about the most text, held at a time
 #: Writes the n-best list of the line of a number, from 1.
@@ -68,9 +64,8 @@ class Translating:
         return self.alignments is not None or self.heatmaps is not None
 
 
-def translate(config: "DictConfig", overrides: Sequence[str]) -> int:
+def translate(request: Translating) -> int:
     """Translate `input` to `output`; nothing but translations goes to standard output."""
-    request = read(Translating, config, overrides)
     outputs = {key: getattr(request, key) for key in ("output", "alignments", "heatmaps")}
     check_paths({"input": request.input, "prefix": request.prefix}, outputs, folders=("heatmaps",))
     translator = request.translator.open(keep_weights=request.draws_weights or request.format != "text")

@@ -111,7 +111,7 @@ def test_every_kind_of_sweep_is_expanded() -> None:
             ["There is no attention/score=dott", "'dot'", "nothing was started"],
         ),
         (["name=s", "decoder=luong,none", "decoder.input_feeding=true"], ["decoder.input_feeding", "In the run none"]),
-        (["name=s", "seed=1,2", "jobs=-1"], ["jobs=-1: give a number"]),
+        (["name=s", "seed=1,2", "jobs=-1"], ["jobs=-1: must be"]),
         (["name=s", "seed=1,2", "jobs=many"], ["jobs=many: must be a whole number"]),
         (["name=s", "seed=1,2", "dry_run=maybe"], ["dry_run=maybe: must be true or false"]),
         (["name=../s", "seed=1,2"], ["no name for a folder"]),
