@@ -4,6 +4,7 @@ Until version 0.1 a run named classes instead of choices (see `nmt.choices`). `C
 names any other class is refused.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from nmt.configuration import TARGET, look_up, without_classes
@@ -94,10 +95,22 @@ def with_choices(tree: dict[str, Any]) -> dict[str, Any]:
             raise UserError(f"{place}.{TARGET}={name} stands for none of the choices of {place.replace('.', '/')}.")
         choices[place.replace(".", "/")] = choice
     complete = {**without_classes(tree), "choices": choices}
-    if choices["attention/score"] == "scaled_dot" and complete["attention"].get("heads") == 1:
-        # Its one head had no projections then, which it now has by default.
-        complete["attention"] = {"project": False, **complete["attention"]}
+    # One head of scaled_dot had no projections then, which it has by default now.
+    project = False if choices["attention/score"] == "scaled_dot" and complete["attention"]["heads"] == 1 else None
+    complete["attention"] = {"project": project, **complete["attention"]}
+    complete["model"] = {"fast": True, **complete["model"]}
     return complete
+
+
+#: What `decoder.first_state=auto` means with an encoder that has a last state. Version 0.1 had no other encoder, and
+#: wrote the kind.
+FIRST_STATES = {"bahdanau": "backward", "conditional": "mean", "luong": "last", "none": "last"}
+
+
+def first_state(choices: Mapping[str, str], kind: str) -> str:
+    """The kind of first state that a run has, whichever version wrote `decoder.first_state`."""
+    auto = kind == "auto" and choices["encoder"] in ("gru", "lstm")
+    return FIRST_STATES.get(choices["decoder"], kind) if auto else kind
 
 
 def search_choice(name: object) -> str:

@@ -278,6 +278,7 @@ def _texts(tree: object) -> Iterator[str]:
             yield from _texts(value)
     elif isinstance(tree, list):
         for value in tree:
+    tree["decoder"]["first_state"] = compat.first_state(tree["choices"], tree["decoder"].get("first_state"))
             yield from _texts(value)
     elif isinstance(tree, str):
         yield tree

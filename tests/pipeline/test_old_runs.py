@@ -11,7 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from nmt.runs import Run
+from nmt import build, compat
+from nmt.command.composing import compose
+from nmt.command.quoting import quote
+from nmt.limits import written_as
+from nmt.runs import Run, settings
 from tests.pipeline.small import call
 
 OLD_RUNS = Path(__file__).parents[1] / "old_runs"
@@ -66,4 +70,32 @@ def test_an_old_scaled_dot_of_one_head_stays_without_projections(old: Path) -> N
     file = old / "bahdanau" / "config.yaml"
     file.write_text(file.read_text().replace("scores.Additive", "scores.ScaledDot"))
     assert Run(old / "bahdanau").config().attention.project is False
-    assert "project" not in Run(old / "luong-local_p-heads").config().attention
+    assert Run(old / "luong-local_p-heads").config().attention.project is None
+
+
+#: What today's command line must say for the settings of the old run.
+SAME = {
+    "bahdanau": ["attention/score=additive", "decoder=bahdanau"],
+    "luong-local_p-heads": ["attention/window=local_p", "encoder=lstm"],
+}
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_an_old_run_is_the_same_as_a_new_one_with_its_settings(name: str, old: Path) -> None:
+    ours = settings(Run(old / name).config())
+    unsaid = ("decoder.first_state", "attention.project", "model.fast")
+    words = [
+        f"{key}={written_as(value)}" for key, value in ours.items() if "." in key and value != {} and key not in unsaid
+    ]
+    theirs = compose("train", quote([*SAME[name], "data=text", "precision=float32", *words]))
+    assert theirs.decoder.first_state == "auto"
+    assert settings(theirs) == ours
+
+
+def test_auto_is_the_first_state_of_the_wirings_paper() -> None:
+    for name, kind in compat.FIRST_STATES.items():
+        config = compose("train", [f"decoder={name}"])
+        assert build.assemble(config, 8, 8, joint=True).decoder.first_state.kind == kind  # type: ignore[union-attr]
+        assert settings(config)["decoder.first_state"] == kind
+    config = compose("train", ["encoder=embeddings"])
+    assert settings(config)["decoder.first_state"] == "auto"  # the mean, which no old run could have
