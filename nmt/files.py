@@ -1,7 +1,8 @@
-"""Files that appear whole or not at all. Every room writes through here."""
+"""Files and folders that appear whole or not at all. Every room writes through here."""
 
 import contextlib
 import os
+import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
@@ -29,10 +30,7 @@ def replace_atomically(path: Path) -> Iterator[Path]:
         except OSError as error:
             raise UserError(f"Cannot write {path}: {error.strerror}. Choose a place that can be written.") from error
         yield temporary
-        # mkstemp makes files private; a new file is as readable as any of the user's, an old one stays as it was.
-        umask = os.umask(0)
-        os.umask(umask)
-        temporary.chmod(stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o666 & ~umask)
+        temporary.chmod(stat.S_IMODE(path.stat().st_mode) if path.exists() else _usual(0o666))
         with temporary.open("rb") as file:
             os.fsync(file.fileno())
         temporary.replace(path)
@@ -43,6 +41,30 @@ def replace_atomically(path: Path) -> Iterator[Path]:
     finally:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def appearing(folder: Path) -> Iterator[Path]:
+    """Yields a temporary folder beside `folder`; on success it becomes `folder`, on failure it is removed.
+
+    Raises:
+        OSError: it cannot be made, or there is something at `folder` already.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name[:40]}.", dir=folder.parent))
+    try:
+        yield temporary
+        temporary.chmod(_usual(0o777))
+        temporary.rename(folder)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _usual(mode: int) -> int:
+    """The mode that new files have: those of `tempfile` are private."""
+    umask = os.umask(0)
+    os.umask(umask)
+    return mode & ~umask
 
 
 def write_text(path: Path, text: str) -> None:

@@ -21,8 +21,6 @@ import json
 import os
 import platform
 import re
-import shutil
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
@@ -35,7 +33,7 @@ from nmt import compat
 from nmt.choices import with_classes
 from nmt.configuration import INCIDENTAL, flattened, resolved, without_classes
 from nmt.errors import UserError, damaged, nearest
-from nmt.files import write_text
+from nmt.files import appearing, write_text
 from nmt.locks import lock_file
 from nmt.text.tokenizer import Tokenizer
 
@@ -128,38 +126,19 @@ class Run:
             UserError: it cannot be written.
         """
         self.check_free()
-        place = self.folder.parent
         try:
-            place.mkdir(parents=True, exist_ok=True)
-            staging = Path(tempfile.mkdtemp(prefix=f".{self.folder.name[:40]}.", dir=place))
+            with appearing(self.folder) as staging:
+                staged = Run(staging)
+                write_text(staging / "overrides.json", json.dumps(list(overrides)) + "\n")
+                staged.note(status="begun", versions=versions(), **facts)
+                tokenizer.save(staged.tokenizer)
+                staged.write_config(config)
         except OSError as error:
+            if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR) and self.folder.exists():
+                raise TakenError(f"{self.folder} exists already. Give another name=.") from error  # created meanwhile
             raise UserError(
                 f"Cannot make {self.folder}: {error.strerror}. Choose another place with checkpoints=FOLDER."
             ) from error
-        try:
-            staged = Run(staging)
-            write_text(staging / "overrides.json", json.dumps(list(overrides)) + "\n")
-            staged.note(status="begun", versions=versions(), **facts)
-            tokenizer.save(staged.tokenizer)
-            staged.write_config(config)
-            # mkdtemp makes folders private; a run is as readable as any other folder of the user's.
-            umask = os.umask(0)
-            os.umask(umask)
-            staging.chmod(0o777 & ~umask)
-            staging.rename(self.folder)
-        except OSError as error:
-    def tree(self) -> dict[str, Any]:
-        """The run's configuration in plain containers, without classes (UserError as `config`)."""
-        tree: dict[str, Any] = without_classes(OmegaConf.to_container(self.config(), resolve=False))
-        return tree
-
-            if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):  # somebody was quicker
-                raise TakenError(f"{self.folder} exists already. Give another name=.") from error
-            raise UserError(
-                f"Cannot make {self.folder}: {error.strerror}. Choose another place with checkpoints=FOLDER."
-            ) from error
-        finally:
-            shutil.rmtree(staging, ignore_errors=True)
 
     def write_config(self, config: DictConfig) -> None:
         """Writes the configuration: choices by their names and resolved settings."""
@@ -168,6 +147,11 @@ class Run:
     def write_tree(self, tree: dict[str, Any]) -> None:
         """Writes a configuration that is resolved and names no class."""
         write_text(self.folder / "config.yaml", OmegaConf.to_yaml(OmegaConf.create(tree)))
+
+    def tree(self) -> dict[str, Any]:
+        """The run's configuration in plain containers, without classes (UserError as `config`)."""
+        tree: dict[str, Any] = without_classes(OmegaConf.to_container(self.config(), resolve=False))
+        return tree
 
     def config(self) -> DictConfig:
         """The run's configuration, its classes those that the installed choices name.
@@ -278,7 +262,6 @@ def _texts(tree: object) -> Iterator[str]:
             yield from _texts(value)
     elif isinstance(tree, list):
         for value in tree:
-    tree["decoder"]["first_state"] = compat.first_state(tree["choices"], tree["decoder"].get("first_state"))
             yield from _texts(value)
     elif isinstance(tree, str):
         yield tree
@@ -295,6 +278,7 @@ def settings(config: DictConfig) -> dict[str, Any]:
     Two runs with equal settings are the same run; what does not take part (the attention of decoder=none) is left out.
     """
     tree: Any = OmegaConf.to_container(config, resolve=True)
+    tree["decoder"]["first_state"] = compat.first_state(tree["choices"], tree["decoder"].get("first_state"))
     return {
         key: value
         for key, value in flattened(tree).items()

@@ -7,7 +7,6 @@ import contextlib
 import errno
 import hashlib
 import json
-import os
 import shutil
 import tempfile
 import zlib
@@ -25,6 +24,7 @@ from nmt.data.batch import Integers
 from nmt.data.corpus import Split
 from nmt.data.pairs import BLOCK, EMPTY, LONG_SOURCE, LONG_TARGET, Block, EncodedPairs, Ragged, encode_blocks
 from nmt.errors import UserError
+from nmt.files import appearing
 from nmt.text.tokenizer import Tokenizer
 
 #: Part of every key: increase it if the stored content or the tokenisation changes.
@@ -63,21 +63,22 @@ def prepare(
         UserError: the cache folder cannot be written.
     """
     folder = cache / key(split, tokenizer, max_source_length, max_target_length)
-    with contextlib.suppress(FileNotFoundError, _DamagedError):
-        return _read(folder)
-    try:
-        cache.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name[:12]}.", dir=cache))
-    except OSError as error:
-        raise _unwritable(cache, error) from error
-    try:
-        _write(temporary, encode_blocks(split, tokenizer, max_source_length, max_target_length, workers))
-        _publish(temporary, folder)
-    except OSError as error:
-        raise _unwritable(cache, error) from error
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-    return _read(folder)
+    for _ in range(10):  # other runs may write it, or damage it, at the same time
+        try:
+            with contextlib.suppress(FileNotFoundError):
+                try:
+                    return _read(folder)
+                except _DamagedError:
+                    _remove(folder)
+            with appearing(folder) as temporary:
+                _write(temporary, encode_blocks(split, tokenizer, max_source_length, max_target_length, workers))
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR) or not folder.exists():
+                raise UserError(
+                    f"Cannot write the cache folder {cache}: {error.strerror or error}. Free some space, or choose "
+                    "another with cache=FOLDER."
+                ) from error
+    raise UserError(f"The cache folder {folder} is damaged and cannot be replaced. Delete it.")
 
 
 def key(split: Split, tokenizer: Tokenizer, max_source_length: int, max_target_length: int) -> str:
@@ -111,10 +112,6 @@ def _write(folder: Path, blocks: Iterator[Block]) -> None:
         writer.finalize()
     about = {"dropped": dropped, "bytes": path.stat().st_size, "checksum": _checksum(path)}
     (folder / _ABOUT).write_text(json.dumps(about), encoding="utf-8")
-    # mkdtemp makes folders private; the cache is as readable as any other folder of the user's.
-    umask = os.umask(0)
-    os.umask(umask)
-    folder.chmod(0o777 & ~umask)
 
 
 def _checksum(path: Path) -> int:
@@ -132,24 +129,12 @@ def _list_column(values: npt.NDArray[np.int32], lengths: Integers) -> Any:
     return pa.ListArray.from_arrays(pa.array(offsets), pa.array(values, type=pa.int32()))
 
 
-def _publish(temporary: Path, folder: Path) -> None:
-    """Rename a finished folder; an intact one that another run has published in the meantime stays."""
-    for _ in range(10):
-        try:
-            temporary.rename(folder)
-            return
-        except OSError as error:
-            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
-                raise
-        try:
-            _read(folder)
-            return
-        except (_DamagedError, FileNotFoundError):
-            with contextlib.suppress(FileNotFoundError):
-                aside = Path(tempfile.mkdtemp(prefix=".damaged.", dir=folder.parent)) / folder.name
-                folder.rename(aside)
-            shutil.rmtree(aside.parent, ignore_errors=True)
-    raise UserError(f"The cache folder {folder} is damaged and cannot be replaced. Delete it.")
+def _remove(folder: Path) -> None:
+    """Remove a damaged folder, or a file in its place, in one step; a mapped file stays readable."""
+    aside = Path(tempfile.mkdtemp(prefix=".damaged.", dir=folder.parent))
+    with contextlib.suppress(FileNotFoundError):
+        folder.rename(aside / folder.name)
+    shutil.rmtree(aside, ignore_errors=True)
 
 
 def _read(folder: Path) -> EncodedPairs:
@@ -177,11 +162,4 @@ def _ragged(chunks: Sequence[Any]) -> Ragged:
     """The lists of an Arrow column; the ids stay in the file."""
     return Ragged(
         [(chunk.values.to_numpy(zero_copy_only=True), chunk.offsets.to_numpy(zero_copy_only=True)) for chunk in chunks]
-    )
-
-
-def _unwritable(cache: Path, error: OSError) -> UserError:
-    return UserError(
-        f"Cannot write the cache folder {cache}: {error.strerror or error}. Free some space, or choose another "
-        "with cache=FOLDER."
     )
