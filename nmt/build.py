@@ -25,7 +25,7 @@ from nmt.data.corpus import DataSource
 from nmt.errors import UserError
 from nmt.limits import Fraction, Positive, checked
 from nmt.model import Decoder, Encoder, Readout, Seq2Seq, Sizes, initialise
-from nmt.model.contract import AnyDecoder
+from nmt.model.contract import AnyDecoder, DecoderParts
 from nmt.search import Search
 from nmt.text.tokenizer import PAD, Tokenizer
 from nmt.text.train import TokenizerTrainer
@@ -179,8 +179,8 @@ def build_decoder(config: DictConfig, encoder: Encoder, embedding_size: int) -> 
     settings = _plain(config.decoder, "decoder")
     readout = part(settings.pop("readout", {}), Readout, "decoder.readout")
     attention = functools.partial(build_attention, config.attention, fast=settings.get("fast", True))
-    sizes = Sizes(embedding_size, encoder.size, encoder.directions)
-    return part(settings, Decoder, "decoder")(attention, readout, sizes)
+    parts = DecoderParts(attention, readout, Sizes(embedding_size, encoder.size, encoder.directions))
+    return part(settings, Decoder, "decoder")(parts)
 
 
 def build_model(config: DictConfig, tokenizer: Tokenizer, *, initial: bool = True) -> Seq2Seq:

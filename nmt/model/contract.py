@@ -8,7 +8,7 @@ to a sentence, without being copied. States and memories are immutable values, b
 Shapes: B sentences, S source tokens, T target tokens, N hypotheses, H heads over all layers, E embedding, V pieces.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import torch
@@ -126,6 +126,14 @@ class Sizes(NamedTuple):
     directions: int
 
 
+class DecoderParts(NamedTuple):
+    """What a decoder is put together from: `attention` and `readout` make these for sizes that it knows."""
+
+    attention: Callable[..., Any]
+    readout: Callable[..., Any]
+    sizes: Sizes
+
+
 Memory = TypeVar("Memory", bound=Selectable)
 State = TypeVar("State", bound=Selectable)
 
@@ -133,8 +141,7 @@ State = TypeVar("State", bound=Selectable)
 class Decoder(nn.Module, Generic[Memory, State]):
     """Memory and previous words -> features for the softmax.
 
-    A constructor takes `attention` and `readout`, which make these parts for sizes that the decoder knows, `sizes`,
-    and its own settings by name.
+    A constructor takes `DecoderParts`, and its own settings by name.
 
     Attributes:
         features: F.

@@ -8,10 +8,10 @@ from torch import Tensor
 
 from nmt.attention import Attention, Choices, Memory
 from nmt.errors import UserError
-from nmt.model.contract import Encoded, Sizes
+from nmt.model.contract import DecoderParts, Encoded
 from nmt.model.recurrent.decoder import Products, RecurrentDecoder, RecurrentState, Seen, linear
 from nmt.model.recurrent.first_state import FirstStateKind
-from nmt.model.recurrent.readouts import FromState, Readout
+from nmt.model.recurrent.readouts import FromState
 
 
 class RecurrentMemory(NamedTuple):
@@ -34,9 +34,7 @@ class AttentiveDecoder(RecurrentDecoder[RecurrentMemory]):
 
     def __init__(
         self,
-        attention: Callable[..., Attention],
-        readout: Callable[..., Readout],
-        sizes: Sizes,
+        parts: DecoderParts,
         fed: str,
         size: int,
         layers: int,
@@ -44,7 +42,7 @@ class AttentiveDecoder(RecurrentDecoder[RecurrentMemory]):
         dropout: float,
         fast: bool,
     ) -> None:
-        super().__init__(attention, readout, sizes, fed, size, layers, first_state, dropout, fast)
+        super().__init__(parts, fed, size, layers, first_state, dropout, fast)
         if self.attention.read.enumerates and isinstance(self.readout, FromState):
             raise UserError(
                 "attention.read.objective=enumerate lets the readout choose among slots, which decoder/readout=state "

@@ -1,11 +1,8 @@
 """The wiring of Bahdanau, Cho and Bengio: attend with the previous state, then update."""
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor
 
-from nmt.attention import Attention
 from nmt.attention.attention import masked_softmax
 from nmt.attention.reads import Soft
 from nmt.attention.scores import Additive, Concat
@@ -13,11 +10,10 @@ from nmt.attention.windows import Global
 from nmt.errors import UserError
 from nmt.kernels import attentive_gru
 from nmt.limits import Fraction, Positive
-from nmt.model.contract import Decoded, Sizes
+from nmt.model.contract import Decoded, DecoderParts
 from nmt.model.recurrent.attentive import AttentiveDecoder, RecurrentMemory
 from nmt.model.recurrent.decoder import RecurrentState, Seen, layer_parameters, linear
 from nmt.model.recurrent.first_state import FirstStateKind
-from nmt.model.recurrent.readouts import Readout
 
 
 class Bahdanau(AttentiveDecoder):
@@ -32,9 +28,7 @@ class Bahdanau(AttentiveDecoder):
 
     def __init__(
         self,
-        attention: Callable[..., Attention],
-        readout: Callable[..., Readout],
-        sizes: Sizes,
+        parts: DecoderParts,
         *,
         size: Positive,
         layers: Positive = 1,
@@ -48,10 +42,10 @@ class Bahdanau(AttentiveDecoder):
         Raises:
             UserError: no word would depend on the one before it.
         """
-        super().__init__(attention, readout, sizes, "context", size, layers, first_state, dropout, fast)
-        parts = self.readout.parts()
-        if parts.word is None and (previous_state or parts.state is None):
-            cure = "decoder=luong or conditional" if parts.state is None else "decoder.previous_state=false"
+        super().__init__(parts, "context", size, layers, first_state, dropout, fast)
+        sees = self.readout.parts()
+        if sees.word is None and (previous_state or sees.state is None):
+            cure = "decoder=luong or conditional" if sees.state is None else "decoder.previous_state=false"
             raise UserError(
                 "decoder=bahdanau attends before the previous word has come in, so that with this readout "
                 f"{'and decoder.previous_state=true ' if previous_state else ''}no word would depend on the one "

@@ -1,18 +1,15 @@
 """The conditional GRU of Nematus: two transitions with the attention between them."""
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor, nn
 
-from nmt.attention import Attention
 from nmt.kernels.gru import gru
 from nmt.limits import Fraction, Positive
-from nmt.model.contract import Sizes
+from nmt.model.contract import DecoderParts
 from nmt.model.recurrent.attentive import AttentiveDecoder, RecurrentMemory
 from nmt.model.recurrent.decoder import RecurrentState, Seen, layer_parameters
 from nmt.model.recurrent.first_state import FirstStateKind
-from nmt.model.recurrent.readouts import Readout, product_type
+from nmt.model.recurrent.readouts import product_type
 
 
 class Conditional(AttentiveDecoder):
@@ -26,9 +23,7 @@ class Conditional(AttentiveDecoder):
 
     def __init__(
         self,
-        attention: Callable[..., Attention],
-        readout: Callable[..., Readout],
-        sizes: Sizes,
+        parts: DecoderParts,
         *,
         size: Positive,
         layers: Positive = 1,
@@ -36,7 +31,7 @@ class Conditional(AttentiveDecoder):
         dropout: Fraction = 0.0,
         fast: bool = True,
     ) -> None:
-        super().__init__(attention, readout, sizes, "nothing", size, layers, first_state, dropout, fast)
+        super().__init__(parts, "nothing", size, layers, first_state, dropout, fast)
         self.second = nn.GRU(self.context_size, size, batch_first=True)
 
     def context_weight(self, fed: Tensor) -> Tensor:

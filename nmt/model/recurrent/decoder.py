@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from nmt.attention import Attention, AttentionState, Choices
 from nmt.kernels.dropout import dropout
 from nmt.kernels.gru import GRU_PARAMETERS, gru
-from nmt.model.contract import Decoded, Decoder, Encoded, Mixture, Selectable, Sizes, Words, stack_steps
+from nmt.model.contract import Decoded, Decoder, DecoderParts, Encoded, Mixture, Selectable, Words, stack_steps
 from nmt.model.recurrent.first_state import FirstState, FirstStateKind
 from nmt.model.recurrent.readouts import Parts, Readout, product_type
 
@@ -95,9 +95,7 @@ class RecurrentDecoder(Decoder[Asked, RecurrentState]):
 
     def __init__(
         self,
-        attention: Callable[..., Attention],
-        readout: Callable[..., Readout],
-        sizes: Sizes,
+        parts: DecoderParts,
         fed: str,
         size: int,
         layers: int,
@@ -111,9 +109,12 @@ class RecurrentDecoder(Decoder[Asked, RecurrentState]):
         Without `fast`, training goes step by step, search multiplies contexts, and no fast kernel is called.
         """
         super().__init__()
-        self.make_attention(attention, size, sizes.value)
+        sizes = parts.sizes
+        self.make_attention(parts.attention, size, sizes.value)
         self.context_size = sizes.value if sees_context else 0
-        self.readout = readout(state_size=size, embedding_size=sizes.embedding, context_size=self.context_size)
+        self.readout: Readout = parts.readout(
+            state_size=size, embedding_size=sizes.embedding, context_size=self.context_size
+        )
         self.first_state = FirstState(first_state, self.PAPER_FIRST_STATE, sizes, layers, size)
         self.feed_size = self.readout.size if fed == "features" else 0
         self.input_sizes = [sizes.embedding, self.context_size if fed == "context" else self.feed_size]
@@ -221,20 +222,12 @@ class RecurrentDecoder(Decoder[Asked, RecurrentState]):
 
     def read_out(self, top: Tensor, units: Tensor | None, seen: Seen, parts: Parts) -> Decoded:
         """The readout of states [..., D], of what words add to its units [..., U], and of what was seen."""
-        known = [
-            part for part in (units, None if parts.state is None else parts.state(top), parts.bias) if part is not None
-        ]
-        base = functools.reduce(torch.add, known) if known else None
-
-        def features(context: Tensor | None, base: Tensor | None) -> Tensor:
-            given = [part for part in (base, context) if part is not None]
-            return self.readout.activate(functools.reduce(torch.add, given))
-
+        base = _sum(units, None if parts.state is None else parts.state(top), parts.bias)
         mixture = None
         if seen.choices is not None:
-            by_slot, log_weights = seen.choices
-            mixture = Mixture(features(by_slot, None if base is None else base.unsqueeze(-2)), log_weights)
-        return Decoded(features(seen.units, base), seen.weights, seen.terms, mixture)
+            by_slot = _sum(None if base is None else base.unsqueeze(-2), seen.choices.contexts)
+            mixture = Mixture(self.readout.activate(by_slot), seen.choices.log_weights)
+        return Decoded(self.readout.activate(_sum(base, seen.units)), seen.weights, seen.terms, mixture)
 
 
 def _sum(*parts: Tensor | None) -> Any:

@@ -1,17 +1,14 @@
 """The wiring of Luong, Pham and Manning: update, then attend with the current state."""
 
-from collections.abc import Callable
-
 from torch import Tensor
 
-from nmt.attention import Attention
 from nmt.errors import UserError
 from nmt.limits import Fraction, Positive
-from nmt.model.contract import Sizes
+from nmt.model.contract import DecoderParts
 from nmt.model.recurrent.attentive import AttentiveDecoder, RecurrentMemory
 from nmt.model.recurrent.decoder import RecurrentState, Seen, linear
 from nmt.model.recurrent.first_state import FirstStateKind
-from nmt.model.recurrent.readouts import FromState, Readout
+from nmt.model.recurrent.readouts import FromState
 
 
 class Luong(AttentiveDecoder):
@@ -25,9 +22,7 @@ class Luong(AttentiveDecoder):
 
     def __init__(
         self,
-        attention: Callable[..., Attention],
-        readout: Callable[..., Readout],
-        sizes: Sizes,
+        parts: DecoderParts,
         *,
         size: Positive,
         layers: Positive = 1,
@@ -42,7 +37,7 @@ class Luong(AttentiveDecoder):
             UserError: the attention would be unused.
         """
         fed = "features" if input_feeding else "nothing"
-        super().__init__(attention, readout, sizes, fed, size, layers, first_state, dropout, fast)
+        super().__init__(parts, fed, size, layers, first_state, dropout, fast)
         if isinstance(self.readout, FromState):
             raise UserError(
                 "decoder=luong uses its context in the readout alone, so decoder/readout=state would leave the "

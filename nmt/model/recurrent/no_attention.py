@@ -1,17 +1,15 @@
 """The decoder without attention: the baseline. One vector is all that it knows of the source."""
 
-from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 from torch import Tensor
 
-from nmt.attention import Attention
 from nmt.errors import UserError
 from nmt.limits import Fraction, Positive
-from nmt.model.contract import Encoded, Sizes
+from nmt.model.contract import DecoderParts, Encoded
 from nmt.model.recurrent.decoder import Products, RecurrentDecoder, RecurrentState, Seen, linear
 from nmt.model.recurrent.first_state import FirstStateKind
-from nmt.model.recurrent.readouts import FromContext, Readout
+from nmt.model.recurrent.readouts import FromContext
 
 
 class Summary(NamedTuple):
@@ -37,9 +35,7 @@ class NoAttention(RecurrentDecoder[Summary]):
 
     def __init__(
         self,
-        attention: Callable[..., Attention],
-        readout: Callable[..., Readout],
-        sizes: Sizes,
+        parts: DecoderParts,
         *,
         size: Positive,
         layers: Positive = 1,
@@ -60,7 +56,7 @@ class NoAttention(RecurrentDecoder[Summary]):
                 "decoder.summary=every."
             )
         every = summary == "every"
-        super().__init__(attention, readout, sizes, "context", size, layers, first_state, dropout, fast, every)
+        super().__init__(parts, "context", size, layers, first_state, dropout, fast, every)
         if isinstance(self.readout, FromContext):
             raise UserError(
                 "decoder=none has the same summary at every step, so decoder/readout=context would say the same word "
