@@ -33,7 +33,7 @@ ABSENT: Final = object()
 
 
 def config_folder() -> Path:
-    """Returns the folder of the yaml files: inside an installed package, else beside it in the repository.
+    """Return the folder of the yaml files: inside an installed package, else beside it in the repository.
 
     Raises:
         UserError: neither is there.
@@ -46,7 +46,7 @@ def config_folder() -> Path:
 
 
 def groups_of(folder: Path) -> dict[str, list[str]]:
-    """Returns every group of choices ("attention/score") with its choices, sorted."""
+    """Return every group of choices ("attention/score") with its choices, sorted."""
     groups: dict[str, list[str]] = {}
     for path in sorted(folder.rglob("*.yaml")):
         group = path.parent.relative_to(folder).as_posix()
@@ -65,7 +65,7 @@ def read_yaml(name: str) -> dict[str, Any]:
 
 
 def look_up(tree: object, key: str) -> Any:
-    """Returns what a tree holds at a dotted key, or ABSENT."""
+    """Return what a tree holds at a dotted key, or ABSENT."""
     for part in key.split("."):
         if isinstance(tree, dict) and part in tree:
             tree = tree[part]
@@ -77,7 +77,7 @@ def look_up(tree: object, key: str) -> Any:
 
 
 def leaves(tree: object, prefix: str = "") -> dict[str, Any]:
-    """Returns {dotted key: value} for everything that is not a mapping with something in it."""
+    """Return {dotted key: value} for everything that is not a mapping with something in it."""
     if isinstance(tree, dict) and (tree or not prefix):
         found: dict[str, Any] = {}
         for name, value in tree.items():
@@ -87,20 +87,20 @@ def leaves(tree: object, prefix: str = "") -> dict[str, Any]:
 
 
 def without_classes(tree: Any) -> Any:
-    """Returns a configuration in plain containers, less the classes that its nodes name."""
+    """Return a configuration in plain containers, less the classes that its nodes name."""
     if isinstance(tree, dict):
         return {key: without_classes(value) for key, value in tree.items() if key != TARGET}
     return [without_classes(value) for value in tree] if isinstance(tree, list) else tree
 
 
 def flattened(tree: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns {key: value} of a configuration: its choices by group ("attention/score"), then settings by their key."""
+    """Return {key: value} of a configuration: its choices by group ("attention/score"), then settings by their key."""
     settings = {key: value for key, value in without_classes(dict(tree)).items() if key != "choices"}
     return {**tree.get("choices", {}), **leaves(settings)}
 
 
 def resolved(config: DictConfig) -> DictConfig:
-    """Returns the configuration with every interpolation replaced by its value, to be saved and loaded again.
+    """Return the configuration with every interpolation replaced by its value, to be saved and loaded again.
 
     A `${` that belongs to a text (a file may be called so) is still that text after loading.
     """
@@ -117,6 +117,6 @@ def resolved(config: DictConfig) -> DictConfig:
 
 
 def literal(text: str) -> str:
-    """Returns the text as OmegaConf must be given it, so that a `${` in it stays these two characters."""
+    """Return the text as OmegaConf must be given it, so that a `${` in it stays these two characters."""
     # It reads `\${` as the two characters, and the backslashes just before that count in pairs.
     return re.sub(r"(\\*)\$\{", lambda match: match[1] * 2 + r"\${", text)

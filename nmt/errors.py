@@ -64,7 +64,7 @@ def reading(path: Path, consequence: str = "", also: tuple[type[Exception], ...]
 
 
 def nearest(name: str, options: Iterable[str], limit: int = 3) -> str:
-    """Returns " Did you mean 'a' or 'b'?" with the options nearest to `name`, or "" where none is near."""
+    """Return " Did you mean 'a' or 'b'?" with the options nearest to `name`, or "" where none is near."""
     pool = sorted({str(option) for option in options})
     found = difflib.get_close_matches(name, pool, n=limit, cutoff=0.5)
     found += [option for option in pool if name and option.startswith(name) and option not in found][:limit]

@@ -13,7 +13,7 @@ from nmt.errors import UserError
 
 @contextlib.contextmanager
 def replace_atomically(path: Path) -> Iterator[Path]:
-    """Yields a temporary path beside `path`; on success it becomes `path`, on failure it is removed.
+    """Yield a temporary path beside `path`; on success it becomes `path`, on failure it is removed.
 
     Raises:
         UserError: the folder cannot be written, the file that is there is write-protected, or the disk is full.
@@ -68,12 +68,12 @@ def _usual(mode: int) -> int:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes `text` as UTF-8 with line feeds, whole or not at all (UserError if it cannot)."""
+    """Write `text` as UTF-8 with line feeds, whole or not at all (UserError if it cannot)."""
     with replace_atomically(path) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Writes `data` whole or not at all (UserError if it cannot)."""
+    """Write `data` whole or not at all (UserError if it cannot)."""
     with replace_atomically(path) as temporary:
         temporary.write_bytes(data)

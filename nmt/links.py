@@ -45,7 +45,7 @@ def format_links(sure: Iterable[Link], possible: Iterable[Link] = ()) -> str:
 
 
 def parse_links(line: str, *, base: int = 0) -> GoldLinks:
-    """Reads one line in Pharaoh form.
+    """Read one line in Pharaoh form.
 
     Args:
         line: links with blanks between them, `-` sure and `p` possible; may be empty.
@@ -75,7 +75,7 @@ def is_naacl(lines: Sequence[str]) -> bool:
 
 
 def parse_file(lines: Sequence[str], name: str, *, base: int = 0, pairs: int) -> list[GoldLinks]:
-    """Reads a file of links in either form.
+    """Read a file of links in either form.
 
     Args:
         lines: of the file.
@@ -101,7 +101,7 @@ def parse_file(lines: Sequence[str], name: str, *, base: int = 0, pairs: int) ->
 
 
 def parse_numbered(lines: Sequence[str], name: str, *, base: int = 0, pairs: int | None = None) -> dict[int, GoldLinks]:
-    """Reads a file in the NAACL form.
+    """Read a file in the NAACL form.
 
     Args:
         lines: of the file.
@@ -139,7 +139,7 @@ def parse_numbered(lines: Sequence[str], name: str, *, base: int = 0, pairs: int
 
 @contextlib.contextmanager
 def _line(name: str, number: int) -> Iterator[None]:
-    """Says where a message comes from."""
+    """Say where a message comes from."""
     try:
         yield
     except UserError as error:

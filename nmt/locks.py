@@ -21,7 +21,7 @@ def lock_file(folder: Path) -> Path:
 
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Holds the lock of a run. The system frees it when the process ends, even if it is killed.
+    """Hold the lock of a run. The system frees it when the process ends, even if it is killed.
 
     Raises:
         LockedError: another process holds it.

@@ -22,7 +22,7 @@ def _libc() -> ctypes.CDLL | None:
 
 
 def keep_memory() -> bool:
-    """Lets the allocator keep what is freed, where it is glibc's; returns whether it could.
+    """Let the allocator keep what is freed, where it is glibc's; return whether it could.
 
     Every step of training allocates the same large tensors. By default each is a fresh mapping whose pages are
     faulted in and zeroed again: an eighth of the time of a step of the Multi30k recipe on one core.
@@ -36,7 +36,7 @@ def keep_memory() -> bool:
 
 
 def give_memory_back() -> bool:
-    """Returns what is free inside the heap to the system; whether there was any.
+    """Return what is free inside the heap to the system; whether there was any.
 
     Batches differ in shape, so the heap of a long training becomes full of holes: without this, 4.6 GiB after ten
     minutes of a model that needs 1.4.

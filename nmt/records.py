@@ -18,7 +18,7 @@ ATTENTION_MAPS = ("attention.json",)  # weights, with the words of the few sente
 
 
 def check_record(run: Run, folder: Path) -> None:
-    """Raises UserError if a record in `folder` would overwrite a run, or the record that it is copied from."""
+    """Raise UserError if a record in `folder` would overwrite a run, or the record that it is copied from."""
     if Run(folder).best.exists():
         raise UserError(f"{folder} is a run, which its record would spoil. Give another folder as records=.")
     if folder.resolve() == run.folder.resolve():
@@ -26,7 +26,7 @@ def check_record(run: Run, folder: Path) -> None:
 
 
 def record(run: Run, folder: Path, *, text: bool = True, attention_maps: bool = True) -> None:
-    """Copies what a comparison needs of a run into `folder`, and removes what an earlier record there had besides.
+    """Copy what a comparison needs of a run into `folder`; remove other files of an earlier record there.
 
     Absolute paths, which mean nothing elsewhere, are cut to their last part.
 

@@ -86,7 +86,7 @@ def options(arguments: argparse.Namespace) -> Options:
 
 
 def main(words: list[str]) -> int:
-    """Measures and reports; returns the exit status, 1 for a mistake of the user's."""
+    """Measure and report; return the exit status, 1 for a mistake of the user's."""
     try:
         arguments = parser().parse_args(words)
         results = rounds.run(options(arguments))

@@ -59,7 +59,7 @@ class Stale(Exception):  # noqa: N818  a state of the table, not a failure of th
 
 
 def parse(text: str) -> list[Mutant]:
-    """Reads the table: blocks between empty lines, "tests: PATH ..." for the blocks below it, # for comments.
+    """Read the table: blocks between empty lines, "tests: PATH ..." for the blocks below it, # for comments.
 
     A mutant is its title, the function, lines of "- old" and lines of "+ new".
     """
@@ -139,7 +139,7 @@ def run_tests(tree: Path, tests: Sequence[str]) -> tuple[int, str]:
 
 
 def judge(mutant: Mutant, tree: Path) -> tuple[str, str]:
-    """Tries a mutant in a copy of the tree; returns status and detail of its `Result`."""
+    """Try a mutant in a copy of the tree; return status and detail of its `Result`."""
     try:
         path, text = apply(mutant, tree / "nmt")
     except Stale as reason:
@@ -156,7 +156,7 @@ def judge(mutant: Mutant, tree: Path) -> tuple[str, str]:
 
 
 def copy_tree(root: Path, into: Path) -> Path:
-    """Copies what tests need of the tree into a new folder."""
+    """Copy what tests need of the tree into a new folder."""
     into.mkdir()
     for name in COPIED:
         if (root / name).is_dir():
@@ -176,7 +176,7 @@ def locate_all(mutants: Sequence[Mutant], root: Path) -> Iterator[Result]:
 
 
 def try_all(mutants: Sequence[Mutant], root: Path, jobs: int) -> Iterator[Result]:
-    """Tries each mutant in one of `jobs` copies of the tree.
+    """Try each mutant in one of `jobs` copies of the tree.
 
     Raises:
         RuntimeError: a test fails without any mutant.
@@ -202,7 +202,7 @@ def try_all(mutants: Sequence[Mutant], root: Path, jobs: int) -> Iterator[Result
 
 
 def main(arguments: Sequence[str] | None = None, root: Path = ROOT, table: Path = TABLE) -> int:
-    """Tries the mutants that were asked for; returns the exit status."""
+    """Try the mutants that were asked for; return the exit status."""
     parser = argparse.ArgumentParser(prog="mutants.py", description="Lists mistakes that the tests do not notice.")
     parser.add_argument("--list", action="store_true", help="name the mutants and whether they apply; run nothing")
     parser.add_argument("--only", metavar="TEXT,...", help="mutants whose title, function or tests contain a TEXT")

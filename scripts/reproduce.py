@@ -25,7 +25,7 @@ RECIPES = {
 
 
 def main(arguments: list[str]) -> int:
-    """Runs the recipes whose data is at hand; returns the exit status of the last that failed, or 0."""
+    """Run the recipes whose data is at hand; return the exit status of the last that failed, or 0."""
     given = key_values(arguments)
     roots = {name: given.pop(name, None) for name in ("multi30k", "tatoeba")}
     only = given.pop("only", ",".join(RECIPES)).split(",")

@@ -57,7 +57,7 @@ def measures(files: dict[str, str]) -> dict[str, str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Prints a Markdown table for each folder."""
+    """Print a Markdown table for each folder."""
     parser = argparse.ArgumentParser(prog="sizes.py", description="Prints how large files and functions are.")
     parser.add_argument("--base", metavar="REVISION", help="a revision of git to stand beside the working tree")
     base = parser.parse_args(arguments).base

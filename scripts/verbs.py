@@ -9,7 +9,7 @@ from nmt.errors import UserError
 
 
 def verb(name: str, *words: str) -> int:
-    """Runs one of the product's own commands; returns its exit status, as a shell has it: 128 + a signal that ended it.
+    """Run one of the product's own commands; return its exit status, as a shell has it: 128 + a signal that ended it.
 
     Ctrl-C is the command's to answer, which may have something to save.
     """

@@ -18,7 +18,7 @@ KINDS = ("whitespace", "moses", "char")
 
 
 def moses(language: str) -> Callable[[str], str]:
-    """Returns the function that prepares a sentence as the official Multi30k files are prepared.
+    """Return the function that prepares a sentence as the official Multi30k files are prepared.
 
     Lower-case, then the punctuation normaliser, then the tokenizer with escapes and without splitting at
     dashes; in this order it gives the official `*.lc.norm.tok.*` references exactly (val and both tests of

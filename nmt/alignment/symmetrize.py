@@ -9,7 +9,7 @@ SYMMETRIZATIONS = ("intersection", "union", "grow-diag", "grow-diag-final", "gro
 
 
 def symmetrize(forward: Collection[Link], backward: Collection[Link], how: str) -> set[Link]:
-    """Joins the links of two directions (Och and Ney 2003; Koehn, Och and Marcu 2003; Koehn et al. 2005, IWSLT).
+    """Join the links of two directions (Och and Ney 2003; Koehn, Och and Marcu 2003; Koehn et al. 2005, IWSLT).
 
     `grow-diag` begins with the intersection and adds links of the union that touch a link, straight or diagonally,
     as long as one of their words has no link yet. `-final` then adds links of either direction, the forward one

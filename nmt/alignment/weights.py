@@ -106,7 +106,7 @@ def saliency_weights(translation: Translation, units: tuple[Units, Units] | None
 
 
 def best_links(weights: Weights, threshold: float | None = None) -> list[Link]:
-    """Reads links off word-level weights [Tw, Sw].
+    """Read links off word-level weights [Tw, Sw].
 
     Args:
         weights: of source words for target words.
@@ -124,7 +124,7 @@ def best_links(weights: Weights, threshold: float | None = None) -> list[Link]:
 def links(
     translation: Translation, head: Head = "mean", shift: int = 0, units: tuple[Units, Units] | None = None
 ) -> list[Link]:
-    """Links every target word to the source word with the most weight; see `word_weights` and `best_links`."""
+    """Link every target word to the source word with the most weight; see `word_weights` and `best_links`."""
     return best_links(word_weights(translation, head, shift, units))
 
 

@@ -81,7 +81,7 @@ class Attention(nn.Module):
         coverage: bool = False,
         fast: bool = True,
     ) -> None:
-        """Builds the mechanism.
+        """Build the mechanism.
 
         Args:
             score: makes a score from `query_size`, `key_size` and `size` of one head, and `heads`.
@@ -160,13 +160,13 @@ class Attention(nn.Module):
         return (memory.values.new_zeros(sentences, 1, self.heads, slots),)
 
     def pin(self, slots: Sequence[int | Sequence[int] | None], device: torch.device) -> None:
-        """Replaces the window by `Pinned`, on the model's device; slots and errors are as there."""
+        """Replace the window by `Pinned`, on the model's device; slots and errors are as there."""
         self.window = Pinned(self.window.query_size, slots, self.heads).to(device)
 
     def forward(
         self, queries: Tensor, memory: Memory, steps: Tensor, state: AttentionState = (), *, weights: bool = True
     ) -> Attended:
-        """Attends with queries [B, T, Dq] at target positions `steps` [B, T].
+        """Attend with queries [B, T, Dq] at target positions `steps` [B, T].
 
         The T axis holds the hypotheses of a beam at one step or, where there is no state, the steps of a sentence.
         Without `weights` none are returned, and a plain scaled dot product never holds them all.

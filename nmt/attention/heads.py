@@ -34,7 +34,7 @@ class HeadLinear(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Makes each head's matrix uniform after Glorot and Bengio 2010, times the gain."""
+        """Make each head's matrix uniform after Glorot and Bengio 2010, times the gain."""
         with torch.no_grad():
             for matrix in self.weight.chunk(self.heads):
                 nn.init.xavier_uniform_(matrix).mul_(self.gain)

@@ -44,7 +44,7 @@ class Score(nn.Module):
         self.query_size, self.key_size, self.size, self.heads = query_size, key_size, size, heads
 
     def reset_parameters(self) -> None:
-        """Sets the vectors that the class owns to their first values."""
+        """Set the vectors that the class owns to their first values."""
 
     def prepare(self, values: Tensor) -> Tensor:
         """Keys [..., S, Dk] from values [..., S, Dv]: whatever of the equation does not depend on the query."""
@@ -55,7 +55,7 @@ class Score(nn.Module):
         raise TypeError(f"{type(self).__name__} does not define its equation")
 
     def cover(self) -> None:
-        """Makes room in the equation for the coverage [..., T, S], which `forward` is then given as well.
+        """Make room in the equation for the coverage [..., T, S], which `forward` is then given as well.
 
         Raises:
             SettingError: the equation has none.
@@ -80,7 +80,7 @@ class Additive(Score):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Makes v uniform within 8 / sqrt(A), and w zero.
+        """Make v uniform within 8 / sqrt(A), and w zero.
 
         The states that W and U multiply start about as small as the embeddings. Where tanh is all but linear the query
         adds the same to the energy of every slot, and there is nothing to learn from: hence the large v and the gain
@@ -105,7 +105,7 @@ class Additive(Score):
 
 
 def reset_v(v: Tensor, size: int) -> None:
-    """Makes the v of an additive score uniform within 8 / sqrt(A); see `Additive.reset_parameters`."""
+    """Make the v of an additive score uniform within 8 / sqrt(A); see `Additive.reset_parameters`."""
     bound = 8 * size**-0.5
     nn.init.uniform_(v, -bound, bound)
 
@@ -123,7 +123,7 @@ class Concat(Score):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Makes v uniform within 8 / sqrt(A), for the reason that `Additive` gives."""
+        """Make v uniform within 8 / sqrt(A), for the reason that `Additive` gives."""
         reset_v(self.v, self.size)
 
     def prepare(self, values: Tensor) -> Tensor:
@@ -218,7 +218,7 @@ class Cosine(Dot):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Makes s zero: g starts as the sqrt(Dk) of a scaled dot product of normal vectors."""
+        """Make s zero: g starts as the sqrt(Dk) of a scaled dot product of normal vectors."""
         nn.init.zeros_(self.s)
 
     def prepare(self, values: Tensor) -> Tensor:

@@ -56,7 +56,7 @@ class Window(nn.Module):
         self.query_size, self.heads = query_size, heads
 
     def reset_parameters(self) -> None:
-        """Sets the vectors that the class owns to their first values."""
+        """Set the vectors that the class owns to their first values."""
 
     def forward(self, queries: Tensor, steps: Tensor, mask: Tensor) -> View:
         """The view of each step."""
@@ -112,7 +112,7 @@ class LocalPredictive(Window):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Makes v uniform within D^-1/2, so that p_t starts near the middle of the sentence."""
+        """Make v uniform within D^-1/2, so that p_t starts near the middle of the sentence."""
         bound = self.query_size**-0.5
         nn.init.uniform_(self.v, -bound, bound)
 

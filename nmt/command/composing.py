@@ -135,7 +135,7 @@ def at_place(word: str, choices: Iterable[str]) -> str:
 
 
 def parse(verb: str, argument: str, sweep: bool = False) -> Override:
-    """Reads `key=value` in Hydra's grammar.
+    """Read `key=value` in Hydra's grammar.
 
     Args:
         verb: whose command line it stands on.
@@ -175,7 +175,7 @@ def parse(verb: str, argument: str, sweep: bool = False) -> Override:
 
 
 def line_of(override: Override) -> str:
-    """Returns the words that an override was read from."""
+    """Return the words that an override was read from."""
     assert override.input_line is not None  # parse gave it one
     return override.input_line
 

@@ -20,7 +20,7 @@ _LIST_ITEM: Final = re.compile(rf"(?:\s*(?:{_QUOTED})\s*(?=,|\Z))|[^,]*", re.DOT
 
 
 def quote(arguments: Sequence[str], sweep: bool = False) -> list[str]:
-    """Quotes the values of paths and text, so that Hydra's grammar takes every character in them literally.
+    """Quote the values of paths and text, so that Hydra's grammar takes every character in them literally.
 
     A value in quotes of the user's own stays as it is. Lists (`run=[a,b]`, or `run=a,b`) are split at the
     commas outside quotes, unless a file of exactly that name exists. Quoting twice changes nothing.

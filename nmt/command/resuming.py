@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def merge_for_resume(
     saved: DictConfig, saved_overrides: Sequence[str], overrides: Sequence[str], config_name: str = "train"
 ) -> DictConfig:
-    """Returns the saved configuration with what this command line changes, where a resumed run may change it.
+    """Return the saved configuration with what this command line changes, where a resumed run may change it.
 
     What the line changes is the difference that `overrides` make to the composition of `saved_overrides`;
     asking for what the saved configuration says already is no difference. Budget, cadence, workers, device

@@ -155,7 +155,7 @@ def _run(
 
 
 def _drop_output() -> None:
-    """Lets what is still buffered for standard output go nowhere, so that the last flush cannot fail."""
+    """Let what is still buffered for standard output go nowhere, so that the last flush cannot fail."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())

@@ -20,7 +20,7 @@ Groups = Mapping[str, Sequence[str]]
 
 
 def without_value(verb: str, argument: str) -> str:
-    """Says what the user may have meant by a word without `=`."""
+    """Say what the user may have meant by a word without `=`."""
     if argument == "=":
         return "A lone '=': write key=value without spaces around the equals sign."
     if argument.startswith("-"):
@@ -44,7 +44,7 @@ def without_value(verb: str, argument: str) -> str:
 
 
 def unknown_choice(groups: Groups, choices: Iterable[str], verb: str, group: str, name: str) -> str:
-    """Says what the user may have meant by `group=name`, of which a part is not there."""
+    """Say what the user may have meant by `group=name`, of which a part is not there."""
     heads = {choice.split("/")[0] for choice in choices}
     if group.split("/")[0] not in heads:
         return _no_group(verb, group, heads)
@@ -61,7 +61,7 @@ def _no_group(verb: str, group: str, heads: Iterable[str]) -> str:
 
 
 def unknown_key(verb: str, groups: Groups, tree: object, choices: Iterable[str], override: Override) -> str:
-    """Says what the user may have meant by a key that the configuration does not have.
+    """Say what the user may have meant by a key that the configuration does not have.
 
     Args:
         verb: whose configuration it is.
@@ -110,7 +110,7 @@ def _of_choices(groups: Groups, places: Mapping[str, str]) -> dict[str, list[str
 
 
 def in_our_words(verb: str, message: str, choices: Callable[[], Iterable[str]]) -> str:
-    """Returns what Hydra or OmegaConf said, less its advice to add the key by force."""
+    """Return what Hydra or OmegaConf said, less its advice to add the key by force."""
     missing = re.search(r"Could not override '([^'@]+)[^']*'\.\s*No match in the defaults list", message)
     if missing:
         group, heads = missing[1], {choice.split("/")[0] for choice in choices()}

@@ -11,7 +11,7 @@ _BARE = ("decoder", "attention/score", "attention/window", "attention/read")
 
 
 def labels(settings: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[str]]:
-    """Names the variants by the fewest settings that tell them apart: choices before numbers.
+    """Name the variants by the fewest settings that tell them apart: choices before numbers.
 
     What follows from the words before it goes without saying, and so does what most variants have (`_usual`).
 

@@ -200,7 +200,7 @@ def contrast_with(
     alpha: float = 0.05,
     picked: bool = False,
 ) -> list[Contrast]:
-    """Tests every other variant against the baseline, corrected by Holm for their number.
+    """Test every other variant against the baseline, corrected by Holm for their number.
 
     Where the scores themselves picked the baseline as the highest, it stands above others by luck too: any pair of
     variants could have been tested, and Bonferroni's correction for all pairs holds whichever was picked.

@@ -135,7 +135,7 @@ def compare(
     trials: int = 10_000,
     sentences: int = 5,
 ) -> Comparison:
-    """Compares runs.
+    """Compare runs.
 
     Args:
         results: of the runs; a variant's place is that of its first run.

@@ -27,7 +27,7 @@ class Guide:
     """
 
     def __init__(self, split: Split, tokenizer: Tokenizer) -> None:
-        """Takes a split with links, counted over whitespace-separated words."""
+        """Take a split with links, counted over whitespace-separated words."""
         assert split.links is not None
         self._links, self._tokenizer = split.links, tokenizer
         self._counts = [

@@ -15,7 +15,7 @@ FEW = 30
 def by_length(
     bins: Sequence[tuple[int, int, int]], bleu: Mapping[str, Sequence[float]], unit: str, title: str, note: str = ""
 ) -> Figure:
-    """Draws BLEU of each bin, a line for each model; bins of few sentences are hollow.
+    """Draw BLEU of each bin, a line for each model; bins of few sentences are hollow.
 
     Args:
         bins: shortest and longest source length, and how many sentences.

@@ -105,7 +105,7 @@ def _names() -> list[str]:
 
 @functools.lru_cache(maxsize=1)
 def _add_new_fonts() -> None:
-    """Adds fonts installed after matplotlib wrote its list of fonts, which it never looks at again."""
+    """Add fonts installed after matplotlib wrote its list of fonts, which it never looks at again."""
     known = {Path(entry.fname).resolve() for entry in font_manager.fontManager.ttflist}
     for path in sorted(font_manager.findSystemFonts()):
         if Path(path).resolve() not in known:
@@ -126,7 +126,7 @@ def _script(char: str) -> str:
 
 
 def families_for(text: str) -> tuple[list[str], list[str]]:
-    """Chooses the fonts for everything that will be written in one picture.
+    """Choose the fonts for everything that will be written in one picture.
 
     Args:
         text: all of it, after `clean` and `shape`.
@@ -165,7 +165,7 @@ def without(text: str, missing: Iterable[str]) -> str:
 
 
 def missing_note(missing: Iterable[str]) -> str | None:
-    """Names the scripts that cannot be drawn and the font to install; None where all is well."""
+    """Name the scripts that cannot be drawn and the font to install; None where all is well."""
     scripts = {_script(char) for char in missing}
     if not scripts:
         return None

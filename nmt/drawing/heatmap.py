@@ -95,7 +95,7 @@ def figure(
     reference: str | None = None,
     title: str = "Attention",
 ) -> NotebookFigure:
-    """Draws the attention of one translation.
+    """Draw the attention of one translation.
 
     Colours run from white (0) to dark blue (1) in every picture, so that pictures can be compared; small
     matrices have the values written in (hundredths, from 0.05 on). The picture grows with the sentence.
@@ -128,7 +128,7 @@ def draw(
     reference: str | None = None,
     title: str = "Attention",
 ) -> list[str]:
-    """Draws the attention of one translation into a PNG file, whole or not at all; arguments as `figure`.
+    """Draw the attention of one translation into a PNG file, whole or not at all; arguments as `figure`.
 
     Returns:
         What to tell the user: letters that no installed font can draw, with the package that would.
@@ -193,7 +193,7 @@ def _scale(longest: int) -> tuple[float, float]:
 def _draw_matrix(
     picture: Figure, weights: Weights, rows: Sequence[str], columns: Sequence[str], font: FontProperties, cell: float
 ) -> None:
-    """Draws the matrix on a page of its size, and around it the labels, in small matrices the values, and the key."""
+    """Draw the matrix on a page of its size, and around it the labels, in small matrices the values, and the key."""
     height, width = (cell * cells for cells in weights.shape)
     picture.set_size_inches(width, height)
     axes = picture.add_axes((0, 0, 1, 1))
@@ -231,7 +231,7 @@ def _draw_matrix(
 def _lay_out(
     picture: Figure, header: Sequence[_Caption], captions: Sequence[_Caption], families: Sequence[str]
 ) -> None:
-    """Makes the page as large as the matrix with all that stands around it, its header and its captions need."""
+    """Make the page as large as the matrix with all that stands around it, its header and its captions need."""
     (axes,) = picture.axes
     matrix_width, matrix_height = picture.get_size_inches()
     renderer = FigureCanvasAgg(Figure(dpi=picture.dpi)).get_renderer()  # type: ignore[no-untyped-call]

@@ -11,7 +11,7 @@ def columns_of(text: str) -> int:
 
 
 def plain_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Lays out a table for a terminal: the first column to the left, the others to the right."""
+    """Lay out a table for a terminal: the first column to the left, the others to the right."""
     widths = [max(columns_of(row[column]) for row in (header, *rows)) for column in range(len(header))]
 
     def line(row: Sequence[str]) -> str:
@@ -23,7 +23,7 @@ def plain_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def wrap(text: str, width: float, measure: Callable[[str], float] = columns_of) -> list[str]:
-    """Breaks `text` into lines of at most `width` columns: at blanks, and inside a word that fits no line.
+    """Break `text` into lines of at most `width` columns: at blanks, and inside a word that fits no line.
 
     With another `measure` of a line, the width is in its unit.
     """

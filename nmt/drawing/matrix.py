@@ -26,7 +26,7 @@ def matrix(
     font: FontProperties,
     slant: float,
 ) -> AxesImage:
-    """Draws weights [R, C] from 0 to 1 as square cells.
+    """Draw weights [R, C] from 0 to 1 as square cells.
 
     Args:
         axes: filled by the matrix.

@@ -47,7 +47,7 @@ def ruler(font: FontProperties) -> Callable[[str], float]:
 
 
 def style(axes: Axes, title: str = "", x: str = "", y: str = "") -> None:
-    """Names axes, and draws them with a grid and without a frame; the title in any script."""
+    """Name the axes and draw them with a grid and without a frame; the title may be in any script."""
     shown = fonts.clean(title)
     families, missing = fonts.families_for(fonts.shape(shown))
     shown = fonts.shape(fonts.without(shown, missing))
@@ -78,7 +78,7 @@ def legend(picture: Figure, axes: Axes) -> None:
 
 
 def save(picture: Figure, path: Path) -> None:
-    """Writes a figure as PNG, whole or not at all (UserError if it cannot)."""
+    """Write a figure as PNG, whole or not at all (UserError if it cannot)."""
     with replace_atomically(path) as temporary:
         picture.savefig(temporary, format="png", dpi=picture.dpi)
 

@@ -86,14 +86,14 @@ def binned(counts: Sequence[int], width: int | None = None) -> list[tuple[int, i
 
 
 def as_table(result: ByLength) -> str:
-    """Returns a plain-text table, a row a bin, with the signature below it."""
+    """Return a plain-text table, a row a bin, with the signature below it."""
     rows = [[f"{entry.shortest}-{entry.longest}", str(entry.sentences), f"{entry.bleu:.2f}"] for entry in result.bins]
     table = plain_table([f"source {result.unit}", "sentences", "BLEU"], rows)
     return f"{table}\n\nBLEU: {result.signature}"
 
 
 def as_json(result: ByLength) -> dict[str, object]:
-    """Returns what `json.dumps` takes."""
+    """Return what `json.dumps` takes."""
     return {
         "unit": result.unit,
         "signature": result.signature,
@@ -102,7 +102,7 @@ def as_json(result: ByLength) -> dict[str, object]:
 
 
 def draw(result: ByLength, path: Path, title: str = "BLEU by source length") -> None:
-    """Draws the figure into a PNG file, whole or not at all (UserError if it cannot be written)."""
+    """Draw the figure into a PNG file, whole or not at all (UserError if it cannot be written)."""
     from nmt.drawing.by_length import by_length  # here, so that whoever wants only the figures loads no matplotlib
     from nmt.drawing.style import save
 

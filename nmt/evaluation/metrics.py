@@ -142,7 +142,7 @@ def tokenised_lowercase_bleu(hypotheses: Sequence[str], references: Sequence[str
 
 
 def score(hypotheses: Sequence[str], references: Sequence[str], target_language: str) -> Scores:
-    """Scores one test set with every metric.
+    """Score one test set with every metric.
 
     Args:
         hypotheses: one detokenised translation a line.
@@ -170,7 +170,7 @@ _COLUMNS = (("BLEU", "bleu"), ("chrF", "chrf"), ("TER", "ter"), ("BLEU lc tok", 
 
 
 def as_table(scores: Mapping[str, Scores]) -> str:
-    """Returns a plain-text table, a row a split, with the signatures below it.
+    """Return a plain-text table, a row a split, with the signatures below it.
 
     A signature is printed once where all splits share it, and per split where they do not.
     """
@@ -191,6 +191,6 @@ def as_table(scores: Mapping[str, Scores]) -> str:
 
 
 def as_json(scores: Scores) -> dict[str, object]:
-    """Returns the scores as what `json.dumps` takes: every value beside its signature."""
+    """Return the scores as what `json.dumps` takes: every value beside its signature."""
     figures: dict[str, object] = {field: getattr(scores, field)._asdict() for _, field in _COLUMNS}
     return {"sentences": scores.sentences, **figures}

@@ -83,7 +83,7 @@ def evaluate_split(
     measured: Mapping[str, object] | None = None,
     attention_maps: Sequence[AttentionMap] = (),
 ) -> SplitResult:
-    """Scores one split and writes everything about it into a folder.
+    """Score one split and write everything about it into a folder.
 
     Files: `hypotheses.txt`, `source.txt`, `reference.txt`, `translations.txt` (the three below one another),
     `scores.json`, `bleu_by_length.{json,png}`, and with attention `alignments.pharaoh` (links of the translations),
@@ -211,7 +211,7 @@ def _error_rates(gold: Gold, head: Head) -> dict[int, AlignmentScore]:
 def _heatmaps(
     translations: Sequence[Translation], references: Sequence[str], folder: Path, name: str, display: Display
 ) -> tuple[list[Path], list[str]]:
-    """Draws the heatmaps; returns their files, and what the user should be told, each once."""
+    """Draw the heatmaps; return their files, and what the user should be told, each once."""
     from nmt.drawing import heatmap  # loads matplotlib
 
     pictures: list[Path] = []
@@ -237,7 +237,7 @@ def _heatmaps(
 
 
 def summary(results: Sequence[SplitResult]) -> str:
-    """Returns what a verb prints: scores, BLEU by length, alignment error rates, and where to look."""
+    """Return what a verb prints: scores, BLEU by length, alignment error rates, and where to look."""
     parts = [metrics.as_table({result.name: result.scores for result in results})]
     for result in results:
         if result.by_length is not None:

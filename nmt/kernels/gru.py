@@ -77,7 +77,7 @@ def plain_layers(rnn: nn.RNNBase, inputs: Tensor, lengths: Tensor) -> tuple[Tens
 def rnn_layers(
     rnn: nn.RNNBase, inputs: Tensor, mask: Tensor, lengths: Tensor, fast: bool = True
 ) -> tuple[Tensor, Tensor]:
-    """Runs GRU or LSTM layers over inputs [B, T, I] with mask [B, T] and lengths [B] (on the CPU, at least 1).
+    """Run GRU or LSTM layers over inputs [B, T, I] with mask [B, T] and lengths [B] (on the CPU, at least 1).
 
     Returns the top layer's states [B, T, R * D], R directions, zero where padded, and each layer's hidden states after
     its last real step [L * R, B, D].
@@ -90,7 +90,7 @@ def rnn_layers(
 def fast_layers(
     rnn: nn.GRU, inputs: Tensor, first: Tensor | None = None, mask: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Runs `rnn` over inputs [B, T, I] from `first` [L * R, B, D], R directions, zeros without one.
+    """Run `rnn` over inputs [B, T, I] from `first` [L * R, B, D], R directions, zeros without one.
 
     mask [B, T] is true where a step is real; padding comes last. Returns the top layer's states [B, T, R * D], zero
     where padded, and each layer's states after its last real step [L * R, B, D].

@@ -60,7 +60,7 @@ class Encoder(nn.Module):
     directions: int = 0
 
     def forward(self, embedded: Tensor, mask: Tensor, lengths: Tensor) -> Encoded:
-        """Encodes embedded [B, S, E] with mask [B, S] and lengths [B] (on the CPU, at least 1)."""
+        """Encode embedded [B, S, E] with mask [B, S] and lengths [B] (on the CPU, at least 1)."""
         raise TypeError(f"{type(self).__name__} does not define how it encodes")
 
 
@@ -181,7 +181,7 @@ class Decoder(nn.Module, Generic[Memory, State]):
         return ""
 
     def pin(self, slots: Slots, device: torch.device) -> None:
-        """Makes every head look where a person says, step by step, from now on.
+        """Make every head look where a person says, step by step, from now on.
 
         Raises:
             UserError: there is no attention, or the slots are not slots.

@@ -15,7 +15,7 @@ from nmt.model.seq2seq import Seq2Seq
 
 
 def initialise(model: Seq2Seq, seed: int) -> None:
-    """Fills every parameter of `model` from `seed`, without touching the global random state.
+    """Fill every parameter of `model` from `seed`, without touching the global random state.
 
     Raises:
         TypeError: a class owns parameters and does not say how they start.

@@ -13,7 +13,7 @@ from nmt.model.seq2seq import Seq2Seq
 
 
 def save_weights(path: Path, model: Seq2Seq) -> None:
-    """Writes the model's parameters, tied ones once."""
+    """Write the model's parameters, tied ones once."""
     tensors = {name: value.detach().cpu().contiguous() for name, value in model.named_parameters()}
     with replace_atomically(path) as temporary:
         try:
@@ -23,7 +23,7 @@ def save_weights(path: Path, model: Seq2Seq) -> None:
 
 
 def load_weights(path: Path, model: Seq2Seq) -> None:
-    """Reads the model's parameters.
+    """Read the model's parameters.
 
     Raises:
         UserError: the file is missing, damaged, or of another model.

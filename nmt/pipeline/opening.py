@@ -71,7 +71,7 @@ def own_split(run: Run, source: DataSource, name: str) -> Split:
 
 @contextlib.contextmanager
 def _placed(run: Run) -> Iterator[None]:
-    """Adds to what is wrong with a run's data where the run expects it."""
+    """Add to what is wrong with a run's data where the run expects it."""
     try:
         yield
     except UserError as error:
@@ -97,7 +97,7 @@ def describes(run: Run, what: str, *, as_saved: bool = False) -> AbstractContext
 
 
 def note_unused_attention(configs: Iterable[Mapping[str, Any]], overrides: Sequence[str]) -> None:
-    """Says that settings of the attention take no part where the line gives some to models that have none.
+    """Say that settings of the attention take no part where the line gives some to models that have none.
 
     That is no mistake: a sweep that crosses scores with wirings comes by here.
     """

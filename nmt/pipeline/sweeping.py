@@ -68,7 +68,7 @@ class Failure(NamedTuple):
 
 
 def sweep(words: Sequence[str]) -> int:
-    """Trains what the command line describes and is not trained yet.
+    """Train the runs of the command line that are not finished.
 
     Returns:
         0; 1 if a run failed; 128 + the signal that stopped it.
@@ -152,7 +152,7 @@ def _read(combinations: list[Combination]) -> tuple[Path, str, list[Combination]
 
 
 def _names(swept: Sequence[Mapping[str, str]], prefix: str = "") -> list[str]:
-    """Names that can be typed, made of the values: `additive-bahdanau-1`, `general-heads-2-1`.
+    """Name that can be typed, made of the values: `additive-bahdanau-1`, `general-heads-2-1`.
 
     A choice is named by its name, a setting by its last word and its value, the seed by its number, at the end. What
     had to be changed to be safe in a shell carries a digest, so that no two combinations have one name.
@@ -272,7 +272,7 @@ class _Launcher:
         self.asked: list[int] = []  # the signals that came, in order
 
     def run(self) -> int:
-        """Returns the number of the signal that stopped it, or 0."""
+        """Return the number of the signal that stopped it, or 0."""
         waiting, running, told = list(self.plan), list[_Job](), 0
         # Under nohup a hang-up stays ignored.
         signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

@@ -117,13 +117,13 @@ class _Prefixes:
         return prefixes
 
     def check_end(self) -> None:
-        """Raises UserError if there are more of them than lines to translate."""
+        """Raise UserError if there are more of them than lines to translate."""
         if next(self.lines, None) is not None:
             raise UserError(f"prefix={self.path} has more lines than the input, which has {self.count}.")
 
 
 def _records(stack: contextlib.ExitStack, path: Path | None, form: Format) -> Write:
-    """Writes the records of each line."""
+    """Write the records of each line."""
     write_line = writer(stack, path)
 
     def write(number: int, translations: Sequence[Translation]) -> None:
@@ -134,7 +134,7 @@ def _records(stack: contextlib.ExitStack, path: Path | None, form: Format) -> Wr
 
 
 def _links(stack: contextlib.ExitStack, path: Path, head: Head, shift: int) -> Write:
-    """Writes the word links of each line."""
+    """Write the word links of each line."""
     from nmt.alignment.weights import links
 
     write_line = writer(stack, path)
@@ -147,7 +147,7 @@ def _links(stack: contextlib.ExitStack, path: Path, head: Head, shift: int) -> W
 
 
 def _pictures(folder: Path, head: Head, shift: int) -> Write:
-    """Writes an attention map of each line that has text; repeats no warning."""
+    """Write an attention map of each line that has text; print each warning once."""
     from nmt.drawing.heatmap import draw
 
     warnings = set[str]()

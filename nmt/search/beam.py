@@ -165,7 +165,7 @@ class BeamSearch(Search):
         return _Trace(sentences, all_words, all_parents, shaped)
 
     def _follow(self, finished: _Finished, trace: list[_Trace], eos: int) -> list[list[Hypothesis]]:
-        """Follows the finished hypotheses backwards, all at once, and cuts out their weights."""
+        """Follow the finished hypotheses backwards, all at once, and cut out their weights."""
         count = finished.scores.shape[0]
         scores = finished.scores[:, : self.nbest].cpu().numpy()
         log_probs = finished.log_probs[:, : self.nbest].cpu().numpy()

@@ -64,12 +64,12 @@ class Search:
         return False
 
     def __call__(self, step: Step, state: SearchState, limits: Limits) -> list[list[Hypothesis]]:
-        """Searches all sentences of a batch at once; the first state has one row a sentence."""
+        """Search all sentences of a batch at once; the first state has one row a sentence."""
         raise TypeError(f"{type(self).__name__} does not define how it searches")
 
 
 def forbid(log_probs: Tensor, limits: Limits, last: Tensor, prefix: PrefixStates | None = None) -> Tensor:
-    """Takes from log_probs [N, V], in place, what may not come next.
+    """Take from log_probs [N, V], in place, what may not come next.
 
     That is forbidden tokens, what departs from a prefix, and, where `last` [N], all but the end of sentence.
     """

@@ -22,7 +22,7 @@ class PrefixStates(NamedTuple):
         return cls(list(prefixes), [0] * len(prefixes))._unless_complete()
 
     def restrict(self, log_probs: Tensor) -> None:
-        """Leaves in log_probs [N, V], in place, of each row the tokens that may come next."""
+        """Leave in log_probs [N, V], in place, of each row the tokens that may come next."""
         for row, (prefix, state) in enumerate(zip(*self, strict=True)):
             if state < len(prefix):
                 tokens = torch.tensor(list(prefix[state]), device=log_probs.device)

@@ -311,7 +311,7 @@ class Tokenizer(NamedTuple):
         return f"{self.source.fingerprint}-{self.target.fingerprint}"
 
     def save(self, folder: Path) -> None:
-        """Writes tokenizer.model, or source.model and target.model, into `folder` (or raises UserError)."""
+        """Write tokenizer.model, or source.model and target.model, into `folder` (or raises UserError)."""
         if self.joint:
             write_bytes(folder / "tokenizer.model", self.source.model)
         else:
@@ -320,12 +320,12 @@ class Tokenizer(NamedTuple):
 
     @staticmethod
     def load(folder: Path) -> "Tokenizer":
-        """Reads back what `save` wrote; see `load_tokenizer`."""
+        """Read back what `save` wrote; see `load_tokenizer`."""
         return load_tokenizer(folder)
 
 
 def load_tokenizer(folder: Path) -> Tokenizer:
-    """Reads the tokenizer that `Tokenizer.save` wrote into `folder`.
+    """Read the tokenizer that `Tokenizer.save` wrote into `folder`.
 
     Raises:
         UserError: a file is missing or damaged.
@@ -340,7 +340,7 @@ def load_tokenizer(folder: Path) -> Tokenizer:
 
 
 def load_vocabulary(path: Path) -> Vocabulary:
-    """Reads one model with this project's special ids (UserError if it is missing, damaged or another)."""
+    """Read one model with this project's special ids (UserError if it is missing, damaged or another)."""
     return Vocabulary(read_model(path), str(path))
 
 

@@ -69,7 +69,7 @@ class Averaging:
         }
 
     def load_state_dict(self, state: dict[str, object]) -> None:
-        """Takes up what `state_dict` gave."""
+        """Take up what `state_dict` gave."""
         if self.averaged is not None:
             self.averaged.load_state_dict(state["averaged"])  # type: ignore[arg-type]
         device = next(self.model.parameters()).device

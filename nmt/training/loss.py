@@ -47,7 +47,7 @@ def batch_loss(
     baseline: float = 0.0,
     guided: float = 0.0,
 ) -> Loss:
-    """Runs the model on a batch, teacher-forced unless `scheduled_sampling` > 0; padding never reaches the softmax.
+    """Run the model on a batch, teacher-forced unless `scheduled_sampling` > 0; padding never reaches the softmax.
 
     `baseline` is what log p(y_t) is expected to be, for mechanisms that draw; they are judged by the plain
     log-likelihood whatever the label smoothing. `guided` is the weight of the guided-alignment loss, where the batch

@@ -28,7 +28,7 @@ class Progress:
         )
 
     def update(self, share: float, text: str) -> None:
-        """Shows that `share` (0 to 1) of the budget is used."""
+        """Show that `share` (0 to 1) of the budget is used."""
         if self._bar is not None:
             self._bar.n = min(1000, int(share * 1000))
             self._bar.set_description_str(text, refresh=False)
@@ -38,7 +38,7 @@ class Progress:
             print(f"{share:4.0%} {text}", file=sys.stderr, flush=True)
 
     def say(self, line: str) -> None:
-        """Prints a line on standard error and keeps it in the log."""
+        """Print a line on standard error and keep it in the log."""
         if self._bar is not None:
             self._bar.clear()
         print(line, file=sys.stderr, flush=True)
@@ -46,6 +46,6 @@ class Progress:
         self._said = time.monotonic()
 
     def close(self) -> None:
-        """Takes the bar away."""
+        """Take the bar away."""
         if self._bar is not None:
             self._bar.close()

@@ -50,7 +50,7 @@ class Translator:
         shortlist: Shortlist | None = None,
         slots: Slots | None = None,
     ) -> None:
-        """Builds a translator.
+        """Build a translator.
 
         Args:
             models: in evaluation mode while translating; what they were before is put back.
@@ -86,7 +86,7 @@ class Translator:
         return max(known) if known and len(known) == len(self.models) else None
 
     def translate(self, sentences: Iterable[str], chunk: int = 2000) -> Iterator[list[Translation]]:
-        """Yields the n-best list of each sentence, in order; holds `chunk` sentences at a time."""
+        """Yield the n-best list of each sentence, in order; hold `chunk` sentences at a time."""
         source = iter(sentences)
         first = 1
         while lines := list(islice(source, chunk)):
@@ -280,7 +280,7 @@ class _Part(NamedTuple):
 
 @contextlib.contextmanager
 def _evaluating(models: Sequence[Seq2Seq]) -> Iterator[None]:
-    """Puts models into evaluation mode and back to what they were."""
+    """Put models into evaluation mode and back to what they were."""
     training = [model.training for model in models]
     try:
         for model in models:

@@ -86,12 +86,12 @@ class Clock:
         self._runs = False
 
     def run(self) -> None:
-        """Goes on, unless it runs."""
+        """Start the clock, unless it runs."""
         if not self._runs:
             self._runs, self._since = True, time.perf_counter()
 
     def stop(self) -> float:
-        """Stands still; the seconds so far."""
+        """Stand still; the seconds so far."""
         if self._runs:
             self._runs, self._seconds = False, self._seconds + time.perf_counter() - self._since
         return self._seconds

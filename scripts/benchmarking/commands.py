@@ -46,7 +46,7 @@ def chosen(option: str, words: str | None, known: Sequence[str]) -> list[str]:
 
 
 def check_places(read: Mapping[str, str | Path | None], written: Mapping[str, Path | None]) -> None:
-    """Finds out before any work whether files and folders are there, and whether folders can be written, by option.
+    """Find out before any work whether files and folders are there, and whether folders can be written, by option.
 
     Raises:
         UserError: one is not there, or cannot be made or written.

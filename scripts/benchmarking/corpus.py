@@ -23,7 +23,7 @@ SOURCE, TARGET = "de", "en"
 
 
 def prepare(folder: Path, data: str | None, tokenizer: str | None, scale: Scale) -> Json:
-    """Fills `folder` and returns what there is to know of the corpus.
+    """Fill `folder` and return what there is to know of the corpus.
 
     Args:
         folder: to fill.

@@ -21,7 +21,7 @@ from nmt.translation.stepping import Stepper
 
 
 def multiplying(settings: Json, exchange: Exchange) -> None:
-    """Multiplies matrices of the sizes that a step has; orders: {"wiring": name, "seconds": s}."""
+    """Multiply matrices of the sizes that a step has; orders: {"wiring": name, "seconds": s}."""
     place: Place = settings["place"]
     sizes: Sizes = settings["sizes"]
     compute = take(place)

@@ -25,7 +25,7 @@ class Case:
     """A process that does one kind of work on request."""
 
     def __init__(self, job: str, settings: Json, log: Path) -> None:
-        """Starts it and waits until it is ready; what it says on standard error goes to `log`.
+        """Start it and wait until it is ready; what it says on standard error goes to `log`.
 
         Raises:
             UserError: what the case raised, or that it died.
@@ -66,7 +66,7 @@ class Case:
         return "\n".join(self._log.read_text(encoding="utf-8", errors="replace").splitlines()[-5:])
 
     def close(self) -> None:
-        """Ends the process."""
+        """End the process."""
         with contextlib.suppress(OSError):
             self._connection.send(None)
         self._connection.close()

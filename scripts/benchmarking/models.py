@@ -38,7 +38,7 @@ def built(config: DictConfig, sizes: Sizes, place: Place) -> Seq2Seq:
 
 
 def take(place: Place) -> Compute:
-    """Sets up the threads and the device of `place`."""
+    """Set up the threads and the device of `place`."""
     return checked(Compute.choose, place._asdict())()
 
 

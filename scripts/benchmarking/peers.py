@@ -101,7 +101,7 @@ class Peer:
         self.lines = self._take_lines()
 
     def _take_lines(self) -> int:
-        """Writes as much of the split as is to be translated; returns how many lines that is."""
+        """Write as much of the split as is to be translated; return how many lines that is."""
         count = 0
         for language in self.task.languages:
             lines = (self.task.data / f"{self.task.split}.{language}").read_text(encoding="utf-8").split("\n")[:-1]
@@ -111,7 +111,7 @@ class Peer:
         return count
 
     def train(self, updates: int) -> float:
-        """Trains a new model for this many updates; target tokens a second by its own count.
+        """Train a new model for this many updates; target tokens a second by its own count.
 
         Raises:
             PeerError: it failed, or said nothing of its speed.
@@ -119,7 +119,7 @@ class Peer:
         return self._speed(self._train(updates))
 
     def learn(self, minutes: float, points: int, pilot: int) -> list[Kept]:
-        """Trains a new model for about so many minutes, by the speed of `pilot` updates; keeps it at so many points.
+        """Train a new model for about so many minutes, by the speed of `pilot` updates; keep it at so many points.
 
         Raises:
             PeerError: as `train`.
@@ -138,7 +138,7 @@ class Peer:
         return kept or self._unclear()
 
     def translate(self, model: Path | None = None) -> Translated:
-        """Translates the text with a model, the one trained last unless given, beam 5, 64 sentences at a time.
+        """Translate the text with a model, the one trained last unless given, beam 5, 64 sentences at a time.
 
         Raises:
             PeerError: as `train`.
@@ -161,7 +161,7 @@ class Peer:
         return path.absolute()
 
     def _train(self, updates: int, keep_every: int | None = None) -> str:
-        """Trains a new model and keeps it every so many updates, or at the end alone; what it said."""
+        """Train a new model and keep it every so many updates, or at the end alone; what it said."""
         raise TypeError(f"{type(self).__name__} does not say how it trains")
 
     def _speed(self, said: str) -> float:

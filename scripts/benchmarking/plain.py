@@ -45,7 +45,7 @@ class Plain(nn.Module):
 
 
 def train_plain(model: Plain, batches: TokenBatches, place: Place) -> None:
-    """Trains with AdamW, clipping and label smoothing until `batches` raises what ends it."""
+    """Train with AdamW, clipping and label smoothing until `batches` raises what ends it."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.001, weight_decay=0.0, fused=True)
     device = torch.device(place.device)
     autocast = place.precision == "bf16"

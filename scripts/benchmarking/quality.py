@@ -43,7 +43,7 @@ class Options(Common):
 
 
 def run(options: Options) -> Json:
-    """Measures every program that `options.json` does not hold yet and returns all of them.
+    """Measure every program that `options.json` does not hold yet and return all of them.
 
     Raises:
         UserError: a file is missing, a case died, or the file holds a measurement that is not this one.
@@ -89,7 +89,7 @@ class _Sitting(Session):
         return results
 
     def _measure(self, results: Json) -> None:
-        """Puts the programs that are wanted and not there yet into the results."""
+        """Put the programs that are wanted and not there yet into the results."""
         wanted = [
             (name, precision)
             for name in PROGRAMS
@@ -117,7 +117,7 @@ class _Sitting(Session):
             report.write_json(self.options.json, results)
 
     def _ours(self, key: str, name: str, precision: str, folder: Path) -> Json:
-        """Trains one of our own models, then scores what it kept."""
+        """Train one of our own models, then scores what it kept."""
         say(f"{key}: training for {self.scale.minutes:g} minutes")
         settings: Json = {
             "scale": self.scale,
@@ -179,7 +179,7 @@ class _Sitting(Session):
         }
 
     def _leave(self, model: Path, key: str) -> None:
-        """Leaves a program's last model where the benchmark can find it."""
+        """Leave a program's last model where the benchmark can find it."""
         if self.options.models is not None:
             shutil.copy(model, self.options.models / f"{key}{model.suffix}")
 

@@ -23,7 +23,7 @@ LATE = 1.05
 
 
 def write_json(path: Path, results: Json) -> None:
-    """Writes all of it (UserError if the file cannot be written)."""
+    """Write all of it (UserError if the file cannot be written)."""
     write_text(path, json.dumps(results, indent=2, ensure_ascii=False) + "\n")
 
 
@@ -281,7 +281,7 @@ def _minutes_until(points: Sequence[Json], bleu: float) -> float | None:
 
 
 def quality_plot(results: Json, folder: Path) -> Path:
-    """Draws validation BLEU against minutes of training into `folder`; returns the file.
+    """Draw validation BLEU against minutes of training into `folder`; return the file.
 
     Raises:
         UserError: the file cannot be written.
@@ -331,7 +331,7 @@ def _mebibytes(own: Json) -> str:
 
 
 def plot(growth: Json, folder: Path) -> Path:
-    """Draws the points with their curves into `folder`, each relative to its first point; returns the file.
+    """Draw the points with their curves into `folder`, each relative to its first point; return the file.
 
     Raises:
         UserError: the file cannot be written.

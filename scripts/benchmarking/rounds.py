@@ -14,7 +14,7 @@ from benchmarking.settings import PLAIN, WIRINGS, Json, Place
 
 
 def run(options: Options) -> Json:
-    """Measures everything that is asked for and returns all of it.
+    """Measure everything that is asked for and return all of it.
 
     Raises:
         UserError: a file or a device is missing, or a case died.
@@ -95,7 +95,7 @@ class _Rounds(Benchmark):
         return theirs, found
 
     def _training(self, place: Place, batch: int, theirs: list[Peer], found: Json) -> Json:
-        """Trains the wirings, measured where that is asked for, until they have their updates; keeps the weights."""
+        """Train the wirings, measured where that is asked for, until they have their updates; keep the weights."""
         measured = "training" in self.options.parts
         names = [
             *(WIRINGS if measured else self.wanted_weights(place)),
@@ -149,7 +149,7 @@ class _Rounds(Benchmark):
         return results
 
     def _keep(self, place: Place, cases: dict[str, Case], answers: dict[str, Json]) -> None:
-        """Gives each wiring that is wanted later the updates that it lacks, and keeps its weights."""
+        """Train each wiring that is needed later for the updates that it lacks, and save its weights."""
         for name in self.wanted_weights(place):
             lacking = self.scale.trained - int(answers[name]["updates"])
             if lacking > 0:

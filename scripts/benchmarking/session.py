@@ -13,7 +13,7 @@ PARTS = ("training", "translating", "startup", "growth")
 
 
 def say(text: str) -> None:
-    """Shows how far it is, on standard error."""
+    """Show how far it is, on standard error."""
     print(text, file=sys.stderr, flush=True)
 
 
@@ -63,7 +63,7 @@ class Session:
     """A folder with the corpus, and what is known of corpus and machine."""
 
     def __init__(self, common: Common, folder: Path, scale: Scale, devices: Sequence[str] = ("cpu",)) -> None:
-        """Prepares the corpus (UserError: a file or a device is missing)."""
+        """Prepare the corpus (UserError: a file or a device is missing)."""
         self.folder, self.scale, self._pythons = folder, scale, dict(common.pythons)
         self.data, self.log = folder / "corpus", folder / "said.txt"
         self.data.mkdir()
@@ -102,7 +102,7 @@ class Benchmark(Session):
     """The session of the benchmark: its options, places, rounds and weights."""
 
     def __init__(self, options: Options, folder: Path) -> None:
-        """Prepares the corpus (UserError as `Session`)."""
+        """Prepare the corpus (UserError as `Session`)."""
         scale = QUICK if options.quick else MATCHED
         scale = replace(
             scale,

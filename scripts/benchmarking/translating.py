@@ -14,7 +14,7 @@ Key = tuple[str, str, int]
 
 
 def measure(session: Benchmark, place: Place, theirs: list[Peer], found: Json) -> Json:
-    """Translates in turn, round after round; what the peers reach goes into `found`."""
+    """Translate in turn, round after round; what the peers reach goes into `found`."""
     amounts = session.scale.translated
     if place.device != "cpu":
         amounts = {**amounts, 512: amounts[64]}

@@ -72,7 +72,7 @@ def _cpu() -> str:
 
 
 def training(settings: Json, exchange: Exchange) -> None:
-    """Trains a wiring with the project's loop; orders: {"updates": n} to be measured, {"save": path}."""
+    """Train a wiring with the project's loop; orders: {"updates": n} to be measured, {"save": path}."""
     scale: Scale = settings["scale"]
     place: Place = settings["place"]
     sizes: Sizes = settings["sizes"]
@@ -103,7 +103,7 @@ def _feed(pairs: EncodedPairs, exchange: Exchange, place: Place, batch: int, sca
 
 
 def learning(settings: Json, exchange: Exchange) -> None:
-    """Trains one of `RECIPES`; orders: {"train": true}, then {"translate": weights} for one of the weights kept.
+    """Train one of `RECIPES`; orders: {"train": true}, then {"translate": weights} for one of the weights kept.
 
     The clock runs from the moment at which the loop asks for its first batch. It stands still from the end of an
     update after which the weights are kept until they lie on the disk and the loop asks for the next batch.
@@ -114,7 +114,7 @@ def learning(settings: Json, exchange: Exchange) -> None:
 
 
 def _learn(settings: Json) -> Json:
-    """Trains for the minutes of the scale; the update, the minutes and the file of each of the weights kept."""
+    """Train for the minutes of the scale; the update, the minutes and the file of each of the weights kept."""
     scale: Scale = settings["scale"]
     neighbours, before = Neighbours(), time.process_time()
     pilot = _kept(settings, unattended("steps", scale.pilot))[-1]
@@ -124,7 +124,7 @@ def _learn(settings: Json) -> Json:
 
 
 def _kept(settings: Json, budget: list[str]) -> list[Json]:
-    """Trains a new model until the budget ends, and keeps its weights at every validation and at the end."""
+    """Train a new model until the budget ends; save its weights at every validation and at the end."""
     scale: Scale = settings["scale"]
     place: Place = settings["place"]
     folder: Path = settings["kept"]
@@ -177,7 +177,7 @@ def _checked(settings: Json, weights: Path) -> Json:
 
 
 def translating(settings: Json, exchange: Exchange) -> None:
-    """Translates the test set; orders: {"sentences": n} to be measured, {"texts": true} for the translations."""
+    """Translate the test set; orders: {"sentences": n} to be measured, {"texts": true} for the translations."""
     scale: Scale = settings["scale"]
     place: Place = settings["place"]
     sizes: Sizes = settings["sizes"]

@@ -175,7 +175,7 @@ _ITEM = 0xE000  # private-use characters stand for the items while a list patter
 
 
 def clean(text: str) -> str:
-    """Turns every white space into one plain space and drops direction marks."""
+    """Turn every white space into one plain space and drop direction marks."""
     return re.sub(r"\s", " ", text.translate(_MARKS))
 
 
@@ -238,7 +238,7 @@ def _same(words: Sequence[str], others: Sequence[str]) -> Iterator[tuple[str, st
 
 
 def _renumber(template: Text, number: str) -> Text:
-    """Puts another number into the template's first field, unless that is said without digits."""
+    """Put another number into the template's first field, unless that is said without digits."""
     at = template.fields[0]
     if not _NUMBER.fullmatch(template.text[at.start : at.end]):
         return template
@@ -250,7 +250,7 @@ def _renumber(template: Text, number: str) -> Text:
 
 @functools.cache
 def _parts(pattern: str) -> list[tuple[str, int, tuple[int, int], tuple[int, int]]]:
-    """Cuts a pattern into slots and literals: text, slot or -1, the spans of its words and of its symbols."""
+    """Cut a pattern into slots and literals: text, slot or -1, the spans of its words and of its symbols."""
     parts = []
     for part in re.split(r"(\{\d\})", pattern):
         words = _WORDS.search(part)
@@ -262,7 +262,7 @@ def _parts(pattern: str) -> list[tuple[str, int, tuple[int, int], tuple[int, int
 
 
 def _fill(pattern: str, texts: Sequence[Text], prefixes: Sequence[str], literal: str, symbols: bool = False) -> Text:
-    """Fills "{0}", "{1}", ... of a pattern.
+    """Fill "{0}", "{1}", ... of a pattern.
 
     Literal words become the field `literal` + the number of slots before them; with `symbols` so does
     punctuation.

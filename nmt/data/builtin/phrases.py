@@ -106,7 +106,7 @@ class Pair(NamedTuple):
 
 
 def word_links(pair: Pair) -> str:
-    """Writes the fields of a pair as Pharaoh links, such as "0-2 1-0".
+    """Write the fields of a pair as Pharaoh links, such as "0-2 1-0".
 
     Words are what `str.split()` gives, counted from 0.  Every source word that overlaps a field is linked
     with every target word that overlaps the field of the same name; a word shared by two fields is linked
@@ -201,7 +201,7 @@ class Phrases:
             return None
 
     def pair(self, phrase: Phrase) -> Pair:
-        """Says a phrase in both languages.  Raises MissingError where one of them cannot."""
+        """Say a phrase in both languages.  Raises MissingError where one of them cannot."""
         source, target = _bare(self.source.say(phrase)), _bare(self.target.say(phrase))
         return Pair(source.text, target.text, source.fields, target.fields)
 

@@ -79,7 +79,7 @@ class AttentiveDecoder(RecurrentDecoder[RecurrentMemory]):
         return gates, None if readout is None else readout(contexts)
 
     def attend(self, queries: Tensor, state: RecurrentState, memory: RecurrentMemory, weights: bool) -> Seen:
-        """Asks with the queries [N, D] of one step, N = B * K, or [B, T, D] of whole targets."""
+        """Ask with the queries [N, D] of one step, N = B * K, or [B, T, D] of whole targets."""
         sentences, rows = memory.attention.mask.shape[0], queries.shape[:-1]
         steps = state.steps if queries.ndim == 2 else state.steps.unsqueeze(1) + _positions(queries)
         attended = self.attention(

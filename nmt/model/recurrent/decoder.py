@@ -126,7 +126,7 @@ class RecurrentDecoder(Decoder[Asked, RecurrentState]):
         self.fast = fast
 
     def make_attention(self, attention: Callable[..., Attention], query_size: int, value_size: int) -> None:
-        """Makes the attention of a wiring that has one: first, as optimizers know parameters by their order."""
+        """Make the attention of a wiring that has one: first, as optimizers know parameters by their order."""
 
     @property
     def has_fast_path(self) -> bool:
