@@ -66,7 +66,7 @@ def _upgrade_optimizer(optimizer: dict[str, Any], weights: Mapping[str, Tensor])
 
 
 def _ordered(weights: Mapping[str, Tensor]) -> list[str]:
-    """Parameter names in the order of the optimizer: matrices first, then embeddings and vectors (`build_optimizer`)."""
+    """Parameter names in the order of the optimizer (`build_optimizer`): matrices first."""
     return sorted(weights, key=lambda name: not _is_matrix(name, weights[name]))
 
 

@@ -66,8 +66,8 @@ def reading(path: Path, consequence: str = "", also: tuple[type[Exception], ...]
 def nearest(name: str, options: Iterable[str], limit: int = 3) -> str:
     """Return " Did you mean 'a' or 'b'?" with the options nearest to `name`, or "" where none is near."""
     pool = sorted({str(option) for option in options})
-    found = difflib.get_close_matches(name, pool, n=limit, cutoff=0.5)
-    found += [option for option in pool if name and option.startswith(name) and option not in found][:limit]
-    if not found:
+    matches = difflib.get_close_matches(name, pool, n=limit, cutoff=0.5)
+    matches += [option for option in pool if name and option.startswith(name) and option not in matches][:limit]
+    if not matches:
         return ""
-    return " Did you mean " + " or ".join(f"'{option}'" for option in found[:limit]) + "?"
+    return " Did you mean " + " or ".join(f"'{option}'" for option in matches[:limit]) + "?"

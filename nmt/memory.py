@@ -49,11 +49,11 @@ def peak_memory() -> int:
     """The most main memory that this process has held, in bytes."""
     try:
         # getrusage's figure would count what the parent held when it started this program.
-        found = re.search(r"VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text(encoding="ascii"))
+        match = re.search(r"VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text(encoding="ascii"))
     except OSError:
-        found = None
-    if found:
-        return 1024 * int(found[1])
+        match = None
+    if match:
+        return 1024 * int(match[1])
     import resource  # POSIX only
 
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -8,21 +8,21 @@ from matplotlib.ticker import MaxNLocator
 from nmt.drawing import fonts
 from nmt.drawing.style import GREY, figure, legend, line, style
 
-#: Corpus BLEU of fewer sentences than this moves by points with every one of them.
+#: Corpus BLEU of fewer sentences changes by points with each of them.
 FEW = 30
 
 
 def by_length(
     bins: Sequence[tuple[int, int, int]], bleu: Mapping[str, Sequence[float]], unit: str, title: str, note: str = ""
 ) -> Figure:
-    """Draw BLEU of each bin, a line for each model; bins of few sentences are hollow.
+    """Draw BLEU of each bin, one line per model; points of bins with few sentences are hollow.
 
     Args:
-        bins: shortest and longest source length, and how many sentences.
-        bleu: of each bin, by the name of the model; values are written beside the points of a single one.
+        bins: shortest and longest source length, and number of sentences.
+        bleu: BLEU of each bin, by name of the model; with one model, the values are written beside the points.
         unit: of the lengths, "words" or "characters".
         title: above the axes.
-        note: a small line at the foot.
+        note: a small line at the bottom.
     """
     alone = len(bleu) == 1
     picture = figure(max(5.5, 1.6 + 0.62 * len(bins)) if alone else 9.5, 4)

@@ -1,9 +1,8 @@
-"""Text as matplotlib can draw it: any script, with whichever fonts the machine has, and never a warning.
+"""Fonts for text in any script, without matplotlib's warnings.
 
-Serves the pictures of this room. DejaVu Sans comes with matplotlib (Latin, Greek, Cyrillic, Arabic, Hebrew,
-...); for other scripts an installed font is looked for. What no font can draw is drawn as an empty box and
-reported by the name of its script with the package to install. Nothing of matplotlib's global state is set;
-fonts installed since matplotlib made its list are added to that list.
+DejaVu Sans comes with matplotlib (Latin, Greek, Cyrillic, Arabic, Hebrew, ...). For other scripts, an installed font is
+used. A character that no font has is drawn as an empty box, and a note names its script and the package to install.
+matplotlib's global state is not changed, except that newly installed fonts are added to its list.
 """
 
 import functools
@@ -19,10 +18,10 @@ from matplotlib.font_manager import FontProperties
 BOX = "\u25a1"
 BASE = "DejaVu Sans"
 
-# From matplotlib 3.11 on, libraqm shapes and orders text itself; doing it twice would undo it.
+# From matplotlib 3.11 on, libraqm shapes and reorders text. Doing it twice would undo it.
 _SHAPES_ITSELF = hasattr(ft2font, "__libraqm_version__")
 
-# Tried in this order before every other font, so that Han, kana and Hangul come from one design.
+# Tried in this order before all other fonts, so that Han, kana and Hangul have one design.
 _PREFERRED = (
     "Noto Sans CJK SC",
     "Noto Sans SC",
@@ -43,36 +42,36 @@ _PREFERRED = (
     "Malgun Gothic",
     "Arial Unicode MS",
 )
-# The same signs have national shapes: which of the above come first for a text with these letters in it.
+# Han characters have national shapes: the fonts to prefer for text that contains these letters.
 _NATIONAL = (("HIRAGANA", ("JP", "Hiragino Sans", "Yu Gothic")), ("HANGUL", ("KR", "Apple SD", "Malgun")))
 
 _CJK = {"CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO", "IDEOGRAPHIC", "FULLWIDTH"}
 
 
 def properties(families: Iterable[str], size: float) -> FontProperties:
-    """The font of every text in a picture: every trait given, whatever a matplotlibrc says."""
+    """A font with all traits set, so that a matplotlibrc has no effect."""
     return FontProperties(
         family=list(families), style="normal", variant="normal", weight=400, stretch="normal", size=size
     )
 
 
 def clean(text: str) -> str:
-    """`text` without what has no shape of its own: control signs become a middle dot, invisible ones go."""
-    shown = []
+    """`text` with control characters as middle dots, and without invisible characters."""
+    chars = []
     for char in text:
         kind = unicodedata.category(char)
         if kind in ("Cc", "Zl", "Zp", "Cs", "Cn", "Co"):
-            shown.append("·")
+            chars.append("·")
         elif kind == "Zs":
-            shown.append(" ")
-        # Joiners shape the letters around them; other invisible signs and emoji variants do nothing here.
+            chars.append(" ")
+        # Joiners shape the letters around them. Other invisible characters and emoji variants have no effect.
         elif (kind != "Cf" or char in "\u200c\u200d") and not 0xFE00 <= ord(char) <= 0xFE0F:
-            shown.append(char)
-    return "".join(shown)
+            chars.append(char)
+    return "".join(chars)
 
 
 def shape(text: str) -> str:
-    """One line of `text` for matplotlib: Arabic letters joined, right-to-left text as the eye meets it."""
+    """One line of `text` for matplotlib: Arabic letters joined, right-to-left text in visual order."""
     if _SHAPES_ITSELF or not any(unicodedata.bidirectional(char) in ("R", "AL") for char in text):
         return text
     return str(get_display(arabic_reshaper.reshape(text)))
@@ -80,7 +79,7 @@ def shape(text: str) -> str:
 
 @functools.lru_cache(maxsize=512)
 def _coverage(family: str) -> frozenset[int]:
-    """The code points that a family draws in the face that matplotlib will choose for `properties`."""
+    """The code points of a family, in the face that matplotlib selects for `properties`."""
     if family not in _names():
         return frozenset()  # not installed
     path = font_manager.findfont(properties([family], 10), fallback_to_default=False)
@@ -88,12 +87,12 @@ def _coverage(family: str) -> frozenset[int]:
         font = font_manager.get_font(path)
         # Fonts of pixels (colour emoji) cannot be scaled.
         return frozenset(font.get_charmap()) if font.scalable else frozenset()
-    except (OSError, RuntimeError):  # damaged, or gone since matplotlib made its list
+    except (OSError, RuntimeError):  # damaged, or removed since matplotlib made its list
         return frozenset()
 
 
 def _names() -> list[str]:
-    """The families that have a plain upright face: for others matplotlib logs that it makes do."""
+    """The families that have a regular upright face; for others matplotlib logs a warning."""
     plain = (
         entry
         for entry in font_manager.fontManager.ttflist
@@ -105,19 +104,19 @@ def _names() -> list[str]:
 
 @functools.lru_cache(maxsize=1)
 def _add_new_fonts() -> None:
-    """Add fonts installed after matplotlib wrote its list of fonts, which it never looks at again."""
+    """Add fonts that were installed after matplotlib wrote its list of fonts."""
     known = {Path(entry.fname).resolve() for entry in font_manager.fontManager.ttflist}
     for path in sorted(font_manager.findSystemFonts()):
         if Path(path).resolve() not in known:
             try:
                 font_manager.fontManager.addfont(path)
-            except (OSError, RuntimeError, ValueError, KeyError):  # damaged, or of a kind it does not read
+            except (OSError, RuntimeError, ValueError, KeyError):  # damaged, or an unsupported format
                 continue
     _coverage.cache_clear()
 
 
 def _script(char: str) -> str:
-    """The script of a letter by its Unicode name ("CJK", "HANGUL", "THAI"); "SIGNS" where it is no letter."""
+    """The script of a letter by its Unicode name ("CJK", "HANGUL", "THAI"); "SIGNS" for other characters."""
     if 0x3000 <= ord(char) <= 0x303F or 0xFF00 <= ord(char) <= 0xFF65:  # the punctuation of Chinese and Japanese
         return "CJK"
     if unicodedata.category(char)[0] not in "LMN":
@@ -126,14 +125,14 @@ def _script(char: str) -> str:
 
 
 def families_for(text: str) -> tuple[list[str], list[str]]:
-    """Choose the fonts for everything that will be written in one picture.
+    """Choose the fonts for all text of one picture.
 
     Args:
-        text: all of it, after `clean` and `shape`.
+        text: all text, after `clean` and `shape`.
 
     Returns:
-        The font families, in the order in which each letter looks for its shape, and the characters that no
-        installed font can draw.
+        The font families, in the order in which they are tried for each letter, and the characters that no installed
+        font has.
     """
     missing = {char for char in text if ord(char) > 32} - {"\u200c", "\u200d"}
     families: list[str] = []
@@ -165,7 +164,7 @@ def without(text: str, missing: Iterable[str]) -> str:
 
 
 def missing_note(missing: Iterable[str]) -> str | None:
-    """Name the scripts that cannot be drawn and the font to install; None where all is well."""
+    """A note with the scripts that cannot be drawn and the package to install; None if there are none."""
     scripts = {_script(char) for char in missing}
     if not scripts:
         return None
@@ -173,9 +172,9 @@ def missing_note(missing: Iterable[str]) -> str | None:
         "fonts-noto-cjk" if script in _CJK else "fonts-symbola" if script == "SIGNS" else "fonts-noto-core"
         for script in scripts
     }
-    special = {"CJK": "Chinese characters", "SIGNS": "some signs"}
+    special = {"CJK": "Chinese characters", "SIGNS": "some symbols"}
     names = ", ".join(special.get(script, script.title()) for script in sorted(scripts))
     return (
-        f"No installed font draws {names}: empty boxes stand for them. Install a font that does, "
-        f"on Debian and Ubuntu: apt install {' '.join(sorted(packages))}"
+        f"No installed font has {names}, which are drawn as empty boxes. Install a font, on Debian and Ubuntu: "
+        f"apt install {' '.join(sorted(packages))}"
     )

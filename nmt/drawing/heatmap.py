@@ -1,7 +1,6 @@
-"""Attention weights -> a picture: target as rows, source as columns, one head or the mean of all.
+"""Attention weights -> a heatmap: target as rows, source as columns, one head or the mean of all.
 
-Stands after the translator, beside the metrics. Every picture says which head and which shift it shows, and
-that a weight is not an explanation (Jain and Wallace 2019).
+Every heatmap names its head and its shift, and says that a weight is not an explanation (Jain and Wallace 2019).
 """
 
 import io
@@ -26,9 +25,9 @@ from nmt.translation.types import Translation
 
 Level = Literal["word", "subword"]
 
-WARNING = "A weight is where the decoder looked, not an explanation of why."
+WARNING = "A weight shows where the decoder looked, not why."
 
-_MOST_PIXELS = 12_000  # a side; beyond it the picture is made coarser
+_MOST_PIXELS = 12_000  # per side; larger pictures have a lower resolution
 _ANNOTATED = 12  # values are written into matrices of at most this many rows and columns
 _LONGEST_LABEL = 26  # columns of text
 _EDGE = 0.18  # inches around everything
@@ -36,7 +35,7 @@ _PAD = 5.0  # points between a label and the matrix
 
 
 class NotebookFigure(Figure):
-    """A figure that notebooks show although it is not pyplot's."""
+    """A figure that notebooks display although it does not belong to pyplot."""
 
     def _repr_png_(self) -> bytes:
         data = io.BytesIO()
@@ -45,7 +44,7 @@ class NotebookFigure(Figure):
 
 
 class _Grid(NamedTuple):
-    """What is drawn: weights [R, C] and what its rows and columns stand for."""
+    """Weights [R, C] with labels of their rows and columns."""
 
     weights: Weights
     rows: list[str]
@@ -58,28 +57,28 @@ def _grid(translation: Translation, level: Level, head: Head, shift: int) -> _Gr
         weights = piece_weights(translation, head, shift)
         return _Grid(weights, translation.pieces[: len(weights)], translation.source_pieces, [])
     if level != "word":
-        raise UserError(f"level={level}: pictures are drawn at level=word or level=subword.")
+        raise UserError(f"level={level}: must be word or subword.")
     weights = word_weights(translation, head, shift)
     source, target = source_units(translation), target_units(translation)
     remarks = ["A word's weight: summed over its source pieces, averaged over its target pieces."]
     sides = [name for name, side in (("source", source), ("target", target)) if not side.are_words]
     if sides:
-        remarks.append(f"The {' and the '.join(sides)} has no spaces between words: subword pieces instead.")
+        remarks.append(f"The {' and the '.join(sides)} has no spaces between words: shown as subword pieces.")
     left_out = 1 - weights.sum(axis=1)
     if left_out.size and left_out.max() > 0.05:
-        remarks.append("What a row lacks to 1 fell on the end of the sentence.")
+        remarks.append("The weight that a row lacks to 1 is on the end of sentence.")
     return _Grid(weights, target.labels, source.labels, remarks)
 
 
 def _what(translation: Translation, level: Level, head: Head, shift: int) -> str:
     heads = 1 if translation.weights is None else len(translation.weights)
     if heads == 1:
-        shown = "one head"
+        heads_drawn = "one head"
     else:
-        shown = f"mean of {heads} heads" if head == "mean" else f"head {head} (of heads 0 to {heads - 1})"
+        heads_drawn = f"mean of {heads} heads" if head == "mean" else f"head {head} (of heads 0 to {heads - 1})"
     unit = "word" if level == "word" else "piece"
-    where = f"the {unit} it predicts" if shift == 0 else f"the {unit} before, its input"
-    return f"{level} level · {shown} · each row at {where} (shift {shift})"
+    where = f"the {unit} that it predicts" if shift == 0 else f"the previous {unit}, its input"
+    return f"{level} level · {heads_drawn} · each row at {where} (shift {shift})"
 
 
 def _right_to_left(text: str) -> bool:
@@ -97,20 +96,20 @@ def figure(
 ) -> NotebookFigure:
     """Draw the attention of one translation.
 
-    Colours run from white (0) to dark blue (1) in every picture, so that pictures can be compared; small
-    matrices have the values written in (hundredths, from 0.05 on). The picture grows with the sentence.
+    Colours run from white (0) to dark blue (1) in every picture, so that pictures can be compared. Small matrices show
+    the values from 0.05 on. The size of the picture grows with the sentence.
 
     Args:
-        translation: what the translator returned.
-        level: "word" sums and averages the weights of subword pieces (see `word_weights`), "subword" shows
-            them as the decoder used them, end of sentence included.
+        translation: the result of the translator.
+        level: "word" sums and averages the weights of subword pieces (see `word_weights`). "subword" shows them as
+            the decoder used them, with the end of sentence.
         head: number of a head, from 0, or "mean".
-        shift: 0 draws row t at the piece predicted from it, 1 at the piece before (see `piece_weights`).
-        reference: what a person translated; written below the matrix.
-        title: one line above it.
+        shift: 0 draws row t at the piece that it predicts, 1 at the previous piece (see `piece_weights`).
+        reference: a reference translation, written below the matrix.
+        title: one line above the matrix.
 
     Returns:
-        A figure that belongs to no window and to no pyplot state; `pixels` and `draw` make an image of it.
+        A figure without a window or pyplot state; `pixels` and `draw` convert it to an image.
 
     Raises:
         UserError: the model has no attention, or no such head, shift or level.
@@ -128,10 +127,10 @@ def draw(
     reference: str | None = None,
     title: str = "Attention",
 ) -> list[str]:
-    """Draw the attention of one translation into a PNG file, whole or not at all; arguments as `figure`.
+    """Draw the attention of one translation into a PNG file, atomically; arguments as `figure`.
 
     Returns:
-        What to tell the user: letters that no installed font can draw, with the package that would.
+        Notes for the user: scripts that no installed font has, and the package to install.
 
     Raises:
         UserError: as `figure`, or the file cannot be written.
@@ -145,13 +144,13 @@ def _figure(
     translation: Translation, level: Level, head: Head, shift: int, reference: str | None, title: str
 ) -> tuple[NotebookFigure, list[str]]:
     weights, rows, columns, remarks = _grid(translation, level, head, shift)
-    if not weights.size:  # an empty line stays empty
+    if not weights.size:  # an empty line
         weights = np.zeros((len(rows) or 1, len(columns) or 1), dtype=np.float32)
     rows, columns = rows or ["(nothing)"], columns or ["(nothing)"]
     if _right_to_left(translation.source):
-        remarks.append("Source words run from the left in the order in which they are read.")
+        remarks.append("Source words are in reading order, from left to right.")
 
-    # One choice of fonts for every text of the picture.
+    # One list of fonts for all text of the picture.
     texts = [fonts.clean(text) for text in (title, reference or "", *rows, *columns)]
     families, missing = fonts.families_for("".join(fonts.shape(text) for text in texts))
     title, reference, *labels = (fonts.without(text, missing) for text in texts)
@@ -193,7 +192,7 @@ def _scale(longest: int) -> tuple[float, float]:
 def _draw_matrix(
     picture: Figure, weights: Weights, rows: Sequence[str], columns: Sequence[str], font: FontProperties, cell: float
 ) -> None:
-    """Draw the matrix on a page of its size, and around it the labels, in small matrices the values, and the key."""
+    """Draw the matrix on a page of its size, with labels and colour bar, and with values if it is small."""
     height, width = (cell * cells for cells in weights.shape)
     picture.set_size_inches(width, height)
     axes = picture.add_axes((0, 0, 1, 1))
@@ -217,8 +216,8 @@ def _draw_matrix(
         for (row, column), value in np.ndenumerate(weights):
             if value >= 0.05:
                 colour = "white" if value > 0.55 else "#20364f"
-                shown = f"{value:.2f}".removeprefix("0")
-                axes.text(column, row, shown, ha="center", va="center", color=colour, fontproperties=small)
+                number = f"{value:.2f}".removeprefix("0")
+                axes.text(column, row, number, ha="center", va="center", color=colour, fontproperties=small)
     key = max(min(height, 1.5), 0.42)
     bar_axes = axes.inset_axes((1 + 0.22 / width, 1 - key / height, 0.13 / width, key / height))
     small = fonts.properties([fonts.BASE], 8.0)
@@ -231,7 +230,7 @@ def _draw_matrix(
 def _lay_out(
     picture: Figure, header: Sequence[_Caption], captions: Sequence[_Caption], families: Sequence[str]
 ) -> None:
-    """Make the page as large as the matrix with all that stands around it, its header and its captions need."""
+    """Enlarge the page so that matrix, labels, header and captions fit."""
     (axes,) = picture.axes
     matrix_width, matrix_height = picture.get_size_inches()
     renderer = FigureCanvasAgg(Figure(dpi=picture.dpi)).get_renderer()  # type: ignore[no-untyped-call]

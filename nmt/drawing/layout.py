@@ -1,11 +1,11 @@
-"""Plain text laid out for a terminal and for captions, in any script. Knows no other file of the room."""
+"""Layout of plain text for terminals and captions, in any script. Imports no other file of the room."""
 
 import unicodedata
 from collections.abc import Callable, Sequence
 
 
 def columns_of(text: str) -> int:
-    """How many terminal columns `text` takes: two for a wide character, none for a combining one."""
+    """The terminal columns of `text`: two for a wide character, none for a combining one."""
     wide = sum(unicodedata.east_asian_width(char) in "WF" for char in text)
     return len(text) + wide - sum(unicodedata.combining(char) > 0 for char in text)
 
@@ -23,9 +23,9 @@ def plain_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def wrap(text: str, width: float, measure: Callable[[str], float] = columns_of) -> list[str]:
-    """Break `text` into lines of at most `width` columns: at blanks, and inside a word that fits no line.
+    """Break `text` into lines of at most `width` columns, at blanks, or within a word that is too long.
 
-    With another `measure` of a line, the width is in its unit.
+    `width` is in the unit of `measure`.
     """
     lines = [""]
     for word in text.split():
@@ -36,7 +36,7 @@ def wrap(text: str, width: float, measure: Callable[[str], float] = columns_of) 
         if lines[-1] and measure(word) <= width:
             lines.append(word)
             continue
-        # Text without spaces, or a very long word: filled up letter by letter.
+        # Text without spaces, or a very long word: fill the line letter by letter.
         lines[-1] += " " if lines[-1] else ""
         for char in word:
             if measure(lines[-1] + char) > width:

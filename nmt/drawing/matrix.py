@@ -12,7 +12,7 @@ from matplotlib.image import AxesImage
 
 from nmt.drawing.style import GRID, LINE
 
-# matplotlib's Blues, whose lightness falls evenly, made to start at white.
+# matplotlib's Blues, whose lightness falls evenly, but starting at white.
 WHITE_TO_BLUE = LinearSegmentedColormap.from_list(
     "white_to_blue", ["white", *(to_hex(colormaps["Blues"](part)) for part in (0.2, 0.4, 0.6, 0.8, 1.0))]
 )
@@ -30,11 +30,11 @@ def matrix(
 
     Args:
         axes: filled by the matrix.
-        weights: to draw.
-        rows: labels at the left, ready to be drawn (`fonts.shape`).
+        weights: from 0 to 1.
+        rows: labels at the left, after `fonts.shape`.
         columns: labels above.
-        font: of the labels.
-        slant: of the labels above, in degrees; 0 centres them over their columns.
+        font: font of the labels.
+        slant: angle of the labels above, in degrees; 0 centres them over their columns.
     """
     image = axes.imshow(weights, cmap=WHITE_TO_BLUE, vmin=0, vmax=1, interpolation="nearest")
     axes.xaxis.tick_top()

@@ -1,6 +1,6 @@
-"""What all pictures share: colours, axes without clutter, a legend at the side, and images of figures.
+"""Common style of all pictures: colours, axes, legends, and conversion to images.
 
-Figures are made without pyplot, so that nothing global is touched; they are white as paper in every surrounding.
+Figures are made without pyplot, so that no global state changes. Their background is always white.
 """
 
 import functools
@@ -30,13 +30,13 @@ _STYLES = ("-", "--", ":", "-.")
 
 
 def figure(width: float, height: float) -> Figure:
-    """An empty page of so many inches, which lays out its axes itself."""
+    """An empty figure of this size in inches, with automatic layout."""
     layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08)
     return Figure(figsize=(width, height), dpi=DPI, facecolor="white", layout=layout)
 
 
 def ruler(font: FontProperties) -> Callable[[str], float]:
-    """A function that gives the inches that a line of text takes: the sum of those of its letters."""
+    """A function that estimates the width of a line in inches: the sum over its letters."""
     renderer = FigureCanvasAgg(Figure(dpi=DPI)).get_renderer()  # type: ignore[no-untyped-call]
 
     @functools.cache
@@ -48,10 +48,10 @@ def ruler(font: FontProperties) -> Callable[[str], float]:
 
 def style(axes: Axes, title: str = "", x: str = "", y: str = "") -> None:
     """Name the axes and draw them with a grid and without a frame; the title may be in any script."""
-    shown = fonts.clean(title)
-    families, missing = fonts.families_for(fonts.shape(shown))
-    shown = fonts.shape(fonts.without(shown, missing))
-    axes.set_title(shown, fontproperties=fonts.properties(families, 10.5), loc="left", parse_math=False)
+    text = fonts.clean(title)
+    families, missing = fonts.families_for(fonts.shape(text))
+    text = fonts.shape(fonts.without(text, missing))
+    axes.set_title(text, fontproperties=fonts.properties(families, 10.5), loc="left", parse_math=False)
     axes.set_xlabel(x, fontproperties=fonts.properties([fonts.BASE], 9))
     axes.set_ylabel(y, fontproperties=fonts.properties([fonts.BASE], 9))
     axes.grid(visible=True, color=GRID, linewidth=0.6)
@@ -68,7 +68,7 @@ def line(index: int) -> dict[str, Any]:
 
 
 def legend(picture: Figure, axes: Axes) -> None:
-    """The names of the lines of some axes, at the right of the page."""
+    """Add a legend at the right of the figure."""
     handles, names = axes.get_legend_handles_labels()
     beside = picture.legend(
         handles, names, loc="outside right center", frameon=False, prop=fonts.properties([fonts.BASE], 8.5)
@@ -78,7 +78,7 @@ def legend(picture: Figure, axes: Axes) -> None:
 
 
 def save(picture: Figure, path: Path) -> None:
-    """Write a figure as PNG, whole or not at all (UserError if it cannot)."""
+    """Write a figure as PNG, atomically (UserError if it cannot be written)."""
     with replace_atomically(path) as temporary:
         picture.savefig(temporary, format="png", dpi=picture.dpi)
 
@@ -91,7 +91,7 @@ def pixels(picture: Figure) -> npt.NDArray[np.uint8]:
 
 
 def png(picture: Figure) -> bytes:
-    """The picture as the bytes of a PNG file, in 256 colours: a page carries many, and that is a third of the bytes."""
+    """The picture as PNG bytes in 256 colours, a third of the size: a report has many pictures."""
     buffer = io.BytesIO()
     Image.fromarray(pixels(picture)).quantize(256, dither=Image.Dither.NONE).save(buffer, "PNG", optimize=True)
     return buffer.getvalue()

@@ -1,7 +1,6 @@
 """Translations, references, source lengths -> BLEU by length: figure 2 of Bahdanau, Cho and Bengio 2015.
 
-The question of the figure: does quality hold for long sentences? Stands on the metrics; BLEU of each bin is
-corpus BLEU of the sentences in it.
+Does quality hold for long sentences? BLEU of a bin is corpus BLEU of its sentences.
 """
 
 from collections.abc import Sequence
@@ -18,10 +17,10 @@ class Bin(NamedTuple):
     """BLEU of the sentences whose source has `shortest` to `longest` words.
 
     Attributes:
-        shortest: fewest source words, included.
-        longest: most source words, included.
-        sentences: how many there are.
-        bleu: corpus BLEU of them, 0 to 100.
+        shortest: minimum number of source words.
+        longest: maximum number of source words.
+        sentences: number of sentences.
+        bleu: their corpus BLEU, 0 to 100.
     """
 
     shortest: int
@@ -31,11 +30,11 @@ class Bin(NamedTuple):
 
 
 class ByLength(NamedTuple):
-    """The whole figure.
+    """BLEU of all bins.
 
     Attributes:
-        bins: from short to long; bins without sentences are left out.
-        unit: what was counted, "words" or "characters".
+        bins: from short to long, without empty bins.
+        unit: "words" or "characters".
         signature: sacreBLEU's signature, the same for every bin.
     """
 
@@ -54,11 +53,11 @@ def bleu_by_length(
     """BLEU of the translations in bins of source length.
 
     Args:
-        sources: one source sentence a line; empty ones are counted in no bin.
-        hypotheses: the translation of each.
-        references: the reference of each.
-        target_language: chooses BLEU's tokenizer.
-        width: words a bin (1-5, 6-10, ... for 5); without it 5, or 10 where a sentence has more than 60.
+        sources: source sentences; empty ones belong to no bin.
+        hypotheses: their translations.
+        references: their references.
+        target_language: selects BLEU's tokenizer.
+        width: words per bin (5: 1-5, 6-10, ...); None is 5, or 10 if a sentence has more than 60 words.
 
     Raises:
         UserError: the three have different lengths, or every source line is empty.
@@ -70,7 +69,7 @@ def bleu_by_length(
         score = bleu([hypotheses[row] for row in rows], [references[row] for row in rows], target_language)
         bins.append(Bin(shortest, longest, len(rows), score.value))
     if not bins:
-        raise UserError("BLEU by length: no source line holds a word.")
+        raise UserError("BLEU by length: no source line has a word. Give a source with text.")
     return ByLength(bins, unit, score.signature)
 
 
@@ -86,14 +85,14 @@ def binned(counts: Sequence[int], width: int | None = None) -> list[tuple[int, i
 
 
 def as_table(result: ByLength) -> str:
-    """Return a plain-text table, a row a bin, with the signature below it."""
+    """A plain-text table with one row per bin, and the signature below."""
     rows = [[f"{entry.shortest}-{entry.longest}", str(entry.sentences), f"{entry.bleu:.2f}"] for entry in result.bins]
     table = plain_table([f"source {result.unit}", "sentences", "BLEU"], rows)
     return f"{table}\n\nBLEU: {result.signature}"
 
 
 def as_json(result: ByLength) -> dict[str, object]:
-    """Return what `json.dumps` takes."""
+    """The result for `json.dumps`."""
     return {
         "unit": result.unit,
         "signature": result.signature,
@@ -102,8 +101,8 @@ def as_json(result: ByLength) -> dict[str, object]:
 
 
 def draw(result: ByLength, path: Path, title: str = "BLEU by source length") -> None:
-    """Draw the figure into a PNG file, whole or not at all (UserError if it cannot be written)."""
-    from nmt.drawing.by_length import by_length  # here, so that whoever wants only the figures loads no matplotlib
+    """Draw the figure into a PNG file, atomically (UserError if it cannot be written)."""
+    from nmt.drawing.by_length import by_length  # loads matplotlib
     from nmt.drawing.style import save
 
     bins = [(entry.shortest, entry.longest, entry.sentences) for entry in result.bins]

@@ -1,8 +1,8 @@
-"""Translations and references -> BLEU, chrF, TER. The end of the main line, and the only door to sacreBLEU.
+"""Translations and references -> BLEU, chrF, TER. The only file that imports sacreBLEU.
 
-Every figure carries the signature of the metric that made it: two figures may be compared only when their
-signatures agree. Texts are scored as a reader would see them (detokenised); the lower-cased tokenised BLEU
-stands beside them because the published Multi30k figures are of that kind.
+Every figure has the signature of its metric: two figures may be compared only if their signatures are equal. Texts are
+scored detokenised, as a reader sees them. Lower-cased tokenised BLEU is added for comparisons with published Multi30k
+figures.
 """
 
 import importlib.util
@@ -21,13 +21,13 @@ from nmt.drawing.layout import plain_table
 from nmt.errors import UserError, check_parallel
 from nmt.text.scripts import LANGUAGES, base_language, script_of_language
 
-# Names of sacreBLEU tokenizers by script; 13a would see one word a sentence. Korean spaces separate phrases.
+# sacreBLEU tokenizers by script, because 13a would see one word per sentence. Korean spaces separate phrases.
 _BLEU_TOKENIZERS = dict.fromkeys(LANGUAGES, "char") | {"Han": "zh", "Japanese": "ja-mecab"}
 _ASIAN = {"Han", "Japanese", "Hangul"}
 
 
 class MetricScore(NamedTuple):
-    """One figure and its provenance.
+    """One figure with its signature.
 
     Attributes:
         value: the metric on its usual scale (BLEU and chrF 0 to 100, TER in per cent, where less is better).
@@ -42,7 +42,7 @@ class Scores(NamedTuple):
     """All figures of one test set.
 
     Attributes:
-        sentences: how many lines were scored.
+        sentences: number of scored lines.
         bleu: corpus BLEU of the detokenised text (Papineni et al. 2002; Post 2018).
         chrf: chrF2 (Popovic 2015).
         ter: translation edit rate (Snover et al. 2006); less is better.
@@ -77,12 +77,12 @@ def _score(metric: BLEU | CHRF | TER, hypotheses: Sequence[str], references: Seq
 
 
 def bleu(hypotheses: Sequence[str], references: Sequence[str], target_language: str) -> MetricScore:
-    """Corpus BLEU of detokenised text, cased. The figure that validation and early stopping look at.
+    """Corpus BLEU of detokenised text, cased. Validation and early stopping use it.
 
     Args:
-        hypotheses: one translation a line.
-        references: the reference of each.
-        target_language: code of the target language; it chooses the tokenizer, which the signature names.
+        hypotheses: translations.
+        references: their references.
+        target_language: code of the target language; selects the tokenizer, which the signature names.
 
     Raises:
         UserError: the two have different lengths, or there is nothing to score.
@@ -98,12 +98,12 @@ def _bleu(target_language: str) -> BLEU:
 def statistics(
     metric: Literal["bleu", "chrf"], hypotheses: Sequence[str], references: Sequence[str], target_language: str
 ) -> npt.NDArray[np.float64]:
-    """Sufficient statistics of each sentence, as sacreBLEU counts them: their sum gives the corpus score.
+    """Sufficient statistics of each sentence, as sacreBLEU counts them: the corpus score is a function of their sum.
 
     Args:
         metric: "bleu" or "chrf", with the settings of `score`.
-        hypotheses: one translation a line.
-        references: the reference of each.
+        hypotheses: translations.
+        references: their references.
         target_language: code of the target language.
 
     Returns:
@@ -114,28 +114,28 @@ def statistics(
         UserError: the two have different lengths, or there is nothing to score.
     """
     _check(hypotheses, references)
-    made = _bleu(target_language) if metric == "bleu" else CHRF()
-    # What sacreBLEU's own significance tests call; there is no public name for it.
-    return np.array(made._extract_corpus_statistics(hypotheses, [references]), dtype=np.float64)
+    scorer = _bleu(target_language) if metric == "bleu" else CHRF()
+    # sacreBLEU's significance tests call this method. It has no public name.
+    return np.array(scorer._extract_corpus_statistics(hypotheses, [references]), dtype=np.float64)
 
 
 def sentence_chrf(hypothesis: str, reference: str) -> float:
-    """chrF2 of one sentence, 0 to 100: where to look first in a list. Never to be averaged."""
+    """chrF2 of one sentence, 0 to 100, for ranking sentences. Do not average it."""
     return float(sacrebleu.sentence_chrf(hypothesis, [reference]).score)
 
 
 def tokenised_lowercase_bleu(hypotheses: Sequence[str], references: Sequence[str], language: str) -> MetricScore:
-    """BLEU of lower-cased, normalised, tokenised text: for published Multi30k figures, for nothing else.
+    """BLEU of lower-cased, normalised, tokenised text: only for comparisons with published Multi30k figures.
 
-    Both sides go through `moses(language)`; sacreBLEU then tokenises no further (`tok:none`). Its signature
-    cannot know that, so that the recipe is added to it.
+    Both sides go through `moses(language)`, and sacreBLEU does not tokenise (`tok:none`). This recipe is appended to
+    sacreBLEU's signature.
 
     Raises:
         UserError: the two have different lengths, or there is nothing to score.
     """
     _check(hypotheses, references)
     prepare = moses(language)
-    # force: the text is meant to be tokenised, so sacreBLEU need not warn that it is.
+    # force: do not warn that the text is tokenised.
     metric = BLEU(tokenize="none", force=True)
     score = _score(metric, [prepare(line) for line in hypotheses], [prepare(line) for line in references])
     return score._replace(signature=score.signature + f"|prep:lc.norm.tok.moses.{base_language(language)}")
@@ -145,11 +145,11 @@ def score(hypotheses: Sequence[str], references: Sequence[str], target_language:
     """Score one test set with every metric.
 
     Args:
-        hypotheses: one detokenised translation a line.
-        references: the detokenised reference of each.
-        target_language: code of the target language ("de", "zh_Hans"); text without spaces is cut into
-            characters (Chinese by sacreBLEU's own rule, Japanese by MeCab where it is installed), and TER
-            then edits characters too. The signatures say so.
+        hypotheses: detokenised translations.
+        references: their detokenised references.
+        target_language: code of the target language ("de", "zh_Hans"). Text without spaces is split into characters
+            (Chinese by sacreBLEU's rule, Japanese by MeCab if it is installed), and TER edits characters. The
+            signatures say so.
 
     Raises:
         UserError: the two have different lengths, or there is nothing to score.
@@ -170,9 +170,9 @@ _COLUMNS = (("BLEU", "bleu"), ("chrF", "chrf"), ("TER", "ter"), ("BLEU lc tok", 
 
 
 def as_table(scores: Mapping[str, Scores]) -> str:
-    """Return a plain-text table, a row a split, with the signatures below it.
+    """A plain-text table with one row per split, and the signatures below.
 
-    A signature is printed once where all splits share it, and per split where they do not.
+    A signature that all splits share is printed once.
     """
     header = ["split", "sentences", *(title for title, _ in _COLUMNS)]
     rows = [
@@ -191,6 +191,6 @@ def as_table(scores: Mapping[str, Scores]) -> str:
 
 
 def as_json(scores: Scores) -> dict[str, object]:
-    """Return the scores as what `json.dumps` takes: every value beside its signature."""
+    """The scores for `json.dumps`: every value with its signature."""
     figures: dict[str, object] = {field: getattr(scores, field)._asdict() for _, field in _COLUMNS}
     return {"sentences": scores.sentences, **figures}

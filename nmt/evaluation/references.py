@@ -1,6 +1,6 @@
 """References under forced decoding -> perplexity, entropy of the weights, and a few attention maps.
 
-The same sentence pairs for every model, so that the figures and the pictures of several can stand side by side.
+The sentence pairs are the same for every model, so that models can be compared.
 """
 
 import math
@@ -13,7 +13,7 @@ from nmt.alignment.weights import Head, word_weights
 from nmt.alignment.words import source_units, target_units
 from nmt.translation.types import Translation
 
-#: Sentences of so many words show enough, and still fit beside one another.
+#: Preferred number of words: long enough to be interesting, short enough to fit side by side.
 _FEWEST, _MOST = 5, 12
 
 
@@ -36,10 +36,10 @@ def perplexity(forced: Sequence[Translation]) -> float:
 
 
 def entropy(forced: Sequence[Translation]) -> float | None:
-    """Mean entropy in nats of the weights over source pieces, one distribution a target piece and head.
+    """Mean entropy in nats of the weights over source pieces, of one distribution per target piece and head.
 
-    0 for one-hot weights, log S for uniform ones over S pieces; weights that do not sum to one (local-p) are
-    normalised. None where the decoder has no attention.
+    0 for one-hot weights, log S for uniform weights over S pieces. Weights that do not sum to one (local-p) are
+    normalised. None if the decoder has no attention.
     """
     total, rows = 0.0, 0
     for translation in forced:
@@ -54,10 +54,9 @@ def entropy(forced: Sequence[Translation]) -> float | None:
 
 
 def hidden_share(forced: Sequence[Translation]) -> float | None:
-    """The share of slots without any weight, over all heads and rows.
+    """The share of slots with zero weight, over all heads and rows: what windows hide.
 
-    That is what windows hid from their steps. 0 for a global window, short of weights too small for a float32
-    (e^-103). None where the decoder has no attention.
+    0 for a global window, except for weights below the smallest float32 (e^-103). None if the decoder has no attention.
     """
     looked = [translation.weights for translation in forced if translation.weights is not None]
     slots = sum(weights.size for weights in looked)
@@ -67,17 +66,17 @@ def hidden_share(forced: Sequence[Translation]) -> float | None:
 def attention_maps(
     forced: Sequence[Translation], lines: Sequence[int], count: int, head: Head = "mean"
 ) -> list[AttentionMap]:
-    """The weights of `count` sentence pairs of a handy length: which ones follows from the text alone.
+    """The weights of `count` sentence pairs of suitable length. The selection depends on the text only.
 
     Args:
         forced: references under forced decoding.
-        lines: the number of each in its split, from 1.
-        count: how many at most.
+        lines: their line numbers in the split, from 1.
+        count: maximum number of pairs.
         head: number of a head, from 0, or "mean".
     """
 
     def beyond(translation: Translation) -> int:
-        """The words that a pair has too few or too many."""
+        """The number of words that a pair has too few or too many."""
         lengths = [len(text.split()) for text in (translation.source, translation.text)]
         return sum(max(_FEWEST - length, 0, length - _MOST) for length in lengths)
 

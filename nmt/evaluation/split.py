@@ -1,7 +1,6 @@
-"""One test split, translated -> a folder that answers "how good is it, and where did it look?".
+"""A translated test split -> a folder with scores, translations and heatmaps.
 
-The last file of the line: it calls the others of this room and writes what they return. Everything in the
-folder names its provenance; every file appears whole or not at all.
+Calls the other files of this room and writes their results, atomically and with their provenance.
 """
 
 import json
@@ -21,16 +20,16 @@ from nmt.translation.types import Translation
 
 
 class SplitResult(NamedTuple):
-    """What `evaluate_split` found.
+    """The result of `evaluate_split`.
 
     Attributes:
         name: of the split.
         scores: the metrics.
-        by_length: BLEU by source length; None where every source line is empty.
-        alignment: agreement with the gold links for shift 0 and for shift 1; empty without gold.
+        by_length: BLEU by source length; None if every source line is empty.
+        alignment: agreement with the gold links for shift 0 and shift 1; empty without gold links.
         pictures: the heatmaps, in the order of their lines.
-        notes: what the user should be told, each once.
-        folder: where everything lies.
+        notes: notes for the user.
+        folder: the folder of the files.
     """
 
     name: str
@@ -47,21 +46,21 @@ class Gold(NamedTuple):
 
     Attributes:
         lines: Pharaoh links of each pair, between whitespace words from 0.
-        forced: the references as translations (forced decoding), for the links speak of their words.
+        forced: the references as translations (forced decoding).
     """
 
     lines: Sequence[str]
     forced: Sequence[Translation]
 
 
-class Display(NamedTuple):
-    """What of the attention is drawn and read off.
+class HeatmapSettings(NamedTuple):
+    """Settings of heatmaps and links.
 
     Attributes:
-        first: heatmaps of the first this many lines.
+        first: number of lines, from the first, with heatmaps.
         lines: numbers, from 1, of further lines with heatmaps.
         head: number of a head, from 0, or "mean".
-        shift: 0 or 1; the alignment error rate is given for both.
+        shift: 0 or 1; the alignment error rate is computed for both.
     """
 
     first: int = 10
@@ -78,31 +77,31 @@ def evaluate_split(
     languages: tuple[str, str],
     folder: Path,
     gold: Gold | None = None,
-    display: Display = Display(),  # noqa: B008  a value that never changes
+    display: HeatmapSettings = HeatmapSettings(),  # noqa: B008  immutable
     provenance: Mapping[str, object] | None = None,
     measured: Mapping[str, object] | None = None,
     attention_maps: Sequence[AttentionMap] = (),
 ) -> SplitResult:
-    """Score one split and write everything about it into a folder.
+    """Score one split and write all results into a folder.
 
-    Files: `hypotheses.txt`, `source.txt`, `reference.txt`, `translations.txt` (the three below one another),
+    Files: `hypotheses.txt`, `source.txt`, `reference.txt`, `translations.txt` (all three, line by line),
     `scores.json`, `bleu_by_length.{json,png}`, and with attention `alignments.pharaoh` (links of the translations),
     `attention.json` and `heatmaps/LINE-{word,subword}.png`.
 
     Args:
         translations: one for each line of the split.
-        references: the reference of each.
+        references: their references.
         name: of the split, for titles.
-        languages: codes of source and target; the second chooses the tokenizers of the metrics.
+        languages: codes of source and target; the target selects the tokenizers of the metrics.
         folder: created if it does not exist.
-        gold: for the alignment error rate.
-        display: of heatmaps and links.
-        provenance: what made the translations (run, checkpoint, configuration, search), for `scores.json`.
+        gold: gold links, for the alignment error rate.
+        display: settings of heatmaps and links.
+        provenance: run, checkpoint, configuration and search of the translations, for `scores.json`.
         measured: perplexity, speed and the like, for `scores.json`.
         attention_maps: for `attention.json`.
 
     Raises:
-        UserError: lines, heads or shifts do not exist or do not fit, or a file cannot be written.
+        UserError: a line, head or shift does not exist, or a file cannot be written.
     """
     _check(translations, name, display.lines)
     scores = metrics.score([translation.text for translation in translations], references, languages[1])
@@ -137,19 +136,18 @@ def _attentive(translations: Sequence[Translation]) -> bool:
 
 
 def _check(translations: Sequence[Translation], name: str, lines: Sequence[int]) -> None:
-    """UserError for lines of heatmaps that do not exist, or of a model without attention."""
+    """UserError if there are heatmaps of lines that do not exist, or of a model without attention."""
     beyond = [line for line in lines if not 1 <= line <= len(translations)]
     if beyond:
         raise UserError(f"Heatmap of line {beyond[0]} of {name}: it has lines 1 to {len(translations)}.")
     if lines and not _attentive(translations):
         raise UserError(
-            "decoder=none has no attention weights, so there is nothing to draw for the chosen lines. "
-            "Leave them out, or evaluate a run with attention."
+            "decoder=none has no attention weights to draw. Leave lines= out, or evaluate a run with attention."
         )
 
 
 def _write_text(translations: Sequence[Translation], references: Sequence[str], folder: Path) -> None:
-    """Translations, sources and references, each in a file of its own and below one another."""
+    """Write translations, sources and references: one file each, and one file with all, line by line."""
     columns = {
         "hypotheses.txt": [translation.text for translation in translations],
         "source.txt": [translation.source for translation in translations],
@@ -185,13 +183,13 @@ def _by_length(
 
 
 def _error_rates(gold: Gold, head: Head) -> dict[int, AlignmentScore]:
-    """The alignment error rate for each shift; none without attention, or where the gold has no sure link."""
+    """The alignment error rate for each shift; empty without attention or without sure gold links."""
     if not _attentive(gold.forced):
         return {}
     links_of = parse_file(gold.lines, "The gold", pairs=len(gold.forced))
     if not any(pair.sure for pair in links_of):
         return {}
-    # Gold links speak of whitespace words, whatever the script.
+    # Gold links count whitespace-separated words in every script.
     units = [
         (
             spelled(translation.source, translation.source_spans, translation.source.split()),
@@ -209,15 +207,15 @@ def _error_rates(gold: Gold, head: Head) -> dict[int, AlignmentScore]:
 
 
 def _heatmaps(
-    translations: Sequence[Translation], references: Sequence[str], folder: Path, name: str, display: Display
+    translations: Sequence[Translation], references: Sequence[str], folder: Path, name: str, display: HeatmapSettings
 ) -> tuple[list[Path], list[str]]:
-    """Draw the heatmaps; return their files, and what the user should be told, each once."""
+    """Draw the heatmaps; return their files and notes for the user."""
     from nmt.drawing import heatmap  # loads matplotlib
 
     pictures: list[Path] = []
     notes: dict[str, None] = {}
     if not all(units(translation).are_words for translation in translations for units in (source_units, target_units)):
-        notes["Text without spaces between words: alignments.pharaoh and the pictures count its subword pieces."] = None
+        notes["Text without spaces between words: alignments.pharaoh and the heatmaps use subword pieces."] = None
     digits = max(4, len(str(len(translations))))
     levels: tuple[heatmap.Level, ...] = ("word", "subword")
     for line in sorted({*range(1, min(display.first, len(translations)) + 1), *display.lines}):
@@ -237,11 +235,11 @@ def _heatmaps(
 
 
 def summary(results: Sequence[SplitResult]) -> str:
-    """Return what a verb prints: scores, BLEU by length, alignment error rates, and where to look."""
+    """The output of a command: scores, BLEU by length, alignment error rates, and where the files are."""
     parts = [metrics.as_table({result.name: result.scores for result in results})]
     for result in results:
         if result.by_length is not None:
-            table = by_length.as_table(result.by_length).split("\n\n")[0]  # its signature is BLEU's, given above
+            table = by_length.as_table(result.by_length).split("\n\n")[0]  # the signature is printed above
             parts.append(f"{result.name}, BLEU by source length\n{table}")
         if result.alignment:
             lines = [
@@ -249,8 +247,8 @@ def summary(results: Sequence[SplitResult]) -> str:
                 for shift, score in result.alignment.items()
             ]
             parts.append("\n".join([f"{result.name}, alignment error rate against the gold links", *lines]))
-        where = [f"{result.name}, everything about it: {result.folder}"]
+        where = [f"{result.name}, all results: {result.folder}"]
         if result.pictures:
-            where.append(f"  {len(result.pictures)} attention pictures, such as {result.pictures[0]}")
+            where.append(f"  {len(result.pictures)} heatmaps, for example {result.pictures[0]}")
         parts.append("\n".join([*where, *(f"  note: {note}" for note in result.notes)]))
     return "\n\n".join(parts)

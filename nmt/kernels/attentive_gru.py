@@ -1,8 +1,8 @@
 """A GRU that attends with its previous state: c_t = attend(s_{t-1}), s_t = GRU(s_{t-1}, [y_t; c_t]) for all t.
 
-What autograd would do a step at a time is done for all steps at once: weight gradients are one product after the loop.
-The memory's share of the gates is projected before the loop, so that a step mixes [S, 3D] rows with its weights instead
-of multiplying its context by a matrix. Measured: docs/benchmarks.md, "Training the matched model".
+Weight gradients of all steps are one product after the loop; autograd would compute them step by step. The memory's
+share of the gates is projected before the loop. So a step sums [S, 3D] rows with its weights instead of multiplying its
+context by a matrix. Measured: docs/benchmarks.md, "Training the matched model".
 
 Shapes: inputs [B, T, 3D] (the gates' products with the words, biases added), first [B, D], shares [B, S, 3D] (the
 gates' products with the memory's values), keys [B, S, A], mask [B, S], query_weight [A, D], v [A], weight [3D, D] and
@@ -21,8 +21,8 @@ from nmt.kernels.gru import advance, retreat
 Softmax = Callable[[Tensor, Tensor], Tensor]
 
 
-class Memory(NamedTuple):
-    """What is attended to: shares, keys and mask."""
+class ProjectedMemory(NamedTuple):
+    """The memory as this recurrence needs it: shares, keys and mask."""
 
     shares: Tensor
     keys: Tensor
@@ -30,7 +30,7 @@ class Memory(NamedTuple):
 
 
 class Parameters(NamedTuple):
-    """What the recurrence multiplies states by: of the attention query_weight and v, of the GRU weight and bias."""
+    """Parameters of the attention (query_weight, v) and of the GRU (weight, bias)."""
 
     query_weight: Tensor
     v: Tensor
@@ -39,7 +39,7 @@ class Parameters(NamedTuple):
 
 
 def plain_attentive_gru(
-    inputs: Tensor, first: Tensor, memory: Memory, parameters: Parameters, softmax: Softmax
+    inputs: Tensor, first: Tensor, memory: ProjectedMemory, parameters: Parameters, softmax: Softmax
 ) -> tuple[Tensor, Tensor]:
     """e_tj = v^T tanh(W s_{t-1} + k_j), and a step of the GRU, one after the other."""
     query_weight, v, weight, bias = parameters
@@ -58,12 +58,12 @@ def plain_attentive_gru(
 
 
 def fast_attentive_gru(
-    inputs: Tensor, first: Tensor, memory: Memory, parameters: Parameters, softmax: Softmax
+    inputs: Tensor, first: Tensor, memory: ProjectedMemory, parameters: Parameters, softmax: Softmax
 ) -> tuple[Tensor, Tensor]:
     """The same as one autograd function, with energies from sigmoids.
 
-    tanh x = 2 sigmoid(2 x) - 1, and torch has the sigmoid several times as fast on a CPU. The 2 goes into the weights;
-    that the sum of v is then missing in every energy makes no difference to the softmax. Under autocast the products
+    tanh x = 2 sigmoid(2 x) - 1, and torch's sigmoid is several times as fast on a CPU. The 2 is multiplied into the
+    weights. All energies then lack the sum of v, which the softmax ignores. Under autocast the products
     run in bfloat16; states, energies and sums over steps stay in float32.
     """
     query_weight, v, weight, bias = parameters
@@ -111,9 +111,9 @@ class _AttentiveGRU(torch.autograd.Function):
         slots = mask.shape[1]
         states = inputs.new_empty(steps, batch, size)
         weights = inputs.new_empty(steps, batch, slots)
-        # Only a backward pass needs the largest of these, T x B x S x A, for more than the step at hand.
-        kept = steps if any(ctx.needs_input_grad) else 1
-        terms = inputs.new_empty(kept, batch, slots, v.shape[0])
+        # The largest tensor, T x B x S x A: only a backward pass needs it for more than one step.
+        stored_steps = steps if any(ctx.needs_input_grad) else 1
+        terms = inputs.new_empty(stored_steps, batch, slots, v.shape[0])
         gates = inputs.new_empty(steps, batch, 3 * size)  # r, z, n after their nonlinearities
         carried = inputs.new_empty(steps, batch, size)  # the candidate's recurrent part before r multiplies it
         recurrent_t, product_bias = recurrent.to(product).t().contiguous(), bias.to(product)
@@ -121,7 +121,7 @@ class _AttentiveGRU(torch.autograd.Function):
         for t in range(steps):
             projected = torch.addmm(product_bias, hidden.to(product), recurrent_t).to(hidden.dtype)
             query = projected[:, 3 * size :]
-            term = torch.add(keys, query.unsqueeze(1), out=terms[t % kept]).sigmoid_()
+            term = torch.add(keys, query.unsqueeze(1), out=terms[t % stored_steps]).sigmoid_()
             energies = (term.view(-1, v.shape[0]) @ v).view(batch, slots)
             weight = softmax(energies, mask)
             weights[t] = weight
@@ -146,10 +146,10 @@ class _AttentiveGRU(torch.autograd.Function):
         for t in range(steps - 1, -1, -1):
             before = states[t - 1] if t else first
             gate_grad, projected = inputs_grad[t], projected_grad[t]
-            kept = retreat(
+            through_update_gate = retreat(
                 hidden_grad + states_grad[t], before, gates[t], carried[t], gate_grad, projected[:, : 3 * size]
             )
-            # A row times a transposed matrix: the other way round it takes ten times as long.
+            # A row times a transposed matrix: the transposed product takes ten times as long.
             weight_grad = torch.bmm(gate_grad.to(product).unsqueeze(1), shares.transpose(1, 2)).squeeze(1)
             weight_grad = weight_grad + weights_grad[t]
             energy_grad = torch.ops.aten._softmax_backward_data(weight_grad, weights[t], 1, states.dtype)
@@ -157,7 +157,7 @@ class _AttentiveGRU(torch.autograd.Function):
             slots_grad = torch.ops.aten.sigmoid_backward(energy_grad.unsqueeze(2) * v, terms[t])
             keys_grad += slots_grad
             torch.sum(slots_grad, 1, out=projected[:, 3 * size :])
-            hidden_grad = kept + projected.to(product) @ product_recurrent
+            hidden_grad = through_update_gate + projected.to(product) @ product_recurrent
         befores = torch.cat([first.unsqueeze(0), states[:-1]])
         flat = projected_grad.flatten(0, 1)
         shares_grad = torch.bmm(weights.permute(1, 2, 0).to(product), inputs_grad.transpose(0, 1).to(product))

@@ -1,7 +1,7 @@
 """Label-smoothed cross-entropy with its gradient in closed form.
 
 The logits are the largest tensor of a training step. One log-softmax serves the loss and the plain likelihood, and the
-gradient is written over it. Measured: docs/benchmarks.md, "Tried and dropped".
+gradient overwrites it. Measured: docs/benchmarks.md, "Tried and dropped".
 """
 
 from typing import Any
@@ -49,7 +49,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
         if ctx.log_probs is None:
-            raise RuntimeError("the gradient of this loss can be taken once: it is written over the log-probabilities")
+            raise RuntimeError("the gradient of this loss can be taken only once: it overwrites log-probabilities")
         (targets,) = ctx.saved_tensors
         gradient, ctx.log_probs = ctx.log_probs.exp_(), None
         if ctx.smoothing:

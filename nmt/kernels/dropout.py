@@ -1,4 +1,4 @@
-"""Dropout whose random numbers cost no more than the dropout itself.
+"""Dropout with cheap random numbers.
 
 torch draws one Bernoulli variable for each number on a CPU. Measured: docs/benchmarks.md, "dropout of [80, 16, 256]".
 """
@@ -13,7 +13,7 @@ def plain_dropout(inputs: Tensor, p: float) -> Tensor:
 
 
 def fast_dropout(inputs: Tensor, p: float) -> Tensor:
-    """Dropout that takes 16 bits of a random integer for each number: p is met to 2^-17, and scaled for as met."""
+    """Dropout with 16 random bits per number: p is rounded to a multiple of 2^-16, also in the scale."""
     threshold = round(p * 2**16)
     count = inputs.numel()
     words = torch.empty((count + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
@@ -22,7 +22,7 @@ def fast_dropout(inputs: Tensor, p: float) -> Tensor:
 
 
 def dropout(inputs: Tensor, p: float, training: bool, fast: bool = True) -> Tensor:
-    """In training each number becomes zero with probability p, and is scaled by 1 / (1 - p) otherwise."""
+    """In training, set each number to zero with probability p, and scale the others by 1 / (1 - p)."""
     if not training or p == 0:
         return inputs
     if fast and inputs.device.type == "cpu" and 0 < round(p * 2**16) < 2**16:

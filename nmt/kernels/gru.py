@@ -1,8 +1,8 @@
 """GRUs over whole sentences.
 
-Here a layer is one autograd function: both directions run side by side, inputs are projected before the loop over steps
-and weight gradients are one product after it. Autograd through torch's packed layers does both a step at a time, and
-its gradient of each step's slice of the inputs is a whole tensor of zeros. Measured: docs/benchmarks.md,
+A layer is one autograd function: both directions run side by side, inputs are projected before the loop over steps and
+weight gradients are one product after the loop. Autograd through torch's packed layers does both step by step, and the
+gradient of each step's slice of the inputs is a tensor of zeros as large as the inputs. Measured: docs/benchmarks.md,
 "bidirectional GRU of 256 over 16 steps".
 """
 
@@ -16,7 +16,7 @@ from nmt.kernels.dropout import dropout
 
 #: A layer's parameters, as torch calls them, without the layer and the direction.
 GRU_PARAMETERS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-#: Added to the update gate of a step that is padding: its sigmoid is 1 to the last bit, and the state stays.
+#: Added to the update gate of a padded step: its sigmoid is exactly 1, so the state stays.
 _STAY = 1e4
 
 
@@ -25,7 +25,7 @@ def gru_step(gates: Tensor, hidden: Tensor, weight: Tensor, bias: Tensor) -> Ten
 
     r = sigmoid(g_r + h_r), z = sigmoid(g_z + h_z), n = tanh(g_n + r h_n), s = (1 - z) n + z s_before, where g are the
     products of the inputs, `gates` [N, 3D] with their biases, and h = W s_before + b for weight [3D, D] and bias [3D].
-    Under autocast the product is in bfloat16, all else in the type of `hidden` [N, D].
+    Under autocast the product is in bfloat16, everything else in the type of `hidden` [N, D].
     """
     size, dtype = hidden.shape[-1], hidden.dtype
     gates, projected = gates.to(dtype), nn.functional.linear(hidden, weight, bias).to(dtype)
@@ -37,8 +37,8 @@ def gru_step(gates: Tensor, hidden: Tensor, weight: Tensor, bias: Tensor) -> Ten
 def plain_gru(gates: Tensor, first: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """A layer in one direction, step by step; arguments and result are those of `gru`."""
     hidden, states = first, []
-    for gates_now in gates.unbind(1):
-        hidden = gru_step(gates_now, hidden, weight, bias)
+    for step_gates in gates.unbind(1):
+        hidden = gru_step(step_gates, hidden, weight, bias)
         states.append(hidden)
     return torch.stack(states, 1)
 
@@ -52,7 +52,7 @@ def fast_gru(gates: Tensor, first: Tensor, weight: Tensor, bias: Tensor) -> Tens
 def gru(gates: Tensor, first: Tensor, weight: Tensor, bias: Tensor, fast: bool = True) -> Tensor:
     """States [B, T, D] of a layer from the products of its inputs, gates [B, T, 3D], and first [B, D].
 
-    Of one step, gates [N, 3D], it is the new state [N, D]. The rest is as in `gru_step`.
+    With the gates [N, 3D] of one step: the new state [N, D]. See `gru_step`.
     """
     if gates.ndim == 2:
         return gru_step(gates, first, weight, bias)
@@ -62,8 +62,8 @@ def gru(gates: Tensor, first: Tensor, weight: Tensor, bias: Tensor, fast: bool =
 def plain_layers(rnn: nn.RNNBase, inputs: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
     """torch's own packed layers of GRUs or LSTMs; arguments and results are those of `rnn_layers`.
 
-    On CUDA, autocast would run cuDNN's layers in float16 whatever type it was given: without loss scaling that
-    underflows, and it does not mix with bfloat16. Elsewhere the products may run in bfloat16.
+    On CUDA, autocast is off: it would run cuDNN's layers in float16 whatever the autocast type. Without loss scaling,
+    float16 underflows, and it does not mix with bfloat16. Elsewhere the products may run in bfloat16.
     """
     on_gpu = inputs.device.type == "cuda"
     autocast = torch.is_autocast_enabled(inputs.device.type) and not on_gpu
@@ -128,7 +128,7 @@ def _layer(rnn: nn.GRU, layer: int, inputs: Tensor, first: Tensor | None, paddin
 
 
 def _run(gates: Tensor, first: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """`_GRULayer` outside autocast; under it the products run in bfloat16."""
+    """`_GRULayer` with autocast disabled; if it was enabled, the products run in bfloat16."""
     device, dtype = gates.device.type, weight.dtype
     product = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else dtype
     with torch.autocast(device, enabled=False):
@@ -171,8 +171,10 @@ class _GRULayer(torch.autograd.Function):
         for t in range(states.shape[1] - 1, -1, -1):
             before = states[:, t - 1] if t else first
             total = hidden_grad + states_grad[:, t]
-            kept = retreat(total, before, gates[:, t], carried[:, t], inputs_grad[:, t], projected_grad[:, t])
-            hidden_grad = kept + torch.bmm(projected_grad[:, t].to(product), product_recurrent)
+            through_update_gate = retreat(
+                total, before, gates[:, t], carried[:, t], inputs_grad[:, t], projected_grad[:, t]
+            )
+            hidden_grad = through_update_gate + torch.bmm(projected_grad[:, t].to(product), product_recurrent)
         befores = torch.cat([first.unsqueeze(1), states[:, :-1]], 1).flatten(1, 2)
         flat = projected_grad.flatten(1, 2)
         recurrent_grad = torch.bmm(flat.to(product).transpose(1, 2), befores.to(product)).to(flat.dtype)
@@ -180,7 +182,7 @@ class _GRULayer(torch.autograd.Function):
 
 
 def advance(inputs: Tensor, projected: Tensor, hidden: Tensor, gates: Tensor, carried: Tensor) -> Tensor:
-    """One step of a GRU from both projections [..., 3D] and the state [..., D]; writes what `retreat` will need."""
+    """One step of a GRU from both projections [..., 3D] and the state [..., D]; stores what `retreat` needs."""
     size = hidden.shape[-1]
     torch.add(inputs[..., : 2 * size], projected[..., : 2 * size], out=gates[..., : 2 * size]).sigmoid_()
     reset, update, new = gates.split(size, -1)
@@ -192,9 +194,9 @@ def advance(inputs: Tensor, projected: Tensor, hidden: Tensor, gates: Tensor, ca
 def retreat(
     total: Tensor, before: Tensor, gates: Tensor, carried: Tensor, inputs_grad: Tensor, projected_grad: Tensor
 ) -> Tensor:
-    """The gradients of one step from that of its state: writes those of both projections.
+    """Write the gradients of both projections of one step, from the gradient of its state.
 
-    Returns what reaches the state before by way of the update gate alone.
+    Returns the gradient that reaches the previous state through the update gate alone.
     """
     size = total.shape[-1]
     reset, update, new = gates.split(size, -1)

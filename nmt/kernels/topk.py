@@ -1,12 +1,12 @@
-"""The largest values of long rows, found in two steps.
+"""The largest values of long rows, in two steps.
 
-Over a vocabulary of 8,000 it is several times as fast as `torch.topk` on a CPU: docs/benchmarks.md, "Translating".
+For a vocabulary of 8,000, it is several times as fast as `torch.topk` on a CPU: docs/benchmarks.md, "Translating".
 """
 
 import torch
 from torch import Tensor
 
-BLOCK = 64  # values of which `fast_largest` takes one maximum
+BLOCK = 64  # `fast_largest` takes one maximum per block
 
 
 def plain_largest(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
@@ -15,7 +15,7 @@ def plain_largest(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
 
 
 def fast_largest(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """The largest of the `count` blocks with the largest maxima, outside which none can lie."""
+    """The largest values of the `count` blocks with the largest maxima: all others are smaller."""
     rows, width = values.shape
     blocks = width // BLOCK
     whole = blocks * BLOCK
@@ -28,7 +28,7 @@ def fast_largest(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
 
 
 def largest(values: Tensor, count: int, fast: bool = True) -> tuple[Tensor, Tensor]:
-    """The `count` largest of each row [N, V], largest first, and their columns. Ties may fall either way."""
+    """The `count` largest of each row [N, V], largest first, and their columns. Ties are broken arbitrarily."""
     if fast and values.device.type == "cpu" and values.shape[1] // BLOCK > count:
         return fast_largest(values, count)
     return plain_largest(values, count)

@@ -18,7 +18,7 @@ def initialise(model: Seq2Seq, seed: int) -> None:
     """Fill every parameter of `model` from `seed`, without touching the global random state.
 
     Raises:
-        TypeError: a class owns parameters and does not say how they start.
+        TypeError: a class has parameters but no `reset_parameters`.
     """
     tied = {id(layer.weight) for layer in model.modules() if isinstance(layer, nn.Embedding)}
     with torch.random.fork_rng(devices=[]), torch.no_grad():
@@ -32,10 +32,10 @@ def initialise(model: Seq2Seq, seed: int) -> None:
             elif reset is not None:
                 reset(module)
             elif next(module.parameters(recurse=False), None) is not None:
-                own: Callable[[], None] | None = getattr(module, "reset_parameters", None)
-                if own is None:
-                    raise TypeError(f"{type(module).__name__} owns parameters: give it reset_parameters()")
-                own()
+                reset_parameters: Callable[[], None] | None = getattr(module, "reset_parameters", None)
+                if reset_parameters is None:
+                    raise TypeError(f"{type(module).__name__} has parameters but no reset_parameters(). Define it.")
+                reset_parameters()
 
 
 def reset_embedding(layer: nn.Embedding) -> None:

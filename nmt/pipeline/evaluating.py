@@ -12,7 +12,7 @@ from nmt.data.corpus import Split
 from nmt.data.languages import UNNAMED
 from nmt.errors import UserError
 from nmt.evaluation.references import attention_maps, entropy, hidden_share, perplexity
-from nmt.evaluation.split import Display, Gold, SplitResult, evaluate_split, summary
+from nmt.evaluation.split import Gold, HeatmapSettings, SplitResult, evaluate_split, summary
 from nmt.pipeline.linking import named_languages
 from nmt.pipeline.opening import TranslatorRequest, has_weights, head_of, own_data, own_split
 from nmt.pipeline.requests import GivenText
@@ -148,7 +148,7 @@ def _evaluate(
         languages=languages,
         folder=request.folder / split.name,
         gold=gold,
-        display=Display(max(0, request.pictures), request.lines, head, request.shift),
+        display=HeatmapSettings(max(0, request.pictures), request.lines, head, request.shift),
         provenance={**provenance, "text": split.fingerprint()},
         measured=_measured(translator, translations, seconds, references),
         attention_maps=attention_maps(references, [row + 1 for row in rows], ATTENTION_MAPS, head),

@@ -1,4 +1,4 @@
-"""The search room: greedy, beam and sampling against a step function. It knows no model, only torch."""
+"""The search room: greedy, beam and sampling against a step function. It imports torch, and no model."""
 
 from nmt.search.beam import BeamSearch
 from nmt.search.core import Hypothesis, Limits, Search, SearchState, Step

@@ -1,7 +1,6 @@
-"""Batched beam search. All sentences advance together; those that are finished leave the batch.
+"""Batched beam search. All sentences advance together; finished sentences leave the batch.
 
-Tokens, parents and weights of a step are kept as they came and followed backwards at the end, so that the history is
-never re-ordered.
+Tokens, parents and weights of each step are stored without re-ordering. At the end, they are followed backwards.
 """
 
 from typing import NamedTuple
@@ -27,10 +26,10 @@ class _Finished(NamedTuple):
 
 
 class _Trace(NamedTuple):
-    """What one step leaves for following hypotheses back.
+    """What one step stores for following hypotheses backwards.
 
-    sentences [b]: who was searched. tokens, parents [B, K]: per open hypothesis of each sentence after this step.
-    weights [b, K', H, S] of the K' hypotheses that were open before it.
+    sentences [b]: the sentences that were searched. tokens, parents [B, K]: one for each open hypothesis of a sentence
+    after this step. weights [b, K', H, S] of the K' hypotheses that were open before the step.
     """
 
     sentences: Tensor
@@ -43,9 +42,9 @@ class BeamSearch(Search):
     """Beam search with Wu et al. 2016's length and coverage penalties (eq. 14).
 
     score = log P(Y|X) / lp(Y) + cp(X, Y), lp(Y) = ((5 + |Y|) / 6)^alpha, cp = beta sum_j log(min(sum_t a_tj, 1)).
-    |Y| counts the end of sentence. The best K candidates of a step make the beam; those among them that end are
-    finished, the others go on. A sentence is done when no open hypothesis can still win: a log-probability only falls
-    and cp is at most 0, so the bound is the best open log-probability over lp at the longest allowed length.
+    |Y| counts the end of sentence. The best K candidates of a step are the beam; those that end are
+    finished, the others stay open. A sentence is finished when no open hypothesis can still win. A log-probability only
+    falls and cp is at most 0, so the bound is the best open log-probability over lp at the longest allowed length.
     """
 
     def __init__(
@@ -55,10 +54,10 @@ class BeamSearch(Search):
         coverage_penalty: Weight = 0.0,
         nbest: Positive = 1,
     ) -> None:
-        """`length_penalty` is alpha, `coverage_penalty` beta, `nbest` how many hypotheses a sentence returns.
+        """`length_penalty` is alpha, `coverage_penalty` beta, `nbest` the number of hypotheses to return per sentence.
 
         Raises:
-            SettingError: more hypotheses are asked for than the beam holds.
+            SettingError: `nbest` is larger than the beam.
         """
         if nbest > beam_size:
             raise SettingError("nbest", nbest, f"must be at most beam_size={beam_size}. Give search.beam_size={nbest}.")
@@ -89,21 +88,21 @@ class BeamSearch(Search):
         prefix = PrefixStates.start(limits.prefixes)
         position = 0
         while sentences.numel():
-            now, width = sentences.shape[0], log_probs.shape[1]
-            own_lengths = limits.lengths[sentences]
+            count_open, width = sentences.shape[0], log_probs.shape[1]
+            lengths = limits.lengths[sentences]
             step_log_probs, weights, state = step(tokens, state)
             position += 1
-            allowed = forbid(step_log_probs, limits, (own_lengths <= position).repeat_interleave(width), prefix)
+            allowed = forbid(step_log_probs, limits, (lengths <= position).repeat_interleave(width), prefix)
             # The best K of a sentence are among the best K of each of its hypotheses.
             values, words = largest(allowed, min(size, allowed.shape[1]), limits.fast)
-            values, words = values.view(now, width, -1), words.view(now, -1)
+            values, words = values.view(count_open, width, -1), words.view(count_open, -1)
             candidates = (log_probs.float().unsqueeze(2) + values).flatten(1)
             _, flat = candidates.topk(min(size, candidates.shape[1]), 1)
             parents, words = flat // values.shape[2], words.gather(1, flat)
             best = log_probs.gather(1, parents) + values.flatten(1).gather(1, flat).double()
             ends = words == limits.eos
             if weights is not None and limits.slots is not None and self.coverage_penalty:
-                seen = weights.mean(1).view(now, width, -1).double()
+                seen = weights.mean(1).view(count_open, width, -1).double()
                 coverage = seen if coverage is None else coverage + seen
             scores = best / self._divisor(torch.tensor(position, device=device))
             if coverage is not None:
@@ -113,23 +112,23 @@ class BeamSearch(Search):
                 scores = scores + self.coverage_penalty * logs.sum(-1).gather(1, parents)
             scores = scores.masked_fill(~ends, float("-inf"))
             finished = self._merge(finished, sentences, scores, best, position, parents)
-            # Of the best K candidates, those that did not end go on, in order; a row of -inf stands for none.
+            # Candidates that did not end stay open, in order; -inf stands for a candidate that ended.
             log_probs, order = best.masked_fill(ends, float("-inf")).sort(1, descending=True)
             parents, words = parents.gather(1, order), words.gather(1, order)
             trace.append(self._trace(sentences, words, parents, weights, count, width))
-            open_best = log_probs[:, 0] / self._divisor(own_lengths)
-            own = finished.scores[sentences]
-            done = (own[:, self.nbest - 1] >= open_best) | (own_lengths <= position) | torch.isinf(open_best)
-            kept = (~done).nonzero().squeeze(1)
-            rows = (kept.unsqueeze(1) * width + parents[kept]).flatten()
-            state = state.select(rows, kept if kept.numel() < now else None)
+            open_best = log_probs[:, 0] / self._divisor(lengths)
+            best_scores = finished.scores[sentences]
+            done = (best_scores[:, self.nbest - 1] >= open_best) | (lengths <= position) | torch.isinf(open_best)
+            open_rows = (~done).nonzero().squeeze(1)
+            rows = (open_rows.unsqueeze(1) * width + parents[open_rows]).flatten()
+            state = state.select(rows, open_rows if open_rows.numel() < count_open else None)
             if coverage is not None:
-                slots = parents[kept].unsqueeze(2).expand(-1, -1, coverage.shape[2])
-                coverage = coverage[kept].gather(1, slots)
-            tokens = words[kept].flatten()
+                slots = parents[open_rows].unsqueeze(2).expand(-1, -1, coverage.shape[2])
+                coverage = coverage[open_rows].gather(1, slots)
+            tokens = words[open_rows].flatten()
             if prefix is not None:
                 prefix = prefix.select(rows, tokens)
-            sentences, log_probs = sentences[kept], log_probs[kept]
+            sentences, log_probs = sentences[open_rows], log_probs[open_rows]
         return self._follow(finished, trace, limits.eos)
 
     def _merge(
@@ -141,12 +140,12 @@ class BeamSearch(Search):
         position: int,
         parents: Tensor,
     ) -> _Finished:
-        own = _Finished(*(part[sentences] for part in finished))
+        earlier = _Finished(*(part[sentences] for part in finished))
         pool = _Finished(
-            torch.cat([own.scores, scores], 1),
-            torch.cat([own.log_probs, log_probs], 1),
-            torch.cat([own.steps, torch.full_like(parents, position - 1)], 1),
-            torch.cat([own.slots, parents], 1),
+            torch.cat([earlier.scores, scores], 1),
+            torch.cat([earlier.log_probs, log_probs], 1),
+            torch.cat([earlier.steps, torch.full_like(parents, position - 1)], 1),
+            torch.cat([earlier.slots, parents], 1),
         )
         _, order = pool.scores.topk(self.beam_size, 1)
         merged = _Finished(*(part.clone() for part in finished))
@@ -179,29 +178,29 @@ class BeamSearch(Search):
         if first is not None:
             weights = np.zeros((count, n, first.shape[2], len(trace), first.shape[3]), dtype=np.float32)
         for position in range(len(trace) - 1, -1, -1):
-            here = trace[position]
-            # At position t, `slots` is the hypothesis (open before t) whose step t we look at.
-            passing = ends > position  # went through this step and on
-            words, parents = here.tokens.cpu().numpy(), here.parents.cpu().numpy()
+            step = trace[position]
+            # `slots` are the hypotheses, open before `position`, that the finished ones go through.
+            passing = ends > position  # did not end at this step
+            words, parents = step.tokens.cpu().numpy(), step.parents.cpu().numpy()
             reachable = np.minimum(slots, words.shape[1] - 1)
             tokens[position] = np.where(passing, words[sentences, reachable], tokens[position])
             slots = np.where(passing, parents[sentences, reachable], slots)
             if weights is not None:
-                assert here.weights is not None
+                assert step.weights is not None
                 index = np.full(count, -1)
-                index[here.sentences.cpu().numpy()] = np.arange(here.sentences.shape[0])
+                index[step.sentences.cpu().numpy()] = np.arange(step.sentences.shape[0])
                 involved = (ends >= position) & (index >= 0)[:, None]
                 rows, columns = involved.nonzero()
-                cut = here.weights.float().cpu().numpy()
+                cut = step.weights.float().cpu().numpy()
                 weights[rows, columns, :, position] = cut[index[rows], slots[rows, columns]]
         results: list[list[Hypothesis]] = []
         for sentence in range(count):
-            own: list[Hypothesis] = []
+            ranked: list[Hypothesis] = []
             for rank in range(n):
                 if np.isinf(scores[sentence, rank]):
                     break
                 length = int(ends[sentence, rank]) + 1
-                own.append(
+                ranked.append(
                     Hypothesis(
                         [*tokens[: length - 1, sentence, rank].tolist(), eos],
                         float(log_probs[sentence, rank]),
@@ -209,5 +208,5 @@ class BeamSearch(Search):
                         None if weights is None else weights[sentence, rank, :, :length].copy(),
                     )
                 )
-            results.append(own)
+            results.append(ranked)
         return results

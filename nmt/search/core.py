@@ -1,4 +1,4 @@
-"""What every search shares: the step function it is given, the limits it keeps to, the hypotheses it returns."""
+"""The contract of every search: the step function, the limits, and the hypotheses that it returns."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol, Self
@@ -11,7 +11,7 @@ from nmt.search.prefixes import Prefix, PrefixStates
 
 
 class SearchState(Protocol):
-    """What a step function hands from step to step. Rows are hypotheses, the same number K to every sentence."""
+    """The state between two steps. Rows are hypotheses, the same number K for every sentence."""
 
     def select(self, rows: Tensor, sentences: Tensor | None = None) -> Self:
         """The hypotheses `rows` [N'] in that order; `sentences` [B'] says which sentences are still searched."""
@@ -23,12 +23,12 @@ Step = Callable[[Tensor, SearchState], tuple[Tensor, Tensor | None, SearchState]
 
 
 class Limits(NamedTuple):
-    """What a search must know of the vocabulary and of the batch.
+    """Limits that come from the vocabulary and from the batch.
 
-    bos, eos: token ids. forbidden: ids that are never produced. lengths [B]: the most tokens a translation may have,
-    the end of sentence counted; the last allowed token can only be the end of sentence. slots [B, S]: true where the
-    memory has a real slot, for penalties on what was not looked at. fast: whether fast kernels may run. prefixes: what
-    each translation must begin with, () where it is free; `lengths` must leave room for the longest way through.
+    bos, eos: token ids. forbidden: ids that are never produced. lengths [B]: maximum number of tokens with the end of
+    sentence, which is the only possible token at that length. slots [B, S]: true where the memory has a real slot, for
+    the coverage penalty. fast: whether fast kernels may run. prefixes: how each translation must begin, () for no
+    prefix; `lengths` must leave room for the longest prefix.
     """
 
     bos: int
@@ -41,7 +41,7 @@ class Limits(NamedTuple):
 
 
 class Hypothesis(NamedTuple):
-    """One translation: tokens (end of sentence last), their log-probability, the score it is ranked by, [H, T, S]."""
+    """One translation: tokens with the end of sentence, log-probability, score, attention weights [H, T, S]."""
 
     tokens: list[int]
     log_prob: float
@@ -60,18 +60,19 @@ class Search:
 
     @property
     def needs_weights(self) -> bool:
-        """Whether hypotheses are ranked by attention weights too."""
+        """Whether the ranking of hypotheses uses attention weights."""
         return False
 
     def __call__(self, step: Step, state: SearchState, limits: Limits) -> list[list[Hypothesis]]:
-        """Search all sentences of a batch at once; the first state has one row a sentence."""
-        raise TypeError(f"{type(self).__name__} does not define how it searches")
+        """Search all sentences of a batch at once; the first state has one row per sentence."""
+        raise TypeError(f"{type(self).__name__} does not define __call__")
 
 
 def forbid(log_probs: Tensor, limits: Limits, last: Tensor, prefix: PrefixStates | None = None) -> Tensor:
-    """Take from log_probs [N, V], in place, what may not come next.
+    """Set log_probs [N, V] of impossible next tokens to -inf, in place.
 
-    That is forbidden tokens, what departs from a prefix, and, where `last` [N], all but the end of sentence.
+    These are forbidden tokens, tokens that do not fit the prefix, and, in the rows `last` [N], all but the end of
+    sentence.
     """
     if prefix is not None:
         prefix.restrict(log_probs)

@@ -1,4 +1,4 @@
-"""Greedy search and ancestral sampling: one hypothesis a row, finished rows leave the batch."""
+"""Greedy search and ancestral sampling: one hypothesis per row, finished rows leave the batch."""
 
 from typing import Annotated
 
@@ -31,8 +31,8 @@ class GreedySearch(Search):
         live = torch.arange(count, device=device)
         tokens = torch.full((count,), limits.bos, dtype=torch.int64, device=device)
         totals = torch.zeros(count, dtype=torch.float64, device=device)
-        chosen: list[Tensor] = []  # a step: [B] tokens, -1 where the sentence had finished
-        looked: list[tuple[Tensor, Tensor] | None] = []  # a step: its live sentences and their weights
+        token_rows: list[Tensor] = []  # per step: [B] tokens, -1 for finished sentences
+        weight_rows: list[tuple[Tensor, Tensor] | None] = []  # per step: its live sentences and their weights
         prefix = PrefixStates.start(limits.prefixes)
         position = 0
         while live.numel():
@@ -43,27 +43,27 @@ class GreedySearch(Search):
             totals[live] += allowed.gather(1, tokens.unsqueeze(1)).squeeze(1).double()
             row = torch.full((count,), -1, dtype=torch.int64, device=device)
             row[live] = tokens
-            chosen.append(row)
-            looked.append(None if weights is None else (live, weights))
-            still = (tokens != limits.eos).nonzero().squeeze(1)
+            token_rows.append(row)
+            weight_rows.append(None if weights is None else (live, weights))
+            unfinished = (tokens != limits.eos).nonzero().squeeze(1)
             if prefix is not None:
-                prefix = prefix.select(still, tokens[still])
-            if still.numel() < live.numel():
-                live, tokens = live[still], tokens[still]
-                state = state.select(still, still)
-        return _collect(chosen, looked, totals)
+                prefix = prefix.select(unfinished, tokens[unfinished])
+            if unfinished.numel() < live.numel():
+                live, tokens = live[unfinished], tokens[unfinished]
+                state = state.select(unfinished, unfinished)
+        return _collect(token_rows, weight_rows, totals)
 
 
 class SamplingSearch(GreedySearch):
-    """Draws each token from the model's distribution, sharpened by a temperature, cut to the k most probable.
+    """Each token is sampled from the model's distribution, sharpened by a temperature, of the k most probable tokens.
 
-    `nbest` independent draws a sentence, best first. `seed` makes them reproducible.
+    Each sentence gets `nbest` independent samples, best first. `seed` makes them reproducible.
     """
 
     def __init__(
         self, temperature: Temperature = 1.0, top_k: NotNegative = 0, nbest: Positive = 1, seed: int = 1
     ) -> None:
-        """`top_k=0` keeps the whole vocabulary."""
+        """`top_k=0` samples from the whole vocabulary."""
         super().__init__()
         self.temperature, self.top_k, self.nbest = temperature, top_k, nbest
         self.generator_seed = seed
@@ -80,23 +80,27 @@ class SamplingSearch(GreedySearch):
         return torch.multinomial(torch.softmax(sharpened, -1), 1, generator=generator).squeeze(1)
 
     def __call__(self, step: Step, state: SearchState, limits: Limits) -> list[list[Hypothesis]]:
-        draws = [self._run(step, state, limits) for _ in range(self.nbest)]
-        return [sorted(own, key=lambda hypothesis: -hypothesis.score) for own in map(list, zip(*draws, strict=True))]
+        return [
+            sorted(samples, key=lambda hypothesis: -hypothesis.score)
+            for samples in zip(*(self._run(step, state, limits) for _ in range(self.nbest)), strict=True)
+        ]
 
 
-def _collect(chosen: list[Tensor], looked: list[tuple[Tensor, Tensor] | None], totals: Tensor) -> list[Hypothesis]:
-    rows = torch.stack(chosen, 1).tolist()
+def _collect(
+    token_rows: list[Tensor], weight_rows: list[tuple[Tensor, Tensor] | None], totals: Tensor
+) -> list[Hypothesis]:
+    rows = torch.stack(token_rows, 1).tolist()
     weights = None
-    if looked[0] is not None:
-        first = looked[0][1]
-        weights = first.new_zeros(len(rows), first.shape[1], len(chosen), first.shape[2], dtype=torch.float32)
-        for position, entry in enumerate(looked):
+    if weight_rows[0] is not None:
+        first = weight_rows[0][1]
+        weights = first.new_zeros(len(rows), first.shape[1], len(token_rows), first.shape[2], dtype=torch.float32)
+        for position, entry in enumerate(weight_rows):
             assert entry is not None
             weights[entry[0], :, position] = entry[1].float()
         weights = weights.cpu()
     hypotheses = []
     for index, (row, total) in enumerate(zip(rows, totals.tolist(), strict=True)):
         tokens = [token for token in row if token >= 0]
-        own = None if weights is None else weights[index, :, : len(tokens)].numpy().copy()
-        hypotheses.append(Hypothesis(tokens, total, total, own))
+        sentence_weights = None if weights is None else weights[index, :, : len(tokens)].numpy().copy()
+        hypotheses.append(Hypothesis(tokens, total, total, sentence_weights))
     return hypotheses

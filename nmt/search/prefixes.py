@@ -1,4 +1,4 @@
-"""What translations must begin with: for each sentence the tokens that may come next, until its prefix is complete."""
+"""Prefixes of translations: the tokens that may come next in each sentence until its prefix is complete."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Self
@@ -6,23 +6,23 @@ from typing import NamedTuple, Self
 import torch
 from torch import Tensor
 
-# state -> {each token that may come there: the next state}. The first state is 0; beyond the last one all may come.
+# state -> {allowed token: next state}. The first state is 0; beyond the last state all tokens are allowed.
 Prefix = Sequence[Mapping[int, int]]
 
 
 class PrefixStates(NamedTuple):
-    """Where each row of a search stands in the prefix of its sentence: N prefixes and N states."""
+    """The prefix of each row of a search, and its state: N prefixes and N states."""
 
     prefixes: list[Prefix]
     states: list[int]
 
     @classmethod
     def start(cls, prefixes: Sequence[Prefix]) -> Self | None:
-        """The first states, one row a sentence; None where no sentence has a prefix."""
+        """The first states, one row per sentence; None if no sentence has a prefix."""
         return cls(list(prefixes), [0] * len(prefixes))._unless_complete()
 
     def restrict(self, log_probs: Tensor) -> None:
-        """Leave in log_probs [N, V], in place, of each row the tokens that may come next."""
+        """Set log_probs [N, V] of tokens that the prefixes do not allow to -inf, in place."""
         for row, (prefix, state) in enumerate(zip(*self, strict=True)):
             if state < len(prefix):
                 tokens = torch.tensor(list(prefix[state]), device=log_probs.device)
@@ -31,12 +31,12 @@ class PrefixStates(NamedTuple):
                 log_probs[row, tokens] = values
 
     def select(self, rows: Tensor, tokens: Tensor) -> Self | None:
-        """The states of the rows [N'] after their next tokens [N']; None where all prefixes are complete."""
+        """The states of the rows [N'] after their next tokens [N']; None if all prefixes are complete."""
         prefixes, states = [], []
         for row, token in zip(rows.tolist(), tokens.tolist(), strict=True):
             prefix, state = self.prefixes[row], self.states[row]
             prefixes.append(prefix)
-            # A beam that is not full holds tokens that may not come, at a probability of zero.
+            # A beam that is not full contains tokens that are not allowed, with a probability of zero.
             states.append(prefix[state].get(token, state) if state < len(prefix) else state)
         return type(self)(prefixes, states)._unless_complete()
 

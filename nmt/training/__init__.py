@@ -1,4 +1,4 @@
-"""The training room: the loop, the loss, schedules, averages, checkpoints and what is shown on the way."""
+"""The training room: the loop, the loss, schedules, averages of the weights, checkpoints and progress."""
 
 from nmt.training.loop import Outcome, TrainingLoop
 from nmt.training.settings import TrainerSettings

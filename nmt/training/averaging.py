@@ -1,4 +1,4 @@
-"""Averages of the weights along the way: what is validated, kept and translated with."""
+"""Averages of the weights over training. The average is validated, saved and used for translating."""
 
 from collections import deque
 
@@ -12,7 +12,7 @@ Tensors = list[Tensor] | tuple[Tensor, ...]
 
 
 class Averaging:
-    """none: the weights as they are. ema: torch's AveragedModel with an exponential moving average.
+    """none: the current weights. ema: torch's AveragedModel with an exponential moving average.
 
     checkpoints: the mean of the weights at the last `checkpoints` validations (Sennrich et al. 2017 and others).
     """
@@ -23,7 +23,7 @@ class Averaging:
         self.averaged: AveragedModel | None = None
 
         def blend(averages: Tensors, current: Tensors, count: Tensor | int) -> None:
-            # A young average follows closely, so that a run of a few hundred steps is not held at its start.
+            # A young average follows closely. Otherwise, short runs would stay near their initial weights.
             share = max(1 - decay, 9 / (10 + float(count)))
             torch._foreach_lerp_(averages, current, share)
 
@@ -31,7 +31,7 @@ class Averaging:
             self.averaged = AveragedModel(model, multi_avg_fn=blend)
         elif kind == "checkpoints":
             self.averaged = AveragedModel(model)
-        if self.averaged is not None:  # a copied layer's weights lie apart, which cuDNN would mend at every call
+        if self.averaged is not None:  # without this, cuDNN would make copied weights contiguous at every call
             for layer in self.averaged.module.modules():
                 if isinstance(layer, nn.RNNBase):
                     layer.flatten_parameters()
@@ -52,8 +52,8 @@ class Averaging:
 
     @property
     def best_guess(self) -> Seq2Seq:
-        """The model to validate and to keep."""
-        # Before the first validation there is no mean of checkpoints yet.
+        """The model to validate and to save."""
+        # Before the first validation there is no mean of checkpoints.
         if self.averaged is None or (self.kind == "checkpoints" and not self.recent):
             return self.model
         module: nn.Module = self.averaged.module
@@ -69,7 +69,7 @@ class Averaging:
         }
 
     def load_state_dict(self, state: dict[str, object]) -> None:
-        """Take up what `state_dict` gave."""
+        """Restore what `state_dict` returned."""
         if self.averaged is not None:
             self.averaged.load_state_dict(state["averaged"])  # type: ignore[arg-type]
         device = next(self.model.parameters()).device

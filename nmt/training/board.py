@@ -13,7 +13,7 @@ class Board:
     """Writes events under `folder`, or nothing if it is off (UserError if they cannot be written)."""
 
     def __init__(self, folder: Path, on: bool, first_step: int = 0) -> None:
-        """Hide earlier events of steps after `first_step`, where this session begins."""
+        """Hide events of earlier sessions after `first_step`, where this session begins."""
         self._writer = None
         self._folder = folder
         self._open = contextlib.ExitStack()
@@ -52,7 +52,7 @@ class Board:
         """End the events file."""
         with self._open:
             if self._writer is not None:
-                with contextlib.suppress(OSError):  # what could not be written was reported before
+                with contextlib.suppress(OSError):  # the error was already reported
                     self._writer.close()
 
     @contextlib.contextmanager
@@ -61,14 +61,14 @@ class Board:
             yield
         except OSError as error:
             raise UserError(
-                f"Cannot write the curves in {self._folder}: {error.strerror or error}. Free some space, then go on "
-                f"with resume=true (trainer.tensorboard=false does without them)."
+                f"Cannot write the curves in {self._folder}: {error.strerror or error}. Free some space, then resume "
+                f"with resume=true (or turn the curves off: trainer.tensorboard=false)."
             ) from error
 
 
 @contextlib.contextmanager
 def _silent_writers() -> Iterator[None]:
-    """Keep TensorBoard's thread from printing a traceback: its failure comes again with the next event."""
+    """Keep TensorBoard's thread from printing a traceback: the next event raises the same error."""
     earlier = threading.excepthook
 
     def hook(failure: threading.ExceptHookArgs) -> None:

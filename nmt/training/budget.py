@@ -1,4 +1,4 @@
-"""How long to train: a number of steps, epochs or minutes, whichever is used up first."""
+"""The training budget: steps, epochs or minutes, whichever is used up first."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Spent(NamedTuple):
-    """What a training has used so far: updates, epochs with the part of the present one, minutes of all sessions."""
+    """The budget used so far: updates, epochs (with fractions), minutes of all sessions."""
 
     steps: int
     epochs: float
@@ -15,7 +15,7 @@ class Spent(NamedTuple):
 
 @dataclass(frozen=True)
 class Budget:
-    """The limits of a training, of which there is at least one; None sets no limit."""
+    """The limits of a training; None is no limit."""
 
     steps: int | None = None
     epochs: float | None = None
@@ -28,15 +28,15 @@ class Budget:
         return {name: limit for name, limit in limits.items() if limit is not None}
 
     def shares(self, spent: Spent) -> dict[str, float]:
-        """The share of each limit that is used."""
+        """The used share of each limit."""
         return {name: getattr(spent, name) / limit for name, limit in self.limits.items()}
 
     def share(self, spent: Spent) -> float:
-        """The share of the limit that is nearest."""
+        """The used share of the nearest limit."""
         return max(self.shares(spent).values())
 
     def used_up(self, spent: Spent) -> str | None:
-        """The name of the first limit that is reached."""
+        """The name of the first limit that is reached, else None."""
         return next((name for name, share in self.shares(spent).items() if share >= 1), None)
 
     def seconds_left(self, spent: Spent, seconds_per_step: float, steps_per_epoch: float) -> float:

@@ -1,6 +1,6 @@
-"""What a run folder keeps of a training: the best and the last weights, and the state that resuming takes.
+"""The files of a training in its run folder: best and last weights, and the state for resuming.
 
-The state is plain tensors and containers: reading it cannot run code.
+The state is plain tensors and containers: loading it cannot execute code.
 """
 
 import math
@@ -20,15 +20,15 @@ from nmt.training.learner import Learner
 
 @dataclass
 class Counters:
-    """How far a training is.
+    """The progress of a training.
 
     Attributes:
         step: updates.
-        epoch: whole passes over the training text.
-        batch: batches of the present epoch.
+        epoch: complete passes over the training text.
+        batch: batches in the current epoch.
         seconds: training time of all sessions.
-        best: the figures of the best validation, the deciding one first.
-        bad_validations: validations since then.
+        best: the figures of the best validation; the first is the criterion.
+        bad_validations: validations since the best one.
     """
 
     step: int = 0
@@ -46,11 +46,11 @@ class Checkpoint:
         self.folder, self.learner = folder, learner
 
     def save_best(self) -> None:
-        """Write the present average as the best weights."""
+        """Write the current average as the best weights."""
         save_weights(self.folder / "best.safetensors", self.learner.averaging.best_guess)
 
     def save(self, counters: Counters) -> None:
-        """Write the last weights, and all that resuming takes."""
+        """Write the last weights, and the state for resuming."""
         save_weights(self.folder / "last.safetensors", self.learner.averaging.best_guess)
         state = {
             **self.learner.state(),
@@ -61,7 +61,7 @@ class Checkpoint:
         save_state(self.folder / "trainer.pt", state)
 
     def restore(self, state: dict[str, Any]) -> Counters:
-        """Continue from a state that `save` wrote (UserError if it is of another model)."""
+        """Continue from a state that `save` wrote (UserError if it is the state of another model)."""
         try:
             self.learner.restore(state)
             counters = Counters(**{field.name: state[field.name] for field in fields(Counters)})
@@ -71,7 +71,7 @@ class Checkpoint:
                 torch.cuda.set_rng_state_all(state["cuda_rng"])
         except (KeyError, ValueError, TypeError, AttributeError, RuntimeError) as error:
             raise UserError(
-                f"{self.folder / 'trainer.pt'} does not fit this run: {error}. Train anew under another name."
+                f"{self.folder / 'trainer.pt'} does not fit this run: {error}. Train again with another name=."
             ) from error
         return counters
 
@@ -83,7 +83,7 @@ def save_state(path: Path, state: dict[str, Any]) -> None:
             with temporary.open("wb") as file:
                 torch.save(state, file)
         except RuntimeError as error:
-            if isinstance(error.__context__, OSError):  # torch's zip writer says a full disk in its own way
+            if isinstance(error.__context__, OSError):  # torch's zip writer wraps the error of a full disk
                 raise error.__context__ from None
             raise
 
@@ -97,7 +97,7 @@ def load_state(path: Path) -> dict[str, Any]:
     try:
         state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError as error:
-        raise UserError(f"{path} is missing: there is nothing to go on from. Train anew under another name.") from error
+        raise UserError(f"{path} is missing, so the run cannot be resumed. Train again with another name=.") from error
     except Exception as error:
         raise _damaged(path) from error
     if not isinstance(state, dict):
@@ -106,7 +106,7 @@ def load_state(path: Path) -> dict[str, Any]:
 
 
 def check_state(path: Path, state: dict[str, Any], model: nn.Module) -> None:
-    """Check that a model can continue from a state, before anything of its run is changed (UserError if not)."""
+    """Check that a state fits a model, before anything of the run is changed (UserError if not)."""
     needed = ("model", "optimizer", "averaging", "rng", *(field.name for field in fields(Counters)))
     wrong = [key for key in needed if key not in state]
     weights = state.get("model")
@@ -114,8 +114,8 @@ def check_state(path: Path, state: dict[str, Any], model: nn.Module) -> None:
         shapes = {name: weight.shape for name, weight in model.named_parameters()}
         wrong = sorted(name for name in shapes if getattr(weights.get(name), "shape", None) != shapes[name])
     if wrong:
-        raise UserError(f"{path} does not fit this run: {', '.join(wrong[:3])}. Train anew under another name.")
+        raise UserError(f"{path} does not fit this run: {', '.join(wrong[:3])}. Train again with another name=.")
 
 
 def _damaged(path: Path) -> UserError:
-    return UserError(f"{path} is damaged and cannot be gone on from. Train anew under another name.")
+    return UserError(f"{path} is damaged, so the run cannot be resumed. Train again with another name=.")

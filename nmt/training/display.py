@@ -1,4 +1,4 @@
-"""What a training shows: a bar or lines, the run's log, curves and samples in TensorBoard."""
+"""The display of a training: a bar or lines, the run's log, curves and samples in TensorBoard."""
 
 import math
 import time
@@ -15,7 +15,7 @@ from nmt.training.validation import Validated
 
 
 class Records(Protocol):
-    """What the loop needs of a run folder."""
+    """The run folder, as the loop needs it."""
 
     @property
     def folder(self) -> Path:
@@ -31,8 +31,8 @@ class Records(Protocol):
         """Write the validations."""
 
 
-class Window:
-    """Sums since the last validation, and the speed over the last 50 updates."""
+class RunningMeans:
+    """Means since the last validation, and the speed over the last 50 updates."""
 
     def __init__(self) -> None:
         self._loss = self._negative_log_likelihood = 0.0
@@ -72,10 +72,10 @@ class Display:
     """Shows updates and validations; a context that closes the bar and the curves."""
 
     def __init__(self, records: Records, settings: TrainerSettings, first_step: int) -> None:
-        """`first_step` is where this session begins: earlier curves end there."""
+        """`first_step` is where this session begins: curves of earlier sessions end there."""
         self._board = Board(records.folder / "tensorboard", settings.tensorboard, first_step)
         self._progress = Progress(records.log, settings.log_seconds)
-        self._samples, self._window = settings.samples, Window()
+        self._samples, self._means = settings.samples, RunningMeans()
 
     def __enter__(self) -> Self:
         return self
@@ -88,36 +88,36 @@ class Display:
         """Print a line, and write it to the log."""
         self._progress.say(line)
 
-    def start_window(self) -> None:
-        """Begin new sums, after a validation."""
-        self._window = Window()
+    def start_means(self) -> None:
+        """Start new means, after a validation."""
+        self._means = RunningMeans()
 
     def show_update(self, update: Update, spent: Spent, share: float) -> None:
         """Show an update after which `share` of the budget is used."""
-        window = self._window
-        window.add(update)
+        means = self._means
+        means.add(update)
         seconds_left = spent.minutes * 60 * (1 - share) / share if share else math.inf
         self._progress.update(
             share,
-            f"step {spent.steps} | epoch {spent.epochs:.2f} | loss {window.loss:.3f} | ppl {window.perplexity:.2f} | "
-            f"lr {update.rate:.2e} | {window.speed:,.0f} target tokens/s | {clock(seconds_left)} left",
+            f"step {spent.steps} | epoch {spent.epochs:.2f} | loss {means.loss:.3f} | ppl {means.perplexity:.2f} | "
+            f"lr {update.rate:.2e} | {means.speed:,.0f} target tokens/s | {clock(seconds_left)} left",
         )
         if spent.steps % 20 == 0:
             curves = {
-                "train/loss": window.loss,
-                "train/perplexity": window.perplexity,
+                "train/loss": means.loss,
+                "train/perplexity": means.perplexity,
                 "train/learning_rate": update.rate,
                 "train/gradient_norm": update.gradient_norm,
-                "train/target_tokens_per_second": window.speed,
+                "train/target_tokens_per_second": means.speed,
             }
             self._board.scalars(spent.steps, curves)
 
     def show_validation(self, result: Validated, spent: Spent, best: bool) -> dict[str, float]:
         """Show a validation, and return its line in the history."""
-        window = self._window
+        means = self._means
         self.say(
             f"step {spent.steps} | epoch {spent.epochs:.2f} | {clock(spent.minutes * 60)} | "
-            f"train loss {window.loss:.3f} | valid ppl {result.perplexity:.2f} | valid BLEU {result.bleu:.2f}"
+            f"train loss {means.loss:.3f} | valid ppl {result.perplexity:.2f} | valid BLEU {result.bleu:.2f}"
             f"{'  best so far' if best else ''}"
         )
         self._board.scalars(spent.steps, {"valid/perplexity": result.perplexity, "valid/bleu": result.bleu})
@@ -126,9 +126,9 @@ class Display:
             "step": spent.steps,
             "epoch": round(spent.epochs, 4),
             "minutes": round(spent.minutes, 3),
-            "train_loss": window.loss,
-            "train_negative_log_likelihood": window.negative_log_likelihood,
-            "train_tokens_per_second": round(window.speed, 1),
+            "train_loss": means.loss,
+            "train_negative_log_likelihood": means.negative_log_likelihood,
+            "train_tokens_per_second": round(means.speed, 1),
             "valid_loss": result.loss,
             "valid_perplexity": result.perplexity,
             "valid_bleu": result.bleu,

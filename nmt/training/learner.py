@@ -19,7 +19,7 @@ from nmt.training.settings import TrainerSettings
 
 
 class Update(NamedTuple):
-    """Of one update: sums over its target tokens, their number, the norm of the gradient and the learning rate."""
+    """The result of an update: sums over its target tokens, their number, gradient norm and learning rate."""
 
     loss: float
     negative_log_likelihood: float
@@ -29,7 +29,7 @@ class Update(NamedTuple):
 
 
 class Learner:
-    """A model with its optimiser, schedule and average, and all that they carry from update to update."""
+    """A model with its optimiser, schedule and average, and their state."""
 
     def __init__(
         self,
@@ -42,15 +42,15 @@ class Learner:
         self.model, self.optimizer, self.schedule = model, optimizer, schedule
         self.settings, self.compute = settings, compute
         self.averaging = Averaging(model, settings.average, settings.ema_decay, settings.average_checkpoints)
-        self.baseline = 0.0  # the moving average of log p(y_t), for mechanisms that draw (Xu et al. 2015, section 4.1)
+        self.baseline = 0.0  # moving average of log p(y_t), for mechanisms that sample (Xu et al. 2015, section 4.1)
         for group in optimizer.param_groups:
             group.setdefault("initial_lr", group["lr"])
 
     def update(self, batches: Sequence[Batch], step: int, share: float) -> Update:
-        """Make update number `step`, counted from 0, when `share` of the budget is used.
+        """Make update number `step`, counted from 0; `share` of the budget is used.
 
         Raises:
-            UserError: the loss is no number.
+            UserError: the loss is not a number.
         """
         settings = self.settings
         tokens = sum(int(batch.target_mask.sum()) for batch in batches)
@@ -70,7 +70,7 @@ class Learner:
             plain += loss.negative_log_likelihood.item()
         if not math.isfinite(total):
             raise UserError(
-                f"The loss became {total} at step {step}. Train anew under another name with a smaller "
+                f"The loss became {total} at step {step}. Train again with another name= and a smaller "
                 f"optimizer.lr or trainer.clip_norm."
             )
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), settings.clip_norm or math.inf)
@@ -84,7 +84,7 @@ class Learner:
         return Update(total, plain, tokens, float(norm), float(self.optimizer.param_groups[0]["lr"]))
 
     def seconds_per_batch(self, batches: Iterable[Batch]) -> float:
-        """The mean time of a gradient, the first as a warm-up; nothing changes, random numbers included."""
+        """The mean time of a gradient after one warm-up batch. Weights and random state stay the same."""
         seconds = []
         with torch.random.fork_rng([self.compute.device] if self.compute.on_gpu else []):
             for batch in batches:

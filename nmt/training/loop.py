@@ -23,7 +23,7 @@ from nmt.training.progress import clock
 from nmt.training.settings import TrainerSettings
 from nmt.training.validation import Validation
 
-#: Steps between returns of free memory to the system: half a minute or so, at a cost of some tenths of a second.
+#: Steps between returns of free memory to the system: about every half minute, for some tenths of a second.
 _TIDY_EVERY = 100
 
 
@@ -38,7 +38,7 @@ class Outcome(NamedTuple):
 
 
 class TrainingLoop:
-    """One training over finished parts, in one session or several."""
+    """One training, in one session or several."""
 
     def __init__(
         self,
@@ -48,14 +48,14 @@ class TrainingLoop:
         validation: Validation,
         records: Records,
     ) -> None:
-        """Take the parts.
+        """Prepare a training.
 
         Args:
-            settings: budget and cadence.
+            settings: budget and intervals.
             learner: the model, initialised and on its device, with its optimiser.
             batches: the training batches, epoch by epoch.
             validation: measures the average of the weights.
-            records: the run folder; weights, state, history and log go there.
+            records: the run folder, for weights, state, history and log.
         """
         self.settings, self.budget = settings, settings.budget
         self.learner, self.batches, self.validation, self.records = learner, batches, validation, records
@@ -67,19 +67,19 @@ class TrainingLoop:
         self.started = self.saved = time.monotonic()
 
     def run(self, seed: int, state: dict[str, Any] | None = None) -> Outcome:
-        """Train until the budget is used, patience ends, or SIGINT or SIGTERM asks to stop; save in every case.
+        """Train until the budget is used, patience ends, or SIGINT or SIGTERM arrives; save in every case.
 
         Args:
-            seed: of dropout and scheduled sampling.
-            state: what an earlier session saved (`load_state`), to be resumed; None starts from the beginning.
+            seed: for dropout and scheduled sampling.
+            state: the state of an earlier session (`load_state`); None starts from the beginning.
 
         Raises:
-            UserError: the state does not fit, the loss is no number, or the disk is full.
+            UserError: the state does not fit, the loss is not a number, or the disk is full.
         """
         torch.manual_seed(seed)
         if state is not None:
             self.counters = self.checkpoint.restore(state)
-            # What was validated after the last save will be validated again.
+            # Validations after the last save will be repeated.
             self.history = [entry for entry in self.records.history() if entry["step"] <= self.counters.step]
             self.epoch_batches = max(1, len(self.batches.plan(self.counters.epoch)))
         self._start_clock()
@@ -97,9 +97,9 @@ class TrainingLoop:
         return Outcome(finished_by, interrupted, self.counters.step, self._spent().minutes, self.history)
 
     def _train(self) -> str:
-        """Update, validate and save until there is a reason to stop, which is returned."""
+        """Update, validate and save until there is a reason to stop; return the reason."""
         settings, counters = self.settings, self.counters
-        while True:  # an epoch that was left on its last batch has no more batches and is over
+        while True:  # an epoch that was interrupted after its last batch has no batches left
             self.epoch_batches = max(1, len(self.batches.plan(counters.epoch)))
             for group in _groups(self.batches.epoch(counters.epoch, counters.batch), settings.accumulate):
                 if reason := self._reason_to_stop():
@@ -141,7 +141,7 @@ class TrainingLoop:
             self.checkpoint.save_best()
         self.records.keep_history(self.history)
         self._save()
-        self.display.start_window()
+        self.display.start_means()
 
     def _save(self) -> None:
         self.counters.seconds = time.monotonic() - self.started
@@ -149,7 +149,7 @@ class TrainingLoop:
         self.saved = time.monotonic()
 
     def _estimate(self) -> None:
-        """Say how long it will take, from the time of a few batches; this is not counted as training time."""
+        """Print the expected time, from the time of a few batches, which does not count as training time."""
         if self.stop.signal is not None:
             return
         epoch = self.counters.epoch
@@ -169,17 +169,17 @@ class TrainingLoop:
 
 
 class StopRequest:
-    """A handler of signals: remembers that one came; a second SIGINT stops at once."""
+    """A signal handler that remembers the signal. A second SIGINT stops at once."""
 
     signal: str | None = None
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        """Take note of a signal."""
+        """Remember the signal."""
         if self.signal is not None and number == signal.SIGINT:
             raise KeyboardInterrupt
         self.signal = signal.Signals(number).name
         line = f"\n{self.signal}: stopping after this step or validation. Ctrl-C again stops at once.\n"
-        with contextlib.suppress(OSError):  # straight to the descriptor: a handler may come in the middle of a print
+        with contextlib.suppress(OSError):  # directly to the descriptor: the signal may interrupt a print
             os.write(2, line.encode())
 
 

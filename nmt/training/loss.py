@@ -1,4 +1,4 @@
-"""The loss: cross-entropy with label smoothing over real target tokens, and the terms that a mechanism adds."""
+"""The loss: label-smoothed cross-entropy over real target tokens, and the terms of the attention mechanism."""
 
 from typing import NamedTuple
 
@@ -13,27 +13,27 @@ from nmt.training.guiding import guided_alignment
 
 
 class Loss(NamedTuple):
-    """Sums over the real target tokens of a batch: what is minimised, the plain negative log-likelihood, the count."""
+    """Sums over the real target tokens of a batch: the loss, the plain negative log-likelihood, the number."""
 
     total: Tensor
     negative_log_likelihood: Tensor
     tokens: int
 
 
-def score_function(log_prob: Tensor, gains: Tensor, mask: Tensor, baseline: float, carried: bool) -> Tensor:
-    """What to add to the loss for draws of log-probability `log_prob` [B, T]: zero, with a gradient.
+def score_function(log_prob: Tensor, rewards: Tensor, mask: Tensor, baseline: float, carried: bool) -> Tensor:
+    """The score-function term of the loss (Xu et al. 2015, eq. 12 and 13): its value is zero, its gradient is not.
 
-    Added to that of -sum_t log p(y_t), which holds the draws as they are, its gradient is, in the mean over the draws,
-    that of the mean of -sum_t log p(y_t), whatever the baseline. Xu et al. 2015, eq. 12 and 13.
+    The gradient of -sum_t log p(y_t) treats the samples as constants. With this term added, its expectation over the
+    samples is the gradient of the expected loss, for any baseline.
 
     Args:
-        log_prob: of each step's draw.
-        gains: log p(y_t), 0 where padded.
+        log_prob: [B, T] log-probability of each step's sample.
+        rewards: log p(y_t), 0 at padding. A sample's advantage is its reward minus the baseline.
         mask: true where the target is real.
-        baseline: of log p(y_t).
-        carried: a draw also has a say in later steps, and so earns what they gain.
+        baseline: the expected log p(y_t).
+        carried: whether a sample also influences later steps, so that its reward includes theirs.
     """
-    advantages = (gains - baseline) * mask
+    advantages = (rewards - baseline) * mask
     if carried:
         advantages = advantages.flip(1).cumsum(1).flip(1)
     return -(advantages.detach() * mask * (log_prob - log_prob.detach())).sum()
@@ -47,11 +47,10 @@ def batch_loss(
     baseline: float = 0.0,
     guided: float = 0.0,
 ) -> Loss:
-    """Run the model on a batch, teacher-forced unless `scheduled_sampling` > 0; padding never reaches the softmax.
+    """The loss of a batch, with teacher forcing unless `scheduled_sampling` > 0; padding never reaches the softmax.
 
-    `baseline` is what log p(y_t) is expected to be, for mechanisms that draw; they are judged by the plain
-    log-likelihood whatever the label smoothing. `guided` is the weight of the guided-alignment loss, where the batch
-    has links.
+    `baseline` is the expected log p(y_t), for mechanisms that sample. Their reward is the log-likelihood without label
+    smoothing. `guided` is the weight of the guided-alignment loss, if the batch has links.
     """
     mask = batch.target_mask
     decoded = model(batch.source, batch.source_mask, batch.source_lengths, batch.target_in, scheduled_sampling)
@@ -59,8 +58,8 @@ def batch_loss(
     total, plain = smoothed_cross_entropy(model.target_logits(decoded, mask), targets, label_smoothing, model.fast)
     for name, term in decoded.terms.items():
         if name == LOG_PROB:
-            gains = torch.zeros_like(term).masked_scatter(mask, -plain.to(term.dtype))
-            total = total + score_function(term, gains, mask, baseline, model.decoder.carries_contexts)
+            rewards = torch.zeros_like(term).masked_scatter(mask, -plain.to(term.dtype))
+            total = total + score_function(term, rewards, mask, baseline, model.decoder.carries_contexts)
         else:
             total = total + (term * mask).sum()
     if guided and batch.links.numel() and decoded.weights is not None:

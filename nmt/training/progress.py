@@ -1,4 +1,4 @@
-"""What a person sees while training runs: a bar on a terminal, one line at intervals in a log file."""
+"""Progress of training: a bar on a terminal, otherwise lines at intervals."""
 
 import sys
 import time
@@ -15,12 +15,12 @@ def clock(seconds: float) -> str:
 
 
 class Progress:
-    """A bar from 0 to 100 % of the budget with the rate and the time left; `say` prints a line without tearing it."""
+    """A bar from 0 to 100 % of the budget with the rate and the time left; `say` prints a line above the bar."""
 
     def __init__(self, log: Callable[[str], None], every_seconds: float = 30.0) -> None:
-        """`log` keeps lines in the run's log. Off a terminal the bar becomes a line every `every_seconds`."""
+        """`log` writes lines to the run's log. Without a terminal, there is a line every `every_seconds`."""
         self._log, self._every = log, every_seconds
-        self._said = time.monotonic()
+        self._last_line = time.monotonic()
         self._bar = (
             tqdm(total=1000, bar_format="{percentage:3.0f}% {bar} {desc}", leave=False, dynamic_ncols=True)
             if sys.stderr.isatty()
@@ -28,24 +28,24 @@ class Progress:
         )
 
     def update(self, share: float, text: str) -> None:
-        """Show that `share` (0 to 1) of the budget is used."""
+        """Show `share` (0 to 1) of the budget as used."""
         if self._bar is not None:
             self._bar.n = min(1000, int(share * 1000))
             self._bar.set_description_str(text, refresh=False)
             self._bar.refresh()
-        elif time.monotonic() - self._said >= self._every:
-            self._said = time.monotonic()
+        elif time.monotonic() - self._last_line >= self._every:
+            self._last_line = time.monotonic()
             print(f"{share:4.0%} {text}", file=sys.stderr, flush=True)
 
     def say(self, line: str) -> None:
-        """Print a line on standard error and keep it in the log."""
+        """Print a line on standard error and write it to the log."""
         if self._bar is not None:
             self._bar.clear()
         print(line, file=sys.stderr, flush=True)
         self._log(line)
-        self._said = time.monotonic()
+        self._last_line = time.monotonic()
 
     def close(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         if self._bar is not None:
             self._bar.close()

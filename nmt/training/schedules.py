@@ -1,6 +1,6 @@
-"""Learning-rate schedules: the factor on the base rate.
+"""Learning-rate schedules: the factor on the learning rate of the configuration.
 
-`progress` is the share of the budget that is used, in steps, epochs or minutes, whichever is furthest.
+`progress` is the used share of the budget, in steps, epochs or minutes, whichever is largest.
 """
 
 import math
@@ -12,7 +12,7 @@ class Schedule:
     """The contract: a linear warm-up, then `decay`."""
 
     def __init__(self, warmup_steps: NotNegative = 0) -> None:
-        """`warmup_steps` updates from zero to the full rate."""
+        """The rate rises linearly over `warmup_steps` updates."""
         self.warmup_steps = warmup_steps
 
     def factor(self, step: int, progress: float) -> float:
@@ -23,7 +23,7 @@ class Schedule:
 
     def decay(self, step: int, progress: float) -> float:
         """The factor after the warm-up."""
-        raise TypeError(f"{type(self).__name__} does not say how it decays")
+        raise TypeError(f"{type(self).__name__} does not define decay")
 
 
 class Constant(Schedule):
@@ -33,7 +33,7 @@ class Constant(Schedule):
         return 1.0
 
 
-class Cosine(Schedule):
+class CosineDecay(Schedule):
     """Half a cosine from the full rate to `floor` of it over the budget. Loshchilov and Hutter 2017, eq. 5."""
 
     def __init__(self, warmup_steps: NotNegative = 0, floor: Probability = 0.0) -> None:

@@ -10,36 +10,36 @@ from nmt.training.budget import Budget
 
 @dataclass(frozen=True, kw_only=True)
 class TrainerSettings:
-    """What the training loop does; `nmt.limits.checked` checks each setting by its type hint.
+    """The settings of the training loop. `nmt.limits.checked` checks each by its type hint.
 
     Attributes:
         steps: budget in updates; None for no limit.
         epochs: budget in passes over the training text.
         minutes: budget in time, over all sessions.
         tokens_per_batch: padded tokens per side.
-        sentences_per_batch: the most pairs of a batch.
-        accumulate: batches whose gradients make one update.
-        clip_norm: the largest norm of a gradient; 0 for no limit.
+        sentences_per_batch: maximum number of pairs per batch.
+        accumulate: batches per update.
+        clip_norm: maximum norm of a gradient; 0 for no limit.
         label_smoothing: the share of the target probability that is spread over the vocabulary.
-        scheduled_sampling: probability of feeding the model's own draw instead of the reference.
+        scheduled_sampling: probability of a sampled input word instead of the reference.
         average: none, ema or checkpoints: the weights that are validated, saved and translated with.
-        ema_decay: for average=ema, how much of the average an update leaves.
+        ema_decay: for average=ema, the weight of the old average at each update.
         average_checkpoints: for average=checkpoints, the number of validations whose weights are averaged.
-        validate_every: updates between validations; None for once an epoch.
-        validate_sentences: the most sentences that BLEU is computed on.
-        select: bleu or perplexity: which validation is the best.
-        patience: validations without a better one before training ends.
-        save_minutes: time between saves for resuming.
-        log_seconds: time between progress lines where there is no terminal.
+        validate_every: updates between validations; None for once per epoch.
+        validate_sentences: maximum number of sentences for BLEU.
+        select: bleu or perplexity: what the best validation is selected by.
+        patience: training ends after this many validations without improvement.
+        save_minutes: time between checkpoints for resuming.
+        log_seconds: time between progress lines, without a terminal.
         samples: translations and attention maps in TensorBoard.
         max_source_length: pieces; longer pairs are dropped.
         max_target_length: pieces; longer pairs are dropped.
         workers: threads for tokenising.
         tensorboard: whether curves and samples are written.
-        guided_alignment: weight of the loss that draws attention to word links.
+        guided_alignment: weight of the guided-alignment loss.
 
     Raises:
-        UserError: no budget is given.
+        UserError: there is no budget.
     """
 
     steps: Positive | None

@@ -33,13 +33,13 @@ class Validated(NamedTuple):
 
 
 class Validation:
-    """Measures a model on `batches`, and with `translate`, which returns translations and their BLEU."""
+    """Measures perplexity on `batches`, and BLEU with `translate`, which returns translations and their BLEU."""
 
     def __init__(self, batches: TokenBatches, translate: Translate, compute: Compute) -> None:
         self.batches, self.translate, self.compute = batches, translate, compute
 
     def __call__(self, model: Seq2Seq) -> Validated:
-        """Measure a model without dropout; afterwards it is in the mode that it was in."""
+        """Measure a model without dropout, then set it back to its earlier mode."""
         training = model.training
         model.eval()
         negative_log_likelihood, tokens = 0.0, 0

@@ -1,7 +1,7 @@
-"""Forced decoding: a model is made to produce given translations, and asked what each word of them came from.
+"""Forced decoding of existing translations: which source pieces does each target piece come from?
 
-Two answers, both [B, H, T, S] with a row for each target piece: the attention weights of the step that predicts it, and
-the saliency of the source pieces for it. The translator batches sentences and hands them here.
+There are two methods. Both return [B, H, T, S] with a row for each target piece: the attention weights of the step that
+predicts it, or the saliency of the source pieces for it. The translator batches the sentences.
 """
 
 from typing import NamedTuple
@@ -14,27 +14,27 @@ from nmt.model import Decoded, Seq2Seq
 
 
 class Forced(NamedTuple):
-    """Log-probabilities [B, T] of the given target tokens, zero at padding, and what they came from [B, H, T, S]."""
+    """Log-probabilities [B, T] of the target tokens, zero at padding, and weights or saliency [B, H, T, S]."""
 
     log_probs: Tensor
     weights: Tensor | None
 
 
 def attention(model: Seq2Seq, batch: Batch) -> Forced:
-    """The attention weights; None of a model without attention."""
+    """The attention weights; None for a model without attention."""
     with torch.no_grad():
         decoded = model(batch.source, batch.source_mask, batch.source_lengths, batch.target_in)
         return Forced(_log_probs(model, decoded, batch), decoded.weights)
 
 
 def saliency(model: Seq2Seq, batch: Batch) -> Forced:
-    """Gradient times input: how much each source piece speaks for each target piece, for any model.
+    """Gradient times input: the influence of each source piece on each target piece, for any model.
 
     psi(x_j, y_t) = sum_d x_jd * d log p(y_t | y_<t, x) / d x_jd with x_j the embedding of source piece j: the word
     saliency of Ding, Xu and Koehn 2019, "Saliency-driven word alignment interpretation for neural machine translation",
-    which is the gradient with respect to a switch that scales the embedding (here of log p, not of p, which only scales
-    a row). It has a sign, unlike the mean absolute gradient of Li et al. 2016, and is one head. It takes a backward
-    pass for each target position.
+    which is the gradient with respect to a factor that scales the embedding. Here it is the gradient of log p, not of
+    p, which only scales a row. It has a sign, unlike the mean absolute gradient of Li et al. 2016. The result has one
+    head. Each target position takes one backward pass.
     """
     # cuDNN has backward passes of recurrent layers for models in training mode only.
     with torch.enable_grad(), torch.backends.cudnn.flags(enabled=False):
@@ -44,7 +44,7 @@ def saliency(model: Seq2Seq, batch: Batch) -> Forced:
         log_probs = _log_probs(model, decoded, batch)
         rows = []
         for position in range(log_probs.shape[1]):
-            # Sentences do not touch each other, so that one pass serves the position in all of them.
+            # Sentences are independent, so one pass computes the position in all of them.
             last = position == log_probs.shape[1] - 1
             (gradient,) = torch.autograd.grad(log_probs[:, position].sum(), embedded, retain_graph=not last)
             rows.append((embedded.detach() * gradient).sum(2))
@@ -54,5 +54,5 @@ def saliency(model: Seq2Seq, batch: Batch) -> Forced:
 def _log_probs(model: Seq2Seq, decoded: Decoded, batch: Batch) -> Tensor:
     mask = batch.target_mask
     log_probs = torch.log_softmax(model.target_logits(decoded, mask), -1)
-    own = log_probs.gather(1, batch.target_out[mask].unsqueeze(1)).squeeze(1)
-    return own.new_zeros(mask.shape).masked_scatter(mask, own)
+    at_targets = log_probs.gather(1, batch.target_out[mask].unsqueeze(1)).squeeze(1)
+    return at_targets.new_zeros(mask.shape).masked_scatter(mask, at_targets)

@@ -1,4 +1,4 @@
-"""From models to the step function that search is written against: one model or an ensemble of several."""
+"""The step function that search calls, of one model or of an ensemble."""
 
 import copy
 from collections.abc import Sequence
@@ -15,19 +15,19 @@ from nmt.translation.shortlist import Candidates, rows_of
 
 
 class ModelState(NamedTuple):
-    """One model's part of a search state. The memory is shared by a sentence's hypotheses, never copied for them."""
+    """The search state of one model. All hypotheses of a sentence share its memory."""
 
     memory: Selectable
     decoder: Selectable
 
     def select(self, rows: Tensor, sentences: Tensor | None = None) -> "ModelState":
-        """Hypotheses `rows`, and only the sentences that are still searched."""
+        """The hypotheses `rows`, of the sentences that are still searched."""
         memory = self.memory if sentences is None else self.memory.select(sentences)
         return ModelState(memory, self.decoder.select(rows))
 
 
 class EnsembleState(NamedTuple):
-    """The states of all models, in order, and the candidates that search is held to, if it is."""
+    """The states of all models, in order, and the candidates if there is a shortlist."""
 
     members: tuple[ModelState, ...]
     candidates: Candidates | None = None
@@ -38,10 +38,10 @@ class EnsembleState(NamedTuple):
 
 
 class Stepper:
-    """The step function of one model or of an ensemble, which averages its members' probabilities and weights."""
+    """The step function of one model or of an ensemble, which averages the probabilities and weights of its models."""
 
     def __init__(self, models: Sequence[Seq2Seq], autocast: torch.dtype | None = None, *, weights: bool = True) -> None:
-        """`autocast` is the type that products will run in; parameters that change later are not seen with it.
+        """`autocast` is the type of matrix products; with it, later changes of parameters have no effect.
 
         Attention weights are returned only with `weights`.
         """
@@ -51,7 +51,7 @@ class Stepper:
     def start(self, source: Tensor, mask: Tensor, lengths: Tensor, ids: Tensor | None = None) -> EnsembleState:
         """The state before the first token of source [B, S].
 
-        With `ids` [C] search sees these pieces alone, and knows each by its place among them.
+        With `ids` [C], search uses only these pieces, each represented by its index in `ids`.
         """
         members = tuple(ModelState(*model.encode(source, mask, lengths, searching=True)) for model in self.models)
         if ids is None:
@@ -80,15 +80,15 @@ class Stepper:
         mixed = torch.logsumexp(torch.stack(log_probs), 0) - torch.log(torch.tensor(float(len(log_probs))))
         if not weights:
             return mixed, None, following
-        if len({of_model.shape for of_model in weights}) > 1:  # other numbers of heads: their mean, model by model
+        if len({of_model.shape for of_model in weights}) > 1:  # different numbers of heads: take means
             weights = [of_model.mean(1, keepdim=True) for of_model in weights]
         return mixed, torch.stack(weights).mean(0), following
 
 
 def _cast_once(model: Seq2Seq, autocast: torch.dtype | None) -> Seq2Seq:
-    """The model with the matrices of its steps in the type that they are multiplied in.
+    """The model with the matrices of its steps cast to the type of matrix products.
 
-    Under inference autocast would cast every one of them anew at every step, on a CPU a tenth of the time.
+    Otherwise, autocast would cast each matrix at every step, which takes a tenth of the time on a CPU.
     """
     if autocast is None or model.output.weight.device.type != "cpu" or not model.fast:
         return model

@@ -1,4 +1,4 @@
-"""The translator: sentences in, Translations out, in the order they came, batched by length in between."""
+"""The translator: sentences in, Translations out, in the same order; internally batched by length."""
 
 import contextlib
 import math
@@ -25,9 +25,9 @@ from nmt.translation.stepping import Stepper
 from nmt.translation.types import Translation
 
 END = SPECIAL_PIECES[EOS]
-LENGTH_RATIO, EXTRA_LENGTH = 2.0, 10  # the longest translation, where the training text does not tell
-REPORT_SECONDS = 30  # between reports of progress on lines in parts
-FORCED_PLACES = 100_000  # the most pairs of positions, sentences times longest length squared, that are forced at once
+LENGTH_RATIO, EXTRA_LENGTH = 2.0, 10  # of the longest translation, if the run does not store them
+REPORT_SECONDS = 30  # between progress reports on lines in parts
+FORCED_PLACES = 100_000  # limit on sentences times longest length squared in a batch of forced decoding
 
 
 class Translator:
@@ -53,22 +53,22 @@ class Translator:
         """Build a translator.
 
         Args:
-            models: in evaluation mode while translating; what they were before is put back.
-            tokenizer: of all models.
+            models: set to evaluation mode while translating, and set back afterwards.
+            tokenizer: the tokenizer of all models.
             search: greedy, beam or sampling.
-            compute: where the models are, and the type of their products.
-            batch_sentences: sentences searched together.
+            compute: the device of the models, and the type of matrix products.
+            batch_sentences: sentences per batch.
             length_ratio, extra_length: a translation has at most ratio * source pieces + extra pieces.
-            max_source_length: pieces beyond which a line is handled as `long_lines` says.
-            long_lines: "split" translates a long line part by part, "truncate" its beginning only.
+            max_source_length: pieces; `long_lines` says what happens to longer lines.
+            long_lines: "split" translates a long line in parts, "truncate" translates its beginning only.
             warn: called with a warning for each line that is split, truncated, or longer than the attention's
                 positions, and with the progress on lines that are split.
-            weights: whether translations carry attention weights; a line of thousands of pieces has millions.
-            shortlist: chooses the pieces that search sees; None for the whole vocabulary.
-            slots: what each step of every model may look at (`nmt.attention.windows.Pinned`); None pins nothing.
+            weights: whether translations have attention weights; a line of thousands of pieces has millions.
+            shortlist: selects the pieces for search; None for the whole vocabulary.
+            slots: the slots that each step may attend to (`nmt.attention.windows.Pinned`); None for all.
 
         Raises:
-            UserError: `slots` are given for a model without attention, or are not slots.
+            UserError: the model has no attention, or `slots` are invalid.
         """
         self.models = list(models) if slots is None else [model.pinned(slots) for model in models]
         self.tokenizer, self.search = tokenizer, search
@@ -81,7 +81,7 @@ class Translator:
 
     @property
     def max_positions(self) -> int | None:
-        """The slot from which on no model looks; None where one goes on."""
+        """The number of slots that at least one model can attend to; None for no limit."""
         known = [most for model in self.models if (most := model.decoder.max_positions) is not None]
         return max(known) if known and len(known) == len(self.models) else None
 
@@ -98,7 +98,7 @@ class Translator:
     ) -> list[list[Translation]]:
         """The n-best lists of these sentences, whose first is line `first_line` of the input.
 
-        Each translation begins with its sentence's prefix, where that is not blank; a blank sentence stays empty.
+        Each translation begins with its prefix, unless the prefix is blank. A blank sentence stays empty.
 
         Raises:
             UserError: the model has no pieces for a prefix.
@@ -113,18 +113,18 @@ class Translator:
             if len(tokens) > self.max_source_length:
                 ends = self._split(words_of(sentences[index], spans))
                 if self.warn is not None:
-                    done = f"translated in {len(ends) - 1:,} parts" if self.long_lines == "split" else "cut"
+                    action = f"translated in {len(ends) - 1:,} parts" if self.long_lines == "split" else "cut"
                     self.warn(
                         f"line {first_line + index} has {len(tokens):,} pieces, more than max_source_length="
-                        f"{self.max_source_length}; it is {done}."
+                        f"{self.max_source_length}. It is {action}."
                     )
             longest = max(end - start for start, end in pairwise(ends))
             most = self.max_positions
             if most is not None and self.warn is not None and longest >= most:
-                cure = f" max_source_length={most - 1} long_lines=split translates such lines in parts."
+                fix = f" To translate it in parts: max_source_length={most - 1} long_lines=split"
                 self.warn(
-                    f"line {first_line + index} is longer than the {most} pieces that the model's attention "
-                    f"reaches (attention.score.positions): the rest was not looked at.{cure * (most > 1)}"
+                    f"line {first_line + index} is longer than the {most} pieces that the model can attend to "
+                    f"(attention.score.positions): the rest was ignored.{fix * (most > 1)}"
                 )
             prefix = self._prefix(prefixes[index], first_line + index) if prefixes else ()
             parts.extend(
@@ -132,12 +132,12 @@ class Translator:
                 for start, end in pairwise(ends)
             )
         order = sorted(range(len(parts)), key=lambda part: -len(parts[part].tokens))
-        found: list[list[Hypothesis]] = [[] for _ in parts]
+        nbest_lists: list[list[Hypothesis]] = [[] for _ in parts]
         last_report = time.monotonic()
         for start in range(0, len(order), self.batch_sentences):
             rows = order[start : start + self.batch_sentences]
             for row, hypotheses in zip(rows, self._search([parts[row] for row in rows]), strict=True):
-                found[row] = hypotheses
+                nbest_lists[row] = hypotheses
             if (
                 self.warn is not None
                 and len(parts) > len(sentences)
@@ -146,23 +146,24 @@ class Translator:
                 self.warn(f"{start + len(rows):,} of {len(parts):,} parts are translated.")
                 last_report = time.monotonic()
         results: list[list[list[Translation]]] = [[] for _ in sentences]
-        for part, hypotheses in zip(parts, found, strict=True):
+        for part, hypotheses in zip(parts, nbest_lists, strict=True):
             sentence = sentences[part.sentence]
             results[part.sentence].append(
                 [self._translation(sentence, part.tokens, part.spans, hypothesis) for hypothesis in hypotheses]
             )
         return [
-            _join(sentence, own) if own else [empty(sentence)] for sentence, own in zip(sentences, results, strict=True)
+            _join(sentence, parts_of_sentence) if parts_of_sentence else [empty(sentence)]
+            for sentence, parts_of_sentence in zip(sentences, results, strict=True)
         ]
 
     def force(self, sources: Sequence[str], targets: Sequence[str]) -> list[Translation]:
-        """What the first model would look at if it had to produce `targets`: forced decoding, one a sentence."""
+        """Forced decoding of `targets` by the first model: one Translation per sentence, with attention weights."""
         with self.compute.autocast():
             return self._force(sources, targets, forcing.attention)
 
     def saliency(self, sources: Sequence[str], targets: Sequence[str]) -> list[Translation]:
-        """As `force`, with the saliency of source pieces in the place of the weights, one head; see `forcing`."""
-        return self._force(sources, targets, forcing.saliency)  # in float32: small differences are what it is about
+        """As `force`, with the saliency of source pieces instead of weights, one head; see `forcing`."""
+        return self._force(sources, targets, forcing.saliency)  # in float32: saliency depends on small differences
 
     def _force(
         self, sources: Sequence[str], targets: Sequence[str], look: Callable[[Seq2Seq, Batch], forcing.Forced]
@@ -184,7 +185,7 @@ class Translator:
                 weights = None if forced.weights is None else forced.weights.float().cpu().numpy()
                 for at, row in enumerate(rows):
                     tokens = [*target_tokens[row], EOS]
-                    # A copy, lest a short line keeps the whole batch.
+                    # A copy, so that a short line does not keep the whole batch in memory.
                     seen = None if weights is None else weights[at, :, : len(tokens)].copy()
                     hypothesis = Hypothesis(tokens, totals[at], totals[at], seen)
                     spans = self.tokenizer.source.spans(source_tokens[row], sources[row])
@@ -194,7 +195,7 @@ class Translator:
         return [result for result in results if result is not None]
 
     def _prefix(self, text: str, line: int) -> Prefix:
-        """What a translation that begins with the text may begin with."""
+        """The allowed tokens of a translation that begins with the text."""
         if not text.strip():
             return ()
         vocabulary = self.tokenizer.target
@@ -217,7 +218,7 @@ class Translator:
             ]
             ids = None
             if self.shortlist is not None:
-                # The first token of a state is that of the prefix itself.
+                # The first token of a state belongs to the prefix.
                 also = (next(iter(state)) for prefix in prefixes for state in prefix)
                 ids = self.shortlist.candidates(batch.source, also)
                 prefixes = [_among(prefix, ids.tolist()) for prefix in prefixes]
@@ -228,18 +229,18 @@ class Translator:
             most = torch.tensor(lengths, device=self.compute.device)
             limits = Limits(BOS, EOS, forbidden, most, batch.source_mask, fast, prefixes)
             state = self.stepper.start(batch.source, batch.source_mask, batch.source_lengths, ids)
-            found = self.search(self.stepper, state, limits)
+            nbest_lists = self.search(self.stepper, state, limits)
             if ids is not None:
-                found = [[_named(hypothesis, ids) for hypothesis in nbest] for nbest in found]
+                nbest_lists = [[_named(hypothesis, ids) for hypothesis in nbest] for nbest in nbest_lists]
         if self.weights or not self.search.needs_weights:
-            return found
-        return [[hypothesis._replace(weights=None) for hypothesis in nbest] for nbest in found]
+            return nbest_lists
+        return [[hypothesis._replace(weights=None) for hypothesis in nbest] for nbest in nbest_lists]
 
     def _split(self, words: Sequence[int]) -> list[int]:
-        """Where parts of at most max_source_length pieces end, 0 before them: before a word where there is one.
+        """0 and the ends of parts of at most max_source_length pieces, at word boundaries if possible.
 
         Args:
-            words: of each piece.
+            words: the word of each piece.
         """
         if self.long_lines == "truncate":
             return [0, self.max_source_length]
@@ -248,7 +249,7 @@ class Translator:
             end = longest = ends[-1] + self.max_source_length
             while end > ends[-1] + 1 and words[end] == words[end - 1]:
                 end -= 1
-            ends.append(longest if end == ends[-1] + 1 else end)  # one endless word is cut anywhere
+            ends.append(longest if end == ends[-1] + 1 else end)  # a word longer than a part is cut anywhere
         return [*ends, len(words)]
 
     def _translation(
@@ -270,7 +271,7 @@ class Translator:
 
 
 class _Part(NamedTuple):
-    """A sentence or a part of it: the sentence's number, tokens and their spans, what the translation begins with."""
+    """A sentence or a part of it: index of the sentence, tokens and their spans, prefix of the translation."""
 
     sentence: int
     tokens: list[int]
@@ -280,7 +281,7 @@ class _Part(NamedTuple):
 
 @contextlib.contextmanager
 def _evaluating(models: Sequence[Seq2Seq]) -> Iterator[None]:
-    """Put models into evaluation mode and back to what they were."""
+    """Set models to evaluation mode, and back to their earlier modes."""
     training = [model.training for model in models]
     try:
         for model in models:
@@ -292,13 +293,13 @@ def _evaluating(models: Sequence[Seq2Seq]) -> Iterator[None]:
 
 
 def _among(prefix: Prefix, ids: Sequence[int]) -> Prefix:
-    """The prefix with places among the candidates for tokens."""
+    """The prefix with tokens replaced by their indices among the candidates."""
     places = {token: place for place, token in enumerate(ids)}
     return [{places[token]: state for token, state in row.items() if token in places} for row in prefix]
 
 
 def _named(hypothesis: Hypothesis, ids: Tensor) -> Hypothesis:
-    """The hypothesis with pieces in the place of their places among the candidates."""
+    """The hypothesis with indices among the candidates replaced by pieces."""
     return hypothesis._replace(tokens=ids[hypothesis.tokens].tolist())
 
 

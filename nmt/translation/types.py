@@ -1,4 +1,4 @@
-"""What translating returns: the value that scoring, alignments and pictures are made from."""
+"""The result of translating, from which scores, alignments and heatmaps are computed."""
 
 from typing import NamedTuple
 
@@ -9,23 +9,22 @@ from nmt.text.spans import Span
 
 
 class Translation(NamedTuple):
-    """One hypothesis for one sentence, with what each of its pieces looked at.
+    """One hypothesis for one sentence, with its attention weights.
 
-    S counts the source pieces with the end of sentence, T the target pieces (with the end of sentence
-    unless the length limit cut the hypothesis before it), H the attention heads.
+    S is the number of source pieces with the end of sentence, H the number of attention heads. T is the number of
+    target pieces, with the end of sentence unless the length limit cut the hypothesis.
 
     Attributes:
-        source: the sentence as it was given.
+        source: the input sentence.
         text: the translation, one line, detokenised.
-        score: what the search ranked by (the log-probability after length and coverage penalties).
+        score: the score that search maximised: the log-probability with length and coverage penalties.
         log_prob: natural-log probability of the target pieces.
-        source_pieces: [S] subword strings, the last one the end of sentence.
+        source_pieces: [S] subword strings; the last is the end of sentence.
         pieces: [T] subword strings.
-        source_spans: [S] the characters [begin, end) of `source` that each piece stands for, without white space at
-            either end; several pieces may share one character, a piece of white space alone is empty, and the end of
-            sentence has None.
+        source_spans: [S] the characters [begin, end) of `source` for each piece, without white space at either end.
+            Several pieces may share one character. A piece of white space has an empty span, the end of sentence None.
         spans: [T] the same for the target, characters of `text`.
-        weights: [H, T, S] attention weights; None where the decoder has no attention.
+        weights: [H, T, S] attention weights; None if the decoder has no attention.
     """
 
     source: str

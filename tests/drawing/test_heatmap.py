@@ -44,7 +44,7 @@ def test_a_picture_says_what_it_shows() -> None:
     written = " ".join(texts(heatmap.figure(WORKED, reference="houses are burning", title="line 7")))
     for part in ("line 7", "word level", "mean of 2 heads", "shift 0", "Reference: houses are burning"):
         assert part in written
-    assert "not an explanation" in written
+    assert "where the decoder looked, not why" in written
     written = " ".join(texts(heatmap.figure(WORKED, level="subword", head=1, shift=1)))
     for part in ("subword level", "head 1 (of heads 0 to 1)", "shift 1", "\u2581hou", "</s>"):
         assert part in written
@@ -115,7 +115,7 @@ def test_letters_without_a_font_become_boxes_and_are_reported(monkeypatch: pytes
         (note,) = heatmap.draw(found, tmp_path / "x.png")
     finally:
         fonts._coverage.cache_clear()
-    assert "No installed font draws Chinese characters" in note
+    assert "No installed font has Chinese characters" in note
     assert "fonts-noto-cjk" in note
 
 

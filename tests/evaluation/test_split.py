@@ -11,7 +11,7 @@ import pytest
 from nmt.errors import UserError
 from nmt.evaluation import by_length
 from nmt.evaluation.metrics import bleu
-from nmt.evaluation.split import Display, Gold, evaluate_split, summary
+from nmt.evaluation.split import Gold, HeatmapSettings, evaluate_split, summary
 from tests.alignment.by_hand import EMPTY, WORKED, even
 
 
@@ -71,7 +71,7 @@ def test_a_split_lands_whole_in_its_folder(tmp_path: Path) -> None:
         languages=("de", "en"),
         folder=folder,
         gold=Gold(["1-0 2-1", "", "0-0 1-1"], SENTENCES),
-        display=Display(first=1, lines=[3]),
+        display=HeatmapSettings(first=1, lines=[3]),
         provenance={"run": "checkpoints/x"},
         measured={"perplexity": 3.0},
     )
@@ -130,13 +130,13 @@ def test_without_attention_there_are_scores_and_a_note(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"display": Display(lines=[4])}, "Heatmap of line 4 of test: it has lines 1 to 3"),
-        ({"display": Display(lines=[0])}, "Heatmap of line 0"),
+        ({"display": HeatmapSettings(lines=[4])}, "Heatmap of line 4 of test: it has lines 1 to 3"),
+        ({"display": HeatmapSettings(lines=[0])}, "Heatmap of line 0"),
         ({"references": ["a"]}, "the translation has 3 lines and the reference has 1 line:"),
         ({"gold": Gold(["0-0"], SENTENCES)}, "The gold has 1 line and the text has 3 lines"),
         ({"gold": Gold(["0-0", "", "x"], SENTENCES)}, "'x' is no word link"),
-        ({"display": Display(head=5)}, "head=5"),
-        ({"display": Display(shift=3)}, "shift=3"),
+        ({"display": HeatmapSettings(head=5)}, "head=5"),
+        ({"display": HeatmapSettings(shift=3)}, "shift=3"),
     ],
 )
 def test_mistakes_are_named_and_leave_no_scores(tmp_path: Path, change: dict[str, object], message: str) -> None:
@@ -160,7 +160,7 @@ def test_pictures_asked_of_a_model_without_attention(tmp_path: Path) -> None:
             name="test",
             languages=("de", "en"),
             folder=tmp_path / "out",
-            display=Display(lines=[1]),
+            display=HeatmapSettings(lines=[1]),
         )
     assert not (tmp_path / "out").exists()
 

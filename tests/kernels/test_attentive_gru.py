@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from nmt.attention.attention import masked_softmax
-from nmt.kernels.attentive_gru import Memory, Parameters, fast_attentive_gru, plain_attentive_gru
+from nmt.kernels.attentive_gru import Parameters, ProjectedMemory, fast_attentive_gru, plain_attentive_gru
 
 BATCH, STEPS, SLOTS, SIZE, SPACE = 3, 5, 7, 11, 13
 
@@ -25,7 +25,7 @@ def test_states_weights_and_gradients_are_those_of_the_plain_recurrence(lengths:
     inputs, first, shares, keys, *rest = values = arguments()
     results = []
     for compute in (plain_attentive_gru, fast_attentive_gru):
-        states, weights = compute(inputs, first, Memory(shares, keys, mask), Parameters(*rest), masked_softmax)
+        states, weights = compute(inputs, first, ProjectedMemory(shares, keys, mask), Parameters(*rest), masked_softmax)
         loss = (states**3).sum() + (weights**2).sum()
         results.append((states, weights, *torch.autograd.grad(loss, values)))
     for plain, fast in zip(*results, strict=True):

@@ -138,5 +138,5 @@ def test_a_layer_norm_in_something_new_starts_as_the_identity_and_learns() -> No
 def test_a_class_that_does_not_say_how_it_starts_is_named() -> None:
     made = catalogue.model("encoder=embeddings", "decoder.size=7").float()
     made.encoder = Silent(7)
-    with pytest.raises(TypeError, match="Silent owns parameters"):
+    with pytest.raises(TypeError, match="Silent has parameters but no reset_parameters"):
         initialise(made, 3)

@@ -6,17 +6,17 @@ import pytest
 
 from nmt.errors import UserError
 from nmt.limits import checked
-from nmt.training.schedules import Constant, Cosine, InverseSquareRoot, Schedule
+from nmt.training.schedules import Constant, CosineDecay, InverseSquareRoot, Schedule
 
 
-@pytest.mark.parametrize("schedule", [Constant(4), Cosine(4), InverseSquareRoot(4)])
+@pytest.mark.parametrize("schedule", [Constant(4), CosineDecay(4), InverseSquareRoot(4)])
 def test_the_warm_up_is_linear_and_ends_at_the_full_rate(schedule: Schedule) -> None:
     assert [schedule.factor(step, 0.0) for step in range(4)] == [0.25, 0.5, 0.75, 1.0]
     assert schedule.factor(4, 0.0) == pytest.approx(1.0)
 
 
 def test_a_cosine_falls_over_the_budget() -> None:
-    schedule = Cosine(0, floor=0.1)
+    schedule = CosineDecay(0, floor=0.1)
     for progress, factor in ((0, 1.0), (0.5, 0.55), (1, 0.1), (1.7, 0.1), (-1, 1.0)):
         assert schedule.factor(9, progress) == pytest.approx(factor)
     assert schedule.factor(9, 1 / 3) == pytest.approx(0.1 + 0.9 * 0.75)  # cos 60 degrees is a half

@@ -36,7 +36,7 @@ def test_parts_are_counted_and_their_progress_is_reported(monkeypatch: pytest.Mo
     _, warnings = translated("split")
     parts = int(warnings[0].split(" parts")[0].split()[-1])
     assert parts > 3
-    assert warnings[0].endswith(f"more than max_source_length=20; it is translated in {parts} parts.")
+    assert warnings[0].endswith(f"more than max_source_length=20. It is translated in {parts} parts.")
     reports = [
         f"{min(2 * number, parts)} of {parts} parts are translated." for number in range(1, (parts + 1) // 2 + 1)
     ]
@@ -48,4 +48,4 @@ def test_what_is_quick_or_cut_reports_nothing(monkeypatch: pytest.MonkeyPatch) -
     assert len(translated("split")[1]) == 1
     monkeypatch.setattr(room, "REPORT_SECONDS", -1)
     (warning,) = translated("truncate")[1]
-    assert warning.endswith("more than max_source_length=20; it is cut.")
+    assert warning.endswith("more than max_source_length=20. It is cut.")

@@ -36,7 +36,7 @@ def test_candidates_are_specials_common_pieces_and_translations(monkeypatch: pyt
 
 @pytest.mark.parametrize("count", [-1, TRANSLATIONS + 1])
 def test_there_are_only_so_many_translations(count: int) -> None:
-    with pytest.raises(UserError, match=f"shortlist={count}: give a number from 1 to {TRANSLATIONS}, or 0"):
+    with pytest.raises(UserError, match=f"shortlist={count}: must be from 1 to {TRANSLATIONS}, or 0"):
         Shortlist(lexicon(), count, joint=True)
 
 

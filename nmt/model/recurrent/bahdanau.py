@@ -93,7 +93,7 @@ class Bahdanau(AttentiveDecoder):
         states, steps_weights = attentive_gru.fast_attentive_gru(
             self.of_words(embedded, products)[0],
             first,
-            attentive_gru.Memory(linear(values, products.fed), slots.keys[:, 0], slots.mask),
+            attentive_gru.ProjectedMemory(linear(values, products.fed), slots.keys[:, 0], slots.mask),
             attentive_gru.Parameters(query_weight, score.v, weight_hh, bias_hh),
             masked_softmax,
         )

@@ -75,7 +75,7 @@ class Seen(NamedTuple):
     choices: Choices | None = None
 
 
-class Prepared(Selectable, Protocol):
+class PreparedMemory(Selectable, Protocol):
     """A memory of the family: it carries the products of its batch."""
 
     @property
@@ -84,7 +84,7 @@ class Prepared(Selectable, Protocol):
         ...
 
 
-Asked = TypeVar("Asked", bound=Prepared)
+Asked = TypeVar("Asked", bound=PreparedMemory)
 
 
 class RecurrentDecoder(Decoder[Asked, RecurrentState]):
