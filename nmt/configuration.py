@@ -56,7 +56,7 @@ def groups_of(folder: Path) -> dict[str, list[str]]:
 
 
 def read_yaml(name: str) -> dict[str, Any]:
-    """Returns what the yaml file `name` ("attention/score/dot") holds; nothing if it is not there."""
+    """Return what the yaml file `name` ("attention/score/dot") holds; nothing if it is not there."""
     from omegaconf import OmegaConf
 
     path = config_folder() / f"{name}.yaml"

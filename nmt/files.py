@@ -45,7 +45,7 @@ def replace_atomically(path: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def appearing(folder: Path) -> Iterator[Path]:
-    """Yields a temporary folder beside `folder`; on success it becomes `folder`, on failure it is removed.
+    """Yield a temporary folder beside `folder`; on success it becomes `folder`, on failure it is removed.
 
     Raises:
         OSError: it cannot be made, or there is something at `folder` already.

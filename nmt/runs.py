@@ -109,7 +109,7 @@ class Run:
         return (self.folder / "config.yaml").exists()
 
     def check_free(self) -> None:
-        """Raises TakenError where something stands in the place of a new run."""
+        """Raise TakenError where something stands in the place of a new run."""
         if self.folder.exists() and (not self.folder.is_dir() or any(self.folder.iterdir())):
             raise TakenError(
                 f"{self.folder} exists and is no run, or an incomplete one: it has no config.yaml. "
@@ -119,7 +119,7 @@ class Run:
     def create(
         self, config: DictConfig, overrides: Sequence[str], facts: Mapping[str, Any], tokenizer: Tokenizer
     ) -> None:
-        """Writes what a run begins with: the folder appears with all of it, or not at all.
+        """Write what a run begins with: the folder appears with all of it, or not at all.
 
         Raises:
             TakenError: the folder holds something already.
@@ -141,11 +141,11 @@ class Run:
             ) from error
 
     def write_config(self, config: DictConfig) -> None:
-        """Writes the configuration: choices by their names and resolved settings."""
+        """Write the configuration: choices by their names and resolved settings."""
         self.write_tree(without_classes(OmegaConf.to_container(resolved(config), resolve=False)))
 
     def write_tree(self, tree: dict[str, Any]) -> None:
-        """Writes a configuration that is resolved and names no class."""
+        """Write a configuration that is resolved and name no class."""
         write_text(self.folder / "config.yaml", OmegaConf.to_yaml(OmegaConf.create(tree)))
 
     def tree(self) -> dict[str, Any]:
@@ -198,7 +198,7 @@ class Run:
         return data
 
     def note(self, **facts: Any) -> None:
-        """Adds facts to run.json."""
+        """Add facts to run.json."""
         known = self.facts() if (self.folder / "run.json").exists() else {}
         text = json.dumps({**known, **facts}, indent=2, ensure_ascii=False, default=str)
         write_text(self.folder / "run.json", text + "\n")
@@ -217,11 +217,11 @@ class Run:
         return history
 
     def keep_history(self, history: Sequence[dict[str, float]]) -> None:
-        """Writes the validations."""
+        """Write the validations."""
         write_text(self.folder / "history.jsonl", "".join(json.dumps(entry) + "\n" for entry in history))
 
     def log(self, line: str) -> None:
-        """Appends a line to the run's log."""
+        """Append a line to the run's log."""
         with (self.folder / "train.log").open("a", encoding="utf-8", errors="backslashreplace") as file:
             file.write(line + "\n")
 
@@ -328,7 +328,7 @@ def free_name(checkpoints: Path, stem: str) -> str:
 
 
 def check_name(name: str) -> None:
-    """Raises UserError for a name that is no folder name."""
+    """Raise UserError for a name that is no folder name."""
     bad = not name or name in (".", "..") or "/" in name or os.sep in name or "\0" in name
     if bad or len(os.fsencode(name)) > 200:
         raise UserError(f"name={name} is no name for a folder. Give a name without / (and checkpoints= for the place).")
