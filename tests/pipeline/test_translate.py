@@ -145,7 +145,7 @@ def test_a_shortlist_keeps_what_the_text_needs(trained: Path, second: Path, here
 
 @pytest.mark.parametrize(
     ("count", "message"),
-    [("101", "shortlist=101: must be from 1 to 100"), ("-1", "shortlist=-1: must be at least 0"), ("many", "shortlist")],
+    [("101", "must be from 1 to 100"), ("-1", "shortlist=-1: must be at least 0"), ("many", "shortlist")],
 )
 def test_a_shortlist_is_a_number(count: str, message: str, trained: Path, here: Path, capfd: Capture) -> None:
     write_lines(here / "in.txt", ["eins"])
