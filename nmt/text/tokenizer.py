@@ -4,19 +4,23 @@ A `Vocabulary` is the SentencePiece model of one side, a `Tokenizer` the pair of
 """
 
 import codecs
+import contextlib
 import hashlib
 from bisect import bisect_left
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import sentencepiece
 
 from nmt.errors import UserError
 from nmt.files import write_bytes
 from nmt.text.sampling import MergeSampler, Sampler, Spelling, UnigramSampler
-from nmt.text.spans import Span, words_of
+from nmt.text.spans import Span, blanks, words_of
 
 #: The first four ids of every vocabulary.
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
@@ -27,6 +31,8 @@ SPECIAL_PIECES = ("<pad>", "<unk>", "<s>", "</s>")
 #: a noncharacter, which Unicode excludes from text.
 SPACE = "\u2581"
 _LITERAL = "\ufdd0"
+
+Places = npt.NDArray[np.intp]
 
 
 def protect(sentence: str) -> str:
@@ -62,9 +68,10 @@ class Vocabulary:
         self._processor = processor
         self.size: int = processor.get_piece_size()
         self._pieces: list[str] = [processor.id_to_piece(token) for token in range(self.size)]
-        self._bytes = [
-            int(piece[3:-1], 16) if processor.is_byte(token) else None for token, piece in enumerate(self._pieces)
-        ]
+        # The byte of each token, -1 if it is none.
+        self._bytes = np.array(
+            [int(piece[3:-1], 16) if processor.is_byte(token) else -1 for token, piece in enumerate(self._pieces)]
+        )
         # What the other tokens say: nothing for the specials, a mark for unknown text, else the piece itself.
         self._texts = [
             f"{SPACE}\u2047{SPACE}"
@@ -110,9 +117,9 @@ class Vocabulary:
         pieces = {
             piece: (token, self._processor.get_score(token))
             for token, piece in enumerate(self._pieces)
-            if self._texts[token] == piece and self._bytes[token] is None
+            if self._texts[token] == piece and self._bytes[token] < 0
         }
-        byte_ids = {byte: token for token, byte in enumerate(self._bytes) if byte is not None}
+        byte_ids = {byte: token for token, byte in enumerate(self._bytes.tolist()) if byte >= 0}
         return samplers[kind](pieces, Spelling(byte_ids, UNK), SPACE)
 
     def encode(self, sentences: Sequence[str], threads: int = 1) -> list[list[int]]:
@@ -139,7 +146,7 @@ class Vocabulary:
 
         `decode(encode([x])[0]) == x` for every line of text under identity normalisation with byte fallback.
         """
-        return self.spell(tokens)[0]
+        return self._spell(tokens)[0].removeprefix(" ")
 
     def beginnings(self, prefix: str) -> list[dict[int, int]]:
         """What texts that begin with `prefix` may begin with: state -> {token: next state}.
@@ -157,7 +164,7 @@ class Vocabulary:
             )
         states = [{token: state + 1} for state, token in enumerate(tokens)]
         text = self._processor.normalize(protect(prefix))
-        begins = [begin for begin, _ in self._spell(tokens)[1]]
+        begins = self._spell(tokens)[1].tolist()
         for state in reversed(range(len(tokens))):
             rest = text[begins[state] :]
             if len(rest) > self._longest:
@@ -175,9 +182,7 @@ class Vocabulary:
         """What each token shows that is no byte and may be produced, sorted, with the token."""
         hidden = {EOS, *self.forbidden}
         return sorted(
-            (text, token)
-            for token, text in enumerate(self._texts)
-            if token not in hidden and self._bytes[token] is None
+            (text, token) for token, text in enumerate(self._texts) if token not in hidden and self._bytes[token] < 0
         )
 
     @cached_property
@@ -198,59 +203,66 @@ class Vocabulary:
         The bytes of a character share it. White space around what a token shows is not part of its span: a lone
         U+2581 is empty, after its space.
         """
-        text, places = self._spell(tokens)
-        offset = text.startswith(" ")
-        shown = text[offset:]
-        spans = [_trimmed(shown, max(begin - offset, 0), max(end - offset, 0)) for begin, end in places]
-        return shown, self._of_text(tokens, spans)
+        text, begins, ends = self._spell(tokens)
+        shown = text.removeprefix(" ")
+        offset = len(text) - len(shown)
+        return shown, self._trimmed(tokens, shown, begins - offset, ends - offset)
 
     def spans(self, tokens: Sequence[int], sentence: str) -> list[Span | None]:
         """As `spell`, the characters of the `sentence` that `tokens`, or these and more, are the encoding of.
 
         Where the model normalises, pieces that come from one character share it.
         """
-        text, shown = self.spell(tokens)
-        if sentence.startswith(text) and UNK not in tokens:
-            return shown
-        text, places = self._spell(tokens)
-        normal, offsets = self._processor.normalize(protect(sentence), with_offsets=True)
+        text, begins, ends = self._spell(tokens)
+        offset = text.startswith(" ")
+        if sentence.startswith(text[offset:]) and UNK not in tokens:
+            return self._trimmed(tokens, sentence, begins - offset, ends - offset)
+        normal, offsets_of_normal = self._processor.normalize(protect(sentence), with_offsets=True)
         if UNK in tokens:
-            places = _around_unknown(tokens, text, places, _readable(normal))
-        spans = []
-        for begin, end in places:
-            # Of several characters that come from one, all but the last have no length.
-            while begin < end < len(normal) and offsets[end] == offsets[begin]:
-                end += 1
-            spans.append(_trimmed(sentence, offsets[begin], offsets[end]))
-        return self._of_text(tokens, spans)
+            begins, ends = _around_unknown(tokens, text, begins.tolist(), ends.tolist(), _readable(normal))
+        offsets = np.array(offsets_of_normal)
+        # Of several characters that come from one, all but the last have no length.
+        shared = (begins < ends) & (ends < len(normal)) & (offsets[ends] == offsets[begins])
+        ends = np.where(shared, np.searchsorted(offsets[: len(normal)], offsets[begins], side="right"), ends)
+        return self._trimmed(tokens, sentence, offsets[begins], offsets[ends])
 
-    def _of_text(self, tokens: Sequence[int], spans: Sequence[Span]) -> list[Span | None]:
+    def _trimmed(self, tokens: Sequence[int], text: str, begins: Places, ends: Places) -> list[Span | None]:
+        """The spans [begin, end) of the tokens in `text`, without the white space at their ends; None for specials."""
+        blank = blanks(text)
+        places = np.arange(len(text) + 1)
+        next_visible = np.minimum.accumulate(np.where(np.append(blank, False), len(text), places)[::-1])[::-1]
+        last_visible = np.maximum.accumulate(np.where(np.append(True, blank), 0, places))
+        begins = np.minimum(next_visible[np.maximum(begins, 0)], np.maximum(ends, 0))
+        ends = np.maximum(last_visible[np.maximum(ends, 0)], begins)
+        spans = zip(begins.tolist(), ends.tolist(), strict=True)
         return [span if self._texts[token] else None for token, span in zip(tokens, spans, strict=True)]
 
-    def _spell(self, tokens: Sequence[int]) -> tuple[str, list[Span]]:
-        """The text, with the space that SentencePiece puts before it, and each token's [begin, end) there.
+    def _spell(self, tokens: Sequence[int]) -> tuple[str, Places, Places]:
+        """The text, with the space that SentencePiece puts before it, and where each token begins and ends there.
 
         The bytes of a character share its place.
         """
-        parts: list[str] = []
-        spans: list[Span] = []
-        length = 0
-        index, count = 0, len(tokens)
-        while index < count:
-            if self._bytes[tokens[index]] is None:
-                part = self._texts[tokens[index]]
-                spans.append((length, length + len(part)))
-                index += 1
-            else:
-                run = []
-                while index < count and (byte := self._bytes[tokens[index]]) is not None:
-                    run.append(byte)
-                    index += 1
-                part, owners = _characters(run)
-                spans.extend((length + owner, length + owner + 1) for owner in owners)
-            parts.append(part)
-            length += len(part)
-        return _readable("".join(parts)), spans
+        ids = np.asarray(tokens, dtype=np.intp)
+        parts = self._shown[ids]
+        widths = self._widths[ids]
+        places = np.flatnonzero(self._bytes[ids] >= 0)
+        if len(places):
+            characters, first = _characters(self._bytes[ids[places]], np.diff(places, prepend=-2) > 1)
+            parts[places[first]] = characters
+            widths[places[first]] = [len(character) for character in characters]
+        ends = np.cumsum(widths)
+        widths[places] = 1
+        return _readable("".join(parts.tolist())), ends - widths, ends
+
+    @cached_property
+    def _shown(self) -> npt.NDArray[np.object_]:
+        """What each token shows; nothing for bytes, which show something together."""
+        texts = [text if byte < 0 else "" for text, byte in zip(self._texts, self._bytes, strict=True)]
+        return np.array(texts, dtype=object)
+
+    @cached_property
+    def _widths(self) -> Places:
+        return np.array([len(text) for text in self._shown])
 
 
 def _readable(text: str) -> str:
@@ -258,44 +270,47 @@ def _readable(text: str) -> str:
     return text.replace(SPACE, " ").replace(_LITERAL, SPACE).replace("\n", " ")
 
 
-def _trimmed(text: str, begin: int, end: int) -> Span:
-    """The span without the white space at its ends."""
-    while begin < end and text[begin].isspace():
-        begin += 1
-    while begin < end and text[end - 1].isspace():
-        end -= 1
-    return begin, end
-
-
-def _around_unknown(tokens: Sequence[int], text: str, places: Sequence[Span], normal: str) -> list[Span]:
+def _around_unknown(
+    tokens: Sequence[int], text: str, begins: Sequence[int], ends: Sequence[int], normal: str
+) -> tuple[Places, Places]:
     """The places in the normalised sentence, where unknown tokens are as long as what lies between the known ones."""
     unknown = [at for at, token in enumerate(tokens) if token == UNK]
+    nexts = dict(pairwise([*unknown, None]))
     moved: list[Span] = []
     offset = 0
-    for at, (begin, end) in enumerate(places):
+    for at, (begin, end) in enumerate(zip(begins, ends, strict=True)):
         if tokens[at] != UNK:
             moved.append((begin + offset, end + offset))
             continue
-        after = next((places[other][0] for other in unknown if other > at), len(text))
-        known = text[end:after]
+        following = nexts[at]
+        known = text[end : len(text) if following is None else begins[following]]
         stop = normal.find(known, begin + offset + 1) if known else -1
         if stop < 0:
-            stop = len(normal) if at == unknown[-1] else begin + offset + 1
+            stop = len(normal) if following is None else begin + offset + 1
         moved.append((begin + offset, stop))
         offset = stop - end
-    return [(min(begin, len(normal)), min(end, len(normal))) for begin, end in moved]
+    places = np.minimum(np.array(moved), len(normal))
+    return places[:, 0], places[:, 1]
 
 
-def _characters(run: list[int]) -> tuple[str, list[int]]:
-    """The text that the bytes of `run` spell (U+FFFD where it is not UTF-8), and each byte's character."""
+def _characters(values: Places, run_starts: npt.NDArray[np.bool_]) -> tuple[list[str], npt.NDArray[np.bool_]]:
+    """The characters that runs of bytes spell (U+FFFD where a run is not UTF-8), and which bytes begin one."""
+    data = values.astype(np.uint8).tobytes()
+    first = (values & 0xC0) != 0x80
+    if first[run_starts].all():
+        with contextlib.suppress(UnicodeDecodeError):
+            return list(data.decode()), first
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     text = ""
-    owners: list[int] = []
-    for byte in run:
-        text += decoder.decode(bytes([byte]))
+    owners = []
+    for byte, starts in zip(data, run_starts.tolist(), strict=True):
+        text += decoder.decode(b"", final=starts) + decoder.decode(bytes([byte]))
         pending = bool(decoder.getstate()[0])
         owners.append(len(text) if pending else len(text) - 1)
-    return text + decoder.decode(b"", final=True), owners
+    text += decoder.decode(b"", final=True)
+    # Usually one character; half a surrogate is two.
+    ends = [*sorted(set(owners))[1:], len(text)]
+    return [text[begin:end] for begin, end in pairwise([0, *ends])], np.diff(owners, prepend=-1) > 0
 
 
 class Tokenizer(NamedTuple):

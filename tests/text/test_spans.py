@@ -134,3 +134,26 @@ def test_words_of_spans_by_hand() -> None:
     pieces = vocabulary("unigram")
     (tokens,) = pieces.encode(["the dog"])
     assert pieces.words([BOS, *tokens, EOS])[0] == -1
+
+
+def test_runs_of_bytes_by_hand() -> None:
+    pieces = vocabulary("char")
+    byte = {name: token for token, name in enumerate(pieces.pieces(range(pieces.size)))}
+    # half a character | a, the three bytes of U+20AC | a, one and a half characters
+    names = ["<0xE2>", "a", "<0xE2>", "<0x82>", "<0xAC>", "a", "<0xC3>", "<0xA9>", "<0xE2>", "<0x82>"]
+    text, spans = pieces.spell([byte[name] for name in names])
+    assert text == "\ufffda\u20aca\u00e9\ufffd"
+    assert spans == [(0, 1), (1, 2), (2, 3), (2, 3), (2, 3), (3, 4), (4, 5), (4, 5), (5, 6), (5, 6)]
+
+
+@pytest.mark.parametrize("pieces", [vocabulary("unigram"), NORMALISING, LACKING], ids=["as it is", "normal", "lacking"])
+def test_a_line_of_many_letters_has_the_places_of_its_parts(pieces: Vocabulary) -> None:
+    part, count = "the \u9f98 dog ", 20_000
+    (tokens,) = pieces.encode([part])
+    spans = pieces.spans(tokens, part)
+    (many,) = pieces.encode([part * count])
+    visible = [span for span in spans if span is not None and span[0] < span[1]]
+    found = [span for span in pieces.spans(many, part * count) if span is not None and span[0] < span[1]]
+    last = (count - 1) * len(part)
+    assert found[: len(visible)] == visible
+    assert found[-len(visible) :] == [(begin + last, end + last) for begin, end in visible]
