@@ -84,11 +84,8 @@ class Attention(nn.Module):
         """Build the mechanism.
 
         Args:
-            score: makes a score from `query_size`, `key_size` and `size` of one head, and `heads`.
-            window: makes a window from `query_size` of one head, and `heads`.
-            read: makes a read.
-            query_size: Dq.
-            value_size: Dv, the size of a memory slot.
+            score, window, read: make these parts, for the sizes of one head and `heads`.
+            query_size, value_size: Dq and Dv, the sizes of a query and of a memory slot.
             size: of the space in which queries and keys are compared, over all heads.
             heads: H.
             project: projects queries, keys, values and contexts; None does so for several heads, and where the score
@@ -103,10 +100,9 @@ class Attention(nn.Module):
         super().__init__()
         self.heads, self.context_size = heads, value_size
         if size % heads:
-            rule = (
-                f"must be a multiple of {{key}}.heads={heads}. Give {{key}}.size={max(1, round(size / heads)) * heads}"
-            )
-            raise SettingError("size", size, f"{rule} or another number of heads.")
+            near = max(1, round(size / heads)) * heads
+            rule = f"must be a multiple of {{key}}.heads={heads}. Give {{key}}.size={near} or another number of heads."
+            raise SettingError("size", size, rule)
         if heads > 1 and project is False:
             rule = (
                 f"must be true or null with {{key}}.heads={heads}. Give {{key}}.heads=1 or leave {{key}}.project out."

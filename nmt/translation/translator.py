@@ -103,9 +103,36 @@ class Translator:
         Raises:
             UserError: the model has no pieces for a prefix.
         """
-        encoded = self.tokenizer.source.encode(sentences)
+        parts = self._parts(sentences, first_line, prefixes)
+        order = sorted(range(len(parts)), key=lambda part: -len(parts[part].tokens))
+        nbest_lists: list[list[Hypothesis]] = [[] for _ in parts]
+        last_report = time.monotonic()
+        for start in range(0, len(order), self.batch_sentences):
+            rows = order[start : start + self.batch_sentences]
+            for row, hypotheses in zip(rows, self._search([parts[row] for row in rows]), strict=True):
+                nbest_lists[row] = hypotheses
+            if (
+                self.warn is not None
+                and len(parts) > len(sentences)
+                and time.monotonic() > last_report + REPORT_SECONDS
+            ):
+                self.warn(f"{start + len(rows):,} of {len(parts):,} parts are translated.")
+                last_report = time.monotonic()
+        results: list[list[list[Translation]]] = [[] for _ in sentences]
+        for part, hypotheses in zip(parts, nbest_lists, strict=True):
+            sentence = sentences[part.sentence]
+            results[part.sentence].append(
+                [self._translation(sentence, part.tokens, part.spans, hypothesis) for hypothesis in hypotheses]
+            )
+        return [
+            _join(sentence, parts_of_sentence) if parts_of_sentence else [empty(sentence)]
+            for sentence, parts_of_sentence in zip(sentences, results, strict=True)
+        ]
+
+    def _parts(self, sentences: Sequence[str], first_line: int, prefixes: Sequence[str]) -> list["_Part"]:
+        """What is searched for the sentences that are not blank, with a warning for each that is cut or too long."""
         parts: list[_Part] = []
-        for index, tokens in enumerate(encoded):
+        for index, tokens in enumerate(self.tokenizer.source.encode(sentences)):
             if not sentences[index].strip():
                 continue
             spans = self.tokenizer.source.spans(tokens, sentences[index])
@@ -131,30 +158,7 @@ class Translator:
                 _Part(index, tokens[start:end], spans[start:end], () if start else prefix)
                 for start, end in pairwise(ends)
             )
-        order = sorted(range(len(parts)), key=lambda part: -len(parts[part].tokens))
-        nbest_lists: list[list[Hypothesis]] = [[] for _ in parts]
-        last_report = time.monotonic()
-        for start in range(0, len(order), self.batch_sentences):
-            rows = order[start : start + self.batch_sentences]
-            for row, hypotheses in zip(rows, self._search([parts[row] for row in rows]), strict=True):
-                nbest_lists[row] = hypotheses
-            if (
-                self.warn is not None
-                and len(parts) > len(sentences)
-                and time.monotonic() > last_report + REPORT_SECONDS
-            ):
-                self.warn(f"{start + len(rows):,} of {len(parts):,} parts are translated.")
-                last_report = time.monotonic()
-        results: list[list[list[Translation]]] = [[] for _ in sentences]
-        for part, hypotheses in zip(parts, nbest_lists, strict=True):
-            sentence = sentences[part.sentence]
-            results[part.sentence].append(
-                [self._translation(sentence, part.tokens, part.spans, hypothesis) for hypothesis in hypotheses]
-            )
-        return [
-            _join(sentence, parts_of_sentence) if parts_of_sentence else [empty(sentence)]
-            for sentence, parts_of_sentence in zip(sentences, results, strict=True)
-        ]
+        return parts
 
     def force(self, sources: Sequence[str], targets: Sequence[str]) -> list[Translation]:
         """Forced decoding of `targets` by the first model: one Translation per sentence, with attention weights."""
