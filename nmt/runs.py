@@ -63,41 +63,13 @@ class Run:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-
-    @property
-    def best(self) -> Path:
-        """Weights of the best validation."""
-        return self.folder / "best.safetensors"
-
-    @property
-    def last(self) -> Path:
-        """Weights of the last save."""
-        return self.folder / "last.safetensors"
-
-    @property
-    def state(self) -> Path:
-        """What resuming takes."""
-        return self.folder / "trainer.pt"
-
-    @property
-    def lexicon(self) -> Path:
-        """Likely translations of each source piece."""
-        return self.folder / "lexicon.safetensors"
-
-    @property
-    def tokenizer(self) -> Path:
-        """The folder of the SentencePiece models."""
-        return self.folder / "tokenizer"
-
-    @property
-    def evaluation(self) -> Path:
-        """Where scores and pictures go, a folder a split."""
-        return self.folder / "evaluation"
-
-    @property
-    def alignments(self) -> Path:
-        """Where alignment error rates are kept for comparing."""
-        return self.folder / "alignments"
+        self.best = folder / "best.safetensors"  # weights of the best validation
+        self.last = folder / "last.safetensors"  # of the last save
+        self.state = folder / "trainer.pt"
+        self.lexicon = folder / "lexicon.safetensors"
+        self.tokenizer = folder / "tokenizer"
+        self.evaluation = folder / "evaluation"
+        self.alignments = folder / "alignments"
 
     def best_step(self) -> int | None:
         """The step of the best validation so far; None before the first."""

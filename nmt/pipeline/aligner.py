@@ -46,15 +46,7 @@ class SentencePairs(NamedTuple):
 
 @dataclass(frozen=True)
 class AlignerRequest:
-    """How runs align.
-
-    Attributes:
-        checkpoint: the weights of the best validation, or of the last save.
-        head: of the attention.
-        compute: where.
-        batch_sentences: sentences forced together.
-        max_length: pieces; a pair that is longer on a side gets no links.
-    """
+    """How runs align; `configs/align.yaml` explains the settings."""
 
     checkpoint: Checkpoint
     head: str

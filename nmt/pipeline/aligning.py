@@ -34,21 +34,7 @@ Links = dict[Evidence, list[list[Link]]]  # the links of every pair
 
 @dataclass(frozen=True)
 class Aligning:
-    """What `nmt.align` is asked to do with runs.
-
-    Attributes:
-        aligner: how the runs align.
-        run, reverse: a run, and one of the other direction.
-        source, target: files of the text; without them it is a set of the run's own data.
-        split: which of these sets.
-        gold, gold_base: a file of gold links, and the number of the first word in it.
-        words, languages: what links count, and [source, target] codes.
-        method, shift: what the links that are written are read off.
-        valid_source, valid_target, valid_gold, valid_words: validation data for shift=auto.
-        threshold: the least share of a word's weight for a link; None links the best source word.
-        symmetrize: how the links of two directions are joined.
-        output, matrix: files for links and for weights.
-    """
+    """What `nmt.align` is asked to do with runs; `configs/align.yaml` explains the settings."""
 
     aligner: AlignerRequest
     run: str | Sequence[str] | None

@@ -30,21 +30,7 @@ Level = Annotated[float, Limit(lambda value: 0 < value < 1, "greater than 0 and 
 
 @dataclass(frozen=True)
 class Comparing:
-    """What `nmt.compare` is asked to do.
-
-    Attributes:
-        runs: folders of runs or of records, or of several of them.
-        baseline: the variant or run that the others are tested against; None for the first.
-        output: the folder of the report.
-        records: a folder for records of the runs.
-        record_text: how much text they hold, a key of RECORD_TEXT.
-        text: what is compared; None of it for all that every run has.
-        alpha: the level of the tests.
-        trials: random swaps a test.
-        sentences, pictures: how many are shown.
-        evaluate: whether runs that have not been scored are scored,
-        batch_sentences, device, threads: and how.
-    """
+    """What `nmt.compare` is asked to do; `configs/compare.yaml` explains the settings."""
 
     runs: str | Sequence[str]
     baseline: str | None

@@ -27,18 +27,7 @@ MODEL = ("choices", "encoder", "attention", "decoder")  # what scores tell of a 
 
 @dataclass(frozen=True)
 class Evaluating:
-    """What `nmt.evaluate` is asked to do.
-
-    Attributes:
-        translator: the runs, and how they translate.
-        text: what is scored; None of it for every test split of the run's data set.
-        languages: [source, target] codes; None takes those of the run and of the text's script.
-        output: a folder; None for the run's own.
-        pictures: attention maps of the first this many lines,
-        lines: and of these lines, from 1.
-        head: of the attention, for links and attention maps.
-        shift: 1 gives row t of the weights to the word before.
-    """
+    """What `nmt.evaluate` is asked to do; `configs/evaluate.yaml` explains the settings."""
 
     translator: TranslatorRequest
     text: GivenText

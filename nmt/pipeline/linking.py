@@ -70,15 +70,7 @@ class GoldFile(NamedTuple):
 
 @dataclass(frozen=True)
 class Linking:
-    """What `nmt.align` is asked to do with a file of links.
-
-    Attributes:
-        links, gold: files of links.
-        source, target: the text that they are of, if it is to be checked against.
-        links_base, gold_base: the number of the first word, 0 or 1.
-        words: what the links count.
-        languages: [source, target] codes.
-    """
+    """What `nmt.align` is asked to do with a file of links; `configs/align.yaml` explains the settings."""
 
     links: Path
     gold: Path | None

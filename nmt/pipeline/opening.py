@@ -108,21 +108,7 @@ def note_unused_attention(configs: Iterable[Mapping[str, Any]], overrides: Seque
 
 @dataclass(frozen=True)
 class TranslatorRequest:
-    """Which runs translate, and how.
-
-    Attributes:
-        run: a run folder, or several for an ensemble.
-        checkpoint: the weights of the best validation, or of the last save.
-        search: how to search.
-        compute: where.
-        batch_sentences: sentences searched together.
-        shortlist: the likeliest translations of each source piece that search may choose from; 0 for all pieces.
-        length_ratio: a translation has at most this many pieces a source piece; None for what the training pairs had,
-        extra_length: and these.
-        max_source_length: pieces beyond which a line is handled as `long_lines` says.
-        long_lines: "split" translates a long line part by part, "truncate" its beginning only.
-        slots: what each step of every model may look at; None leaves that to the models.
-    """
+    """Which runs translate, and how; `configs/translate.yaml` explains the settings."""
 
     run: str | Sequence[str]
     checkpoint: Checkpoint

@@ -41,12 +41,7 @@ _LONGEST = 100  # characters of a name
 
 @dataclass(frozen=True)
 class Sweeping:
-    """How to train the runs of a sweep.
-
-    Attributes:
-        jobs: the most at a time; 0 for as many as there is room for.
-        dry_run: whether command lines are printed instead.
-    """
+    """How to train the runs of a sweep; `configs/sweep.yaml` explains the settings."""
 
     jobs: NotNegative
     dry_run: bool

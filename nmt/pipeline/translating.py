@@ -26,21 +26,7 @@ Write = Callable[[int, Sequence[Translation]], None]
 
 @dataclass(frozen=True)
 class Translating:
-    """What `nmt.translate` is asked to do.
-
-    Attributes:
-        translator: the runs, and how they translate.
-        input: a file; None for standard input.
-        output: a file; None for standard output.
-        format: of the output.
-        scores: whether text has score and log-probability.
-        weights: whether JSON lines have the attention weights.
-        prefix: a file of what each translation must begin with.
-        alignments: a file for word links.
-        heatmaps: a folder for attention maps.
-        head: of the attention, for links and attention maps.
-        shift: 1 gives row t of the weights to the word before.
-    """
+    """What `nmt.translate` is asked to do; `configs/translate.yaml` explains the settings."""
 
     translator: TranslatorRequest
     input: Path | None
