@@ -1,12 +1,10 @@
-"""The loop's parts: what a step does, what is shown, what signals do, and what TensorBoard gets."""
+"""The loop's parts: what a step does, what is kept, and what signals do."""
 
 import errno
-import io
 import itertools
 import math
 import os
 import signal
-import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,16 +23,13 @@ from nmt.model import Seq2Seq
 from nmt.model.weights import load_weights
 from nmt.runs import Run
 from nmt.signals import handling
-from nmt.training.board import Board
 from nmt.training.checkpoint import load_state, save_state
 from nmt.training.learner import Learner
 from nmt.training.loop import StopRequest, TrainingLoop
 from nmt.training.loss import batch_loss
-from nmt.training.progress import Progress, clock
 from nmt.training.schedules import Constant, Schedule
 from nmt.training.settings import TrainerSettings
 from nmt.training.validation import Validation
-from nmt.translation.types import Translation
 from tests.catalogue import model
 
 SETTINGS = {
@@ -302,111 +297,3 @@ def test_outside_the_main_thread_signals_are_left_alone() -> None:
     thread.start()
     thread.join()
     assert seen == [before]
-
-
-# What is shown
-
-
-@pytest.mark.parametrize(
-    ("seconds", "shown"), [(0, "0:00"), (-3, "0:00"), (59.6, "1:00"), (754, "12:34"), (3600 + 62, "1:01:02")]
-)
-def test_clock(seconds: float, shown: str) -> None:
-    assert clock(seconds) == shown
-
-
-def test_a_log_file_gets_lines_at_intervals(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    now = 100.0
-    monkeypatch.setattr("nmt.training.progress.time.monotonic", lambda: now)
-    lines: list[str] = []
-    progress = Progress(lines.append, every_seconds=30)
-    for second in range(100, 200, 10):
-        now = float(second)
-        progress.update((second - 100) / 100, f"at {second}")
-    progress.say("validated")
-    progress.close()
-    assert capfd.readouterr().err == " 30% at 130\n 60% at 160\n 90% at 190\nvalidated\n"
-    assert lines == ["validated"]
-
-
-def test_a_terminal_gets_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stderr", terminal)
-    progress = Progress(lambda _: None)
-    progress.update(0.5, "step 5")
-    progress.say("validated")
-    progress.update(0.75, "step 7")
-    progress.close()
-    shown = terminal.getvalue()
-    assert " 50%" in shown
-    assert "step 7" in shown
-    assert "%" not in next(line for line in shown.replace("\r", "\n").split("\n") if "validated" in line)
-
-
-# TensorBoard
-
-PIECES = (["\u2581rot", "</s>"], ["\u2581red", "</s>"], [(0, 3), None], [(0, 3), None])
-SEEN = Translation("rot", "red", -1.0, -1.0, *PIECES, np.eye(2, dtype=np.float32)[None])
-
-
-def test_curves_samples_and_pictures_are_written(tmp_path: Path) -> None:
-    from tensorboard.backend.event_processing import event_accumulator  # type: ignore[import-untyped]
-
-    board = Board(tmp_path, on=True)
-    board.scalars(3, {"valid/bleu": 12.5})
-    board.samples(3, [SEEN, SEEN._replace(weights=None)])
-    board.close()
-    found = event_accumulator.EventAccumulator(str(tmp_path))
-    found.Reload()
-    assert [(event.step, event.value) for event in found.Scalars("valid/bleu")] == [(3, 12.5)]
-    assert found.Tags()["images"] == ["attention/0"]
-    picture = found.Images("attention/0")[0]
-    assert picture.width > 100
-    assert picture.height > 100
-    assert {f"samples/{number}/text_summary" for number in (0, 1)} <= set(found.Tags()["tensors"])
-
-
-def test_a_board_that_is_off_writes_nothing(tmp_path: Path) -> None:
-    board = Board(tmp_path / "tensorboard", on=False)
-    board.scalars(1, {"a": 1.0})
-    board.samples(1, [SEEN])
-    board.close()
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_failure_of_the_writing_thread_is_silent_while_the_board_is_open(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """TensorBoard's own thread alone, for OSError alone; afterwards the process handles failures as before."""
-
-    class Writer(threading.Thread):
-        __module__ = "tensorboard.writer"
-
-        def __init__(self, failure: Exception) -> None:
-            super().__init__(target=lambda: (_ for _ in ()).throw(failure))
-
-    failures: list[object] = []
-    hook = lambda failure: failures.append(failure.exc_value)  # noqa: E731
-    monkeypatch.setattr(threading, "excepthook", hook)
-    missing = threading.Thread(target=lambda: (tmp_path / "missing").read_bytes())
-    threads = [Writer(OSError(28, "full")), Writer(ValueError("fault")), missing]
-    board = Board(tmp_path, on=True)
-    for thread in threads:
-        thread.start()
-        thread.join()
-    board.close()
-    assert [type(failure) for failure in failures] == [ValueError, FileNotFoundError]
-    assert threading.excepthook is hook
-    (tmp_path / "file").touch()
-    with pytest.raises(UserError):
-        Board(tmp_path / "file" / "tensorboard", on=True)
-    assert threading.excepthook is hook
-
-
-def test_a_board_that_cannot_be_written_is_said(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(UserError, match=r"Cannot write the curves.*trainer\.tensorboard=false"):
-        Board(tmp_path / "file" / "tensorboard", on=True)

@@ -1,0 +1,149 @@
+"""Files that are protected, disks that are full, streams that are closed."""
+
+import contextlib
+import errno
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from nmt import files
+from nmt.errors import UserError
+from tests.pipeline.small import call, copied, environment, same, snapshot, words, write_lines
+from tests.pipeline.test_mistakes import Capture, refusal
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="whoever may do everything may write everywhere")
+def test_a_protected_file_is_not_replaced(here: Path) -> None:
+    path = write_lines(here / "mine", ["as it was"])
+    path.chmod(0o400)
+    with pytest.raises(UserError, match="write-protected"):
+        files.write_text(path, "new")
+    assert path.read_text(encoding="utf-8") == "as it was\n"
+
+
+def test_a_private_file_stays_private(here: Path) -> None:
+    path = write_lines(here / "mine", ["as it was"])
+    path.chmod(0o600)
+    files.write_text(path, "new")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_an_empty_path_is_no_path(here: Path, trained: Path, capfd: Capture) -> None:
+    message = refusal(capfd, here, "translate", f"run={trained}", "input=", f"output={here / 'out'}")
+    assert "input= is empty" in message
+
+
+@pytest.mark.parametrize(("stream", "words"), [(1, ["--version"]), (2, ["run={run}", "max_source_length=2"])])
+def test_a_closed_stream_is_like_nobody_listening(stream: int, words: list[str], here: Path, trained: Path) -> None:
+    line = [sys.executable, "-m", "nmt.translate", *(word.format(run=trained) for word in words)]
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$@" {stream}>&-', "sh", *line],
+        cwd=here,
+        env=environment(),
+        input=b"eins zwei\n",
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0
+    assert done.stdout.count(b"\n") == (0 if stream == 1 else 1), "nothing but the translation"
+    assert done.stderr == b""
+
+
+# Full disks
+
+
+@pytest.fixture
+def tiny(here: Path) -> Iterator[Path]:
+    """A file system of 600 kilobytes."""
+    folder = here / "tiny"
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=600k", "tmpfs", str(folder)], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip("a small file system cannot be mounted here")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def fill(folder: Path) -> None:
+    """Leaves no room in a small file system."""
+    with contextlib.suppress(OSError), (folder / "filling").open("wb", buffering=0) as file:
+        while True:
+            file.write(b"x" * 1024)
+
+
+def test_a_full_disk_stops_training_and_leaves_what_was_there_whole(
+    tiny: Path, here: Path, text: Path, capfd: Capture
+) -> None:
+    settings = ["trainer.steps=4", "trainer.validate_every=2"]
+    assert call("train", *words(text, tiny, "name=a", *settings)) == 1  # too little room for what resuming takes
+    err = capfd.readouterr().err
+    assert f"nmt.train: Cannot write {tiny / 'a' / 'trainer.pt'}: No space left on device. Free some space" in err
+    assert "Traceback" not in err
+    assert [path.name for path in (tiny / "a").iterdir() if path.name.startswith(".")] == []
+    subprocess.run(["mount", "-o", "remount,size=5m", str(tiny)], check=True)
+    assert call("train", "name=a", f"checkpoints={tiny}", "resume=true") == 0
+    assert call("train", *words(text, here, "name=whole", *settings)) == 0
+    assert same(tiny / "a" / "last.safetensors", here / "whole" / "last.safetensors")
+
+
+def test_a_full_disk_leaves_the_old_translation(tiny: Path, here: Path, trained: Path, capfd: Capture) -> None:
+    write_lines(here / "in.txt", ["eins"] * 3000)
+    write_lines(tiny / "out.txt", ["as it was"])
+    fill(tiny)
+    line = [f"run={trained}", f"input={here / 'in.txt'}", "search=greedy", f"output={tiny / 'out.txt'}"]
+    assert "No space left on device. Free some space" in refusal(capfd, tiny, "translate", *line)
+    assert call("evaluate", f"run={trained}", f"output={tiny / 'scores'}") == 1
+    err = capfd.readouterr().err
+    assert "hypotheses.txt: No space left on device. Free some space" in err
+    assert "Traceback" not in err
+    assert not any(path.is_file() for path in (tiny / "scores").rglob("*"))
+
+
+def test_a_full_disk_makes_no_run(tiny: Path, here: Path, text: Path, capfd: Capture) -> None:
+    fill(tiny)
+    line = words(text, tiny, "name=a", "trainer.steps=4", f"cache={here / 'cache'}")
+    assert "No space left on device" in refusal(capfd, tiny, "train", *line)
+    line = words(text, here, "name=a", "trainer.steps=4")
+    line = [word for word in line if not word.startswith("cache=")]
+    assert "cache=FOLDER" in refusal(capfd, here, "train", *line, f"cache={tiny / 'cache'}")
+    assert not (here / "a").exists()
+
+
+def test_a_disk_that_fails_while_writing_leaves_the_old_files(
+    here: Path, trained: Path, capfd: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = copied(trained, here)
+    before = snapshot(run)
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    assert call("train", "name=numbers", f"checkpoints={here}", "resume=true", "trainer.steps=201") == 1
+    assert "No space left on device. Free some space" in capfd.readouterr().err
+    after = snapshot(run)
+    assert after.keys() == before.keys()
+    assert all(after[name] == before[name] for name in before)
+
+
+def test_full_standard_output_is_said(here: Path, trained: Path) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "nmt.translate", f"run={trained}"],
+            cwd=here,
+            env=environment(),
+            input=b"eins\n",
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert done.stderr.startswith(b"nmt.translate: Cannot write standard output: No space left on device")
+    assert done.stderr.count(b"\n") == 1

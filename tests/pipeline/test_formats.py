@@ -1,0 +1,166 @@
+"""What `nmt.translate` writes beside text: formats, links, heatmaps; and translations that begin with a prefix."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.pipeline.small import (
+    call,
+    pairs,
+    write_lines,
+)
+from tests.pipeline.test_translate import LINES, Capture, translate
+
+# What was looked at
+
+
+def test_alignments_are_links_between_words(trained: Path, here: Path) -> None:
+    sentences = ["eins zwei drei", "", "rot und blau", "vier"]
+    out = translate(trained, sentences, here, f"alignments={here / 'links'}")
+    links = (here / "links").read_text(encoding="utf-8").split("\n")
+    assert len(links) == 5
+    assert links[1] == ""
+    for sentence, translation, line in zip(sentences, out, links, strict=False):
+        found = [tuple(map(int, link.split("-"))) for link in line.split()]
+        assert bool(found) == bool(sentence)
+        for source, target in found:
+            assert 0 <= source < len(sentence.split())
+            assert 0 <= target < len(translation.split())
+    shifted = translate(trained, sentences, here, f"alignments={here / 'shifted'}", "shift=1", "head=0")
+    assert shifted == out
+    assert (here / "shifted").read_text(encoding="utf-8").count("\n") == 4
+
+
+def test_heatmaps_are_a_picture_a_sentence(trained: Path, here: Path) -> None:
+    translate(trained, ["eins zwei", "", "rot"], here, f"heatmaps={here / 'new' / 'pictures'}")
+    pictures = sorted((here / "new" / "pictures").iterdir())
+    assert [path.name for path in pictures] == ["00001.png", "00003.png"]
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in pictures)
+
+
+# Formats
+
+
+@pytest.mark.parametrize("form", ["text", "tsv", "jsonl"])
+@pytest.mark.parametrize("nbest", [1, 3])
+def test_every_format_has_a_record_for_every_line(form: str, nbest: int, trained: Path, here: Path) -> None:
+    out = translate(trained, LINES, here, f"format={form}", f"search.nbest={nbest}", "scores=true")
+    assert len(out) == len(LINES) * nbest
+    plain = translate(trained, LINES, here)
+    for number, (line, expected) in enumerate(zip(LINES, plain, strict=True)):
+        for rank, record in enumerate(out[number * nbest : (number + 1) * nbest], 1):
+            assert len(record.splitlines()) == 1, "whatever a reader takes for the end of a line"
+            if form == "tsv":
+                source, translation, *_ = columns = record.split("\t")
+                assert len(columns) == 6
+                assert source.split() == line.split()
+            elif form == "jsonl":
+                values = json.loads(record)
+                assert (values["line"], values["rank"], values["source"]) == (number + 1, rank, line)
+                translation = values["translation"]
+            else:
+                translation = record.split(" ||| ")[-3]
+            assert rank > 1 or translation.split() == expected.split()
+
+
+def test_the_formats_agree(trained: Path, here: Path) -> None:
+    sentences = ["eins zwei drei", "", "rot und blau"]
+    links = here / "links"
+    (first, second, third), tsv, records = (
+        [line.split(" ||| ") for line in translate(trained, sentences, here, "scores=true", f"alignments={links}")],
+        [line.split("\t") for line in translate(trained, sentences, here, "format=tsv")],
+        [json.loads(line) for line in translate(trained, sentences, here, "format=jsonl", "weights=true")],
+    )
+    assert second == ["", "0.0000", "0.0000"]
+    assert records[1]["weights"] is None
+    aligned = links.read_text(encoding="utf-8").splitlines()
+    for text, row, record, line in zip((first, third), tsv[::2], records[::2], aligned[::2], strict=True):
+        assert [text[0], float(text[1])] == [row[1], pytest.approx(float(row[3]), abs=1e-4)]
+        assert float(text[2]) == pytest.approx(float(row[2]), abs=1e-4)
+        assert [record["source"], record["translation"]] == row[:2]
+        assert [record["log_prob"], record["score"]] == [float(row[2]), float(row[3])]
+        assert " ".join(record["pieces"]) == row[4]
+        assert " ".join(f"{source}-{target}" for source, target in record["links"]) == row[5] == line
+        [head] = record["weights"]
+        assert len(head) == len(record["pieces"])
+        for weights in head:
+            assert len(weights) == len(record["source_pieces"])
+            assert sum(weights) == pytest.approx(1, abs=1e-3)
+
+
+def test_formats_without_attention_and_formats_that_are_not(unattentive: Path, here: Path, capfd: Capture) -> None:
+    [line] = translate(unattentive, ["eins"], here, "format=tsv")
+    assert line.endswith("\t")
+    [line] = translate(unattentive, ["eins"], here, "format=jsonl")
+    assert json.loads(line)["links"] is None
+    for settings, message in (
+        (["format=csv"], "format=csv: must be text, tsv or jsonl."),
+        (["weights=true"], "weights=true needs format=jsonl."),
+        (["weights=true", "format=jsonl"], "weights=true needs attention"),
+    ):
+        assert call("translate", f"run={unattentive}", f"input={here / 'in.txt'}", *settings) == 1
+        assert message in capfd.readouterr().err
+
+
+# Prefixes
+
+
+@pytest.mark.parametrize("search", [["search=greedy"], ["search.beam_size=4", "search.nbest=2"], ["search=sampling"],
+                                    ["shortlist=2"]], ids=lambda words: words[0])  # fmt: skip
+@pytest.mark.parametrize("members", [1, 2])
+def test_translations_begin_with_their_prefixes(
+    search: list[str], members: int, trained: Path, second: Path, here: Path
+) -> None:
+    run = f"[{trained},{second}]" if members == 2 else trained
+    rows = pairs(30, seed=9)
+    # Other words than the source's, parts of words, whole words, and now and then nothing.
+    prefixes = ["", "seven o", "ze", "blue ", "x", "数", *(target[: number % 7] for number, (_, target) in
+                                                          enumerate(rows[6:]))]  # fmt: skip
+    write_lines(here / "prefixes.txt", prefixes)
+    sentences = [source for source, _ in rows]
+    line = [*search, "format=jsonl", f"prefix={here / 'prefixes.txt'}"]
+    records = [json.loads(record) for record in translate(run, sentences, here, *line)]
+    assert len(records) == 30 * (2 if "search.nbest=2" in search else 1)
+    for record in records:
+        assert record["translation"].startswith(prefixes[record["line"] - 1])
+    free = [json.loads(record) for record in translate(run, sentences, here, *search, "format=jsonl")]
+    if search != ["search=sampling"]:
+        for record, other in zip(records, free, strict=True):
+            if not prefixes[record["line"] - 1]:
+                assert record["translation"] == other["translation"]
+                assert record["log_prob"] == pytest.approx(other["log_prob"], abs=1e-3)
+    if search == ["search=greedy"]:
+        # What the model would have said anyway, it says at the same probability.
+        for record in records[6:]:
+            expected = free[record["line"] - 1]
+            if record["translation"] == expected["translation"] and record["pieces"] == expected["pieces"]:
+                assert record["log_prob"] == pytest.approx(expected["log_prob"], abs=1e-3)
+
+
+def test_a_prefix_is_a_line_for_each_line(trained: Path, here: Path, capfd: Capture) -> None:
+    prefixes = here / "prefixes.txt"
+    for lines, message in (
+        (["three", ""], "prefixes.txt has 2 lines, and the input has more. Give a line for each line of the input"),
+        (["three", "", "", "x"], "prefixes.txt has more lines than the input, which has 3."),
+    ):
+        write_lines(prefixes, lines)
+        write_lines(here / "in.txt", ["eins zwei", "", "rot"])
+        place = [f"input={here / 'in.txt'}", f"output={here / 'out.txt'}"]
+        assert call("translate", f"run={trained}", *place, f"prefix={prefixes}") == 1
+        assert message in capfd.readouterr().err
+        assert not (here / "out.txt").exists()
+    write_lines(prefixes, ["three", "four", ""])
+    out = translate(trained, ["eins zwei", "", "rot"], here, f"prefix={prefixes}")
+    assert out[0].startswith("three")
+    assert out[1:] == ["", "red"], "an empty line stays empty"
+    write_lines(prefixes, ["ei\rns", "", ""])
+    assert call("translate", f"run={trained}", f"input={here / 'in.txt'}", f"prefix={prefixes}") == 1
+    assert "prefix of line 1: 'ei\rns' cannot begin a translation" in capfd.readouterr().err
+
+
+def test_a_long_line_in_parts_begins_with_its_prefix(trained: Path, here: Path) -> None:
+    write_lines(here / "prefixes.txt", ["seven eight"])
+    [out] = translate(trained, ["eins zwei drei vier"], here, "max_source_length=2", f"prefix={here / 'prefixes.txt'}")
+    assert out.startswith("seven eight")
+    assert len(out.split()) > 2

@@ -1,0 +1,120 @@
+"""`nmt.translate` as a program: pipes, signals, and what it loads."""
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.pipeline.small import (
+    ROOT,
+    call,
+    environment,
+    opened_for_writing,
+    snapshot,
+    start,
+    write_lines,
+)
+from tests.pipeline.test_translate import translate
+
+
+def test_lines_from_a_pipe_are_answered_as_they_come(trained: Path, here: Path) -> None:
+    program = start("translate", f"run={trained}", "search=greedy", "threads=1", cwd=here)
+    assert program.stdin is not None
+    assert program.stdout is not None
+    for line, answer in (("eins zwei\n", "one two\n"), ("\n", "\n"), ("rot\n", "red\n")):
+        program.stdin.write(line.encode())
+        program.stdin.flush()
+        assert select.select([program.stdout], [], [], 600)[0], "no answer while the pipe is open"
+        assert program.stdout.readline().decode() == answer
+    program.stdin.write(b"blau")  # without a line end
+    out, err = program.communicate(timeout=600)
+    assert (program.returncode, out, err) == (0, b"blue\n", b"")
+    assert list(here.iterdir()) == []
+
+
+def test_a_reader_that_stops_ends_it_quietly(trained: Path, here: Path) -> None:
+    # As `| head -n 1` does; and whoever writes the input is in no hurry to end it.
+    program = start("translate", f"run={trained}", "search=greedy", "alignments=a.txt", cwd=here)
+    assert program.stdin is not None
+    assert program.stdout is not None
+    assert program.stderr is not None
+    program.stdin.write(b"eins\n")
+    program.stdin.flush()
+    assert program.stdout.readline() == b"one\n"
+    program.stdout.close()
+    program.stdin.write(b"rot\n")
+    program.stdin.flush()
+    assert program.wait(timeout=600) == 0
+    assert program.stderr.read() == b""
+    assert list(here.iterdir()) == []
+    program.stdin.close()
+    program.stderr.close()
+
+
+def test_being_ended_leaves_no_half_file(trained: Path, here: Path) -> None:
+    write_lines(here / "out.txt", ["as it was"])
+    os.mkfifo(here / "in.txt")
+    program = start("translate", f"run={trained}", "input=in.txt", "output=out.txt", "threads=1", cwd=here)
+    pipe = opened_for_writing(here / "in.txt", program)  # the temporary file is there by then
+    os.write(pipe, b"eins\n")
+    assert len(list(here.iterdir())) == 3
+    program.send_signal(signal.SIGTERM)
+    out, err = program.communicate(timeout=600)
+    os.close(pipe)
+    (here / "in.txt").unlink()
+    assert (program.returncode, out, err) == (143, b"", b"nmt.translate: terminated\n")
+    assert snapshot(here) == {"out.txt": b"as it was\n"}
+
+
+def test_only_what_is_needed_is_loaded(trained: Path, here: Path) -> None:
+    script = (
+        "import sys; from nmt.verbs import run; run('translate'); "
+        "print(*sorted({name.split('.')[0] for name in sys.modules} & "
+        "{'torch', 'datasets', 'pyarrow', 'pandas', 'sacrebleu', 'sacremoses', 'matplotlib', 'tensorboard', 'babel'}))"
+    )
+    write_lines(here / "in.txt", ["eins"])
+    done = subprocess.run(
+        [sys.executable, "-c", script, f"run={trained}", f"input={here / 'in.txt'}", "output=/dev/stderr"],
+        cwd=here,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == ("torch\n", "one\n")
+    assert list(here.iterdir()) == [here / "in.txt"]
+
+
+def test_help_loads_no_torch() -> None:
+    script = (
+        "import sys, nmt.train, nmt.translate, nmt.evaluate, nmt.verbs\n"
+        "sys.argv[1:] = ['--help']\n"
+        "for verb in ('train', 'translate', 'evaluate'):\n"
+        "    assert nmt.verbs.run(verb) == 0\n"
+        "assert not {'torch', 'datasets', 'matplotlib', 'sentencepiece'} & sys.modules.keys()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, env=environment(), capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    for verb in ("train", "translate", "evaluate"):
+        assert f"usage: python -m nmt.{verb}" in done.stdout
+
+
+def test_a_named_pipe_is_written_to(trained: Path, here: Path) -> None:
+    os.mkfifo(here / "pipe")
+    write_lines(here / "in.txt", ["eins", "rot"])
+    reader = subprocess.Popen(["cat", "pipe"], cwd=here, stdout=subprocess.PIPE)
+    assert call("translate", f"run={trained}", f"input={here / 'in.txt'}", f"output={here / 'pipe'}") == 0
+    assert reader.communicate(timeout=600)[0] == b"one\nred\n"
+    assert not (here / "pipe").is_file()
+
+
+def test_a_link_stays_a_link(trained: Path, here: Path) -> None:
+    write_lines(here / "real.txt", ["old"])
+    (here / "out.txt").symlink_to("real.txt")
+    assert translate(trained, ["eins"], here) == ["one"]
+    assert (here / "out.txt").is_symlink()
