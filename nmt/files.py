@@ -1,12 +1,14 @@
 """Files and folders that appear whole or not at all. Every room writes through here."""
 
 import contextlib
+import json
 import os
 import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from nmt.errors import UserError
 
@@ -77,3 +79,8 @@ def write_bytes(path: Path, data: bytes) -> None:
     """Write `data` whole or not at all (UserError if it cannot)."""
     with replace_atomically(path) as temporary:
         temporary.write_bytes(data)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Writes indented JSON, whole or not at all; what JSON has no word for becomes text (UserError if it cannot)."""
+    write_text(path, json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n")

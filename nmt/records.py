@@ -3,12 +3,11 @@
 A record is itself a run folder, only a smaller one. There is no second format.
 """
 
-import json
 from pathlib import Path, PurePath
 from typing import Any
 
 from nmt.errors import UserError
-from nmt.files import write_bytes, write_text
+from nmt.files import write_bytes, write_json
 from nmt.runs import Run
 
 OF_RUN = ("config.yaml", "run.json", "history.jsonl")
@@ -57,8 +56,7 @@ def record(run: Run, folder: Path, *, text: bool = True, attention_maps: bool = 
         if path.name == "config.yaml":
             Run(folder).write_tree(portable(run.tree()))
         elif path.suffix == ".json" and path.name not in ATTENTION_MAPS:
-            data = portable(run.read_json(str(path.relative_to(run.folder))))
-            write_text(copy, json.dumps(data, indent=2, ensure_ascii=False) + "\n")
+            write_json(copy, portable(run.read_json(str(path.relative_to(run.folder)))))
         else:
             write_bytes(copy, path.read_bytes())
 

@@ -33,7 +33,7 @@ from nmt import compat
 from nmt.choices import with_classes
 from nmt.configuration import INCIDENTAL, flattened, resolved, without_classes
 from nmt.errors import UserError, damaged, nearest
-from nmt.files import appearing, write_text
+from nmt.files import appearing, write_json, write_text
 from nmt.locks import lock_file
 from nmt.text.tokenizer import Tokenizer
 
@@ -172,8 +172,7 @@ class Run:
     def note(self, **facts: Any) -> None:
         """Add facts to run.json."""
         known = self.facts() if (self.folder / "run.json").exists() else {}
-        text = json.dumps({**known, **facts}, indent=2, ensure_ascii=False, default=str)
-        write_text(self.folder / "run.json", text + "\n")
+        write_json(self.folder / "run.json", {**known, **facts})
 
     def history(self) -> list[dict[str, float]]:
         """The validations, in order."""

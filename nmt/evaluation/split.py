@@ -14,7 +14,7 @@ from nmt.alignment.words import source_units, spelled, target_units
 from nmt.errors import UserError
 from nmt.evaluation import by_length, metrics
 from nmt.evaluation.references import AttentionMap
-from nmt.files import write_text
+from nmt.files import write_json, write_text
 from nmt.links import format_links, parse_file
 from nmt.translation.types import Translation
 
@@ -127,7 +127,7 @@ def evaluate_split(
         "measured": dict(measured or {}),
         "provenance": dict(provenance or {}),
     }
-    write_text(folder / "scores.json", _json(record))
+    write_json(folder / "scores.json", record)
     return SplitResult(name, scores, by_length, alignment, pictures, notes, folder)
 
 
@@ -166,10 +166,6 @@ def _write_text(translations: Sequence[Translation], references: Sequence[str], 
     write_text(folder / "translations.txt", "\n".join(blocks))
 
 
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=2, default=str) + "\n"
-
-
 def _by_length(
     translations: Sequence[Translation], references: Sequence[str], language: str, folder: Path, name: str
 ) -> by_length.ByLength | None:
@@ -177,7 +173,7 @@ def _by_length(
     if not any(line.split() for line in sources):
         return None
     result = by_length.bleu_by_length(sources, [translation.text for translation in translations], references, language)
-    write_text(folder / "bleu_by_length.json", _json(by_length.as_json(result)))
+    write_json(folder / "bleu_by_length.json", by_length.as_json(result))
     by_length.draw(result, folder / "bleu_by_length.png", f"{name}: BLEU by source length")
     return result
 

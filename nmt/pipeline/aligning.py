@@ -17,7 +17,7 @@ from nmt.command.composing import compose
 from nmt.data.corpus import DataSource, Split, safe_name
 from nmt.data.languages import UNNAMED
 from nmt.errors import SettingError, UserError
-from nmt.files import write_text
+from nmt.files import write_json
 from nmt.limits import Limit
 from nmt.links import GoldLinks, Link, format_links, parse_file
 from nmt.pipeline.aligner import SALIENCY, Aligner, AlignerRequest, Evidence, SentencePairs
@@ -323,7 +323,7 @@ def _save_rates(request: Aligning, run: Run, pairs: SentencePairs, links: Links,
     }
     path = run.alignments / f"{safe_name(gold)}-{digest}.json"
     try:
-        write_text(path, json.dumps(saved, indent=2, ensure_ascii=False) + "\n")
+        write_json(path, saved)
     except UserError as error:
         print(f"warning: the error rates are not kept for nmt.compare: {error}", file=sys.stderr)
 

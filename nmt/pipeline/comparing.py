@@ -1,7 +1,6 @@
 """From runs, or their records, to one report: finds them, scores what has not been scored, compares, writes."""
 
 import contextlib
-import json
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -16,7 +15,7 @@ from nmt.comparison.blocks import Picture, as_html, as_markdown, file_name
 from nmt.comparison.results import Result
 from nmt.data.corpus import Split, safe_name
 from nmt.errors import UserError, reading
-from nmt.files import write_bytes, write_text
+from nmt.files import write_bytes, write_json, write_text
 from nmt.limits import Limit, NotNegative, Positive
 from nmt.pipeline.requests import GivenText, read
 from nmt.pipeline.results import COUNTS, read_result, wanted_splits, write_counts
@@ -126,8 +125,7 @@ def _write_report(comparison: variants.Comparison, folder: Path, pictures: int) 
         write_bytes(folder / "pictures" / name, data)
     write_text(folder / "report.md", as_markdown(blocks, title))
     write_text(folder / "report.html", as_html(blocks, title))
-    tree = verdict.as_json(comparison)
-    write_text(folder / "report.json", json.dumps(tree, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
+    write_json(folder / "report.json", verdict.as_json(comparison))
     for earlier in (folder / "pictures").glob("*.png"):
         if earlier.name not in drawn and report.is_report_picture(earlier.name):
             with contextlib.suppress(OSError):
