@@ -78,11 +78,6 @@ def scores_table(comparison: Comparison, split: OnSplit) -> Table:
         ("TER", lambda at: _mean(split.figures[at]["ter"])),
         ("perplexity", lambda at: _mean(split.figures[at].get("perplexity"))),
     ]
-    if any("aer_shift_0" in figures for figures in split.figures):
-        columns += [
-            (f"AER %, shift {shift}", lambda at, key=f"aer_shift_{shift}": _mean(split.figures[at].get(key), 1))  # type: ignore[misc]
-            for shift in (0, 1)
-        ]
     columns.append(("entropy", lambda at: _mean(split.figures[at].get("attention_entropy"))))
     if any(figures["hidden_share"].mean > 0 for figures in split.figures if "hidden_share" in figures):
         columns.append(("share without weight", lambda at: _mean(split.figures[at].get("hidden_share"))))

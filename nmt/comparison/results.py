@@ -33,7 +33,6 @@ class Scored(NamedTuple):
         unit: of the lengths, "words" or "characters".
         scores: "bleu", "chrf" and "ter" with their signatures.
         counts: for each tested metric the sufficient statistics of each sentence, [N, S].
-        alignment: alignment error rate from 0 to 1, for shift 0 and 1; empty without gold links.
         measured: perplexity, entropy, speed (`scores.json`).
         attention_maps: weights of some references.
         origin: what must be equal in runs that are compared on the split, in words -> a fingerprint of it.
@@ -46,7 +45,6 @@ class Scored(NamedTuple):
     unit: str
     scores: Mapping[str, metrics.MetricScore]
     counts: Mapping[Metric, Statistics]
-    alignment: Mapping[int, float]
     measured: Mapping[str, Any]
     attention_maps: Sequence[AttentionMap]
     origin: Mapping[str, str] = {}

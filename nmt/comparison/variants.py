@@ -232,7 +232,6 @@ def _figures(scored: Scored) -> dict[str, Any]:
     return {
         **{name: score.value for name, score in scored.scores.items()},
         **scored.measured,
-        **{f"aer_shift_{shift}": 100 * aer for shift, aer in scored.alignment.items()},
     }
 
 

@@ -52,6 +52,7 @@ def read_result(name: str, run: Run, given: Split | str | None) -> Result:
     config, facts, history = run.config(), run.facts(), run.history()
     wanted = wanted_splits(run, given)
     names = wanted if given is not None else [*wanted, *(split for split in run.splits() if split not in wanted)]
+    aligned = _aligned(run)
     splits, origin = {}, {"training text": str(facts.get("text", {}).get("train"))}
     for split in names:
         scores = run.scores(split)
@@ -63,6 +64,8 @@ def read_result(name: str, run: Run, given: Split | str | None) -> Result:
         signatures = {f"{metric} signature": scored.scores[metric].signature for metric in METRICS}
         source = {"text": str(provenance["text"]), "search": _search(config, provenance), **signatures}
         splits[split] = scored._replace(origin=source)
+        with reading(run.evaluation / split / "scores.json"):
+            aligned = _with_rates(aligned, split, scores, len(scored.hypotheses))
     variant = settings(config)
     training: dict[str, float] = {key: float(facts[key]) for key in TRAINING if isinstance(facts.get(key), int | float)}
     speeds = [entry["train_tokens_per_second"] for entry in history if entry.get("train_tokens_per_second")]
@@ -80,7 +83,7 @@ def read_result(name: str, run: Run, given: Split | str | None) -> Result:
         training,
         history,
         splits,
-        _aligned(run),
+        aligned,
         f"{facts['device']}, {facts['threads']} threads" if "device" in facts and "threads" in facts else "",
         _trained_on(facts),
     )
@@ -121,6 +124,24 @@ def _aligned(run: Run) -> dict[str, Aligned]:
     return measurements
 
 
+def _with_rates(
+    aligned: Mapping[str, Aligned], split: str, scores: Mapping[str, Any], pairs: int
+) -> dict[str, Aligned]:
+    """The error rates of a run with those that `nmt.evaluate` saved of a split, unless `nmt.align` measured them too.
+
+    Both are known by the split's text, so that runs of either can be compared.
+    """
+    saved = scores["alignment"] or {}
+    head = saved.get("head", "mean")
+    gold = split if head == "mean" else f"{split}, head={head}"
+    rates = {f"attention, shift {shift}": saved.get(f"shift_{shift}") for shift in (0, 1)}
+    ways = {way: 100 * float(rate["aer"]) for way, rate in rates.items() if rate}
+    known = {key: measured for key, measured in aligned.items() if (measured.gold, measured.pairs) == (gold, pairs)}
+    by_text = next(iter(known.values()), Aligned(gold, pairs, ways, "attention, shift 0", "default"))
+    others = {key: measured for key, measured in aligned.items() if key not in known}
+    return {**others, f"{scores['provenance']['text']} {gold}": by_text} if by_text.rates else others
+
+
 def _search(config: Any, provenance: Mapping[str, Any]) -> str:
     """How it was translated: a run's own search may be what sets it off, another one makes it another measurement."""
     used = provenance.get("search", {})
@@ -153,10 +174,9 @@ def _scored(run: Run, split: str, scores: dict[str, Any]) -> Scored:
                 )
             counts = counted(hypotheses, references, str(scores["target_language"]), metrics)
             sizes, unit, _ = lengths(sources)
-        rates = {shift: float(scores["alignment"][f"shift_{shift}"]["aer"]) for shift in (0, 1) if scores["alignment"]}
         measured = dict(scores["measured"])
     maps = _attention_maps(folder / "attention.json")
-    return Scored(sources, references, hypotheses, sizes, unit, metrics, counts, rates, measured, maps)
+    return Scored(sources, references, hypotheses, sizes, unit, metrics, counts, measured, maps)
 
 
 def _attention_maps(path: Path) -> list[AttentionMap]:

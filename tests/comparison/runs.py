@@ -66,7 +66,6 @@ def result(
         "words",
         found,
         counted(hypotheses, references, "en", found),
-        {0: 0.2, 1: 0.5} if weights else {},
         {"perplexity": 5.0 + seed, "attention_entropy": 1.5 if weights else None, "parameters": 1000, **MACHINE},
         maps if weights else [],
         made or {},

@@ -26,7 +26,6 @@ def test_figures_are_means_and_deviations_over_seeds(found: Comparison) -> None:
         assert figures["bleu"].mean == pytest.approx(sum(values) / 3)
         assert figures["bleu"].deviation == pytest.approx(np.std(values, ddof=1))
     assert split.figures[0]["perplexity"].mean == pytest.approx(7)
-    assert split.figures[0]["aer_shift_0"].mean == pytest.approx(20)
     assert "attention_entropy" not in split.figures[2]
     assert sum(count for _, _, count in split.bins) == 60
     # BLEU of a bin is that of its sentences.

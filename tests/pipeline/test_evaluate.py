@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from nmt.data.corpus import Split
+from nmt.pipeline.results import read_result
 from nmt.runs import Run
 from tests.pipeline.small import call, copied, pairs, snapshot, weights, words, write_lines
 
@@ -166,6 +167,8 @@ def test_gold_links_are_compared_with_the_attention(here: Path, capfd: Capture) 
     assert "alignment error rate against the gold links" in capfd.readouterr().out
     alignment = scores(here / "a" / "evaluation" / "test")["alignment"]
     assert isinstance(alignment, dict)
+    ((key, evaluated),) = read_result("a", Run(here / "a"), None).aligned.items()
+    assert (evaluated.gold, evaluated.pairs, evaluated.attention) == ("test", 6, "attention, shift 0")
     # `nmt.align` says the same of the same references, and chooses on the validation set's gold.
     capfd.readouterr()
     assert call("align", f"run={here / 'a'}") == 0
@@ -175,6 +178,11 @@ def test_gold_links_are_compared_with_the_attention(here: Path, capfd: Capture) 
         rate = alignment[f"shift_{shift}"]["aer"]
         assert 0 <= rate <= 1
         assert re.search(rf"^attention, shift {shift}(?: \*)? +{100 * rate:.1f} %", out, re.MULTILINE)
+    ((same_key, aligned),) = read_result("a", Run(here / "a"), None).aligned.items()
+    assert same_key == key
+    assert aligned.shift_from == "validation"
+    assert {way: aligned.rates[way] for way in evaluated.rates} == pytest.approx(evaluated.rates)
+    assert aligned.rates.keys() - evaluated.rates.keys() == {"saliency"}
     assert call("align", f"run={here / 'a'}", "words=char") == 1
     assert "count words between white space" in capfd.readouterr().err
 
