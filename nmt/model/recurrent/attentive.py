@@ -8,9 +8,8 @@ from torch import Tensor
 
 from nmt.attention import Attention, Choices, Memory
 from nmt.errors import UserError
-from nmt.model.contract import DecoderParts, Encoded
+from nmt.model.contract import Encoded
 from nmt.model.recurrent.decoder import Products, RecurrentDecoder, RecurrentState, Seen, linear
-from nmt.model.recurrent.first_state import FirstStateKind
 from nmt.model.recurrent.readouts import FromState
 
 
@@ -32,17 +31,7 @@ class RecurrentMemory(NamedTuple):
 class AttentiveDecoder(RecurrentDecoder[RecurrentMemory]):
     """A recurrent decoder with one attention to the source."""
 
-    def __init__(
-        self,
-        parts: DecoderParts,
-        fed: str,
-        size: int,
-        layers: int,
-        first_state: FirstStateKind,
-        dropout: float,
-        fast: bool,
-    ) -> None:
-        super().__init__(parts, fed, size, layers, first_state, dropout, fast)
+    def check_parts(self) -> None:
         if self.attention.read.enumerates and isinstance(self.readout, FromState):
             raise UserError(
                 "attention.read.objective=enumerate lets the readout choose among slots, which decoder/readout=state "

@@ -124,6 +124,10 @@ class RecurrentDecoder(Decoder[Asked, RecurrentState]):
         # softmax starts flat and learns several times slower (docs/results.md).
         self.logit_scale = self.features**0.5
         self.fast = fast
+        self.check_parts()
+
+    def check_parts(self) -> None:
+        """Raise UserError if the attention and the readout do not fit together."""
 
     def make_attention(self, attention: Callable[..., Attention], query_size: int, value_size: int) -> None:
         """Make the attention of a wiring that has one: first, as optimizers know parameters by their order."""

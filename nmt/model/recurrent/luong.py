@@ -31,19 +31,17 @@ class Luong(AttentiveDecoder):
         dropout: Fraction = 0.0,
         fast: bool = True,
     ) -> None:
-        """Settings are those of every wiring, and `input_feeding`.
-
-        Raises:
-            UserError: the attention would be unused.
-        """
         fed = "features" if input_feeding else "nothing"
         super().__init__(parts, fed, size, layers, first_state, dropout, fast)
+        self.input_feeding = self.carries_contexts = input_feeding
+
+    def check_parts(self) -> None:
+        super().check_parts()
         if isinstance(self.readout, FromState):
             raise UserError(
                 "decoder=luong uses its context in the readout alone, so decoder/readout=state would leave the "
                 "attention unused. Give decoder/readout=tanh, maxout or context, or decoder=bahdanau."
             )
-        self.input_feeding = self.carries_contexts = input_feeding
 
     @property
     def at_once(self) -> bool:

@@ -57,6 +57,8 @@ class NoAttention(RecurrentDecoder[Summary]):
             )
         every = summary == "every"
         super().__init__(parts, "context", size, layers, first_state, dropout, fast, every)
+
+    def check_parts(self) -> None:
         if isinstance(self.readout, FromContext):
             raise UserError(
                 "decoder=none has the same summary at every step, so decoder/readout=context would say the same word "
