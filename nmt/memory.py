@@ -1,6 +1,7 @@
-"""The process and its memory: how it asks the system for it and gives it back; its peak."""
+"""What the process asks of the system: memory, given back when free, and its peak; cores, shared with others."""
 
 import ctypes
+import os
 import re
 import sys
 from pathlib import Path
@@ -33,6 +34,16 @@ def keep_memory() -> bool:
     settings = {_MMAP_THRESHOLD: 1 << 30, _TRIM_THRESHOLD: 2**31 - 1, _TOP_PAD: 1 << 26}
     done = [library.mallopt(parameter, value) for parameter, value in settings.items()]
     return all(done)
+
+
+def share_cores() -> None:
+    """Let waiting threads of this process sleep soon, where OpenMP is GNU's. Call it before torch is loaded.
+
+    By default a thread spins for milliseconds, and holds the core that the thread it waits for needs: beside other
+    programs, training on two threads then all but stops (docs/benchmarks.md). A choice in the environment stays.
+    """
+    if "OMP_WAIT_POLICY" not in os.environ:
+        os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 
 def give_memory_back() -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from nmt.command.running import main
+from nmt.memory import share_cores
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
 def run(verb: str, arguments: Sequence[str] | None = None) -> int:
     """Run a verb for a command line, by default this process's, and return the exit status."""
+    share_cores()
     return main(verb, functools.partial(_work, verb), arguments, _sweep if verb == "train" else None)
 
 

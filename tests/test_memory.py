@@ -1,10 +1,13 @@
-"""Memory goes back to the system where glibc holds it; elsewhere nothing happens."""
+"""Memory goes back to the system where glibc holds it; cores are shared with other programs."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from nmt import verbs
 
 # In a process of its own, since the allocator's settings are the process's. Every other one of many blocks is freed, so
 # that what is free lies between what is not, as in a long training.
@@ -34,3 +37,25 @@ def test_free_memory_between_used_is_kept_until_it_is_given_back() -> None:
     full, kept, after = map(int, done.stdout.split())
     assert kept > 0.95 * full
     assert after < 0.7 * full
+
+
+@pytest.mark.parametrize(
+    ("environment", "spins"),
+    [({}, "1000"), ({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "active"}, None)],
+)
+def test_threads_that_wait_give_their_core_away(
+    environment: dict[str, str], spins: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY"):
+        monkeypatch.setenv(name, "")  # so that it is restored afterwards
+        monkeypatch.delenv(name)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert verbs.run("translate", ["--version"]) == 0
+    assert os.environ.get("GOMP_SPINCOUNT") == spins
+
+
+def test_cores_are_shared_before_torch_is_loaded() -> None:
+    code = "import sys, nmt.verbs, nmt.memory; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
