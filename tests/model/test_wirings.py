@@ -209,7 +209,7 @@ def test_every_parameter_gets_a_gradient(overrides: tuple[str, ...]) -> None:
     log_probs, _ = run(made, source, mask, targets())
     log_probs[..., 3].sum().backward()
     unused = {name for name, parameter in made.named_parameters() if parameter.grad is None}
-    assert unused == set()
+    assert unused == set(), "no gradient: refuse this combination, and add the pair to USELESS if a readout is why"
 
 
 def test_a_readout_that_would_leave_the_attention_unused_is_refused() -> None:

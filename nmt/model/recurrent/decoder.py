@@ -48,8 +48,8 @@ class RecurrentState(NamedTuple):
 class Products(NamedTuple):
     """What is linear in a decoder, its matrices taken apart once a batch.
 
-    word [3D, E] and fed [3D, I] act on the inputs of the first layer, context [3D, C] on a context on its way into the
-    recurrence (None if it takes none), readout on the inputs of the readout.
+    word [3D, E] and fed [3D, I] act on the inputs of the first layer, context [R, C] on a context on its way into the
+    recurrence (R is 3D for its gates; None if it takes none), readout on the inputs of the readout.
     """
 
     word: Tensor
@@ -61,7 +61,7 @@ class Products(NamedTuple):
 class Seen(NamedTuple):
     """What a step took from the source, multiplied already.
 
-    gates [..., 3D]: what the context adds to gate inputs; None where it does not go into the recurrence.
+    gates [..., R]: what the context adds to gate inputs; None where it does not go into the recurrence.
     units [..., U]: what it adds to the units of the readout; None where the readout does not see it.
     weights [..., H, S] at one step, [B, H, T, S] for a whole target. state: the attention's next one.
     choices: slots among which the readout is left to choose, as units [..., J, U] and log-weights [..., J].
