@@ -10,13 +10,17 @@ from typing import NamedTuple
 
 from nmt.alignment.error_rate import AlignmentScore, against_gold, as_row
 from nmt.alignment.weights import SHIFTS, Head, links
-from nmt.alignment.words import source_units, spelled, target_units
+from nmt.alignment.words import spelled
 from nmt.errors import UserError
 from nmt.evaluation import by_length, metrics
 from nmt.evaluation.references import AttentionMap
 from nmt.files import write_json, write_text
 from nmt.links import format_links, parse_file
+from nmt.text.scripts import unspaced
 from nmt.translation.types import Translation
+
+
+NO_WEIGHTS = "There are no attention weights (decoder=none, or too long lines): no alignments and no heatmaps."
 
 
 class SplitResult(NamedTuple):
@@ -107,14 +111,18 @@ def evaluate_split(
     scores = metrics.score([translation.text for translation in translations], references, languages[1])
     alignment = {} if gold is None else _error_rates(gold, display.head)
     attentive = _attentive(translations)
-    linked = [links(translation, display.head, display.shift) for translation in translations] if attentive else []
+    linked = [
+        [] if _too_long(translation) else links(translation, display.head, display.shift)
+        for translation in translations
+        if attentive
+    ]
     _write_text(translations, references, folder)
     by_length = _by_length(translations, references, languages[1], folder, name)
     if attentive:
         write_text(folder / "alignments.pharaoh", "".join(f"{format_links(pair)}\n" for pair in linked))
         pictures, notes = _heatmaps(translations, references, folder / "heatmaps", name, display)
     else:
-        pictures, notes = [], ["The model has no attention (decoder=none): no alignments and no heatmaps."]
+        pictures, notes = [], [NO_WEIGHTS]
     if attention_maps:
         write_text(folder / "attention.json", json.dumps(list(attention_maps), ensure_ascii=False) + "\n")
     rates = {f"shift_{shift}": score._asdict() for shift, score in alignment.items()}
@@ -133,6 +141,11 @@ def evaluate_split(
 
 def _attentive(translations: Sequence[Translation]) -> bool:
     return any(translation.weights is not None for translation in translations)
+
+
+def _too_long(translation: Translation) -> bool:
+    """Whether a translation of an attentive model has no weights because its line is too long for them."""
+    return translation.weights is None and bool(translation.text.strip())
 
 
 def _check(translations: Sequence[Translation], name: str, lines: Sequence[int]) -> None:
@@ -210,12 +223,12 @@ def _heatmaps(
 
     pictures: list[Path] = []
     notes: dict[str, None] = {}
-    if not all(units(translation).are_words for translation in translations for units in (source_units, target_units)):
+    if any(unspaced(text) for translation in translations for text in (translation.source, translation.text)):
         notes["Text without spaces between words: alignments.pharaoh and the heatmaps use subword pieces."] = None
     digits = max(4, len(str(len(translations))))
     levels: tuple[heatmap.Level, ...] = ("word", "subword")
     for line in sorted({*range(1, min(display.first, len(translations)) + 1), *display.lines}):
-        for level in levels:
+        for level in () if _too_long(translations[line - 1]) else levels:
             pictures.append(folder / f"{line:0{digits}d}-{level}.png")
             missing = heatmap.draw(
                 translations[line - 1],

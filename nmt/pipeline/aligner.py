@@ -76,7 +76,7 @@ class Aligner:
 
         Yields:
             Weights over words: [target words, source words] of this direction, which are [source words, target words]
-            of the pairs for the backward one. All zeros for a pair that is empty on a side, or too long.
+            of the pairs for the backward one. [0, 0] for a pair that is empty on a side, or too long.
         """
         for first in range(0, len(pairs.source), CHUNK):
             yield from self._chunk(pairs, first, evidence)
@@ -88,18 +88,18 @@ class Aligner:
 
     def _chunk(self, pairs: SentencePairs, first: int, evidence: Collection[Evidence]) -> list[dict[Evidence, Weights]]:
         sides = [side[first : first + CHUNK] for side in (pairs.source, pairs.target)]
-        words = [[split(line) for line in side] for split, side in zip(pairs.words[1:], sides, strict=True)]
+        splitters = pairs.words[1:]
         if self.backward:
-            sides, words = sides[::-1], words[::-1]
-        shapes = [(len(target), len(source)) for source, target in zip(*words, strict=True)]
-        weights = [{kind: np.zeros(shape, dtype=np.float32) for kind in evidence} for shape in shapes]
+            sides, splitters = sides[::-1], splitters[::-1]
+        weights = [{kind: np.zeros((0, 0), dtype=np.float32) for kind in evidence} for _ in sides[0]]
         rows = list(self._usable(sides, f"{pairs.name}, pair", first + 1))
         sources, targets = ([side[row] for row in rows] for side in sides)
+        words = [[split(line) for line in side] for split, side in zip(splitters, (sources, targets), strict=True)]
         for method in {kind.method for kind in evidence}:
             force = self.translator.saliency if method == "saliency" else self.translator.force
-            for row, forced in zip(rows, force(sources, targets), strict=True):
-                source = spelled(forced.source, forced.source_spans, words[0][row])
-                units = source, spelled(forced.text, forced.spans, words[1][row])
+            for row, forced, *labels in zip(rows, force(sources, targets), *words, strict=True):
+                source = spelled(forced.source, forced.source_spans, labels[0])
+                units = source, spelled(forced.text, forced.spans, labels[1])
                 for kind in (kind for kind in evidence if kind.method == method):
                     weights[row][kind] = (
                         saliency_weights(forced, units)

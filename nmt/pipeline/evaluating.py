@@ -21,6 +21,7 @@ from nmt.text.scripts import language_by_script
 from nmt.translation.translator import Translator
 from nmt.translation.types import Translation
 
+TER_CHARACTERS = 10_000  # the longest reference without a warning
 ATTENTION_MAPS = 6  # references whose weights are kept for comparing
 MODEL = ("choices", "encoder", "attention", "decoder")  # what scores tell of a run's configuration
 
@@ -120,6 +121,13 @@ def _evaluate(
     provenance: Mapping[str, Any],
 ) -> SplitResult:
     print(f"Translating {split.name}: {len(split.source):,} sentences ...", file=sys.stderr, flush=True)
+    for line, reference in enumerate(split.target, start=1):
+        if len(reference) > TER_CHARACTERS:
+            print(
+                f"warning: line {line} of {split.name} has {len(reference):,} characters. TER takes hours for very "
+                "long lines: split them into sentences.",
+                file=sys.stderr,
+            )
     started = time.monotonic()
     translations = [best[0] for best in translator.translate(split.source)]
     seconds = time.monotonic() - started

@@ -28,6 +28,7 @@ END = SPECIAL_PIECES[EOS]
 LENGTH_RATIO, EXTRA_LENGTH = 2.0, 10  # of the longest translation, if the run does not store them
 REPORT_SECONDS = 30  # between progress reports on lines in parts
 FORCED_PLACES = 100_000  # limit on sentences times longest length squared in a batch of forced decoding
+JOINED_WEIGHTS = 50_000_000  # the most weights that the parts of a line are joined to: 200 MB, nearly all zeros
 
 
 class Translator:
@@ -124,10 +125,13 @@ class Translator:
             results[part.sentence].append(
                 [self._translation(sentence, part.tokens, part.spans, hypothesis) for hypothesis in hypotheses]
             )
-        return [
-            _join(sentence, parts_of_sentence) if parts_of_sentence else [empty(sentence)]
-            for sentence, parts_of_sentence in zip(sentences, results, strict=True)
-        ]
+        joined = []
+        for line, (sentence, parts_of_sentence) in enumerate(zip(sentences, results, strict=True), first_line):
+            joined.append(_join(sentence, parts_of_sentence) if parts_of_sentence else [empty(sentence)])
+            lost = bool(parts_of_sentence) and joined[-1][0].weights is None
+            if lost and parts_of_sentence[0][0].weights is not None and self.warn is not None:
+                self.warn(f"line {line} is too long for attention weights: it gets no word links and no picture.")
+        return joined
 
     def _parts(self, sentences: Sequence[str], first_line: int, prefixes: Sequence[str]) -> list["_Part"]:
         """What is searched for the sentences that are not blank, with a warning for each that is cut or too long."""
@@ -313,7 +317,10 @@ def empty(sentence: str) -> Translation:
 
 
 def _join(sentence: str, parts: list[list[Translation]]) -> list[Translation]:
-    """The n-best list of a sentence from those of its parts, rank by rank; weights become blocks of one matrix."""
+    """The n-best list of a sentence from those of its parts, rank by rank.
+
+    Weights become blocks of one matrix; None if it would have more than JOINED_WEIGHTS.
+    """
     if len(parts) == 1:
         return parts[0]
     return [_join_rank(sentence, list(ranked)) for ranked in zip(*parts)]
@@ -321,10 +328,10 @@ def _join(sentence: str, parts: list[list[Translation]]) -> list[Translation]:
 
 def _join_rank(sentence: str, parts: list[Translation]) -> Translation:
     weights = None
-    if all(part.weights is not None for part in parts):
-        blocks = [part.weights for part in parts if part.weights is not None]
-        shape = [sum(block.shape[axis] for block in blocks) for axis in (1, 2)]
-        weights = np.zeros((blocks[0].shape[0], *shape), dtype=np.float32)
+    blocks = [part.weights for part in parts if part.weights is not None]
+    shape = [len(blocks[0]) if blocks else 0, *(sum(block.shape[axis] for block in blocks) for axis in (1, 2))]
+    if len(blocks) == len(parts) and math.prod(shape) <= JOINED_WEIGHTS:
+        weights = np.zeros(shape, dtype=np.float32)
         row = column = 0
         for block in blocks:
             weights[:, row : row + block.shape[1], column : column + block.shape[2]] = block

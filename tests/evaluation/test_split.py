@@ -127,6 +127,13 @@ def test_without_attention_there_are_scores_and_a_note(tmp_path: Path) -> None:
     assert "no heatmaps" in summary([result])
 
 
+def test_a_line_too_long_for_weights_has_no_links_and_no_heatmap(tmp_path: Path) -> None:
+    lines = [SENTENCES[0]._replace(weights=None), *SENTENCES[1:]]
+    result = evaluate_split(lines, REFERENCES, name="test", languages=("de", "en"), folder=tmp_path)
+    assert (tmp_path / "alignments.pharaoh").read_text(encoding="utf-8") == "\n\n0-0 0-1\n"
+    assert {path.name[:4] for path in result.pictures} == {"0002", "0003"}
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

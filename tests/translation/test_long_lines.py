@@ -49,3 +49,10 @@ def test_what_is_quick_or_cut_reports_nothing(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(room, "REPORT_SECONDS", -1)
     (warning,) = translated("truncate")[1]
     assert warning.endswith("more than max_source_length=20. It is cut.")
+
+
+def test_a_line_that_is_too_long_for_weights_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "JOINED_WEIGHTS", 100)
+    assert translated("split")[1][1:] == [
+        "line 1 is too long for attention weights: it gets no word links and no picture."
+    ]
