@@ -14,7 +14,7 @@ import numpy.typing as npt
 from nmt.data.batch import Batch, Integers, flatten, pad
 from nmt.data.corpus import Split
 from nmt.text.lexicon import PLACES, Lexicon, learn_lexicon
-from nmt.text.tokenizer import Tokenizer
+from nmt.text.tokenizer import Tokenizer, Vocabulary
 
 #: Sentences that are tokenised at a time.
 BLOCK = 20_000
@@ -185,13 +185,22 @@ def encode_blocks(
         target = split.target[first : first + BLOCK]
         if alpha > 0:
             seeds = np.random.SeedSequence((seed, number)).generate_state(2).tolist()
-            source_ids = tokenizer.source.sample(source, alpha, seeds[0])
-            target_ids = tokenizer.target.sample(target, alpha, seeds[1])
+            source_ids = tokenizer.source.sample(
+                _possible(source, tokenizer.source, max_source_length), alpha, seeds[0]
+            )
+            target_ids = tokenizer.target.sample(
+                _possible(target, tokenizer.target, max_target_length), alpha, seeds[1]
+            )
         else:
             source_ids = tokenizer.source.encode(source, threads)
             target_ids = tokenizer.target.encode(target, threads)
         empty = np.fromiter((_blank(s) or _blank(t) for s, t in zip(source, target, strict=True)), dtype=bool)
         yield filter_block(source_ids, target_ids, empty, first, max_source_length, max_target_length)
+
+
+def _possible(sentences: Sequence[str], vocabulary: Vocabulary, most: int) -> list[str]:
+    """The sentences, empty in place of those that have more than `most` pieces however they are cut."""
+    return [sentence if len(sentence) <= most * vocabulary.longest else "" for sentence in sentences]
 
 
 def _blank(sentence: str) -> bool:

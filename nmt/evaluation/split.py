@@ -19,7 +19,6 @@ from nmt.links import format_links, parse_file
 from nmt.text.scripts import unspaced
 from nmt.translation.types import Translation
 
-
 NO_WEIGHTS = "There are no attention weights (decoder=none, or too long lines): no alignments and no heatmaps."
 
 

@@ -213,9 +213,11 @@ def fit_to_text(config: DictConfig, overrides: Sequence[str], source: UserFiles)
     """
     split = source.read("train")
     counts, unit, per_word = lengths(split.source)
+    # A line that is dropped for its length makes no small text a large one.
+    longest = per_word * build.build_trainer(config).max_source_length
     advised, reasons = recommend(
         len(split.source),
-        sum(counts) / max(1, len(counts)),
+        sum(min(count, longest) for count in counts) / max(1, len(counts)),
         unit=unit,
         per_word=per_word,
         pieces=None if config.tokenizer.model else str(config.tokenizer.model_type),

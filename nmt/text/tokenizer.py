@@ -167,7 +167,7 @@ class Vocabulary:
         begins = self._spell(tokens)[1].tolist()
         for state in reversed(range(len(tokens))):
             rest = text[begins[state] :]
-            if len(rest) > self._longest:
+            if len(rest) > self.longest:
                 break
             if state and begins[state] == begins[state - 1]:  # within the bytes of a character
                 continue
@@ -186,7 +186,8 @@ class Vocabulary:
         )
 
     @cached_property
-    def _longest(self) -> int:
+    def longest(self) -> int:
+        """The number of characters of the longest piece."""
         return max((len(text) for text, _ in self._sorted), default=0)
 
     def pieces(self, tokens: Sequence[int]) -> list[str]:

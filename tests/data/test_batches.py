@@ -1,5 +1,6 @@
 """Batches: every pair once, padded as a list would be, within the budget, with little padding, the same for a seed."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from nmt.data.corpus import Split
 from nmt.data.lines import read_lines
 from nmt.data.pairs import EncodedPairs, Ragged, SampledPairs, encode_in_memory, length_ratio
 from nmt.data.planning import TokenBatches, plan_batches
-from nmt.text.tokenizer import BOS, EOS, PAD, Tokenizer
+from nmt.text.tokenizer import BOS, EOS, PAD, Tokenizer, Vocabulary
 from nmt.text.train import TokenizerTrainer
 
 TOKENS = st.lists(st.integers(4, 99), max_size=7)
@@ -247,6 +248,22 @@ class TestSampledPairs:
         pairs = self.pairs(longest=longest).for_epoch(0)
         assert 0 < len(pairs) < len(whole)
         assert max(pairs.source_lengths.max(), pairs.target_lengths.max()) <= longest
+
+    def test_what_cannot_fit_is_not_cut_at_all(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.pairs()
+        sampled: list[str] = []
+        sample = Vocabulary.sample
+
+        def recorded(self: Vocabulary, sentences: Sequence[str], alpha: float, seed: int) -> list[list[int]]:
+            sampled.extend(sentences)
+            return sample(self, sentences, alpha, seed)
+
+        monkeypatch.setattr(Vocabulary, "sample", recorded)
+        endless = "the red house " * 100
+        split = Split("train", ["the dog", endless, "a cat"], ["der Hund", "ein Haus", "eine Katze"])
+        pairs = SampledPairs(split, _made[0], alpha=0.3, seed=1, max_source_length=20, max_target_length=20)
+        assert pairs.for_epoch(0).rows.tolist() == [0, 2]
+        assert sampled == ["the dog", "", "a cat", *split.target]
 
     def test_batches_of_sampled_pairs(self) -> None:
         batches = TokenBatches(self.pairs(), tokens_per_batch=200, seed=3)

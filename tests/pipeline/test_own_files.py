@@ -231,3 +231,15 @@ def test_what_is_chosen_leaves_what_was_named_as_it_is(here: Path) -> None:
     check_model(luong)
     assert fitted(here, "tokenizer=bpe").tokenizer.sampling == 0.1
     assert fitted(here, "encoder.size=48").encoder.size == 48
+
+
+def test_an_endless_line_makes_no_small_text_a_large_one(here: Path) -> None:
+    files = two(here)
+    for name in ("german.txt", "english.txt"):
+        with (here / name).open("a", encoding="utf-8") as file:
+            file.write("word " * 100_000 + "\n")
+    overrides = [f"data.files={files}"]
+    config = compose("train", overrides)
+    source = UserFiles([str(here / name) for name in ("german.txt", "english.txt")], test_pairs=0)
+    chosen = fit_to_text(config, overrides, source)[0]
+    assert (chosen.tokenizer.vocabulary_size, chosen.model.dropout) == (500, 0.5)
