@@ -1,7 +1,8 @@
 """Trains and scores the models of docs/results.md, one after the other, and prints a table.
 
-    python scripts/reproduce.py multi30k=DIR tatoeba=DIR [only=NAME,NAME] [KEY=VALUE ...]
+    python scripts/reproduce.py [multi30k=DIR] [tatoeba=DIR] [only=NAME,NAME] [KEY=VALUE ...]
 
+NAME is the name of a model, or its beginning: only=builtin trains the eight models of the built-in corpus.
 Further KEY=VALUE pairs go to every training (threads=1, device=cuda, trainer.minutes=5 ...). What is finished is not
 trained again, what was interrupted goes on.
 """
@@ -15,12 +16,18 @@ from verbs import key_values, script, verb
 from nmt.errors import UserError
 
 ADDITIVE = ["decoder=bahdanau", "attention/score=additive", "tokenizer.vocabulary_size=8000"]
+SMALL = [
+    *("model.embedding_size=64", "encoder.size=64", "decoder.size=128", "attention.size=64", "model.dropout=0.1"),
+    *("data.train_pairs=10000", "optimizer.lr=0.004", "trainer.epochs=10", "trainer.validate_every=800"),
+]
+BUILTIN = [pair for other in ("fr", "zh_Hans", "ja", "th") for pair in (("en", other), (other, "en"))]
 RECIPES = {
     "m30k-de-en": ["experiment=multi30k", "data.source=de", "data.target=en"],
     "m30k-de-en-bahdanau": ["experiment=multi30k", "data.source=de", "data.target=en", *ADDITIVE],
     "m30k-en-de": ["experiment=multi30k", "data.source=en", "data.target=de"],
     "m30k-en-fr": ["experiment=multi30k", "data.source=en", "data.target=fr"],
     "tatoeba-de-en": ["experiment=tatoeba", "data.source=de", "data.target=en"],
+    **{f"builtin-{a}-{b}": [f"data.source={a}", f"data.target={b}", *SMALL] for a, b in BUILTIN},
 }
 
 
@@ -28,19 +35,22 @@ def main(arguments: list[str]) -> int:
     """Run the recipes whose data is at hand; return the exit status of the last that failed, or 0."""
     given = key_values(arguments)
     roots = {name: given.pop(name, None) for name in ("multi30k", "tatoeba")}
-    only = given.pop("only", ",".join(RECIPES)).split(",")
+    beginnings = given.pop("only", ",".join(RECIPES)).split(",")
     further = [f"{key}={value}" for key, value in given.items()]
-    for name in only:
-        if name not in RECIPES:
-            raise UserError(f"only={name} is none of the models: {', '.join(RECIPES)}.")
+    for beginning in beginnings:
+        if not any(name.startswith(beginning) for name in RECIPES):
+            raise UserError(f"only={beginning} is none of the models: {', '.join(RECIPES)}.")
     rows: list[str] = []
     failed = 0
-    for name in only:
-        root = roots["tatoeba" if name.startswith("tatoeba") else "multi30k"]
-        if root is None:
-            print(f"{name}: its data set was not named, skipped", file=sys.stderr)
-            continue
-        status = verb("train", *RECIPES[name], f"data.root={root}", f"name={name}", "resume=auto", *further)
+    for name in (name for name in RECIPES if name.startswith(tuple(beginnings))):
+        words = [*RECIPES[name], f"name={name}", "resume=auto", *further]
+        if not name.startswith("builtin"):
+            root = roots["tatoeba" if name.startswith("tatoeba") else "multi30k"]
+            if root is None:
+                print(f"{name}: its data set was not named, skipped", file=sys.stderr)
+                continue
+            words.append(f"data.root={root}")
+        status = verb("train", *words)
         status = status or verb("evaluate", f"run=checkpoints/{name}")
         if not status:
             rows += _rows(Path("checkpoints", name))
