@@ -23,6 +23,7 @@ from typing import Any
 from verbs import key_values, script, verb
 
 from nmt.data.lines import read_lines
+from nmt.errors import reading
 from nmt.files import replace_atomically, write_text
 from nmt.runs import Run, runs_in
 
@@ -214,7 +215,7 @@ def report() -> int:
 def compared(records: Path, baseline: str, *words: str) -> tuple[int, str, dict[str, Any]]:
     """Compare records; return the exit status, the report's text with paths relative to the page, and its figures."""
     with tempfile.TemporaryDirectory() as folder:
-        with tarfile.open(records) as archive:
+        with reading(records, also=(tarfile.TarError,)), tarfile.open(records) as archive:
             archive.extractall(folder, filter="data")
         line = [f"runs={folder}", f"output={FOLDER}", f"baseline={baseline}", "evaluate=false", *words]
         status = verb("compare", *line)
