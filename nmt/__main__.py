@@ -1,11 +1,20 @@
 """`python -m nmt`: lists the verbs; the work begins in `nmt/train.py` and its neighbours."""
 
+import sys
+
 from nmt import __version__
 from nmt.command.keys import read_head
+from nmt.command.running import guarded
 from nmt.configuration import config_folder
 
-if __name__ == "__main__":
+
+def _overview() -> int:
     print(f"nmt {__version__}: train a translator, use it, score it, and see what its attention looked at\n")
     for verb in ("train", "translate", "evaluate", "align", "compare"):
         print(f"  {read_head(config_folder() / f'{verb}.yaml').examples[0]}")
-    print("\nEach answers --help. The README begins with one command that does all three.")
+    print("\nEach command answers --help. The first needs no data: it trains on the built-in corpus.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(guarded("nmt", _overview))

@@ -56,18 +56,22 @@ def main(
     --cfg print.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
+    return guarded(f"nmt.{verb}", lambda: _run(verb, action, _take_debug(words), sweep))
+
+
+def guarded(program: str, work: Callable[[], int]) -> int:
+    """Run `work` and return its exit status, or that of what ended it; `main` says which."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by whoever started this (>&-): print would take the other one
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
     try:
-        words = _take_debug(words)
         with handling([signal.SIGTERM], _terminate):
-            status = _run(verb, action, words, sweep)
+            status = work()
         sys.stdout.flush()
     except (UserError, OSError, MemoryError, KeyboardInterrupt, _Terminated) as error:
         if isinstance(error, OSError) and not isinstance(error, BrokenPipeError) and error.errno not in _CURABLE:
             raise
-        return _ended(verb, error)
+        return _ended(program, error)
     return status
 
 
@@ -81,7 +85,7 @@ def _take_debug(words: list[str]) -> list[str]:
     return [word for word in words if not word.startswith("debug=")]
 
 
-def _ended(verb: str, error: BaseException) -> int:
+def _ended(program: str, error: BaseException) -> int:
     """Say in one line why a verb ended, and return the exit status."""
     if os.environ.get(DEBUG, "0") not in ("", "0"):
         traceback.print_exception(error)
@@ -102,7 +106,7 @@ def _ended(verb: str, error: BaseException) -> int:
             full = error.errno in (errno.ENOSPC, errno.EDQUOT)
             message = f"{error.strerror}{place}.{' Free some space and send the command again.' if full else ''}"
     with contextlib.suppress(OSError):
-        print(f"nmt.{verb}: {message}", file=sys.stderr, flush=True)
+        print(f"{program}: {message}", file=sys.stderr, flush=True)
     return status
 
 

@@ -54,6 +54,16 @@ def test_a_closed_stream_is_like_nobody_listening(stream: int, words: list[str],
     assert done.stderr == b""
 
 
+@pytest.mark.parametrize(("module", "words"), [("nmt", []), ("nmt.train", ["--help"])])
+def test_a_reader_that_has_gone_is_no_failure(module: str, words: list[str], here: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    line = [sys.executable, "-m", module, *words]
+    with open(writer, "wb") as output:
+        done = subprocess.run(line, cwd=here, env=environment(), stdout=output, stderr=subprocess.PIPE, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 # Full disks
 
 
