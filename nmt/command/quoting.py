@@ -61,7 +61,7 @@ def _quote_argument(argument: str, keys: Keys, sweep: bool) -> str:
         raise UserError(f"{argument}: '???' cannot be a value; for a file of that name write {key}=./???")
     as_path = plain in keys.paths
     if as_path and not value:
-        raise UserError(f"{key}= is empty, as a shell's variable is that was never set. {key}=null means none.")
+        raise UserError(f"{key}= has no value. Perhaps a shell variable is not set. Give {key}=PATH.")
     if plain in keys.lists and not _exists(value) and _is_list(value):
         if value.startswith("[") != value.endswith("]"):
             raise UserError(

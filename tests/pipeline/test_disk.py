@@ -35,7 +35,7 @@ def test_a_private_file_stays_private(here: Path) -> None:
 
 def test_an_empty_path_is_no_path(here: Path, trained: Path, capfd: Capture) -> None:
     message = refusal(capfd, here, "translate", f"run={trained}", "input=", f"output={here / 'out'}")
-    assert "input= is empty" in message
+    assert "input= has no value" in message
 
 
 @pytest.mark.parametrize(("stream", "words"), [(1, ["--version"]), (2, ["run={run}", "max_source_length=2"])])
