@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from nmt import configuration
-from nmt.command.keys import SHARED_KEYS, Keys, keys_of
+from nmt.command.keys import Keys, keys_of
 from nmt.configuration import literal
 from nmt.errors import UserError
 
@@ -69,7 +69,7 @@ def _quote_argument(argument: str, keys: Keys, sweep: bool) -> str:
                 f"shell: '{key}=[a, b]'"
             )
         return f"{key}=[{','.join(_quote_value(item, as_path) for item in _items(argument, value))}]"
-    if sweep and plain not in keys.lists | SHARED_KEYS and not _exists(value) and _is_list(value):
+    if sweep and plain not in keys.lists and not _exists(value) and _is_list(value):
         return f"{key}={','.join(_quote_value(item, as_path) for item in _items(argument, value))}"
     return f"{key}={_quote_value(value, as_path)}"
 

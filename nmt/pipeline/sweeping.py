@@ -129,7 +129,11 @@ def _read(combinations: list[Combination]) -> tuple[Path, str, list[Combination]
     _, swept, fixed = combinations[0]
     for key in swept:
         if key.lstrip("+") in SHARED_KEYS | {"resume"}:
-            raise UserError(f"{key}= has one value for the whole sweep; its runs are named by what they differ in.")
+            comma = f", or quote the comma: \"{key}='A,B'\"" if key in SHARED_KEYS else ""
+            raise UserError(
+                f"{key}= has one value for the whole sweep; its runs are named by what they differ in. "
+                f"Give one value{comma}."
+            )
     name, _, prefix = fixed.get("name", "null").partition("/")
     if name == "null":
         raise UserError("-m needs a name for the sweep: name=SWEEP, the folder of its runs.")

@@ -105,7 +105,9 @@ def test_every_kind_of_sweep_is_expanded() -> None:
     [
         (["seed=1,2"], ["-m needs a name for the sweep: name=SWEEP"]),
         (["name=s", "seed=1"], ["this line has one of each", "Leave out -m"]),
-        (["name=s", "checkpoints=a,b", "resume=true,false"], ["resume= has one value for the whole sweep"]),
+        (["name=s", "resume=true,false"], ["resume= has one value for the whole sweep", "Give one value."]),
+        (["name=s,r", "seed=1,2"], ["name= has one value for the whole sweep", "quote the comma: \"name='A,B'\""]),
+        (["name=s", "checkpoints=a,b", "seed=1,2"], ["checkpoints= has one value for the whole sweep"]),
         (
             ["name=s", "attention/score=additive,dott"],
             ["There is no attention/score=dott", "'dot'", "nothing was started"],
