@@ -23,7 +23,7 @@ from typing import IO, NamedTuple
 from nmt import build
 from nmt.command.composing import compose
 from nmt.command.keys import SHARED_KEYS
-from nmt.command.quoting import pasteable, python, quote
+from nmt.command.quoting import pasteable, python, quote, unquoted
 from nmt.command.sweeping import Combination, expand
 from nmt.compute import choose_device
 from nmt.data.files import UserFiles
@@ -76,45 +76,41 @@ def sweep(words: Sequence[str]) -> int:
     options = read(Sweeping, compose("sweep", ours))
     place, prefix, combinations = _read(expand("train", [word for word in words if word not in ours]))
     names = _names([combination.swept for combination in combinations], prefix)
-    plan, failures, done = _check(place, names, combinations)
+    plan, impossible, done = _check(place, names, combinations)
     jobs = min(options.jobs or _room(place, plan), max(1, len(plan)))
     if not any(word.startswith("threads=") for word in words):
         share = f"threads={max(1, _cores() // jobs)}"
         plan = [Planned(planned.name, [*planned.words, share]) for planned in plan]
     if options.dry_run:
         for planned in plan:
-            print(shlex.join([python(), "-m", "nmt.train", *planned.words]))
-        _say_failures(failures)
-        return 1 if failures else 0
+            print(shlex.join([python(), "-m", "nmt.train", *map(unquoted, planned.words)]))
+        return int(bool(impossible))
     if plan:
         look = f"tail -f {shlex.quote(str(place))}/*.log"
         _say(f"{len(plan)} to train, {jobs} at a time; to look on: {look}")
-    count = len(done) + len(plan) + len(failures)
+    count = len(done) + len(plan) + len(impossible)
     launcher = _Launcher(place, plan, jobs)
     stopped = launcher.run()
-    failures += launcher.failures
+    failures = launcher.failures
     parts = [f"{len(done) + launcher.finished} finished" + (f" ({len(done)} of them before)" if done else "")]
-    left = count - len(done) - launcher.finished - len(failures)
+    left = len(plan) - launcher.finished - len(failures)
     parts += [f"{left} left to do"] * bool(left) + [f"{len(failures)} failed"] * bool(failures)
+    parts += [f"{len(impossible)} cannot be trained (see above)"] * bool(impossible)
     _say(f"{count} {'run' if count == 1 else 'runs'} in {place}: {', '.join(parts)}.")
     if stopped:
         _say("Everything is saved. The same command goes on.")
     elif len(done) + launcher.finished > 1:
         _say(f"Compare them: {python()} -m nmt.compare {pasteable('runs', place)}")
-    _say_failures(failures)
-    return 128 + stopped if stopped else int(bool(failures))
+    for failure in failures:
+        where = f" (see {failure.log})" if failure.log is not None else ""
+        _say(f"failed: {failure.name}: {failure.message}{where}")
+    return 128 + stopped if stopped else int(bool(failures or impossible))
 
 
 def _say(line: str) -> None:
     # Whoever listened may have gone (| tee, a closed terminal), which is no reason to leave the runs alone.
     with contextlib.suppress(OSError):
         print(line, file=sys.stderr, flush=True)
-
-
-def _say_failures(failures: Sequence[Failure]) -> None:
-    for failure in failures:
-        where = f" (see {failure.log})" if failure.log is not None else ""
-        _say(f"failed: {failure.name}: {failure.message}{where}")
 
 
 # From the command line to a plan
@@ -183,10 +179,10 @@ def _digest(text: str) -> str:
 
 def _check(
     place: Path, names: Sequence[str], combinations: Sequence[Combination]
-) -> tuple[list[Planned], list[Failure], list[str]]:
-    """What is to be trained, what cannot be, and what is finished (UserError for a mistaken line)."""
+) -> tuple[list[Planned], list[str], list[str]]:
+    """What is to be trained, names of what cannot be, and what is finished (UserError for a mistaken line)."""
     plan: list[Planned] = []
-    failures: list[Failure] = []
+    impossible: list[str] = []
     done: list[str] = []
     known: dict[str, str] = {}
     configs = []
@@ -211,13 +207,13 @@ def _check(
             elif not isinstance(build.build_source(config), UserFiles):  # whose sizes follow from the text
                 check_model(config)
         except UserError as error:
-            failures.append(Failure(name, str(error), None))
+            impossible.append(name)
             _say(f"{name} cannot be trained: {error}")
             continue
         plan.append(Planned(name, words))
     if done:
-        _say(f"{len(done)} of {len(done) + len(plan) + len(failures)} need no training: they are finished.")
-    return plan, failures, done
+        _say(f"{len(done)} of {len(done) + len(plan) + len(impossible)} need no training: they are finished.")
+    return plan, impossible, done
 
 
 def _cores() -> int:
