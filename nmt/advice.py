@@ -153,8 +153,9 @@ def verdict(
     course = _course(history)
     lines = []
     if pairs < FEW_PAIRS:
+        teach = "1 sentence pair teaches" if pairs == 1 else f"{pairs:,} sentence pairs teach"
         lines.append(
-            f"Too few lines: {pairs:,} sentence pairs teach words and phrases, not a language. Expect correct "
+            f"Too few lines: {teach} words and phrases, not a language. Expect correct "
             "translations of sentences close to the training text, and guesses for others. A few thousand pairs give "
             "a first useful model, 30,000 a fair one in a narrow field, a few hundred thousand a good one."
         )

@@ -78,7 +78,8 @@ def choose_device(name: str) -> torch.device:
                 f"a driver and a torch built for CUDA."
             )
         if (device.index or 0) >= count:
-            raise UserError(f"device={name} was asked for, but there are {count} GPUs, counted from cuda:0.")
+            last = f" to cuda:{count - 1}" * (count > 1)
+            raise UserError(f"device={name} is not on this machine. Give device=cuda:0{last}.")
     return device
 
 

@@ -131,7 +131,9 @@ def test_a_training_that_is_about_done() -> None:
 
 def test_too_few_lines_are_said_first() -> None:
     lines = verdict(history(*FALLING), 200, "epochs", "checkpoints/mine")
-    assert lines[0].startswith("Too few lines: 200 sentence pairs")
+    assert lines[0].startswith("Too few lines: 200 sentence pairs teach")
+    lines = verdict(history(*FALLING), 1, "epochs", "checkpoints/mine")
+    assert lines[0].startswith("Too few lines: 1 sentence pair teaches words")
 
 
 @pytest.mark.parametrize("losses", [(), (3.0,), (3.0, float("nan")), (float("nan"), 3.0), (3.0, 2.0)])

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from nmt.compute import choose_device
+from nmt.errors import UserError
 from nmt.runs import Run
 from tests.pipeline.small import call, copied, snapshot, words, write_lines, write_text
 
@@ -106,6 +108,14 @@ def test_a_training_that_cannot_be(
     message = refusal(capfd, here, "train", *words(text, here, *line, *more))
     for part in parts:
         assert part in message
+
+
+@pytest.mark.parametrize(("count", "devices"), [(1, "device=cuda:0."), (3, "device=cuda:0 to cuda:2.")])
+def test_a_gpu_that_is_not_there(count: int, devices: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
+    with pytest.raises(UserError, match=rf"device=cuda:7 is not on this machine\. Give {devices}"):
+        choose_device("cuda:7")
 
 
 def spoil(name: str, data: bytes) -> Callable[[Path], None]:
