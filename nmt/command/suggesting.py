@@ -34,8 +34,10 @@ def without_value(verb: str, argument: str) -> str:
         return f"'{argument}' has no key. Did you mean input={argument}?"
     if verb == "train" and path.is_file():
         return f"'{argument}' has no key. Did you mean data.files=[SOURCE_FILE,TARGET_FILE]?"
-    settings = read_yaml(verb).keys() - {"defaults", "hydra"}
-    groups = groups_of(configuration.config_folder())
+    content = read_yaml(verb)
+    settings = content.keys() - {"defaults", "hydra"}
+    heads = {head for entry in content.get("defaults", []) if isinstance(entry, dict) for head in entry}
+    groups = [group for group in groups_of(configuration.config_folder()) if group.split("/")[0] in heads]
     help_ = f"See python -m nmt.{verb} --help."
     if argument in settings or argument in groups:
         return f"'{argument}' needs a value: write {argument}=VALUE. {help_}"
@@ -71,6 +73,8 @@ def unknown_key(verb: str, groups: Groups, tree: object, choices: Iterable[str],
         override: the words.
     """
     key, written = override.key_or_group, override.get_value_string()
+    every, heads = groups, {choice.split("/")[0] for choice in choices}
+    groups = {group: names for group, names in groups.items() if group.split("/")[0] in heads}
     slashed, dotted = key.replace(".", "/"), key.replace("/", ".")
     places = {place(choice): choice for choice in choices}
     if verb == "train" and key in read_yaml("sweep"):
@@ -82,6 +86,9 @@ def unknown_key(verb: str, groups: Groups, tree: object, choices: Iterable[str],
             return f"{key} is a setting, which is written with a dot: {dotted}={written}"
         near = nearest(key, groups, limit=2)
         return f"There is no choice '{key}' in nmt.{verb}.{near} There are {', '.join(groups)}."
+    first = key.split(".")[0]
+    if verb != "train" and first not in heads and (first in every or isinstance(read_yaml("train").get(first), dict)):
+        return f"There is no setting '{key}': the run fixes its {first}."
     others = _of_choices(groups, places)
     if key in others:
         return f"{key} is a setting of {' or '.join(others[key])}, which this command does not choose: add it."
