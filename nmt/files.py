@@ -1,6 +1,7 @@
 """Files and folders that appear whole or not at all. Every room writes through here."""
 
 import contextlib
+import errno
 import json
 import os
 import shutil
@@ -11,6 +12,17 @@ from pathlib import Path
 from typing import Any
 
 from nmt.errors import UserError
+
+
+def full(error: OSError) -> bool:
+    """Whether a disk, or what a user may have of it, is full."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+def unwritable(path: Path, error: OSError, setting: str = "") -> UserError:
+    """The error for a file or folder that cannot be written, with the cure for the reason; `setting` chooses it."""
+    cure = "Free some space, or choose another folder" if full(error) else "Choose a folder that can be written"
+    return UserError(f"Cannot write {path}: {error.strerror or error}. {cure}{f': {setting}' if setting else ''}.")
 
 
 @contextlib.contextmanager
@@ -30,7 +42,7 @@ def replace_atomically(path: Path) -> Iterator[Path]:
             temporary = Path(name)
             os.close(handle)
         except OSError as error:
-            raise UserError(f"Cannot write {path}: {error.strerror}. Choose a place that can be written.") from error
+            raise unwritable(path, error) from error
         yield temporary
         temporary.chmod(stat.S_IMODE(path.stat().st_mode) if path.exists() else _usual(0o666))
         with temporary.open("rb") as file:
@@ -39,7 +51,7 @@ def replace_atomically(path: Path) -> Iterator[Path]:
     except BrokenPipeError:  # of somebody else's output, beside which this file is being written
         raise
     except OSError as error:
-        raise UserError(f"Cannot write {path}: {error.strerror}. Free some space or choose another place.") from error
+        raise unwritable(path, error) from error
     finally:
         if temporary is not None:
             temporary.unlink(missing_ok=True)

@@ -33,7 +33,7 @@ from nmt import compat
 from nmt.choices import with_classes
 from nmt.configuration import INCIDENTAL, flattened, resolved, without_classes
 from nmt.errors import UserError, damaged, nearest
-from nmt.files import appearing, write_json, write_text
+from nmt.files import appearing, unwritable, write_json, write_text
 from nmt.locks import lock_file
 from nmt.text.tokenizer import Tokenizer
 
@@ -108,9 +108,7 @@ class Run:
         except OSError as error:
             if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR) and self.folder.exists():
                 raise TakenError(f"{self.folder} exists already. Give another name=.") from error  # created meanwhile
-            raise UserError(
-                f"Cannot make {self.folder}: {error.strerror}. Choose another place with checkpoints=FOLDER."
-            ) from error
+            raise unwritable(self.folder, error, "checkpoints=FOLDER") from error
 
     def write_config(self, config: DictConfig) -> None:
         """Write the configuration: choices by their names and resolved settings."""

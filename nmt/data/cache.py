@@ -24,7 +24,7 @@ from nmt.data.batch import Integers
 from nmt.data.corpus import Split
 from nmt.data.pairs import BLOCK, EMPTY, LONG_SOURCE, LONG_TARGET, Block, EncodedPairs, Ragged, encode_blocks
 from nmt.errors import UserError
-from nmt.files import appearing
+from nmt.files import appearing, unwritable
 from nmt.text.tokenizer import Tokenizer
 
 #: Part of every key: increase it if the stored content or the tokenisation changes.
@@ -74,10 +74,7 @@ def prepare(
                 _write(temporary, encode_blocks(split, tokenizer, max_source_length, max_target_length, workers))
         except OSError as error:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR) or not folder.exists():
-                raise UserError(
-                    f"Cannot write the cache folder {cache}: {error.strerror or error}. Free some space, or choose "
-                    "another with cache=FOLDER."
-                ) from error
+                raise unwritable(cache, error, "cache=FOLDER") from error
     raise UserError(f"The cache folder {folder} is damaged and cannot be replaced. Delete it.")
 
 

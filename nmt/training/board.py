@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from nmt.errors import UserError
+from nmt.files import full
 from nmt.translation.types import Translation
 
 
@@ -60,9 +61,10 @@ class Board:
         try:
             yield
         except OSError as error:
+            cure = "Free some space" if full(error) else f"Make the folder writable: chmod -R u+w {self._folder}"
             raise UserError(
-                f"Cannot write the curves in {self._folder}: {error.strerror or error}. Free some space, then resume "
-                f"with resume=true (or turn the curves off: trainer.tensorboard=false)."
+                f"Cannot write the curves in {self._folder}: {error.strerror or error}. {cure}. Then resume with "
+                f"resume=true, or without curves: trainer.tensorboard=false."
             ) from error
 
 

@@ -207,7 +207,7 @@ def test_nothing_half_written_stays(tokenizer: Tokenizer, tmp_path: Path, monkey
 
 def test_a_folder_that_cannot_be_written_is_named(tokenizer: Tokenizer, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(UserError, match=r"Cannot write the cache folder .*file.*cache=FOLDER"):
+    with pytest.raises(UserError, match=r"Cannot write .*file.*cache=FOLDER"):
         prepare(Split("train", SOURCE, TARGET), tokenizer, **LIMITS, cache=tmp_path / "file" / "cache")
 
 

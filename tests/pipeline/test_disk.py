@@ -103,6 +103,35 @@ def test_a_full_disk_stops_training_and_leaves_what_was_there_whole(
     assert same(tiny / "a" / "last.safetensors", here / "whole" / "last.safetensors")
 
 
+@pytest.fixture
+def protected(tiny: Path) -> Path:
+    """A file system that nobody may write, not even root."""
+    subprocess.run(["mount", "-o", "remount,ro", str(tiny)], check=True)
+    return tiny
+
+
+def test_a_cache_that_is_protected_wants_no_space(protected: Path, here: Path, text: Path, capfd: Capture) -> None:
+    line = [word for word in words(text, here, "name=a", "trainer.steps=4") if not word.startswith("cache=")]
+    message = refusal(capfd, here, "train", *line, f"cache={protected / 'cache'}")
+    assert "Read-only file system. Choose a folder that can be written: cache=FOLDER" in message
+    message = refusal(capfd, here, "train", *words(text, protected, "name=a", "trainer.steps=4"))
+    assert "Read-only file system" in message
+    assert "checkpoints=FOLDER" in message
+    assert "space" not in message
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS])
+def test_the_cure_follows_from_the_reason(number: int, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(_: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "fsync", failing)
+    with pytest.raises(UserError) as caught:
+        files.write_text(here / "new", "text")
+    assert os.strerror(number) in str(caught.value)
+    assert ("Free some space" in str(caught.value)) == (number in (errno.ENOSPC, errno.EDQUOT))
+
+
 def test_a_full_disk_leaves_the_old_translation(tiny: Path, here: Path, trained: Path, capfd: Capture) -> None:
     write_lines(here / "in.txt", ["eins"] * 3000)
     write_lines(tiny / "out.txt", ["as it was"])

@@ -154,7 +154,7 @@ def test_a_dry_run_prints_what_a_cluster_can_run(text: Path, here: Path, capfd: 
     names = [next(word for word in command if word.startswith("name=")) for command in commands]
     # dot cannot compare 32 with 20; without attention the score is no difference.
     assert names == ["name=additive-bahdanau", "name=additive-none"]
-    assert "\"'\"" not in out, "words are quoted once, for the shell"
+    assert '"\'"' not in out, "words are quoted once, for the shell"
     assert err.count("dot-bahdanau") == 1
     assert "dot-bahdanau cannot be trained: " in err
     assert "decoder.size=20" in err

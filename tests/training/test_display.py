@@ -117,5 +117,7 @@ def test_a_failure_of_the_writing_thread_is_silent_while_the_board_is_open(
 
 def test_a_board_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(UserError, match=r"Cannot write the curves.*trainer\.tensorboard=false"):
+    with pytest.raises(
+        UserError, match=r"Cannot write the curves.*Make the folder writable.*trainer\.tensorboard=false"
+    ):
         Board(tmp_path / "file" / "tensorboard", on=True)
