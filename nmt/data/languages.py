@@ -138,7 +138,7 @@ def doubts(languages: tuple[str, str], text: tuple[Sequence[str], Sequence[str]]
         if code not in UNNAMED:
             message += f", which does not fit data.{side}={code}"
         if side == "source":
-            messages.append(f"{message}. Are the two sides swapped?")
+            messages.append(f"{message}. Are the two sides swapped? Override: data.source=CODE.")
         else:
             messages.append(
                 f"{message}: BLEU takes it for {by_script}. Override: data.target=CODE, or later languages="

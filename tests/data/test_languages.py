@@ -121,6 +121,7 @@ def test_doubts_name_the_script_and_the_override() -> None:
     assert wrong.startswith("The target text is in Japanese script, which does not fit data.target=zh: BLEU takes")
     swapped = doubts(("en", "zh"), (CHINESE, ENGLISH))
     assert swapped[0] == (
-        "The source text is in Han script, which does not fit data.source=en. Are the two sides swapped?"
+        "The source text is in Han script, which does not fit data.source=en. Are the two sides swapped? Override: "
+        "data.source=CODE."
     )
     assert "is in Latin script, which does not fit data.target=zh: BLEU takes it for und" in swapped[1]
