@@ -2,20 +2,22 @@
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from nmt.attention.heads import HeadLinear
 from nmt.attention.reads import Choices, Read, Soft
 from nmt.attention.scores import ScaledDot, Score
-from nmt.attention.windows import Pinned, View, Window
+from nmt.attention.windows import Causal, Pinned, View, Window
 from nmt.errors import SettingError
 from nmt.kernels.dot_tanh import at_least_float32
 from nmt.limits import Fraction, Positive
 
 AttentionState = tuple[Tensor, ...]
+
+#: Whose states the memory holds: of another sequence, or of the queries' own, all of them or those up to the query.
+Memorised = Literal["other", "own", "past"]
 
 
 class Memory(NamedTuple):
@@ -31,6 +33,13 @@ class Memory(NamedTuple):
     def select(self, rows: Tensor) -> "Memory":
         """The sentences `rows` [B'] of the batch."""
         return Memory(self.keys[rows], self.values[rows], self.mask[rows])
+
+    def append(self, other: "Memory") -> "Memory":
+        """The slots of `other` after these."""
+        if not self.mask.shape[1]:
+            return other
+        keys, values = (torch.cat(pair, 2) for pair in ((self.keys, other.keys), (self.values, other.values)))
+        return Memory(keys, values, torch.cat((self.mask, other.mask), 1))
 
 
 class Attended(NamedTuple):
@@ -63,7 +72,10 @@ class Attention(nn.Module):
     With one head it is the plain mechanism on the query and the memory as they are. With projections, which several
     heads need, queries, keys and values are projected to H subspaces of `size / H` each, the score and the window run
     in each with parameters of its own, and the concatenated contexts are projected back (Vaswani et al. 2017, section
-    3.2.2, without biases).
+    3.2.2).
+
+    With `memorised` "own" or "past" it is self-attention: queries and memory come from one sequence. In "past" a query
+    sees nothing after itself, whatever the window.
     """
 
     def __init__(
@@ -74,31 +86,40 @@ class Attention(nn.Module):
         *,
         query_size: int,
         value_size: int,
-        size: Positive,
+        size: Positive | None = None,
         heads: Positive = 1,
         project: bool | None = None,
+        bias: bool = False,
         dropout: Fraction = 0.0,
         coverage: bool = False,
         fast: bool = True,
+        context_size: int | None = None,
+        memorised: Memorised = "other",
+        also: Sequence[Callable[..., Window]] = (),
     ) -> None:
         """Build the mechanism.
 
         Args:
             score, window, read: make these parts, for the sizes of one head and `heads`.
             query_size, value_size: Dq and Dv, the sizes of a query and of a memory slot.
-            size: of the space in which queries and keys are compared, over all heads.
+            size: of the space in which queries and keys are compared, over all heads; None for that of a query.
             heads: H.
             project: projects queries, keys, values and contexts; None does so for several heads, and where the score
                 wants it.
+            bias: of the projections.
             dropout: of the weights, in training.
             coverage: shows the score the sum of the weights so far, which becomes the state.
             fast: uses the fast forms of `nmt.kernels`.
+            context_size: C; None for `value_size`.
+            memorised: whose states the memory holds.
+            also: make windows whose views are intersected with that of `window`, as `window` does.
 
         Raises:
             UserError: `size` is not a multiple of `heads`, or the other settings, the score and the read do not fit.
         """
         super().__init__()
-        self.heads, self.context_size = heads, value_size
+        self.heads, self.context_size = heads, value_size if context_size is None else context_size
+        size = query_size if size is None else size
         if size % heads:
             near = max(1, round(size / heads)) * heads
             rule = f"must be a multiple of {{key}}.heads={heads}. Give {{key}}.size={near} or another number of heads."
@@ -116,18 +137,37 @@ class Attention(nn.Module):
         if coverage:
             self.score.cover()
         self.window = window(query_size=inner[0], heads=heads)
+        if memorised == "past":
+            also = (Causal, *also)
+        self.also = nn.ModuleList(more(query_size=inner[0], heads=heads) for more in also)
         self.read = read()
         if self.read.enumerates and heads > 1:
             rule = "must be 1 with {key}.read.objective=enumerate, which tries every slot of one head."
             raise SettingError("heads", heads, f"{rule} Give {{key}}.heads=1 or {{key}}.read.objective=sampled.")
-        self.query = HeadLinear(query_size, size) if project else None
-        self.key = HeadLinear(value_size, size) if project and self.score.compares_keys else None
-        self.value = HeadLinear(value_size, size) if project else None
-        self.out = HeadLinear(size, value_size) if project else None
+        self.query = nn.Linear(query_size, size, bias) if project else None
+        self.key = nn.Linear(value_size, size, bias) if project and self.score.compares_keys else None
+        self.value = nn.Linear(value_size, size, bias) if project else None
+        read_size = size if project else value_size
+        reshaped = project or self.context_size != value_size
+        self.out = nn.Linear(read_size, self.context_size, bias) if reshaped else None
         self.dropout = nn.Dropout(dropout)
         self.coverage = coverage
+        if memorised != "other":
+            self._check_self_attention(memorised)
 
-    def _split(self, projection: HeadLinear | None, vectors: Tensor) -> Tensor:
+    def _check_self_attention(self, memorised: Memorised) -> None:
+        """SettingError for what needs one step after the other, a place in the loss, or the end of a target."""
+        if self.coverage:
+            rule = "must be false in self-attention, which computes all steps at once. Give {key}.coverage=false."
+            raise SettingError("coverage", "true", rule)
+        if self.read.has_terms:
+            rule = "must be soft: only the attention to the source can add terms to the loss."
+            raise SettingError("read", "hard", f"{rule} Give attention/read@{{key}}.read=soft.")
+        if memorised == "past" and self.window.needs_length:
+            rule = "must not depend on the length of the target, which search does not know."
+            raise SettingError("window", "local_p", f"{rule} Give attention/window@{{key}}.window=local_m or global.")
+
+    def _split(self, projection: nn.Linear | None, vectors: Tensor) -> Tensor:
         """[B, N, D] -> [B, H, N, D / H], or [B, 1, N, D] as they are without a projection."""
         if projection is None:
             return vectors.unsqueeze(1)
@@ -159,16 +199,23 @@ class Attention(nn.Module):
         """Replace the window by `Pinned`, on the model's device; slots and errors are as there."""
         self.window = Pinned(self.window.query_size, slots, self.heads).to(device)
 
+    def view(self, queries: Tensor, steps: Tensor, mask: Tensor) -> View:
+        """What queries [B, H, T, D], projected already, may look at; steps [B, T], mask [B, S]."""
+        view: View = self.window(queries, steps.unsqueeze(1), mask.unsqueeze(1))
+        for window in self.also:
+            view &= window(queries, steps.unsqueeze(1), mask.unsqueeze(1))
+        return view
+
     def forward(
         self, queries: Tensor, memory: Memory, steps: Tensor, state: AttentionState = (), *, weights: bool = True
     ) -> Attended:
-        """Attend with queries [B, T, Dq] at target positions `steps` [B, T].
+        """Attend with queries [B, T, Dq] at positions `steps` [B, T] of their sequence.
 
         The T axis holds the hypotheses of a beam at one step or, where there is no state, the steps of a sentence.
         Without `weights` none are returned, and a plain scaled dot product never holds them all.
         """
         split = self._split(self.query, queries)
-        view: View = self.window(split, steps.unsqueeze(1), memory.mask.unsqueeze(1))
+        view = self.view(split, steps, memory.mask)
         if not weights and self._plain_scaled_dot(view):
             return Attended(self._merge(_scaled_dot(split, memory, view)), None, state, {}, None)
         covered = state[0] if self.coverage else None
@@ -186,8 +233,10 @@ class Attention(nn.Module):
 
     def _merge(self, context: Tensor) -> Tensor:
         """[B, H, T, Dv] -> [B, T, C]."""
-        merged = context.transpose(1, 2).flatten(2)
-        return merged if self.out is None else self.out(merged)
+        merged: Tensor = context.transpose(1, 2).flatten(2)
+        if self.out is not None:
+            merged = self.out(merged)
+        return merged
 
     def _plain_scaled_dot(self, view: View) -> bool:
         """Whether torch's `scaled_dot_product_attention` computes the context of this view."""

@@ -43,6 +43,8 @@ class Read(nn.Module):
 
     #: Whether the readout chooses among slots.
     enumerates = False
+    #: Whether it adds terms to the loss.
+    has_terms = False
 
     def forward(self, weights: Tensor, values: Tensor) -> Reading:
         """The context of each step."""
@@ -71,6 +73,8 @@ class Hard(Read):
         exact marginal only if no later step depends on a context: in `luong` without input feeding. Elsewhere it is
         the marginal of each step, given soft contexts before it.
     """
+
+    has_terms = True
 
     def __init__(
         self,

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from nmt.attention.heads import HeadLinear, by_head
 from nmt.errors import SettingError
-from nmt.kernels.dot_tanh import dot_tanh
+from nmt.kernels.dot_tanh import at_least_float32, dot_tanh
 from nmt.limits import NotNegative, Positive
 
 
@@ -49,6 +49,9 @@ def _combined(operation: Callable[[Tensor, Tensor], Tensor], one: Tensor | None,
 
 class Window(nn.Module):
     """The contract."""
+
+    #: Whether what it shows depends on how many slots there will be.
+    needs_length = False
 
     def __init__(self, query_size: int, heads: int = 1) -> None:
         """The size of one head's query and the number of heads, for windows that are predicted from queries."""
@@ -103,6 +106,8 @@ class LocalPredictive(Window):
     exp(-(j - p_t)^2 / (2 sigma^2)), sigma = D / 2 (eq. 10), and not renormalised; p_t learns through that factor alone.
     """
 
+    needs_length = True
+
     def __init__(self, query_size: int, radius: Positive, heads: int = 1) -> None:
         """`radius` is the paper's D, in source positions."""
         super().__init__(query_size, heads)
@@ -124,6 +129,26 @@ class LocalPredictive(Window):
         offset = positions - centre
         factor = torch.exp(-(offset**2) / (2 * (self.radius / 2) ** 2))
         return View(mask.unsqueeze(-2) & (offset.abs() <= self.radius), factor=factor)
+
+
+class Relative(Window):
+    """All real positions, with the bias q_t^T a_(clip(j - t)) / Dq^1/2. Shaw, Uszkoreit, Vaswani 2018, eq. 4 and 5.
+
+    clip keeps distances within [-K, K]; a is a vector for each of them. In self-attention with the scaled dot product
+    energies become q_t^T (k_j + a) / Dq^1/2. The paper's vectors on the values are left out, as are its shared heads.
+    """
+
+    def __init__(self, query_size: int, distance: Positive, heads: int = 1) -> None:
+        """`distance` is the paper's k, beyond which distances are alike."""
+        super().__init__(query_size, heads)
+        self.distance = distance
+        self.a = HeadLinear(query_size, 2 * distance + 1, heads)
+
+    def forward(self, queries: Tensor, steps: Tensor, mask: Tensor) -> View:
+        by_distance = at_least_float32(self.a(queries)) * self.query_size**-0.5  # [..., T, 2K + 1]
+        positions = torch.arange(mask.shape[-1], device=mask.device)
+        distances = (positions - steps.unsqueeze(-1)).clamp(-self.distance, self.distance) + self.distance
+        return View(mask.unsqueeze(-2), bias=by_distance.take_along_dim(distances, -1))
 
 
 _EXAMPLE = "[0,[1,2],null]"

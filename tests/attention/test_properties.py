@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from nmt.attention import Attended, Attention, Memory, Score, View, Window
 from nmt.attention.heads import HeadLinear
@@ -243,6 +243,6 @@ def test_every_parameter_has_a_first_value(score: str, window: str) -> None:
         for parameter in made.parameters():
             parameter.fill_(torch.nan)
     for part in made.modules():
-        if isinstance(part, Score | Window | HeadLinear):
+        if isinstance(part, Score | Window | HeadLinear | nn.Linear):
             part.reset_parameters()
     assert [name for name, parameter in made.named_parameters() if parameter.isnan().any()] == []
