@@ -90,7 +90,7 @@ class TranslatedSentence(Translation):
         """The attention weights as a figure, which a notebook shows and `savefig` writes.
 
         Args:
-            head: the number of an attention head, from 0, or "mean".
+            head: the name of an attention head, such as 0 or "2.1" (layer and head), or "mean".
             shift: 1 gives each row to the word before the predicted one (Luong et al. 2015, footnote 14).
             level: "word" or "subword".
 

@@ -4,7 +4,7 @@ Stands after the translator: it reads `Translation.weights` and reaches no furth
 positions (source, target), both counted from 0; `nmt.links` reads and writes them.
 """
 
-from typing import Literal
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,8 @@ from nmt.links import Link
 from nmt.translation.types import Translation
 
 Weights = npt.NDArray[np.float32]
-Head = int | Literal["mean"]
+#: The name of a head, which may be a number, or "mean".
+Head = int | str
 
 
 def piece_weights(translation: Translation, head: Head = "mean", shift: int = 0) -> Weights:
@@ -23,7 +24,7 @@ def piece_weights(translation: Translation, head: Head = "mean", shift: int = 0)
 
     Args:
         translation: what the translator returned.
-        head: number of a head, from 0, or "mean" for the mean of all heads.
+        head: name of a head, such as 0 or "2.1" (layer and head), or "mean" for the mean of all heads.
         shift: 0 leaves row t at the piece that was predicted from it; 1 moves it to the piece before, which
             was the decoder's input at that step (Luong et al. 2015, footnote 14). The first row, whose input
             was the beginning of the sentence, then falls away, and the last piece has none.
@@ -44,14 +45,20 @@ def piece_weights(translation: Translation, head: Head = "mean", shift: int = 0)
                 "decoder=bahdanau or decoder=luong to see what the model looks at."
             )
         return np.zeros((0, len(translation.source_pieces)), dtype=np.float32)  # of an empty line
-    heads = len(translation.weights)
+    heads = names_of_heads(translation)
     if head == "mean":
         weights: Weights = translation.weights.mean(axis=0, dtype=np.float32)
-    elif 0 <= head < heads:
-        weights = translation.weights[head]
+    elif str(head) in heads:
+        weights = translation.weights[heads.index(str(head))]
     else:
-        raise UserError(f"head={head}: the model has heads 0 to {heads - 1}; or ask for head=mean.")
+        raise UserError(f"head={head}: the model has heads {heads[0]} to {heads[-1]}; or ask for head=mean.")
     return weights[shift:]
+
+
+def names_of_heads(translation: Translation) -> Sequence[str]:
+    """The names of a translation's heads."""
+    count = 0 if translation.weights is None else len(translation.weights)
+    return translation.heads if len(translation.heads) == count else [str(head) for head in range(count)]
 
 
 def word_weights(
@@ -65,7 +72,7 @@ def word_weights(
 
     Args:
         translation: what the translator returned.
-        head: number of a head, from 0, or "mean".
+        head: name of a head, or "mean".
         shift: 0 or 1, in pieces; see `piece_weights`.
         units: of the source and of the target, where the words are not those that the text itself shows.
 
@@ -98,7 +105,7 @@ def saliency_weights(translation: Translation, units: tuple[Units, Units] | None
         translation: what `nmt.translation.translator.Translator.saliency` returned.
         units: see `word_weights`.
     """
-    signed = word_weights(translation, head=0, units=units)
+    signed = word_weights(translation, units=units)  # one head
     helping = np.maximum(signed, 0)
     totals = helping.sum(axis=1, keepdims=True)
     shares: Weights = np.divide(helping, totals, out=np.zeros_like(helping), where=totals > 0)

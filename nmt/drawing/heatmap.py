@@ -14,7 +14,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 
-from nmt.alignment.weights import Head, Weights, piece_weights, word_weights
+from nmt.alignment.weights import Head, Weights, names_of_heads, piece_weights, word_weights
 from nmt.alignment.words import source_units, target_units
 from nmt.drawing import fonts
 from nmt.drawing.layout import shorten, wrap
@@ -71,11 +71,13 @@ def _grid(translation: Translation, level: Level, head: Head, shift: int) -> _Gr
 
 
 def _what(translation: Translation, level: Level, head: Head, shift: int) -> str:
-    heads = 1 if translation.weights is None else len(translation.weights)
-    if heads == 1:
+    heads = names_of_heads(translation)
+    if len(heads) <= 1:
         heads_drawn = "one head"
+    elif head == "mean":
+        heads_drawn = f"mean of {len(heads)} heads"
     else:
-        heads_drawn = f"mean of {heads} heads" if head == "mean" else f"head {head} (of heads 0 to {heads - 1})"
+        heads_drawn = f"head {head} (of heads {heads[0]} to {heads[-1]})"
     unit = "word" if level == "word" else "piece"
     where = f"the {unit} that it predicts" if shift == 0 else f"the previous {unit}, its input"
     return f"{level} level · {heads_drawn} · each row at {where} (shift {shift})"
@@ -103,7 +105,7 @@ def figure(
         translation: the result of the translator.
         level: "word" sums and averages the weights of subword pieces (see `word_weights`). "subword" shows them as
             the decoder used them, with the end of sentence.
-        head: number of a head, from 0, or "mean".
+        head: name of a head, or "mean".
         shift: 0 draws row t at the piece that it predicts, 1 at the previous piece (see `piece_weights`).
         reference: a reference translation, written below the matrix.
         title: one line above the matrix.

@@ -72,7 +72,7 @@ def attention_maps(
         forced: references under forced decoding.
         lines: their line numbers in the split, from 1.
         count: maximum number of pairs.
-        head: number of a head, from 0, or "mean".
+        head: name of a head, or "mean".
     """
 
     def beyond(translation: Translation) -> int:

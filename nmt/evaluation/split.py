@@ -62,7 +62,7 @@ class HeatmapSettings(NamedTuple):
     Attributes:
         first: number of lines, from the first, with heatmaps.
         lines: numbers, from 1, of further lines with heatmaps.
-        head: number of a head, from 0, or "mean".
+        head: name of a head, or "mean".
         shift: 0 or 1; the alignment error rate is computed for both.
     """
 

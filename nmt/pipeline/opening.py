@@ -179,13 +179,9 @@ def has_weights(translator: Translator) -> bool:
 
 
 def head_of(text: str, translator: Translator) -> Head:
-    """The head of the attention that a text names: its number, or "mean" (UserError if there is no such head)."""
-    if text == "mean":
-        return "mean"
-    heads = {len(model.decoder.heads) for model in translator.models if model.decoder.heads}
-    # Members of an ensemble with different numbers of heads are averaged over theirs.
-    last = (heads.pop() if len(heads) == 1 else 1) - 1
-    if not text.isdecimal() or int(text) > last:
-        known = "head=mean or head=0" if last == 0 else f"head=mean or a number from 0 to {last}"
-        raise UserError(f"head={text} is not there. Give {known}.")
-    return int(text)
+    """The head of the attention that a text names, or "mean" (UserError if there is no such head)."""
+    heads = translator.stepper.heads or ("0",)
+    if text != "mean" and text not in heads:
+        several = f"one from {heads[0]} to {heads[-1]}" if len(heads) > 1 else f"head={heads[0]}"
+        raise UserError(f"head={text} is not there. Give head=mean or {several}.")
+    return int(text) if text.isdecimal() else text

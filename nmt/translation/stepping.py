@@ -43,10 +43,13 @@ class Stepper:
     def __init__(self, models: Sequence[Seq2Seq], autocast: torch.dtype | None = None, *, weights: bool = True) -> None:
         """`autocast` is the type of matrix products; with it, later changes of parameters have no effect.
 
-        Attention weights are returned only with `weights`.
+        Attention weights are returned only with `weights`; `heads` has the names of their heads.
         """
         self.models = [_cast_once(model, autocast) for model in models]
         self.weights = weights
+        heads = {tuple(model.decoder.heads) for model in models if model.decoder.heads}
+        # Models with different heads: the mean of each model's.
+        self.heads: Sequence[str] = ("0",) if len(heads) > 1 else next(iter(heads), ())
 
     def start(self, source: Tensor, mask: Tensor, lengths: Tensor, ids: Tensor | None = None) -> EnsembleState:
         """The state before the first token of source [B, S].
@@ -80,7 +83,7 @@ class Stepper:
         mixed = torch.logsumexp(torch.stack(log_probs), 0) - torch.log(torch.tensor(float(len(log_probs))))
         if not weights:
             return mixed, None, following
-        if len({of_model.shape for of_model in weights}) > 1:  # different numbers of heads: take means
+        if {of_model.shape[1] for of_model in weights} != {len(self.heads)}:  # different heads: take means
             weights = [of_model.mean(1, keepdim=True) for of_model in weights]
         return mixed, torch.stack(weights).mean(0), following
 

@@ -5,6 +5,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice, pairwise
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -80,11 +81,20 @@ class Translator:
         self.warn, self.weights, self.shortlist = warn, weights, shortlist
         self.stepper = Stepper(self.models, compute.dtype, weights=weights or search.needs_weights)
 
-    @property
-    def max_positions(self) -> int | None:
-        """The number of slots that at least one model can attend to; None for no limit."""
-        known = [most for model in self.models if (most := model.decoder.max_positions) is not None]
-        return max(known) if known and len(known) == len(self.models) else None
+    def _excess(self, pieces: int) -> str:
+        """How a line of so many pieces and its end is too long for every model, with the fix; "" if it is not."""
+        for limit, beyond, consequence in (
+            ("decoder.max_positions", "pieces that the model can attend to (attention.score.positions)",
+             "the rest was ignored"),
+            ("encoder.learned_positions", "positions that the model has learned (encoder.positions.count)",
+             "the pieces beyond share the last one"),
+        ):  # fmt: skip
+            limits = [attrgetter(limit)(model) for model in self.models]
+            if all(most is not None and most <= pieces for most in limits):
+                most = max(limits)
+                fix = f" To translate it in parts: max_source_length={most - 1} long_lines=split"
+                return f"longer than the {most} {beyond}: {consequence}.{fix * (most > 1)}"
+        return ""
 
     def translate(self, sentences: Iterable[str], chunk: int = 2000) -> Iterator[list[Translation]]:
         """Yield the n-best list of each sentence, in order; hold `chunk` sentences at a time."""
@@ -150,13 +160,8 @@ class Translator:
                         f"{self.max_source_length}. It is {action}."
                     )
             longest = max(end - start for start, end in pairwise(ends))
-            most = self.max_positions
-            if most is not None and self.warn is not None and longest >= most:
-                fix = f" To translate it in parts: max_source_length={most - 1} long_lines=split"
-                self.warn(
-                    f"line {first_line + index} is longer than the {most} pieces that the model can attend to "
-                    f"(attention.score.positions): the rest was ignored.{fix * (most > 1)}"
-                )
+            if self.warn is not None and (excess := self._excess(longest)):
+                self.warn(f"line {first_line + index} is {excess}")
             prefix = self._prefix(prefixes[index], first_line + index) if prefixes else ()
             parts.extend(
                 _Part(index, tokens[start:end], spans[start:end], () if start else prefix)
@@ -275,6 +280,7 @@ class Translator:
             [*source_spans, None],
             spans,
             None if weights is None else weights[:, :, : len(source_tokens) + 1],
+            self.stepper.heads,
         )
 
 
@@ -352,4 +358,5 @@ def _join_rank(sentence: str, parts: list[Translation]) -> Translation:
         [span for part in parts for span in part.source_spans],
         spans,
         weights,
+        parts[0].heads,
     )

@@ -1,5 +1,6 @@
 """The result of translating, from which scores, alignments and heatmaps are computed."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -36,3 +37,4 @@ class Translation(NamedTuple):
     source_spans: list[Span | None]
     spans: list[Span | None]
     weights: npt.NDArray[np.float32] | None
+    heads: Sequence[str] = ()
