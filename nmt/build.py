@@ -26,6 +26,7 @@ from nmt.errors import UserError
 from nmt.limits import Fraction, Positive, checked
 from nmt.model import Decoder, Encoder, Readout, Seq2Seq, Sizes, initialise
 from nmt.model.contract import AnyDecoder, DecoderParts
+from nmt.model.positions import Positions
 from nmt.search import Search
 from nmt.text.tokenizer import PAD, Tokenizer
 from nmt.text.train import TokenizerTrainer
@@ -156,11 +157,17 @@ def build_optimizer(config: DictConfig, model: Seq2Seq) -> torch.optim.Optimizer
 
 
 def build_attention(
-    node: DictConfig, query_size: int, value_size: int, fast: bool = True, key: str = "attention"
+    node: DictConfig | Mapping[str, Any],
+    query_size: int,
+    value_size: int,
+    fast: bool = True,
+    key: str = "attention",
+    **use: Any,
 ) -> Attention:
     """A score, a window and a read, composed for these sizes.
 
-    `fast` uses the fast forms of `nmt.kernels`; `key` is the node's place in the configuration, for messages.
+    `fast` uses the fast forms of `nmt.kernels`; `key` is the node's place in the configuration, for messages; `use`
+    says what its owner needs it for.
     """
     settings = _plain(node, key)
     choices = {name: settings.pop(name, {}) for name in ("score", "window", "read")}
@@ -171,15 +178,35 @@ def build_attention(
         query_size=query_size,
         value_size=value_size,
         fast=fast,
+        **use,
     )
 
 
+def _makers(settings: dict[str, Any], key: str) -> dict[str, Callable[..., Any]]:
+    """What makes the parts that stand in an encoder or a decoder, taken from its settings."""
+    makers: dict[str, Callable[..., Any]] = {}
+    for name, kind in (("readout", Readout), ("positions", Positions)):
+        if name in settings:
+            makers[name] = part(settings.pop(name), kind, f"{key}.{name}")
+    if "self_attention" in settings:
+        node, fast = settings.pop("self_attention"), settings.get("fast", True)
+        makers["self_attention"] = functools.partial(build_attention, node, fast=fast, key=f"{key}.self_attention")
+    return makers
+
+
+def build_encoder(config: DictConfig, embedding_size: int) -> Encoder:
+    """The encoder; its constructor makes the parts of its layers."""
+    settings = _plain(config.encoder, "encoder")
+    makers = _makers(settings, "encoder")
+    return part(settings, Encoder, "encoder")(embedding_size=embedding_size, **makers)
+
+
 def build_decoder(config: DictConfig, encoder: Encoder, embedding_size: int) -> AnyDecoder:
-    """The decoder; its constructor makes the attention and the readout, for sizes that it knows."""
+    """The decoder; its constructor makes the attention and other parts, for sizes that it knows."""
     settings = _plain(config.decoder, "decoder")
-    readout = part(settings.pop("readout", {}), Readout, "decoder.readout")
     attention = functools.partial(build_attention, config.attention, fast=settings.get("fast", True))
-    parts = DecoderParts(attention, readout, Sizes(embedding_size, encoder.size, encoder.directions))
+    sizes = Sizes(embedding_size, encoder.size, encoder.directions)
+    parts = DecoderParts(attention, sizes, **_makers(settings, "decoder"))
     return part(settings, Decoder, "decoder")(parts)
 
 
@@ -205,13 +232,14 @@ def assemble(
             "model.tie_embeddings=all needs one vocabulary for both languages, but tokenizer.joint is false. "
             "Give tokenizer.joint=true or model.tie_embeddings=target."
         )
-    encoder = part(config.encoder, Encoder, "encoder")(embedding_size=embedding_size)
+    encoder = build_encoder(config, embedding_size)
     decoder = build_decoder(config, encoder, embedding_size)
     features = decoder.features
     if tie != "none" and features != embedding_size:
+        key = "decoder.readout.size" if "readout" in config.decoder else "decoder.size"
         raise UserError(
-            f"Tied embeddings need decoder.readout.size to be model.embedding_size, but they are {features} and "
-            f"{embedding_size}. Give decoder.readout.size={embedding_size} or model.tie_embeddings=none."
+            f"Tied embeddings need {key} to be model.embedding_size, but they are {features} and {embedding_size}. "
+            f"Give {key}={embedding_size} or model.tie_embeddings=none."
         )
     source = nn.Embedding(source_pieces, embedding_size, padding_idx=PAD)
     target = source if tie == "all" else nn.Embedding(target_pieces, embedding_size, padding_idx=PAD)

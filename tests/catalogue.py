@@ -31,7 +31,10 @@ WINDOWED = [
     for window in WINDOWS
 ]
 ENCODERS = options("encoder")
-WIRINGS, READOUTS = options("decoder"), options("decoder/readout")
+DECODERS, READOUTS = options("decoder"), options("decoder/readout")
+ATTENTIVE = [decoder for decoder in DECODERS if decoder != "none"]
+#: Recurrent decoders.
+WIRINGS = [decoder for decoder in DECODERS if decoder != "transformer"]
 WITH_ATTENTION = [wiring for wiring in WIRINGS if wiring != "none"]
 #: Refused: they would not use their attention, not see the previous word, or know nothing of the sentence.
 USELESS = {("luong", "state"), ("bahdanau", "context"), ("none", "context")}
@@ -87,12 +90,24 @@ SMALL = [
     "attention.size=6",
     "decoder.readout.size=11",
 ]
+#: What these have in their place, by choice.
+SMALL_OF = {
+    "encoder=embeddings": ["encoder.size="],
+    "encoder=transformer": ["encoder.size=12", "encoder.self_attention.heads=3", "encoder.layers=2"],
+    "decoder=transformer": [
+        *("decoder.readout.size=", "decoder.self_attention.heads=5", "decoder.layers=2"),
+        "attention.heads=2",
+    ],
+}
 
 
 def small(*overrides: str) -> list[str]:
-    """`SMALL` and the overrides, without sizes that the encoder does not have."""
-    sized = "encoder=embeddings" not in overrides
-    return [*(word for word in SMALL if sized or not word.startswith("encoder.")), *overrides]
+    """`SMALL` and the overrides, with the sizes that the encoder and the decoder have."""
+    values = dict(word.partition("=")[::2] for word in SMALL)
+    for group in ("encoder", "decoder"):
+        choice = next((word for word in reversed(overrides) if word.startswith(f"{group}=")), "")
+        values.update(word.partition("=")[::2] for word in SMALL_OF.get(choice, []))
+    return [*(f"{key}={value}" for key, value in values.items() if value), *overrides]
 
 
 @functools.cache
@@ -101,7 +116,10 @@ def _composed(*overrides: str) -> DictConfig:
 
 
 def model(*overrides: str, pieces: tuple[int, int] = (23, 29), joint: bool = False, train: bool = False) -> Seq2Seq:
-    """A small model composed from the real configuration, in double precision: `bahdanau` unless told otherwise."""
+    """A small model composed from the real configuration, in double precision: `bahdanau` unless told otherwise.
+
+    Its score is `additive`.
+    """
     return assembled(
         _composed("decoder=bahdanau", "attention/score=additive", *small(*overrides)),
         pieces=pieces,

@@ -23,14 +23,14 @@ from nmt.text.tokenizer import Tokenizer
 from nmt.training.loss import batch_loss
 from nmt.translation.translator import Translator
 from tests.catalogue import (
+    ATTENTIVE,
     CONFIGS,
+    DECODERS,
     READS,
     SCORES,
     SMALL,
     WINDOWED,
     WIRED_READOUTS,
-    WIRINGS,
-    WITH_ATTENTION,
     options,
     small,
 )
@@ -79,7 +79,7 @@ def one_step(*overrides: str, kind: str = "unigram") -> None:
             assert best.weights.shape == (len(model.decoder.heads), len(best.pieces), len(best.source_pieces))
 
 
-@pytest.mark.parametrize(("wiring", "score"), list(itertools.product(WITH_ATTENTION, SCORES)))
+@pytest.mark.parametrize(("wiring", "score"), list(itertools.product(ATTENTIVE, SCORES)))
 def test_every_score_in_every_wiring(wiring: str, score: str) -> None:
     one_step(f"decoder={wiring}", f"attention/score={score}")
 
@@ -91,14 +91,14 @@ def test_every_readout_in_every_wiring(wiring: str, readout: str) -> None:
 
 @pytest.mark.parametrize(
     ("wiring", "window", "read"),
-    list(itertools.product(WITH_ATTENTION, WINDOWED, READS)),
+    list(itertools.product(ATTENTIVE, WINDOWED, READS)),
     ids=lambda value: value if isinstance(value, str) else value[0],
 )
 def test_every_window_and_read_in_every_wiring(wiring: str, window: tuple[str, ...], read: str) -> None:
     one_step(f"decoder={wiring}", *window, f"attention/read={read}")
 
 
-@pytest.mark.parametrize(("encoder", "wiring"), list(itertools.product(ENCODERS, WIRINGS)))
+@pytest.mark.parametrize(("encoder", "wiring"), list(itertools.product(ENCODERS, DECODERS)))
 def test_every_encoder_in_every_wiring(encoder: str, wiring: str) -> None:
     layers = [] if encoder == "embeddings" else ["encoder.layers=2"]
     one_step(f"encoder={encoder}", f"decoder={wiring}", *layers, "decoder.layers=2")
@@ -342,7 +342,8 @@ def test_every_group_is_tested() -> None:
     # A new group needs a test of its own here.
     assert set(GROUPS) <= {
         *("attention", "attention/read", "attention/score", "attention/window", "data", "data_defaults", "decoder"),
-        *("decoder/readout", "encoder", "experiment", "optimizer", "schedule", "search", "tokenizer", "trainer"),
+        *("decoder/readout", "encoder", "experiment", "optimizer", "positions", "schedule", "search", "tokenizer"),
+        "trainer",
     }
-    assert options("attention") == ["default"]
+    assert options("attention") == ["default", "multihead"]
     assert set(options("data_defaults")) <= set(options("data"))

@@ -54,10 +54,12 @@ class Encoder(nn.Module):
     Attributes:
         size: C, of a slot.
         directions: of the recurrence whose last states it leaves; 0 for an encoder without.
+        learned_positions: how many positions it can tell apart; tokens beyond share the last one. None for all.
     """
 
     size: int
     directions: int = 0
+    learned_positions: int | None = None
 
     def forward(self, embedded: Tensor, mask: Tensor, lengths: Tensor) -> Encoded:
         """Encode embedded [B, S, E] with mask [B, S] and lengths [B] (on the CPU, at least 1)."""
@@ -127,11 +129,16 @@ class Sizes(NamedTuple):
 
 
 class DecoderParts(NamedTuple):
-    """What a decoder is put together from: `attention` and `readout` make these for sizes that it knows."""
+    """What a decoder is put together from: sizes of others, and what makes parts for sizes that it knows.
+
+    `attention` is that to the source. Of the rest a decoder has those that stand in its configuration.
+    """
 
     attention: Callable[..., Any]
-    readout: Callable[..., Any]
     sizes: Sizes
+    readout: Any = None
+    self_attention: Any = None
+    positions: Any = None
 
 
 Memory = TypeVar("Memory", bound=Selectable)
@@ -148,6 +155,7 @@ class Decoder(nn.Module, Generic[Memory, State]):
         logit_scale: multiplies features before the softmax.
         heads: the names of the H heads of its attention to the source, over all layers; empty without attention.
         max_positions: the source token from which on no head looks, whatever it holds; None without such an end.
+        learned_positions: how many target positions it can tell apart; words beyond share the last one. None for all.
         carries_contexts: whether what a step read changes the steps after it.
     """
 
@@ -155,6 +163,7 @@ class Decoder(nn.Module, Generic[Memory, State]):
     logit_scale: float = 1.0
     heads: Sequence[str] = ()
     max_positions: int | None = None
+    learned_positions: int | None = None
     carries_contexts: bool = True
 
     def start(self, encoded: Encoded, *, searching: bool = False) -> tuple[Memory, State]:

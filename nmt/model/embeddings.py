@@ -1,9 +1,10 @@
 """The simplest encoder: embeddings and positions. No word knows its neighbours."""
 
+import torch
 from torch import Tensor
 
 from nmt.model.contract import Encoded, Encoder
-from nmt.model.positions import sinusoids
+from nmt.model.positions import Sinusoidal
 
 
 class EmbeddingEncoder(Encoder):
@@ -17,8 +18,8 @@ class EmbeddingEncoder(Encoder):
         """`embedding_size` is E."""
         super().__init__()
         self.size = embedding_size
+        self.positions = Sinusoidal(embedding_size)
 
     def forward(self, embedded: Tensor, mask: Tensor, lengths: Tensor) -> Encoded:
-        positions = sinusoids(embedded.shape[1], self.size, embedded.device).to(embedded.dtype)
-        values = embedded + positions * self.size**-0.5
+        values = self.positions(embedded, torch.arange(embedded.shape[1], device=embedded.device))
         return Encoded(values * mask.unsqueeze(-1), mask)

@@ -26,6 +26,7 @@ class Translation(NamedTuple):
             Several pieces may share one character. A piece of white space has an empty span, the end of sentence None.
         spans: [T] the same for the target, characters of `text`.
         weights: [H, T, S] attention weights; None if the decoder has no attention.
+        heads: [H] their names.
     """
 
     source: str

@@ -14,7 +14,7 @@ from nmt.model import Seq2Seq
 from nmt.search import BeamSearch, Limits
 from nmt.training.loss import batch_loss
 from nmt.translation.stepping import Stepper
-from tests.catalogue import WIRINGS, model, sentences
+from tests.catalogue import DECODERS, model, sentences
 
 MODULES = [importlib.import_module(f"nmt.kernels.{module.name}") for module in pkgutil.iter_modules(kernels.__path__)]
 FAST = [
@@ -58,7 +58,7 @@ def everything(made: Seq2Seq) -> dict[str, torch.Tensor]:
     return {**results, "loss": loss.total, "likelihood": loss.negative_log_likelihood, "scores": scores}
 
 
-@pytest.mark.parametrize("wiring", WIRINGS)
+@pytest.mark.parametrize("wiring", DECODERS)
 def test_without_fast_only_the_plain_kernels_run_and_the_numbers_agree(
     wiring: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,10 +7,10 @@ from torch import Tensor
 from nmt.data.batch import Batch, make_batch
 from nmt.model import Seq2Seq
 from nmt.translation import forcing
-from tests.catalogue import WIRINGS, model
+from tests.catalogue import DECODERS, model
 
 SOURCES, TARGETS = [[5, 6, 7], [8], [9, 10, 11, 12, 13]], [[9, 4], [5, 6, 7, 8], [14]]
-KINDS = [*((f"decoder={wiring}",) for wiring in WIRINGS), ("decoder=bahdanau", "attention.heads=2")]
+KINDS = [*((f"decoder={wiring}",) for wiring in DECODERS), ("decoder=bahdanau", "attention.heads=2")]
 every = pytest.mark.parametrize("overrides", KINDS, ids=" ".join)
 
 

@@ -10,7 +10,7 @@ from nmt.text.lexicon import TRANSLATIONS, Lexicon
 from nmt.translation import shortlist as module
 from nmt.translation.shortlist import Shortlist
 from nmt.translation.stepping import Stepper
-from tests.catalogue import WITH_ATTENTION, model, sentences
+from tests.catalogue import DECODERS, model, sentences
 
 BOS, EOS = 2, 3
 PIECES = 23
@@ -41,7 +41,7 @@ def test_there_are_only_so_many_translations(count: int) -> None:
 
 
 @pytest.mark.parametrize("search", [GreedySearch(), BeamSearch(4, nbest=3)], ids=["greedy", "beam"])
-@pytest.mark.parametrize("wiring", [*WITH_ATTENTION, "none"])
+@pytest.mark.parametrize("wiring", DECODERS)
 def test_the_search_sees_the_model_without_all_other_pieces(wiring: str, search: Search) -> None:
     """As if the softmax had never had more rows: the whole search with their logits at minus infinity."""
     models = [model(f"decoder={wiring}", f"seed={seed}") for seed in (1, 2)]

@@ -9,11 +9,11 @@ import torch
 from nmt.model import Seq2Seq
 from nmt.search import BeamSearch, GreedySearch, Hypothesis, Limits, Search
 from nmt.translation.stepping import Stepper
-from tests.catalogue import SCORES, WITH_ATTENTION, model, searched, sentences
+from tests.catalogue import ATTENTIVE, SCORES, WITH_ATTENTION, model, searched, sentences
 
 BOS, EOS = 2, 3
 COMBINATIONS = [
-    *((f"decoder={wiring}",) for wiring in WITH_ATTENTION),
+    *((f"decoder={decoder}",) for decoder in ATTENTIVE),
     *((f"decoder={wiring}", f"attention/score={own}") for wiring, own in zip(itertools.cycle(WITH_ATTENTION), SCORES)),
     ("decoder=luong", "decoder.input_feeding=false"),
     ("decoder=bahdanau", "attention.heads=3"),
@@ -21,6 +21,8 @@ COMBINATIONS = [
     ("decoder=luong", "attention/window=local_p", "attention/read=hard"),
     ("decoder=luong", "attention/read=hard", "attention.read.objective=enumerate"),
     ("decoder=none",),
+    ("decoder=transformer", "attention.coverage=true"),
+    ("decoder=transformer", "encoder=transformer", "decoder/positions=relative", "decoder/window=local_m"),
 ]
 every = pytest.mark.parametrize("overrides", COMBINATIONS, ids=" ".join)
 
@@ -145,9 +147,10 @@ def test_members_with_other_numbers_of_heads_share_their_means() -> None:
         torch.testing.assert_close(torch.tensor(best.weights.sum(-1)), torch.ones(1, len(best.tokens)))
 
 
-@pytest.mark.parametrize("wiring", WITH_ATTENTION)
-def test_matrices_that_are_cast_once_are_the_ones_that_autocast_would_cast(wiring: str) -> None:
-    made = model(f"decoder={wiring}", "model.tie_embeddings=target", "decoder.readout.size=7").float()
+@pytest.mark.parametrize("decoder", ATTENTIVE)
+def test_matrices_that_are_cast_once_are_the_ones_that_autocast_would_cast(decoder: str) -> None:
+    size = "model.embedding_size=10" if decoder == "transformer" else "decoder.readout.size=7"
+    made = model(f"decoder={decoder}", "model.tie_embeddings=target", size).float()
     source, mask, counts = sentences([5, 2, 7], 23, 4)
     tokens = torch.tensor([5, 11, 4])
     steppers = [Stepper([made]), Stepper([made], torch.bfloat16)]

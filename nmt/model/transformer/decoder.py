@@ -1,0 +1,145 @@
+"""The Transformer's decoder: a whole target at once in training, one word against cached keys and values in search."""
+
+from collections.abc import Sequence
+from typing import NamedTuple, cast
+
+import torch
+from torch import Tensor, nn
+
+from nmt.attention import Attention, AttentionState, Memory
+from nmt.errors import UserError
+from nmt.limits import Fraction, Positive
+from nmt.model.contract import Decoded, Decoder, DecoderParts, Encoded, Slots, Words
+from nmt.model.transformer.layer import DecoderLayer, Entrance, Norm
+
+
+class SourceMemory(NamedTuple):
+    """The memory of B sentences, layer by layer."""
+
+    layers: tuple[Memory, ...]
+
+    def select(self, rows: Tensor) -> "SourceMemory":
+        """The sentences `rows` [B'] of the batch."""
+        return SourceMemory(tuple(memory.select(rows) for memory in self.layers))
+
+
+class Cache(NamedTuple):
+    """What N hypotheses hand to their next step: steps [N] and, layer by layer, what is kept of their words.
+
+    past: keys and values of self-attention, [N, H, t, ...]. attention: the state of the attention to the source.
+    """
+
+    steps: Tensor
+    past: tuple[Memory, ...]
+    attention: tuple[AttentionState, ...]
+
+    def select(self, rows: Tensor) -> "Cache":
+        """The rows `rows` [N'], in that order, repeats allowed."""
+        states = (tuple(part[rows] for part in state) for state in self.attention)
+        return Cache(self.steps[rows], tuple(memory.select(rows) for memory in self.past), tuple(states))
+
+
+class TransformerDecoder(Decoder[SourceMemory, Cache]):
+    """Layers of masked self-attention, attention to the source and feed-forward networks.
+
+    Vaswani et al. 2017, section 3.1. A target word never sees the words after it.
+    """
+
+    def __init__(
+        self,
+        parts: DecoderParts,
+        *,
+        size: Positive,
+        layers: Positive = 3,
+        feed_forward_size: Positive | None = None,
+        norm: Norm = "pre",
+        dropout: Fraction = 0.0,
+        fast: bool = True,
+    ) -> None:
+        """Settings are those of the encoder.
+
+        Raises:
+            UserError: the attention would need a readout.
+        """
+        super().__init__()
+        self.entrance = Entrance(parts.positions, parts.sizes.embedding, size)
+        windows = self.entrance.positions.windows()
+        stack = nn.ModuleList(
+            DecoderLayer(
+                parts.self_attention(size, size, context_size=size, memorised="past", also=windows),
+                parts.attention(size, parts.sizes.value, context_size=size),
+                *(size, feed_forward_size, norm, dropout, fast),
+            )
+            for _ in range(layers)
+        )
+        self.layers = cast("Sequence[DecoderLayer]", stack)
+        self.norm = nn.LayerNorm(size) if norm == "pre" else nn.Identity()
+        towards = self.towards_source
+        if towards[0].read.enumerates:
+            raise UserError(
+                "attention.read.objective=enumerate lets a readout choose among slots, and decoder=transformer has no "
+                "readout. Give attention.read.objective=sampled, or another decoder."
+            )
+        self.features, self.max_positions = size, towards[0].max_positions
+        self.learned_positions = self.entrance.positions.learned_positions
+        self.heads = tuple(f"{layer}.{head + 1}" for layer, each in enumerate(towards, 1) for head in range(each.heads))
+        # What a step reads goes through the self-attention of the layers above into later steps.
+        self.carries_contexts = layers > 1
+        self.kind = f"{layers} layers, norm {norm}"
+
+    @property
+    def towards_source(self) -> list[Attention]:
+        """The attention to the source of each layer."""
+        return [layer.attention for layer in self.layers]
+
+    def describe(self) -> str:
+        way = "step by step" if self.towards_source[0].coverage else "all steps at once"
+        return f", {self.kind}, training {way}"
+
+    def pin(self, slots: Slots, device: torch.device) -> None:
+        for attention in self.towards_source:
+            attention.pin(slots, device)
+
+    def start(self, encoded: Encoded, *, searching: bool = False) -> tuple[SourceMemory, Cache]:
+        values, mask = encoded.values, encoded.mask
+        towards = self.towards_source
+        memories = [attention.remember(values, mask, encoded.keys) for attention in towards]
+        states = (attention.start(memory) for attention, memory in zip(towards, memories, strict=True))
+        nothing = values.new_zeros(len(mask), 0, self.features)
+        return SourceMemory(tuple(memories)), Cache(
+            torch.zeros(len(mask), dtype=torch.int64, device=mask.device),
+            tuple(layer.self_attention.remember(nothing, mask[:, :0]) for layer in self.layers),
+            tuple(tuple(part.flatten(0, 1) for part in state) for state in states),
+        )
+
+    def step(self, words: Words, state: Cache, memory: SourceMemory, *, weights: bool = True) -> tuple[Decoded, Cache]:
+        decoded, state = self._run(words.spread(words.embedded).unsqueeze(1), state, memory, weights)
+        seen = None if decoded.weights is None else decoded.weights[:, :, 0]
+        terms = {name: term[:, 0] for name, term in decoded.terms.items()}
+        return Decoded(decoded.features[:, 0], seen, terms), state
+
+    def forward(self, embedded: Tensor, state: Cache, memory: SourceMemory, *, weights: bool = True) -> Decoded:
+        if self.towards_source[0].coverage:  # a step depends on the weights of those before it
+            return super().forward(embedded, state, memory, weights=weights)
+        return self._run(embedded, state, memory, weights)[0]
+
+    def _run(self, embedded: Tensor, state: Cache, memory: SourceMemory, weights: bool) -> tuple[Decoded, Cache]:
+        """The next words of N hypotheses, embedded [N, T, E]: one of each, or all of one hypothesis a sentence."""
+        rows, count = embedded.shape[:2]
+        steps = state.steps.unsqueeze(1) + torch.arange(count, device=embedded.device)
+        mask = torch.ones_like(steps, dtype=torch.bool)
+        x = self.entrance(embedded, steps)
+        past, states, seen = [], [], []
+        terms: dict[str, Tensor] = {}
+        for layer, words, source, before in zip(self.layers, state.past, memory.layers, state.attention, strict=True):
+            x, words = layer.attend_to_self(x, mask, steps, words)
+            x, attended = layer.attend_to_source(x, source, steps, before, weights)
+            x = layer.transform(x)
+            past.append(words)
+            states.append(tuple(part.flatten(0, 1) for part in attended.state))
+            if attended.weights is not None:  # [B, H, K * T, S] -> [N, H, T, S]
+                seen.append(attended.weights.unflatten(2, (-1, count)).transpose(1, 2).flatten(0, 1))
+            for name, term in attended.terms.items():
+                terms[name] = terms.get(name, 0) + term.reshape(rows, count)
+        decoded = Decoded(self.norm(x), torch.cat(seen, 1) if seen else None, terms)
+        return decoded, Cache(state.steps + count, tuple(past), tuple(states))

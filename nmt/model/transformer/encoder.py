@@ -1,0 +1,63 @@
+"""The Transformer's encoder: every word looks at every word."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from nmt.attention import Attention
+from nmt.limits import Fraction, Positive
+from nmt.model.contract import Encoded, Encoder
+from nmt.model.positions import Positions
+from nmt.model.transformer.layer import EncoderLayer, Entrance, Norm
+
+
+class TransformerEncoder(Encoder):
+    """Layers of self-attention and feed-forward networks. Vaswani et al. 2017, section 3.1. It has no last state."""
+
+    def __init__(
+        self,
+        self_attention: Callable[..., Attention],
+        positions: Callable[..., Positions],
+        embedding_size: int,
+        *,
+        size: Positive,
+        layers: Positive = 3,
+        feed_forward_size: Positive | None = None,
+        norm: Norm = "pre",
+        dropout: Fraction = 0.0,
+        fast: bool = True,
+    ) -> None:
+        """Makes the layers; with `norm` "pre" a last normalisation follows them.
+
+        Args:
+            self_attention: makes the attention of a layer.
+            positions: make positions for embeddings of a size.
+            embedding_size: E.
+            size: D, of a word's vector.
+            layers: how many.
+            feed_forward_size: of the inner layer; None for 4 times the size.
+            norm: where LayerNorm stands, "pre" or "post".
+            dropout: of what each sublayer adds.
+            fast: uses the fast forms of `nmt.kernels`.
+        """
+        super().__init__()
+        self.size = size
+        self.entrance = Entrance(positions, embedding_size, size)
+        windows = self.entrance.positions.windows()
+        self.layers = nn.ModuleList(
+            EncoderLayer(
+                self_attention(size, size, context_size=size, memorised="own", also=windows),
+                *(size, feed_forward_size, norm, dropout, fast),
+            )
+            for _ in range(layers)
+        )
+        self.norm = nn.LayerNorm(size) if norm == "pre" else nn.Identity()
+        self.learned_positions = self.entrance.positions.learned_positions
+
+    def forward(self, embedded: Tensor, mask: Tensor, lengths: Tensor) -> Encoded:
+        steps = torch.arange(mask.shape[1], device=mask.device).expand(mask.shape)
+        x = self.entrance(embedded, steps)
+        for layer in self.layers:
+            x = layer(x, mask, steps)
+        return Encoded(self.norm(x) * mask.unsqueeze(-1), mask)
