@@ -30,7 +30,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from nmt import compat
-from nmt.choices import with_classes
+from nmt.choices import place, with_classes
 from nmt.configuration import INCIDENTAL, flattened, resolved, without_classes
 from nmt.errors import UserError, damaged, nearest
 from nmt.files import appearing, unwritable, write_json, write_text
@@ -251,7 +251,7 @@ def settings(config: DictConfig) -> dict[str, Any]:
     return {
         key: value
         for key, value in flattened(tree).items()
-        if key not in INCIDENTAL and (attends(config) or not key.startswith("attention"))
+        if key not in INCIDENTAL and (attends(config) or not place(key).startswith("attention"))
     }
 
 

@@ -101,7 +101,7 @@ def note_unused_attention(configs: Iterable[Mapping[str, Any]], overrides: Seque
 
     That is no mistake: a sweep that crosses scores with wirings comes by here.
     """
-    named = [word for word in overrides if re.match(r"[+~]*(attention\b|search\.coverage_penalty=)", word)]
+    named = [word for word in overrides if re.match(r"[+~]*(attention\b(?![^=]*@)|search\.coverage_penalty=)", word)]
     if named and not any(attends(config) for config in configs):
         print(f"decoder=none has no attention, and these change nothing: {' '.join(named)}.", file=sys.stderr)
 

@@ -18,6 +18,7 @@ from nmt.command.resuming import merge_for_resume
 from nmt.compute import Compute
 from nmt.data.corpus import DataSource, Split
 from nmt.data.files import UserFiles
+from nmt.configuration import look_up
 from nmt.errors import UserError
 from nmt.limits import NotNegative
 from nmt.locks import locked
@@ -223,8 +224,10 @@ def fit_to_text(config: DictConfig, overrides: Sequence[str], source: UserFiles)
         pieces=None if config.tokenizer.model else str(config.tokenizer.model_type),
         sizes="experiment" not in _keys(overrides),
     )
-    if "size" not in config.encoder:  # an encoder of the embeddings' size
-        advised = [word for word in advised if not word.startswith("encoder.size=")]
+    raw: Any = OmegaConf.to_container(config, resolve=False)
+    # Sizes that are not there or follow from others, such as a Transformer's from the embeddings', are left alone.
+    of = {word: word.partition("=")[0] for word in advised}
+    advised = [word for word in advised if not of[word].endswith(".size") or isinstance(look_up(raw, of[word]), int)]
     named = _keys(overrides)
     if named & {f"trainer.{budget}" for budget in BUDGETS}:
         named |= {f"trainer.{budget}" for budget in BUDGETS}

@@ -121,6 +121,14 @@ class _Session:
                 f"Sentences of {reach:,} pieces and more are looked at up to there alone "
                 f"(attention.score.positions), and trainer.max_source_length is {settings.max_source_length:,}."
             )
+        for part, longest in (("encoder", settings.max_source_length), ("decoder", settings.max_target_length)):
+            known = getattr(model, part).learned_positions
+            if known is not None and longest >= known:
+                side = "source" if part == "encoder" else "target"
+                self.say(
+                    f"Pieces beyond {known:,} share the last position ({part}.positions.count), and "
+                    f"trainer.max_{side}_length is {longest:,}."
+                )
         source_padding, target_padding = batches.padding
         budget = [f"{name} {limit:g}" for name, limit in settings.budget.limits.items()]
         self.say(
