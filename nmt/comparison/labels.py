@@ -114,7 +114,9 @@ def choice_words(key: str, value: Any) -> str:
 
 def _words(key: str, value: Any, keys: Sequence[str], shown: Sequence[str]) -> str:
     if is_choice(key):
-        return choice_words(key, value) if key in _BARE else f"{choice_words(key, value)} {key.rpartition('/')[2]}"
+        owner, _, last = place(key).partition(".self_attention.") if "@" in key else ("", "", key.rpartition("/")[2])
+        name = f"{owner.replace('.', ' ')} {last}".strip()
+        return choice_words(key, value) if key in _BARE else f"{choice_words(key, value)} {name}"
     name = _name(key, keys)
     if isinstance(value, bool):
         return name if value else f"no {name}"
@@ -129,7 +131,8 @@ def _words(key: str, value: Any, keys: Sequence[str], shown: Sequence[str]) -> s
 
 
 def _name(key: str, keys: Sequence[str]) -> str:
-    """A setting in a word, or in two where several settings share the last."""
+    """A setting in its last words: as many as no other setting shares."""
     parts = key.replace("/", ".").split(".")
-    shared = sum(other.split(".")[-1] == parts[-1] for other in keys) > 1
-    return " ".join(parts[-2:] if shared else parts[-1:]).replace("_", " ")
+    lengths = range(1, len(parts) + 1)
+    alone = (length for length in lengths if sum(other.split(".")[-length:] == parts[-length:] for other in keys) <= 1)
+    return " ".join(parts[-next(alone, 2) :]).replace("_", " ")

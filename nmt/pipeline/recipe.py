@@ -16,9 +16,9 @@ from nmt.advice import recommend, separate_vocabularies
 from nmt.command.composing import compose
 from nmt.command.resuming import merge_for_resume
 from nmt.compute import Compute
+from nmt.configuration import look_up
 from nmt.data.corpus import DataSource, Split
 from nmt.data.files import UserFiles
-from nmt.configuration import look_up
 from nmt.errors import UserError
 from nmt.limits import NotNegative
 from nmt.locks import locked

@@ -28,6 +28,13 @@ def test_links_that_guided_are_named_where_nothing_else_tells() -> None:
         ([{"encoder": "gru"}, {"encoder": "lstm"}],
          ["gru encoder", "lstm encoder"]),
         ([OLD], ["bahdanau additive"]),
+        ([{"attention/score@encoder.self_attention.score": own} for own in ("dot", "general")],
+         ["dot encoder score", "general encoder score"]),
+        ([{"encoder/positions@decoder.positions": own} for own in ("learned", "none")],
+         ["learned decoder positions", "none decoder positions"]),
+        ([{"attention.heads": 4, "encoder.self_attention.heads": heads, "decoder.self_attention.heads": 4}
+          for heads in (4, 8)],
+         ["encoder self attention heads 4", "encoder self attention heads 8"]),
         # Only a setting that one has and the other has not tells these apart.
         ([{"a": 1, "attention.window.radius": 2}, {"a": 1}, {"a": 1, "attention.window.radius": 3}],
          ["radius 2", "without radius", "radius 3"]),

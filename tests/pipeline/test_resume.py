@@ -45,6 +45,7 @@ def course(run: Path) -> list[tuple[float, ...]]:
         (["trainer.steps=12", "attention/read=hard", "attention.coverage=true", "attention/window=local_p"], 5),
         (["trainer.steps=15", "trainer.average=checkpoints", "trainer.validate_every=3"], 10),
         (["trainer.steps=12", "trainer.validate_every=2", "trainer.patience=1", "optimizer.lr=0"], 3),
+        (["trainer.steps=10", "encoder=transformer", "decoder=transformer", "encoder/positions=learned"], 4),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )

@@ -1,0 +1,108 @@
+"""A Transformer through the verbs: it learns, translates, aligns by layer and head; mixtures of families train."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from nmt.runs import Run
+from tests.pipeline.small import call, pairs, translation_of, words, write_lines
+
+Capture = pytest.CaptureFixture[str]
+
+BOTH = ("encoder=transformer", "decoder=transformer")
+SIZES = ("encoder.size=32", "attention/score=scaled_dot", "attention.size=null", "optimizer.lr=0.005")
+
+
+@pytest.fixture(scope="module")
+def transformer(text: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that has learnt the language by heart."""
+    folder = tmp_path_factory.mktemp("transformer")
+    layers = ("encoder.layers=2", "decoder.layers=2", "trainer.steps=200", "trainer.validate_every=200")
+    assert call("train", *words(text, folder, "name=numbers", *BOTH, *SIZES, *layers)) == 0
+    return folder / "numbers"
+
+
+def test_it_learns(transformer: Path, here: Path) -> None:
+    """Nearly all of its training text, and sentences that it has not seen far better than chance."""
+    assert Run(transformer).history()[-1]["valid_perplexity"] < 2.5
+    rows = pairs(100)
+    source = write_lines(here / "in", [row[0] for row in rows])
+    assert call("translate", f"run={transformer}", f"input={source}", f"output={here / 'out'}") == 0
+    translations = (here / "out").read_text(encoding="utf-8").splitlines()
+    assert sum(ours == theirs for ours, (_, theirs) in zip(translations, rows, strict=True)) >= 90
+
+
+def test_a_beam_of_one_is_greedy_and_a_shortlist_serves_it(transformer: Path, here: Path) -> None:
+    source = write_lines(here / "in", [row[0] for row in pairs(30)])
+    translations = []
+    for search in (["search=greedy"], ["search.beam_size=1"], ["search.beam_size=1", "shortlist=20"]):
+        assert call("translate", f"run={transformer}", f"input={source}", f"output={here / 'out'}", *search) == 0
+        translations.append((here / "out").read_text(encoding="utf-8"))
+    assert translations[0] == translations[1]
+    assert sum(one == two for one, two in zip(translations[0].split("\n"), translations[2].split("\n"))) >= 28
+
+
+def test_weights_links_and_pictures_are_by_layer_and_head(transformer: Path, here: Path, capfd: Capture) -> None:
+    source = write_lines(here / "in", ["eins und zwei"])
+    line = [f"run={transformer}", f"input={source}", "format=jsonl", "weights=true"]
+    records = {}
+    for head in ("mean", "1.1", "2.4"):
+        more = [f"head={head}", f"output={here / head}", f"heatmaps={here / f'maps-{head}'}"]
+        assert call("translate", *line, *more) == 0
+        records[head] = json.loads((here / head).read_text(encoding="utf-8"))
+        assert (here / f"maps-{head}" / "00001.png").stat().st_size > 1000
+    assert len(records["mean"]["weights"]) == 8
+    assert records["mean"]["translation"] == translation_of("eins und zwei")
+    assert len({json.dumps(record["links"]) for record in records.values()}) > 1
+    capfd.readouterr()
+    assert call("translate", *line, "head=3.1") == 1
+    assert "head=3.1 is not there. Give head=mean or one from 1.1 to 2.4." in capfd.readouterr().err
+
+
+def test_it_is_evaluated_and_aligned_by_a_head(transformer: Path, here: Path, capfd: Capture) -> None:
+    assert call("evaluate", f"run={transformer}", "head=2.1", f"output={here / 'scores'}", "pictures=1") == 0
+    assert "BLEU" in capfd.readouterr().out
+    files = [write_lines(here / side, lines) for side, lines in (("s", ["eins zwei"]), ("t", ["one two"]))]
+    gold = write_lines(here / "gold", ["0-0 1-1"])
+    for more in (["head=2.1"], ["method=saliency"]):
+        line = [f"run={transformer}", f"source={files[0]}", f"target={files[1]}", f"gold={gold}", *more]
+        assert call("align", *line, f"output={here / 'links'}", "shift=0") == 0
+        assert re.fullmatch(r"\d+-\d+ \d+-\d+\n", (here / "links").read_text(encoding="utf-8"))
+    kept = [json.loads(path.read_text(encoding="utf-8")) for path in (transformer / "alignments").iterdir()]
+    assert "gold, head=2.1" in {measured["gold"] for measured in kept}
+
+
+@pytest.mark.parametrize(
+    "choices",
+    [
+        ("encoder=transformer", "decoder=luong", "attention/score=general"),
+        ("decoder=transformer", "decoder/positions=learned", "decoder.positions.count=4"),
+        (*BOTH, "encoder/score=additive", "decoder.self_attention.heads=8"),
+        (*BOTH, "encoder.norm=post", "decoder.norm=post", "encoder/positions=relative"),
+    ],
+    ids=" ".join,
+)
+def test_every_mixture_of_families_trains(choices: tuple[str, ...], text: Path, here: Path, capfd: Capture) -> None:
+    assert call("train", *words(text, here, "name=mixed", "trainer.steps=3", *choices)) == 0
+    said = capfd.readouterr().err
+    assert ("share the last position (decoder.positions.count)" in said) == ("decoder.positions.count=4" in choices)
+    source = write_lines(here / "in", ["rot blau", "", "eins und zwei und drei"])
+    assert call("translate", f"run={here / 'mixed'}", f"input={source}", f"output={here / 'out'}") == 0
+    assert len((here / "out").read_text(encoding="utf-8").splitlines()) == 3
+
+
+def test_a_line_longer_than_learned_positions_is_told_and_translated(text: Path, here: Path, capfd: Capture) -> None:
+    line = words(text, here, "name=short", "trainer.steps=2", "encoder=transformer", "encoder/positions=learned")
+    assert call("train", *line, "encoder.positions.count=8", "decoder.size=32") == 0
+    source = write_lines(here / "in", ["rot", "eins zwei drei " * 5])
+    capfd.readouterr()
+    command = [f"run={here / 'short'}", f"input={source}", f"output={here / 'out'}"]
+    assert call("translate", *command) == 0
+    warning = "warning: line 2 is longer than the 8 positions that the model has learned (encoder.positions.count)"
+    err = capfd.readouterr().err
+    assert err.count("warning:") == 1
+    assert f"{warning}: the pieces beyond share the last one. max_source_length=7 long_lines=split translates" in err
+    assert call("translate", *command, "max_source_length=7") == 0
+    assert "learned" not in capfd.readouterr().err
