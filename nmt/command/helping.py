@@ -17,6 +17,8 @@ from nmt.configuration import groups_of
 WIDTH = 100
 # Groups of choices that users do not choose from: a data set brings its own.
 _HIDDEN = ("data_defaults",)
+# Groups that --help=all alone lists: the decoder brings its attention.
+_IMPLIED = ("attention",)
 
 
 class Setting(NamedTuple):
@@ -66,7 +68,8 @@ def _choices(folder: Path, chosen: Mapping[str, str], everything: bool) -> Itera
     groups = {
         group: [f"{name}*" if name == chosen.get(group) else name for name in names]
         for group, names in groups_of(folder).items()
-        if group.split("/")[0] in heads and (everything or len(names) > 1)
+        if group.split("/")[0] in heads
+        and (everything or (len(names) > 1 and group in chosen and group not in _IMPLIED))
     }
     width = max(map(len, groups), default=0)
     for group, names in groups.items():
