@@ -262,6 +262,13 @@ VARIANTS = (
     "decoder/readout=tanh",
     "decoder=bahdanau decoder/readout=state",
     "decoder/readout=context",
+    "encoder=transformer decoder=transformer",
+    "encoder=gru decoder=transformer",
+    "encoder=transformer decoder=luong",
+    "encoder=transformer encoder/score=additive",
+    "encoder=transformer encoder/window=local_m",
+    "encoder=transformer encoder/positions=relative",
+    "decoder=transformer decoder.norm=post",
 )
 
 

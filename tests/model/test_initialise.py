@@ -33,6 +33,25 @@ def test_the_softmax_starts_neither_flat_nor_sharp(wiring: str, readout: str, si
     assert 0.2 < logits.std().item() < 1.2
 
 
+@pytest.mark.parametrize("size", [64, 256])
+@pytest.mark.parametrize("norm", ["pre", "post"])
+@pytest.mark.parametrize("score", ["scaled_dot", "additive"])
+def test_the_softmax_of_a_transformer_starts_neither_flat_nor_sharp(score: str, norm: str, size: int) -> None:
+    sizes = [f"model.embedding_size={size}", f"encoder.size={size}"]
+    places = [f"{place}/score={score}" for place in ("encoder", "decoder")] + [f"attention/score={score}"]
+    norms = [f"encoder.norm={norm}", f"decoder.norm={norm}"]
+    model = fresh("encoder=transformer", "decoder=transformer", *places, *norms, *sizes).eval()
+    source, mask, lengths = catalogue.sentences([17, 13, 11], 1009)
+    target = catalogue.sentences([13, 17, 11], 1009, seed=3)[0]
+    with torch.no_grad():
+        decoded = model(source, mask, lengths, target)
+        logits = model.logits(decoded.features)
+    assert 0.2 < logits.std().item() < 1.2
+    largest = decoded.weights[mask[:, None, None].expand_as(decoded.weights)].max().item()
+    if score == "scaled_dot":
+        assert largest < 0.9, "no head has made up its mind"
+
+
 @pytest.mark.parametrize("wiring", catalogue.WIRINGS)
 def test_recurrent_matrices_are_orthogonal_gate_by_gate(wiring: str) -> None:
     layers = [layer for layer in fresh(f"decoder={wiring}").modules() if isinstance(layer, nn.RNNBase)]

@@ -88,6 +88,26 @@ def test_changing_a_word_changes_no_feature_before_it(overrides: tuple[str, ...]
         assert changed[:, position].all()
 
 
+def test_gradients_agree_with_finite_differences() -> None:
+    made = model(*BOTH, "encoder/positions=relative", "decoder/positions=learned", pieces=(7, 5))
+    source, mask, _ = sentences([3, 1], 7)
+    target = sentences([2, 2], 5)[0]
+    parameters = dict(made.named_parameters())
+    names = [
+        *("encoder.layers.0.self_attention.also.0.a.weight", "encoder.layers.1.feed_forward.inner.bias"),
+        *("decoder.entrance.positions.table.weight", "decoder.layers.0.self_attention.query.bias"),
+        *("decoder.layers.0.attention.value.bias", "decoder.layers.1.around_attention.norm.weight"),
+    ]
+
+    def loss(*values: Tensor) -> Tensor:
+        own = dict(zip(names, values, strict=True))
+        features: Tensor = torch.func.functional_call(made, own, (source, mask, None, target)).features
+        return (features**2).sum(-1)[:, -1] + features[:, -1, 0]
+
+    inputs = tuple(parameters[name].detach().clone().requires_grad_() for name in names)
+    assert torch.autograd.gradcheck(loss, inputs, fast_mode=True)
+
+
 def layers_of(made: Seq2Seq) -> tuple[list[EncoderLayer], list[DecoderLayer]]:
     """The layers of a Transformer."""
     assert isinstance(made.encoder, TransformerEncoder)

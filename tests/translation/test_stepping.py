@@ -147,6 +147,18 @@ def test_members_with_other_numbers_of_heads_share_their_means() -> None:
         torch.testing.assert_close(torch.tensor(best.weights.sum(-1)), torch.ones(1, len(best.tokens)))
 
 
+def test_heads_have_the_names_that_all_members_share() -> None:
+    transformer = model("decoder=transformer")
+    assert Stepper([transformer, transformer]).heads == ("1.1", "1.2", "2.1", "2.2")
+    assert Stepper([transformer, model("decoder=none")]).heads == ("1.1", "1.2", "2.1", "2.2")
+    four = model("attention.heads=2", "attention.size=6")
+    assert Stepper([four]).heads == ("0", "1")
+    members = [transformer, four]
+    assert Stepper(members).heads == ("0",)
+    found = search_with(BeamSearch(2), members, [5, 3], [9, 9], 23)
+    assert {best.weights.shape[0] for [best] in found if best.weights is not None} == {1}
+
+
 @pytest.mark.parametrize("decoder", ATTENTIVE)
 def test_matrices_that_are_cast_once_are_the_ones_that_autocast_would_cast(decoder: str) -> None:
     size = "model.embedding_size=10" if decoder == "transformer" else "decoder.readout.size=7"
