@@ -103,6 +103,6 @@ def test_a_line_longer_than_learned_positions_is_told_and_translated(text: Path,
     warning = "warning: line 2 is longer than the 8 positions that the model has learned (encoder.positions.count)"
     err = capfd.readouterr().err
     assert err.count("warning:") == 1
-    assert f"{warning}: the pieces beyond share the last one. max_source_length=7 long_lines=split translates" in err
+    assert f"{warning}: the pieces beyond share the last one. To translate it in parts: max_source_length=7" in err
     assert call("translate", *command, "max_source_length=7") == 0
     assert "learned" not in capfd.readouterr().err
