@@ -307,7 +307,11 @@ def test_every_alias_stands_for_a_choice_and_hides_none() -> None:
 
 def test_the_readme_shows_no_other_variants() -> None:
     text = (Path(CONFIGS).parent / "README.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| (?:score|window|read|heads|wiring|readout) \| .* \| `([^`]*)` \|$", text, re.MULTILINE)
+    rows = re.findall(
+        r"^\| (?:score|window|read|heads|wiring|readout|Transformer|self-attention) \| .* \| `([^`]*)` \|$",
+        text,
+        re.MULTILINE,
+    )
     overrides = [shlex.split(row) for row in rows]
     assert sorted(" ".join(words) for words in overrides) == sorted(VARIANTS)
     for words in overrides:
