@@ -19,7 +19,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarking import report, rounds
-from benchmarking.commands import Parser, add_common, check_places, chosen, count
+from benchmarking.commands import Parser, add_common, check_places, count, select
 from benchmarking.session import PARTS, Options
 
 from nmt.errors import UserError
@@ -27,10 +27,10 @@ from nmt.errors import UserError
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    made = Parser(
+    result = Parser(
         prog="benchmark.py", description="Measures training and translating; takes the machine for itself meanwhile."
     )
-    say = made.add_argument
+    say = result.add_argument
     say("--json", metavar="FILE", type=Path, help="keep everything that was measured in FILE")
     say(
         "--plot", metavar="DIR", type=Path, help="folder for the picture of the growth curves (docs; none with --quick)"
@@ -48,13 +48,13 @@ def parser() -> argparse.ArgumentParser:
     )
     say("--peers", action="store_true", help="measure Joey NMT and OpenNMT-py too, where they are")
     say("--peer-updates", metavar="N", type=count, help="updates of a peer in a round (60)")
-    add_common(made)
-    return made
+    add_common(result)
+    return result
 
 
 def options(arguments: argparse.Namespace) -> Options:
     """What to measure (UserError for what does not exist)."""
-    parts = chosen("--only", arguments.only, PARTS)
+    parts = select("--only", arguments.only, PARTS)
     devices = arguments.device.split(",")
     for device in devices:
         if device != "cpu" and device.partition(":")[0] != "cuda":

@@ -66,12 +66,13 @@ def main() -> None:
     )
     print("| mechanism | multiplications a token, forward | to additive | µs a token, with backward | to additive | |")
     print("|---|---:|---:|---:|---:|---|")
-    own = {name: statistics.median(times) / tokens * 1e6 for name, times in seconds.items()}
+    microseconds = {name: statistics.median(times) / tokens * 1e6 for name, times in seconds.items()}
     for name, _, formula in MECHANISMS:
         ratios = sorted(a / b for a, b in zip(seconds[name], seconds["additive"], strict=True))
         spread = f"{statistics.median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})"
         relative = counts[name] / counts["additive"]
-        print(f"| {name} | {counts[name] / tokens:,.0f} | {relative:.2f} | {own[name]:.1f} | {spread} | {formula} |")
+        cells = f"{counts[name] / tokens:,.0f} | {relative:.2f} | {microseconds[name]:.1f} | {spread} | {formula}"
+        print(f"| {name} | {cells} |")
 
 
 def work(overrides: list[str], source: int, target: int) -> Callable[[], Tensor]:

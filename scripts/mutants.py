@@ -211,7 +211,7 @@ def main(arguments: Sequence[str] | None = None, root: Path = ROOT, table: Path 
     mutants = parse(table.read_text(encoding="utf-8"))
     if options.only:
         texts = options.only.split(",")
-        mutants = [own for own in mutants if any(text in " ".join((*own[:2], *own.tests)) for text in texts)]
+        mutants = [entry for entry in mutants if any(text in " ".join((*entry[:2], *entry.tests)) for text in texts)]
     counts: Counter[str] = Counter()
     try:
         for result in locate_all(mutants, root) if options.list else try_all(mutants, root, options.jobs):

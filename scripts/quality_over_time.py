@@ -37,18 +37,18 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarking import quality, report
-from benchmarking.commands import Parser, add_common, check_places, chosen, count
+from benchmarking.commands import Parser, add_common, check_places, count, select
 
 from nmt.errors import UserError
 
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    made = Parser(
+    result = Parser(
         prog="quality_over_time.py",
         description="Measures validation BLEU against minutes of training; takes the machine for itself meanwhile.",
     )
-    say = made.add_argument
+    say = result.add_argument
     say("--json", metavar="FILE", type=Path, help="keep results in FILE after each program; go on with what is there")
     say("--plot", metavar="DIR", type=Path, help="folder for the picture of the curves (docs; none with --quick)")
     say("--minutes", metavar="N", type=_minutes, help="of training, a program (40)")
@@ -56,8 +56,8 @@ def parser() -> argparse.ArgumentParser:
     say("--only", metavar="PROGRAM,...", help=f"of {','.join(quality.PROGRAMS)} (all of them)")
     say("--precision", metavar="NAME,...", help="our own models' float32, bf16 or float32,bf16 (float32)")
     say("--models", metavar="DIR", type=Path, help="keep each program's last model in DIR, for benchmark.py --models")
-    add_common(made)
-    return made
+    add_common(result)
+    return result
 
 
 def _minutes(word: str) -> float:
@@ -81,8 +81,8 @@ def options(arguments: argparse.Namespace) -> quality.Options:
     return quality.Options(
         minutes=arguments.minutes,
         points=arguments.points,
-        programs=chosen("--only", arguments.only, quality.PROGRAMS),
-        precisions=chosen("--precision", arguments.precision or "float32", quality.PRECISIONS),
+        programs=select("--only", arguments.only, quality.PROGRAMS),
+        precisions=select("--precision", arguments.precision or "float32", quality.PRECISIONS),
         quick=arguments.quick,
         data=arguments.data,
         tokenizer=arguments.tokenizer,

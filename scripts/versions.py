@@ -24,7 +24,7 @@ from typing import Self
 # As a plain script from wherever it lies: the package need not be installed.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarking.commands import Parser, add_common, chosen, count
+from benchmarking.commands import Parser, add_common, count, select
 from benchmarking.session import Common, Session, say
 from benchmarking.settings import MATCHED, QUICK, WIRINGS, Json
 
@@ -154,7 +154,7 @@ def _run(words: Sequence[str] | None) -> None:
     parser.add_argument("--only", metavar="PART,...", help=f"of {','.join(PARTS)} (both)")
     add_common(parser)
     arguments = parser.parse_args(words)
-    parts = chosen("--only", arguments.only, PARTS)
+    parts = select("--only", arguments.only, PARTS)
     with tempfile.TemporaryDirectory(prefix="nmt-versions-") as name:
         folder = Path(name)
         (folder / "old").mkdir()

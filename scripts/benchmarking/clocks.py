@@ -73,7 +73,7 @@ class Feed(TokenBatches):
             "sentences": len(lengths),
             "tokens": tokens[1],
             "lengths": lengths,
-            "padding": [1 - own / all_ if all_ else 0.0 for own, all_ in zip(tokens, places, strict=True)],
+            "padding": [1 - real / all_ if all_ else 0.0 for real, all_ in zip(tokens, places, strict=True)],
             "gpu_memory": torch.cuda.max_memory_allocated() if self._gpu else 0,
         }
 

@@ -36,7 +36,7 @@ def count(word: str) -> int:
     raise argparse.ArgumentTypeError(f"{word} is not a whole number from 1 on")
 
 
-def chosen(option: str, words: str | None, known: Sequence[str]) -> list[str]:
+def select(option: str, words: str | None, known: Sequence[str]) -> list[str]:
     """The comma-separated words of an option, all of `known` where it is not given (UserError for another)."""
     names = words.split(",") if words else list(known)
     for name in names:

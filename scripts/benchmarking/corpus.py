@@ -54,7 +54,7 @@ def prepare(folder: Path, data: str | None, tokenizer: str | None, scale: Scale)
     if not source.tests():
         raise UserError(f"{data} has no test set to translate. Put test_2016_flickr.{SOURCE} and .{TARGET} there.")
     train, valid_split, test_split = (source.read(name) for name in ("train", "valid", source.tests()[0]))
-    pieces, said = TokenizerTrainer(vocabulary_size=scale.sizes.pieces, joint=True, model=tokenizer).train(
+    pieces, remarks = TokenizerTrainer(vocabulary_size=scale.sizes.pieces, joint=True, model=tokenizer).train(
         train.source, train.target
     )
     encoded = encode_in_memory(train, pieces, max_source_length=scale.longest, max_target_length=scale.longest)
@@ -72,7 +72,7 @@ def prepare(folder: Path, data: str | None, tokenizer: str | None, scale: Scale)
         "pieces": pieces.target.size,
         "source_tokens": float(np.mean(encoded.source_lengths + 1)),
         "target_tokens": float(np.mean(encoded.target_lengths + 1)),
-        "notes": [*notes, *said],
+        "notes": [*notes, *remarks],
     }
 
 

@@ -110,7 +110,7 @@ def _grown_training(settings: Json, order: Json, place: Place, compute: Compute)
     tokens = _tokens(order)
     count = order["repeats"] + 2  # batches in an epoch, more than are trained on
     lengths = np.full(count * order["sentences"], order["length"] - 1)
-    flat = np.tile(np.concatenate([np.asarray(own, dtype=np.int32) for own in tokens]), count)
+    flat = np.tile(np.concatenate([np.asarray(sentence, dtype=np.int32) for sentence in tokens]), count)
     side = Ragged([(flat, np.concatenate([[0], np.cumsum(lengths)]))])
     pairs = EncodedPairs(side, side, np.arange(len(side)), {})
     config = composed(WIRINGS[order["wiring"]], order["sizes"], order["sentences"], order["length"])
@@ -143,6 +143,6 @@ def _grown_translating(settings: Json, order: Json, place: Place, compute: Compu
             if repeat == 1:  # the first one warms up
                 began = time.perf_counter()
             state = stepper.start(batch.source, batch.source_mask, batch.source_lengths)
-            found = search(Unending(stepper), state, limits)
-            assert all(len(own[0].tokens) == order["length"] for own in found)
+            nbest_lists = search(Unending(stepper), state, limits)
+            assert all(len(nbest[0].tokens) == order["length"] for nbest in nbest_lists)
     return (time.perf_counter() - began) / int(order["repeats"])

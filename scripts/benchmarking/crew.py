@@ -54,7 +54,7 @@ class Case:
             kind, answer = self._connection.recv()
         except (EOFError, ConnectionResetError) as error:
             raise UserError(
-                f"The {self._name} case died, perhaps because memory ran out. The end of what it said:\n{self._said()}"
+                f"The {self._name} case died, perhaps because memory ran out. The end of its log:\n{self._log_end()}"
             ) from error
         if kind == "mistake":
             raise UserError(answer)
@@ -62,7 +62,7 @@ class Case:
             raise RuntimeError(f"in the {self._name} case:\n{answer}")
         return dict(answer)
 
-    def _said(self) -> str:
+    def _log_end(self) -> str:
         return "\n".join(self._log.read_text(encoding="utf-8", errors="replace").splitlines()[-5:])
 
     def close(self) -> None:

@@ -22,7 +22,7 @@ def measure(session: Benchmark, place: Place) -> Json:
     for curve in CURVES:
         values = list(session.scale.growth[curve.axis])
         points = [rounds[curve, value] for value in values]
-        medians = [summary([{"median": own} for own in point])["median"] for point in points]
+        medians = [summary([{"median": milliseconds} for milliseconds in point])["median"] for point in points]
         results[curve.axis].append(
             {
                 **curve._asdict(),

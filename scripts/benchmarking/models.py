@@ -97,5 +97,5 @@ def scores_of(folder: Path, split: str, texts: list[str]) -> Json:
     pieces = load_tokenizer(folder).target.encode(texts)
     return {
         "bleu": float(bleu(texts, references, corpus.TARGET).value),
-        "pieces_per_sentence": float(np.mean([len(own) for own in pieces])),
+        "pieces_per_sentence": float(np.mean([len(sentence) for sentence in pieces])),
     }

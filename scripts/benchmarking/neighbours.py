@@ -16,12 +16,12 @@ class Neighbours:
     def __init__(self) -> None:
         self._busy, self._began = _busy(), time.monotonic()
 
-    def cores(self, own: float) -> float | None:
+    def cores(self, own_seconds: float) -> float | None:
         """The mean number since it was made, `own` being this work's seconds of CPU time; None if unknown."""
         busy, seconds = _busy(), time.monotonic() - self._began
         if busy is None or self._busy is None or seconds <= 0:
             return None
-        return max(0.0, round((busy - self._busy - own) / seconds, 2))
+        return max(0.0, round((busy - self._busy - own_seconds) / seconds, 2))
 
 
 def _busy() -> float | None:

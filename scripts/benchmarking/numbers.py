@@ -25,8 +25,8 @@ def beside(ours: Sequence[float], theirs: Sequence[float], unit: str) -> Json:
     """A peer's rounds beside ours: medians, spreads, and how many times as fast we are."""
     pairs = list(zip(ours, theirs, strict=False))
     return {
-        **summary([{unit: own} for own in theirs]),
-        **({"ratio": summary([{"ours_over_theirs": own / their} for own, their in pairs])} if pairs else {}),
+        **summary([{unit: rate} for rate in theirs]),
+        **({"ratio": summary([{"ours_over_theirs": rate / their} for rate, their in pairs])} if pairs else {}),
     }
 
 
@@ -38,15 +38,15 @@ class Fit(NamedTuple):
 
     def at(self, x: float) -> float:
         """The y that belongs to `x`."""
-        return sum(own * x**power for power, own in enumerate(self.coefficients))
+        return sum(coefficient * x**power for power, coefficient in enumerate(self.coefficients))
 
 
 def fit(xs: Sequence[float], ys: Sequence[float], degree: int = 1) -> Fit:
     """The least-squares polynomial through more points of different x than its degree."""
     import numpy as np  # here, since the leading process does without it while it measures
 
-    found = Fit([float(own) for own in np.polynomial.Polynomial.fit(xs, ys, degree).convert().coef], 1.0)
+    result = Fit([float(factor) for factor in np.polynomial.Polynomial.fit(xs, ys, degree).convert().coef], 1.0)
     mean = statistics.fmean(ys)
-    left = sum((y - found.at(x)) ** 2 for x, y in zip(xs, ys, strict=True))
+    left = sum((y - result.at(x)) ** 2 for x, y in zip(xs, ys, strict=True))
     whole = sum((y - mean) ** 2 for y in ys)
-    return found._replace(r2=1.0 - left / whole) if whole else found
+    return result._replace(r2=1.0 - left / whole) if whole else result

@@ -105,9 +105,9 @@ class Peer:
         count = 0
         for language in self.task.languages:
             lines = (self.task.data / f"{self.task.split}.{language}").read_text(encoding="utf-8").split("\n")[:-1]
-            chosen = lines[: self.task.lines]
-            write_text(self.task.folder / f"text.{language}", "".join(f"{line}\n" for line in chosen))
-            count = len(chosen)
+            selected = lines[: self.task.lines]
+            write_text(self.task.folder / f"text.{language}", "".join(f"{line}\n" for line in selected))
+            count = len(selected)
         return count
 
     def train(self, updates: int) -> float:
@@ -127,15 +127,15 @@ class Peer:
         reports = self._reports(self._train(pilot))
         (first, began), *_, (last, ended) = reports.items() if len(reports) > 1 else self._unclear()
         every = max(1, int(minutes * 60 / points * (last - first) / max(ended - began, 1e-3)))
-        said = self._train(points * every, every)
-        kept: list[Kept] = []
-        seconds, since = 0.0, self._began(said)
-        for update, reported in self._reports(said).items():
+        output = self._train(points * every, every)
+        checkpoints: list[Kept] = []
+        seconds, since = 0.0, self._began(output)
+        for update, reported in self._reports(output).items():
             if update % every == 0:
                 seconds += reported - since
                 since = self._complete(update)
-                kept.append(Kept(update, seconds / 60, self.model(update)))
-        return kept or self._unclear()
+                checkpoints.append(Kept(update, seconds / 60, self.model(update)))
+        return checkpoints or self._unclear()
 
     def translate(self, model: Path | None = None) -> Translated:
         """Translate the text with a model, the one trained last unless given, beam 5, 64 sentences at a time.
@@ -164,21 +164,21 @@ class Peer:
         """Train a new model and keep it every so many updates, or at the end alone; what it said."""
         raise TypeError(f"{type(self).__name__} does not say how it trains")
 
-    def _speed(self, said: str) -> float:
+    def _speed(self, output: str) -> float:
         raise TypeError(f"{type(self).__name__} does not say its speed")
 
     def _complete(self, update: int) -> float:
         """When the last file of a checkpoint was written, in seconds as `time.time`."""
         return self.model(update).stat().st_mtime
 
-    def _began(self, said: str) -> float:
-        found = re.search(_STAMP + self.began, said, re.MULTILINE)
-        return _seconds(found[1]) if found else self._unclear()
+    def _began(self, output: str) -> float:
+        match = re.search(_STAMP + self.began, output, re.MULTILINE)
+        return _seconds(match[1]) if match else self._unclear()
 
-    def _reports(self, said: str) -> dict[int, float]:
+    def _reports(self, output: str) -> dict[int, float]:
         """When each update that it reported was done."""
-        found = re.findall(_STAMP + self.report, said, re.MULTILINE)
-        return {int(update): _seconds(stamp) for stamp, update in found}
+        matches = re.findall(_STAMP + self.report, output, re.MULTILINE)
+        return {int(update): _seconds(stamp) for stamp, update in matches}
 
     def _unclear(self) -> NoReturn:
         raise PeerError(f"{self.title} does not say in its log how far it was when.")
@@ -224,11 +224,11 @@ class Peer:
                 if process.returncode is None:
                     process.kill()
                     process.wait()
-        said = log.read_text(encoding="utf-8", errors="replace")
+        output = log.read_text(encoding="utf-8", errors="replace")
         if status != 0:
-            tail = "\n    ".join(said.splitlines()[-6:])
+            tail = "\n    ".join(output.splitlines()[-6:])
             raise PeerError(f"{self.title} ended with status {status} ({' '.join(words)}):\n    {tail}")
-        return said
+        return output
 
     def _wait(self, process: subprocess.Popen[bytes]) -> int:
         """Its exit status; notes how much memory and time it took where the system tells."""
@@ -246,11 +246,11 @@ class Peer:
         except OSError as error:
             raise PeerError(f"{self.title} left no translations in {path}.") from error
 
-    def _found(self, pattern: str, said: str, what: str) -> list[float]:
-        found = [float(number) for number in re.findall(pattern, said)]
-        if not found:
+    def _numbers(self, pattern: str, output: str, what: str) -> list[float]:
+        numbers = [float(number) for number in re.findall(pattern, output)]
+        if not numbers:
             raise PeerError(f"{self.title} said nothing of {what}.")
-        return found
+        return numbers
 
 
 class Joey(Peer):
@@ -266,27 +266,27 @@ class Joey(Peer):
     def _train(self, updates: int, keep_every: int | None = None) -> str:
         self._configure(self._settings(updates, keep_every), self.model(updates))
         # It keeps its weights whenever it validates, and at the end.
-        said = self._run("-m", "joeynmt", "train", "joey.yaml", "--skip-test")
+        output = self._run("-m", "joeynmt", "train", "joey.yaml", "--skip-test")
         self.updates = updates
-        return said
+        return output
 
     def _configure(self, settings: Json, model: Path) -> None:
         write_text(self.task.folder / "joey.yaml", _template("joey.yaml").format(**settings, model=model))
 
-    def _speed(self, said: str) -> float:
-        return speed(self._found(r"Tokens per Sec:\s*([\d.]+)", said, "its speed"))
+    def _speed(self, output: str) -> float:
+        return speed(self._numbers(r"Tokens per Sec:\s*([\d.]+)", output, "its speed"))
 
     def _complete(self, update: int) -> float:
         # It validates first, here on two lines, and writes their translations after the checkpoint.
         return (self.task.folder / "joey" / f"{update}.hyps").stat().st_mtime
 
     def translate(self, model: Path | None = None) -> Translated:
-        own = self.model(self.updates)
-        own.parent.mkdir(exist_ok=True)  # it wants its folder to be there, wherever the model is
-        self._configure(self._settings(max(1, self.updates)), model or own)
-        said = self._run("-m", "joeynmt", "test", "joey.yaml", "--output-path", "joey.out")
+        checkpoint = self.model(self.updates)
+        checkpoint.parent.mkdir(exist_ok=True)  # it wants its folder to be there, wherever the model is
+        self._configure(self._settings(max(1, self.updates)), model or checkpoint)
+        output = self._run("-m", "joeynmt", "test", "joey.yaml", "--output-path", "joey.out")
         # It translates the validation set first, here two lines.
-        seconds = self._found(r"Generation took ([\d.]+)\[sec\]", said, "how long it took")[-1]
+        seconds = self._numbers(r"Generation took ([\d.]+)\[sec\]", output, "how long it took")[-1]
         return Translated(self.lines / seconds, self._texts(self.task.folder / "joey.out.test"))
 
 
@@ -310,15 +310,15 @@ class OpenNMT(Peer):
         )
         settings = self._settings(updates, keep_every)
         write_text(self.task.folder / "onmt.yaml", _template("onmt.yaml").format(**settings, decay=decay))
-        said = self._run("-m", "onmt.bin.train", "-config", "onmt.yaml")
+        output = self._run("-m", "onmt.bin.train", "-config", "onmt.yaml")
         self.updates = updates
-        return said
+        return output
 
-    def _speed(self, said: str) -> float:
-        return speed(self._found(r"[\d.]+/\s*([\d.]+) tok/s", said, "its speed"))
+    def _speed(self, output: str) -> float:
+        return speed(self._numbers(r"[\d.]+/\s*([\d.]+) tok/s", output, "its speed"))
 
     def translate(self, model: Path | None = None) -> Translated:
-        said = self._run(
+        output = self._run(
             "-m", "onmt.bin.translate", "-model", str(model or self.model(self.updates)),
             "-src", f"text.{self.task.languages[0]}", "-output", "onmt.out",
             "-beam_size", "5", "-batch_size", "64", "-max_length", str(LONGEST_OUTPUT), "-length_penalty", "avg",
@@ -326,7 +326,7 @@ class OpenNMT(Peer):
             "-tgt_subword_model", str(self.task.data / "tokenizer.model"), "-report_time",
             "-gpu", "0" if self.task.cuda else "-1",
         )  # fmt: skip
-        milliseconds = self._found(r"Average translation time \(ms\): ([\d.]+)", said, "how long it took")[-1]
+        milliseconds = self._numbers(r"Average translation time \(ms\): ([\d.]+)", output, "how long it took")[-1]
         return Translated(1000 / milliseconds, self._texts(self.task.folder / "onmt.out"))
 
 
@@ -369,9 +369,9 @@ def find(kind: type[Peer], given: str | None, task: Task) -> Peer | str:
         done = subprocess.run([python, "-c", program], capture_output=True, text=True, check=False, timeout=300)
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"{kind.title} is not measured: {python} does not run ({error})."
-    found = re.search(r"^version (\S+)", done.stdout, re.MULTILINE)
-    if done.returncode or not found:
+    match = re.search(r"^version (\S+)", done.stdout, re.MULTILINE)
+    if done.returncode or not match:
         reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
         return f"{kind.title} is not measured: {python} cannot import it ({reason})."
     # It runs in another folder than this one.
-    return kind(os.path.abspath(python) if os.path.dirname(python) else python, found[1], task)
+    return kind(os.path.abspath(python) if os.path.dirname(python) else python, match[1], task)

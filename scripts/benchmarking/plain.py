@@ -51,8 +51,8 @@ def train_plain(model: Plain, batches: TokenBatches, place: Place) -> None:
     autocast = place.precision == "bf16"
     step: Callable[[Batch], Tensor] = model
     for epoch in itertools.count():
-        for made in batches.epoch(epoch):
-            batch = made.to(device)
+        for on_cpu in batches.epoch(epoch):
+            batch = on_cpu.to(device)
             with torch.autocast(device.type, dtype=torch.bfloat16, enabled=autocast):
                 logits = step(batch)
             loss = nn.functional.cross_entropy(logits.float(), batch.target_out[batch.target_mask], label_smoothing=0.1)

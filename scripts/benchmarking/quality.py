@@ -130,11 +130,11 @@ class _Sitting(Session):
         points: list[Json] = []
         with Case("learning", settings, self.log) as case:
             learned = case.ask(train=True)
-            kept = learned["kept"]
-            for own in kept:
-                scores = case.ask(translate=own["weights"])
-                points.append(self._point(key, own["update"], own["minutes"], scores))
-        self._leave(kept[-1]["weights"], key)
+            checkpoints = learned["kept"]
+            for checkpoint in checkpoints:
+                scores = case.ask(translate=checkpoint["weights"])
+                points.append(self._point(key, checkpoint["update"], checkpoint["minutes"], scores))
+        self._leave(checkpoints[-1]["weights"], key)
         return {
             "title": RECIPES[name] + ("" if precision == "float32" else f", {precision}"),
             "version": self.machine["nmt"],
@@ -159,14 +159,14 @@ class _Sitting(Session):
     def _learned(self, peer: Peer) -> Json:
         say(f"{peer.name}: training for {self.scale.minutes:g} minutes")
         neighbours = Neighbours()
-        kept = peer.learn(self.scale.minutes, self.scale.points, self.scale.pilot)
+        checkpoints = peer.learn(self.scale.minutes, self.scale.points, self.scale.pilot)
         others = neighbours.cores(peer.cpu_seconds)
         points: list[Json] = []
-        for own in kept:
-            settings = {"folder": self.data, "split": "valid", "texts": peer.translate(own.model).texts}
+        for checkpoint in checkpoints:
+            settings = {"folder": self.data, "split": "valid", "texts": peer.translate(checkpoint.model).texts}
             scores = crew.once("scoring", settings, self.log)
-            points.append(self._point(peer.name, own.update, own.minutes, scores))
-        self._leave(kept[-1].model, peer.name)
+            points.append(self._point(peer.name, checkpoint.update, checkpoint.minutes, scores))
+        self._leave(checkpoints[-1].model, peer.name)
         return {"cores_of_others": others, "points": points}
 
     def _point(self, key: str, update: int, minutes: float, scores: Json) -> Json:
@@ -187,24 +187,24 @@ class _Sitting(Session):
 def _read(path: Path) -> Json:
     """What an earlier sitting has kept (UserError if it is something else)."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        if all(isinstance(found[key], dict) for key in ("machine", "corpus", "settings", "programs")):
-            return dict(found)
+        results = json.loads(path.read_text(encoding="utf-8"))
+        if all(isinstance(results[key], dict) for key in ("machine", "corpus", "settings", "programs")):
+            return dict(results)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(f"--json {path} cannot be taken up ({error!r}). Give the name of a new file.") from error
     raise UserError(f"--json {path} holds no measurement of this kind. Give the name of a new file.")
 
 
-def _check_same(path: Path, earlier: Json, now: Json) -> None:
+def _check_same(path: Path, earlier: Json, current: Json) -> None:
     """UserError unless both measure the same work on the same kind of machine."""
     kinds = {
-        "settings": list(now["settings"]),
-        "corpus": [key for key in now["corpus"] if key != "notes"],
+        "settings": list(current["settings"]),
+        "corpus": [key for key in current["corpus"] if key != "notes"],
         "machine": ["cpu", "cores", "threads", "torch"],
     }
     for kind, keys in kinds.items():
         for key in keys:
-            was, is_now = earlier[kind].get(key), now[kind][key]
+            was, is_now = earlier[kind].get(key), current[kind][key]
             if was != is_now:
                 raise UserError(
                     f"--json {path} holds another measurement ({kind}.{key} was {was}, and is {is_now} now). "

@@ -72,18 +72,18 @@ def _place(results: Json, where: str) -> list[str]:
 
 def _training(measured: Json) -> list[str]:
     rows = []
-    for name, own in measured.items():
-        counted = "flops_per_token" in own
+    for name, figures in measured.items():
+        counted = "flops_per_token" in figures
         rows.append(
             [
                 WIRINGS[name].title if name in WIRINGS else "torch's GRUs, no attention",
-                _with_spread(own, "tokens_per_second", "{:,.0f}"),
-                f"{own['flops_per_token'] / 1e6:.1f}" if counted else "",
-                _with_spread(own, "multiply_rate", "{:,.0f}", 1e9) if counted else "",
-                f"{own['limit_tokens_per_second']:,.0f}" if counted else "",
-                _with_spread(own, "fraction_of_limit", "{:.1f} %", 0.01) if counted else "",
-                f"{own['target_padding']:.1%}",
-                _mebibytes(own),
+                _with_spread(figures, "tokens_per_second", "{:,.0f}"),
+                f"{figures['flops_per_token'] / 1e6:.1f}" if counted else "",
+                _with_spread(figures, "multiply_rate", "{:,.0f}", 1e9) if counted else "",
+                f"{figures['limit_tokens_per_second']:,.0f}" if counted else "",
+                _with_spread(figures, "fraction_of_limit", "{:.1f} %", 0.01) if counted else "",
+                f"{figures['target_padding']:.1%}",
+                _mebibytes(figures),
             ]
         )
     return table(
@@ -104,8 +104,8 @@ def _training(measured: Json) -> list[str]:
 def _translating(measured: Json) -> list[str]:
     rows = []
     for name in measured:
-        for search, own in measured[name].items():
-            for batch, figures in own["batches"].items():
+        for search, by_batch in measured[name].items():
+            for batch, figures in by_batch["batches"].items():
                 rows.append(
                     [
                         WIRINGS[name].title,
@@ -114,7 +114,7 @@ def _translating(measured: Json) -> list[str]:
                         _with_spread(figures, "sentences_per_second", "{:,.1f}"),
                         f"{figures['target_tokens_per_sentence']:.1f}",
                         _mebibytes(figures),
-                        f"{own['bleu']:.1f}" if batch == "64" else "",
+                        f"{by_batch['bleu']:.1f}" if batch == "64" else "",
                     ]
                 )
     return table(["wiring", "search", "batch", "sentences/s", "tokens/sentence", "MiB", "BLEU"], rows)
@@ -126,12 +126,12 @@ def _startup(measured: Json) -> list[str]:
     return table(["answered, s", "importing torch, s", "reading the weights, s", "answered / the other two"], [row])
 
 
-def _peers(found: Json) -> list[str]:
+def _peers(peers: Json) -> list[str]:
     rows, notes = [], []
-    for name, own in found.items():
-        notes += [own[key] for key in ("missing", "failed") if key in own]
-        parts = [("training, tokens/s", "tokens_per_second", "{:,.0f}", own.get("training"))]
-        translating = own.get("translating", {})
+    for name, figures in peers.items():
+        notes += [figures[key] for key in ("missing", "failed") if key in figures]
+        parts = [("training, tokens/s", "tokens_per_second", "{:,.0f}", figures.get("training"))]
+        translating = figures.get("translating", {})
         parts += [
             (f"{title}, sentences/s", "sentences_per_second", "{:,.1f}", measured)
             for title, measured in (
@@ -144,7 +144,7 @@ def _peers(found: Json) -> list[str]:
                 ratio = measured.get("ratio")
                 rows.append(
                     [
-                        f"{name} {own['version']}",
+                        f"{name} {figures['version']}",
                         title,
                         _with_spread(measured, unit, form),
                         _with_spread(ratio, "ours_over_theirs", "{:.2f}") if ratio else "",
@@ -152,18 +152,18 @@ def _peers(found: Json) -> list[str]:
                         _both(measured, "pieces_per_sentence"),
                     ]
                 )
-        notes += _unlike(name, own.get("translating", {}))
+        notes += _unlike(name, figures.get("translating", {}))
     head = ["peer", "what", "theirs", "ours / theirs", "BLEU, theirs and ours", "pieces/sentence, theirs and ours"]
     return [*(table(head, rows) if rows else []), "", *notes]
 
 
-def _both(own: Json, key: str) -> str:
-    return f"{own[key]:.1f}, {own[f'our_{key}']:.1f}" if key in own else ""
+def _both(figures: Json, key: str) -> str:
+    return f"{figures[key]:.1f}, {figures[f'our_{key}']:.1f}" if key in figures else ""
 
 
-def _unlike(name: str, own: Json) -> list[str]:
+def _unlike(name: str, figures: Json) -> list[str]:
     """A warning where the translations cannot be the same work."""
-    lengths = own.get("pieces_per_sentence", 0.0), own.get("our_pieces_per_sentence", 0.0)
+    lengths = figures.get("pieces_per_sentence", 0.0), figures.get("our_pieces_per_sentence", 0.0)
     if max(lengths) <= ALIKE * min(lengths):
         return []
     return [
@@ -180,7 +180,7 @@ def _growth(axis: str, curves: Sequence[Json]) -> list[str]:
             f"{curve['work']}, {curve['wiring']}",
             curve["unit"],
             *(f"{median:.4g}" for median in curve["median"]),
-            " + ".join(f"{own:.3g}{power}" for own, power in zip(curve["coefficients"], POWERS, strict=False)),
+            " + ".join(f"{factor:.3g}{power}" for factor, power in zip(curve["coefficients"], POWERS, strict=False)),
             f"{curve['r2']:.4f}{'' if curve['r2'] >= EXPLAINED else ', not so'}",
             curve["theory"],
         ]
@@ -191,7 +191,7 @@ def _growth(axis: str, curves: Sequence[Json]) -> list[str]:
 
 def measured(results: Json) -> dict[str, Json]:
     """The programs whose quality was measured."""
-    return {name: own for name, own in results["programs"].items() if "points" in own}
+    return {name: program for name, program in results["programs"].items() if "points" in program}
 
 
 def quality_text(results: Json) -> str:
@@ -201,15 +201,15 @@ def quality_text(results: Json) -> str:
     shares = (0.25, 0.5, 1.0)
     rows = [
         [
-            f"{own['title']} {own['version']}",
-            f"{own['points'][-1]['update']:,}",
-            f"{own['points'][-1]['minutes']:.1f}",
-            *(_number(_bleu_after(own["points"], share * minutes)) for share in shares),
-            f"{max(point['bleu'] for point in own['points']):.1f}",
-            *(_number(_minutes_until(own["points"], level)) for level in levels),
-            _number(own["cores_of_others"]),
+            f"{program['title']} {program['version']}",
+            f"{program['points'][-1]['update']:,}",
+            f"{program['points'][-1]['minutes']:.1f}",
+            *(_number(_bleu_after(program["points"], share * minutes)) for share in shares),
+            f"{max(point['bleu'] for point in program['points']):.1f}",
+            *(_number(_minutes_until(program["points"], level)) for level in levels),
+            _number(program["cores_of_others"]),
         ]
-        for own in programs.values()
+        for program in programs.values()
     ]
     head = [
         "program",
@@ -220,7 +220,9 @@ def quality_text(results: Json) -> str:
         *(f"min to BLEU {level}" for level in levels),
         "cores that others took",
     ]
-    notes = [own[key] for own in results["programs"].values() for key in ("missing", "failed") if key in own]
+    notes = [
+        program[key] for program in results["programs"].values() for key in ("missing", "failed") if key in program
+    ]
     return "\n".join(
         [
             *_setting(results),
@@ -242,29 +244,29 @@ def _number(value: float | None) -> str:
 
 def _levels(programs: dict[str, Json]) -> range:
     """The four highest multiples of 5 that a program reaches."""
-    best = max((point["bleu"] for own in programs.values() for point in own["points"]), default=0.0)
+    best = max((point["bleu"] for program in programs.values() for point in program["points"]), default=0.0)
     return range(5, int(best) + 1, 5)[-4:]
 
 
 def _overtaken(programs: dict[str, Json]) -> list[str]:
     """When our models were as good as each peer ever was."""
     lines = []
-    for peer in (own for own in programs.values() if not own["ours"]):
+    for peer in (program for program in programs.values() if not program["ours"]):
         best = max(peer["points"], key=lambda point: point["bleu"])
-        for own in (own for own in programs.values() if own["ours"]):
-            minutes = _minutes_until(own["points"], best["bleu"])
+        for program in (program for program in programs.values() if program["ours"]):
+            minutes = _minutes_until(program["points"], best["bleu"])
             reached = "not reached" if minutes is None else f"reached after {minutes:.1f} minutes"
             lines.append(
                 f"{peer['title']}'s best, {best['bleu']:.1f} after {best['minutes']:.1f} minutes: {reached} by "
-                f"{own['title']}."
+                f"{program['title']}."
             )
     return lines
 
 
 def _bleu_after(points: Sequence[Json], minutes: float) -> float | None:
     """BLEU of the last weights that were kept within so many minutes; None where there are none."""
-    kept = [point["bleu"] for point in points if point["minutes"] <= minutes * LATE]
-    return kept[-1] if kept else None
+    scores = [point["bleu"] for point in points if point["minutes"] <= minutes * LATE]
+    return scores[-1] if scores else None
 
 
 def _minutes_until(points: Sequence[Json], bleu: float) -> float | None:
@@ -291,14 +293,14 @@ def quality_plot(results: Json, folder: Path) -> Path:
 
     figure = Figure(figsize=(8, 5.5), layout="constrained")
     axes = figure.subplots()
-    for own in measured(results).values():
-        points = own["points"]
+    for program in measured(results).values():
+        points = program["points"]
         axes.plot(
             [point["minutes"] for point in points],
             [point["bleu"] for point in points],
             "o-",
             markersize=4,
-            label=f"{own['title']} {own['version']}",
+            label=f"{program['title']} {program['version']}",
         )
     machine, corpus = results["machine"], results["corpus"]
     axes.set_title(f"{corpus['name']}, {corpus['pieces']:,} pieces, beam 5; {machine['cpu']}", fontsize="medium")
@@ -312,22 +314,22 @@ def quality_plot(results: Json, folder: Path) -> Path:
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """A Markdown table with columns of one width."""
     widths = [max(len(row[column]) for row in [head, *rows]) for column in range(len(head))]
-    shown = [
+    lines = [
         "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |"
         for row in [head, *rows]
     ]
-    return [shown[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *shown[1:]]
+    return [lines[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *lines[1:]]
 
 
-def _with_spread(own: Json, key: str, form: str, unit: float = 1.0) -> str:
-    low, high = own["spread"][key]
-    return f"{form.format(own[key] / unit)} ({form.format(low / unit)} to {form.format(high / unit)})"
+def _with_spread(figures: Json, key: str, form: str, unit: float = 1.0) -> str:
+    low, high = figures["spread"][key]
+    return f"{form.format(figures[key] / unit)} ({form.format(low / unit)} to {form.format(high / unit)})"
 
 
-def _mebibytes(own: Json) -> str:
-    gpu = own.get("peak_gpu_memory_bytes")
-    shown = f"{own['peak_memory_bytes'] / 2**20:,.0f}"
-    return shown if gpu is None else f"{shown}, GPU {gpu / 2**20:,.0f}"
+def _mebibytes(figures: Json) -> str:
+    gpu = figures.get("peak_gpu_memory_bytes")
+    amount = f"{figures['peak_memory_bytes'] / 2**20:,.0f}"
+    return amount if gpu is None else f"{amount}, GPU {gpu / 2**20:,.0f}"
 
 
 def plot(growth: Json, folder: Path) -> Path:
@@ -344,17 +346,17 @@ def plot(growth: Json, folder: Path) -> Path:
         for curve in curves:
             first = curve["median"][0]
             low, high = ([pair[side] / first for pair in curve["spread"]] for side in (0, 1))
-            shown = [median / first for median in curve["median"]]
+            relative = [median / first for median in curve["median"]]
             errors = [
-                [own - least for own, least in zip(shown, low, strict=True)],
-                [most - own for own, most in zip(shown, high, strict=True)],
+                [value - least for value, least in zip(relative, low, strict=True)],
+                [most - value for value, most in zip(relative, high, strict=True)],
             ]
             label = f"{curve['work']}, {curve['wiring']}, {curve['unit']} (R² {curve['r2']:.3f})"
-            drawn = axes.errorbar(curve["values"], shown, errors, fmt="o", capsize=3, label=label)
+            drawn = axes.errorbar(curve["values"], relative, errors, fmt="o", capsize=3, label=label)
             begin, end = curve["values"][0], curve["values"][-1]
             places = [begin + (end - begin) * step / 100 for step in range(101)]
-            found = Fit(curve["coefficients"], curve["r2"])
-            fitted = [found.at(place) / first for place in places]
+            polynomial = Fit(curve["coefficients"], curve["r2"])
+            fitted = [polynomial.at(place) / first for place in places]
             axes.plot(places, fitted, "--", color=drawn.lines[0].get_color(), linewidth=1)
         axes.set_xlabel(AXES[axis])
         axes.set_ylabel("time, relative to the first point")

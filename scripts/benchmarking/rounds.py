@@ -64,37 +64,37 @@ class _Rounds(Benchmark):
         say(f"On {place.device} in {place.precision}, {place.threads} CPU threads, {self.rounds} rounds.")
         batch = self.scale.batch if place.device == "cpu" or self.options.quick else 512
         theirs: list[Peer] = []
-        found: Json = {}
+        peer_results: Json = {}
         if self.options.peers and place.precision == "float32":
-            theirs, found = self._peers(place, batch)
+            theirs, peer_results = self._peers(place, batch)
         results: Json = {}
-        training = self._training(place, batch, theirs, found)
+        training = self._training(place, batch, theirs, peer_results)
         if "training" in parts:
             results["training"] = training
         if "translating" in parts:
-            results["translating"] = translating.measure(self, place, theirs, found)
+            results["translating"] = translating.measure(self, place, theirs, peer_results)
         if self.options.peers:
-            results["peers"] = found
+            results["peers"] = peer_results
         return results
 
     def _peers(self, place: Place, batch: int) -> tuple[list[Peer], Json]:
         """Those that are there, and a place for what they reach; or why they are not there."""
         theirs: list[Peer] = []
-        found: Json = {}
+        peer_results: Json = {}
         for kind in peers.PEERS:
             cuda = place.device != "cpu"
             folder = self.folder / f"{kind.name}-{place.device.replace(':', '')}"
             peer = self.peer(kind, folder, batch, max(self.scale.translated.values()), cuda)
             if isinstance(peer, str):
                 say(peer)
-                found[kind.name] = {"missing": peer}
+                peer_results[kind.name] = {"missing": peer}
             else:
                 say(f"{kind.title} {peer.version} is measured too.")
-                found[kind.name] = {"version": peer.version}
+                peer_results[kind.name] = {"version": peer.version}
                 theirs.append(peer)
-        return theirs, found
+        return theirs, peer_results
 
-    def _training(self, place: Place, batch: int, theirs: list[Peer], found: Json) -> Json:
+    def _training(self, place: Place, batch: int, theirs: list[Peer], peer_results: Json) -> Json:
         """Train the wirings, measured where that is asked for, until they have their updates; keep the weights."""
         measured = "training" in self.options.parts
         names = [
@@ -129,7 +129,7 @@ class _Rounds(Benchmark):
                     speed = rounds[name][-1]["tokens_per_second"]
                     say(f"round {number}, training, {name}: {speed:,.0f} target tokens/s")
                 for peer in theirs:
-                    self._train_peer(peer, number, their_rounds, found)
+                    self._train_peer(peer, number, their_rounds, peer_results)
             for name in names if measured else ():
                 results[name] = {
                     **summary(rounds[name]),
@@ -144,8 +144,8 @@ class _Rounds(Benchmark):
         ours = [entry["tokens_per_second"] for entry in rounds.get("bahdanau", [])]
         for peer in theirs:
             if their_rounds[peer.name]:
-                found[peer.name]["training"] = beside(ours, their_rounds[peer.name], "tokens_per_second")
-                found[peer.name]["peak_memory_bytes"] = peer.peak_memory
+                peer_results[peer.name]["training"] = beside(ours, their_rounds[peer.name], "tokens_per_second")
+                peer_results[peer.name]["peak_memory_bytes"] = peer.peak_memory
         return results
 
     def _keep(self, place: Place, cases: dict[str, Case], answers: dict[str, Json]) -> None:
@@ -174,13 +174,13 @@ class _Rounds(Benchmark):
             figures["fraction_of_limit"] = figures["flops_per_second"] / rate
         return figures
 
-    def _train_peer(self, peer: Peer, number: str, rounds: dict[str, list[float]], found: Json) -> None:
+    def _train_peer(self, peer: Peer, number: str, rounds: dict[str, list[float]], peer_results: Json) -> None:
         """A round of a peer's training; one that failed is left alone from then on."""
-        if "failed" in found[peer.name]:
+        if "failed" in peer_results[peer.name]:
             return
         try:
             rounds[peer.name].append(peer.train(self.scale.peer_updates))
             say(f"round {number}, training, {peer.name}: {rounds[peer.name][-1]:,.0f} target tokens/s")
         except PeerError as error:
-            found[peer.name]["failed"] = str(error)
+            peer_results[peer.name]["failed"] = str(error)
             say(str(error))

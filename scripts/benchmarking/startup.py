@@ -55,6 +55,6 @@ def _python(session: Benchmark, *words: str) -> tuple[float, str]:
     )
     seconds = time.perf_counter() - began
     if done.returncode:
-        said = done.stderr.decode(errors="replace").strip()
-        raise UserError(f"{' '.join(words[:2])} ended with status {done.returncode}: {said}")
+        message = done.stderr.decode(errors="replace").strip()
+        raise UserError(f"{' '.join(words[:2])} ended with status {done.returncode}: {message}")
     return seconds, done.stdout.decode()

@@ -13,7 +13,7 @@ from benchmarking.settings import FASTER, SEARCHES, WIRINGS, Json, Place
 Key = tuple[str, str, int]
 
 
-def measure(session: Benchmark, place: Place, theirs: list[Peer], found: Json) -> Json:
+def measure(session: Benchmark, place: Place, theirs: list[Peer], peer_results: Json) -> Json:
     """Translate in turn, round after round; what the peers reach goes into `found`."""
     amounts = session.scale.translated
     if place.device != "cpu":
@@ -36,13 +36,13 @@ def measure(session: Benchmark, place: Place, theirs: list[Peer], found: Json) -
                 rounds.setdefault(key, []).append(figures)
                 say(f"round {number}, translating, {key[0]} {key[1]} batch {key[2]}: {speed:,.1f} sentences/s")
             for peer in theirs:
-                _translate_peer(session, peer, number, their_rounds, texts, found)
+                _translate_peer(session, peer, number, their_rounds, texts, peer_results)
         scored = {key: case.ask(texts=True) for key, case in cases.items() if key[2] == 64}
     results: Json = {}
-    for (name, search, batch), own in rounds.items():
+    for (name, search, batch), speeds in rounds.items():
         figures_here = results.setdefault(name, {}).setdefault(search, {"batches": {}})
         figures_here["batches"][str(batch)] = {
-            **summary(own),
+            **summary(speeds),
             "peak_memory_bytes": answers[name, search, batch]["peak_memory"],
             "sentences": int(answers[name, search, batch]["sentences"]),
         }
@@ -52,7 +52,7 @@ def measure(session: Benchmark, place: Place, theirs: list[Peer], found: Json) -
         if their_rounds[peer.name]:
             settings = {"folder": session.data, "split": "test", "texts": texts[peer.name]}
             scores = crew.once("scoring", settings, session.log)
-            found[peer.name]["translating"] = _compared(rounds, scored, their_rounds[peer.name], scores)
+            peer_results[peer.name]["translating"] = _compared(rounds, scored, their_rounds[peer.name], scores)
     return results
 
 
@@ -106,10 +106,10 @@ def _translate_peer(
     number: str,
     rounds: dict[str, list[float]],
     texts: dict[str, list[str]],
-    found: Json,
+    peer_results: Json,
 ) -> None:
     """A round of a peer's translating, with a model that has had as many updates, or as much time, as ours."""
-    if "failed" in found[peer.name]:
+    if "failed" in peer_results[peer.name]:
         return
     try:
         if session.options.models is not None:
@@ -123,5 +123,5 @@ def _translate_peer(
         texts[peer.name] = done.texts
         say(f"round {number}, translating, {peer.name} beam5: {done.sentences_per_second:,.1f} sentences/s")
     except PeerError as error:
-        found[peer.name]["failed"] = str(error)
+        peer_results[peer.name]["failed"] = str(error)
         say(str(error))

@@ -117,13 +117,13 @@ def _learn(settings: Json) -> Json:
     """Train for the minutes of the scale; the update, the minutes and the file of each of the weights kept."""
     scale: Scale = settings["scale"]
     neighbours, before = Neighbours(), time.process_time()
-    pilot = _kept(settings, unattended("steps", scale.pilot))[-1]
+    pilot = _checkpoints(settings, unattended("steps", scale.pilot))[-1]
     every = scale.minutes / scale.points * pilot["update"] / pilot["minutes"]
-    kept = _kept(settings, unattended("minutes", scale.minutes, max(1, round(every))))
-    return {"kept": kept, "cores_of_others": neighbours.cores(time.process_time() - before)}
+    checkpoints = _checkpoints(settings, unattended("minutes", scale.minutes, max(1, round(every))))
+    return {"kept": checkpoints, "cores_of_others": neighbours.cores(time.process_time() - before)}
 
 
-def _kept(settings: Json, budget: list[str]) -> list[Json]:
+def _checkpoints(settings: Json, budget: list[str]) -> list[Json]:
     """Train a new model until the budget ends; save its weights at every validation and at the end."""
     scale: Scale = settings["scale"]
     place: Place = settings["place"]
@@ -140,17 +140,19 @@ def _kept(settings: Json, budget: list[str]) -> list[Json]:
     )
     still = Still(pairs, tokens_per_batch=trainer.tokens_per_batch)
     clock = feed.clock = still.clock = Clock()
-    kept: list[Json] = []
+    checkpoints: list[Json] = []
 
     def keep(averaged: Seq2Seq) -> tuple[list[Translation], float]:
-        path = folder / f"{len(kept)}.safetensors"
+        path = folder / f"{len(checkpoints)}.safetensors"
         save_weights(path, averaged)
-        kept.append({"minutes": clock.stop() / 60, "weights": path})
+        checkpoints.append({"minutes": clock.stop() / 60, "weights": path})
         return [], 0.0
 
     model = built(config, settings["sizes"], place)
     history = run_trainer(config, model, feed, compute, folder, keep, still)
-    return [{**own, "update": int(entry["step"])} for own, entry in zip(kept, history, strict=True)]
+    return [
+        {**checkpoint, "update": int(entry["step"])} for checkpoint, entry in zip(checkpoints, history, strict=True)
+    ]
 
 
 def _sampled(folder: Path, alpha: float, scale: Scale) -> SampledPairs:
@@ -201,14 +203,14 @@ def translating(settings: Json, exchange: Exchange) -> None:
         if "texts" in order:
             answer = scores_of(folder, "test", texts)
             continue
-        chosen = lines[: order["sentences"]]
+        selected = lines[: order["sentences"]]
         began = time.perf_counter()
-        translations = [best[0] for best in translator.translate(chosen)]
+        translations = [best[0] for best in translator.translate(selected)]
         seconds = time.perf_counter() - began
         texts = [translation.text for translation in translations]
         answer = {
             "seconds": seconds,
-            "sentences": len(chosen),
+            "sentences": len(selected),
             "tokens": sum(len(translation.pieces) for translation in translations),
         }
 
