@@ -1,6 +1,6 @@
-"""The Python interface: a run becomes a translator, whose translations draw what they looked at.
+"""The Python interface: a translator from a run, whose translations have heatmaps and links.
 
-Above the pipeline, beside the verbs, and with the verbs' settings; `import nmt` gives what is public here.
+It has the settings of the commands. `import nmt` provides the public names of this file.
 """
 
 import warnings
@@ -22,7 +22,7 @@ from nmt.translation.types import Translation
 if TYPE_CHECKING:
     from nmt.drawing.heatmap import Level, NotebookFigure
 
-# Settings of `nmt.translate` that say what to do with translations, not how to translate.
+# Settings of `nmt.translate` for the output of translations, which nmt.load does not take.
 _OF_THE_COMMAND = frozenset(
     {
         *("run", "input", "output", "alignments", "heatmaps", "head", "shift"),
@@ -43,7 +43,7 @@ def load(run: str | Path | Sequence[str | Path], *settings: str) -> "RunTranslat
     """
     for setting in settings:
         if setting.partition("=")[0] in _OF_THE_COMMAND:
-            raise UserError(f"{setting}: a setting of python -m nmt.translate, which nmt.load does not take.")
+            raise UserError(f"{setting}: only python -m nmt.translate has this setting. Leave it out of nmt.load.")
     overrides = quote(settings)
     config = compose("translate", overrides)
     config.run = [str(run)] if isinstance(run, str | Path) else [str(folder) for folder in run]
@@ -62,14 +62,14 @@ class RunTranslator:
         return [ranked[0] for ranked in self.nbest(sentences, prefixes)]
 
     def nbest(self, sentences: Sequence[str], prefixes: Sequence[str] = ()) -> list[list["TranslatedSentence"]]:
-        """The translations of each sentence, best first: as many as "search.nbest=N" says.
+        """The N translations of each sentence, best first, with "search.nbest=N".
 
         Args:
             sentences: one line of text each.
-            prefixes: what each translation must begin with; "" leaves it free. None of them leaves all free.
+            prefixes: the beginning of each translation; "" for no prefix. () for no prefixes at all.
 
         Raises:
-            UserError: there are not as many prefixes as sentences, or the model has no pieces for one.
+            UserError: the number of prefixes is not that of the sentences, or the model cannot write a prefix.
         """
         if isinstance(sentences, str):
             raise TypeError("Give a list of sentences: translate([sentence]).")
@@ -82,16 +82,16 @@ class RunTranslator:
 
 
 class TranslatedSentence(Translation):
-    """A translation that shows what it looked at. A notebook shows it as its heatmap."""
+    """A translation with heatmap and links. A notebook displays its heatmap."""
 
     __slots__ = ()
 
     def heatmap(self, head: Head = "mean", shift: int = 0, level: "Level" = "word") -> "NotebookFigure":
-        """The attention weights as a figure, which a notebook shows and `savefig` writes.
+        """The attention weights as a figure, which a notebook displays and `savefig` writes.
 
         Args:
             head: the name of an attention head, such as 0 or "2.1" (layer and head), or "mean".
-            shift: 1 gives each row to the word before the predicted one (Luong et al. 2015, footnote 14).
+            shift: 1 assigns each row to the previous word (Luong et al. 2015, footnote 14).
             level: "word" or "subword".
 
         Raises:
@@ -102,7 +102,7 @@ class TranslatedSentence(Translation):
         return figure(self, head=head, shift=shift, level=level)
 
     def links(self, head: Head = "mean", shift: int = 0) -> list[Link]:
-        """For each word of the translation the source word with the most weight: (source, target), from 0.
+        """Links (source, target), from 0: for each word of the translation, the source word with the most weight.
 
         Raises:
             UserError: the model has no attention, or no such head or shift.

@@ -1,8 +1,8 @@
-"""The composition root: configuration -> objects. The only place that instantiates from configuration.
+"""Configuration -> objects. The only file that instantiates from configuration.
 
-A yaml node names a class with `_target_` and gives its settings; sizes and objects that follow from other choices are
-passed here. Classes come from the installed yaml files alone (`nmt.choices`): a run folder from a stranger names
-choices, and is data, not code.
+A yaml node names a class with `_target_` and gives its settings. This file passes the sizes and objects that follow
+from other choices. Classes come from the installed yaml files only (`nmt.choices`), so a run from a stranger cannot
+name code.
 """
 
 import contextlib

@@ -1,9 +1,9 @@
-"""The choices of the configuration: which there are, and what a run keeps of them.
+"""The choices of the configuration, and how a run stores them.
 
 A choice is a yaml file in its group's folder, `configs/GROUP/CHOICE.yaml`. A composed configuration names its choices
-under `choices`, {"decoder": "luong", "attention/score": "general", ...}; a group that is used in several places has its
-place behind an @. A saved one keeps these names and the settings, and no class: on reading, each class (`_target_`) is
-the one that the installed file names, so that classes may move, and a stranger's run can name none.
+under `choices`, {"decoder": "luong", "attention/score": "general", ...}. A group that is used in several places has its
+place after an @. A saved configuration has these names and the settings, and no class. On loading, each class
+(`_target_`) comes from the installed file. So classes may move, and a run from a stranger cannot name code.
 """
 
 import functools
@@ -24,17 +24,17 @@ def is_choice(key: str) -> bool:
 
 
 def place(key: str) -> str:
-    """Where the settings of a choice stand: "attention.score" for the key "attention/score"."""
+    """The place of a choice's settings: "attention.score" for the key "attention/score"."""
     group, _, package = key.partition("@")
     return package or group.replace("/", ".")
 
 
 @functools.cache
 def class_of(group: str, choice: str) -> str:
-    """The class that a choice stands for, as a dotted path.
+    """The class of a choice, as a dotted path.
 
     Raises:
-        UserError: there is no such group or choice, or it names no class.
+        UserError: there is no such group or choice, or its file names no class.
     """
     options = _installed().get(group)
     if options is None:
@@ -55,17 +55,17 @@ def with_classes(tree: dict[str, Any]) -> dict[str, Any]:
     """The configuration with the class of each of its `choices`, as the installed files name them.
 
     Raises:
-        UserError: `choices` names what is not there, or has no settings in the configuration.
+        UserError: `choices` has an unknown name, or its settings are missing.
     """
     choices = tree.get("choices")
     if not isinstance(choices, dict):
         raise UserError("it has no choices.")
     complete: dict[str, Any] = without_classes(tree)
     if complete != tree:
-        raise UserError(f"it names a class ({TARGET}), which no saved run does. Do not use this run.")
+        raise UserError(f"it names a class ({TARGET}), which saved runs never do. Do not use this run.")
     for key, choice in choices.items():
         node = look_up(complete, place(str(key)))
         if not isinstance(node, dict):
-            raise UserError(f"{key}={choice} is chosen, but {place(str(key))} is missing.")
+            raise UserError(f"it has {key}={choice}, but {place(str(key))} is missing.")
         node[TARGET] = class_of(str(key).partition("@")[0], str(choice))
     return complete

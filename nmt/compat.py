@@ -1,7 +1,7 @@
-"""Runs of earlier versions: the one place that knows how they differ from today's.
+"""Configurations of earlier versions, converted to today's. No other file knows the differences.
 
-Until version 0.1 a run named classes instead of choices (see `nmt.choices`). `CLASSES` lists them all; a run that
-names any other class is refused.
+Until version 0.1 a run named classes instead of choices (see `nmt.choices`). `CLASSES` lists them all. A run with any
+other class is an error.
 """
 
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from typing import Any
 from nmt.configuration import TARGET, look_up, without_classes
 from nmt.errors import UserError
 
-#: Class -> the choice that named it, by the group's place. Where several did, a setting tells which: (setting, names).
+#: Class -> its choice, by the place of the group. If several choices had one class: (setting, its value -> choice).
 CLASSES: dict[str, dict[str, str | tuple[str, dict[str, str]]]] = {
     "data": {
         "nmt.data.builtin.BuiltIn": "builtin",
@@ -79,7 +79,7 @@ def with_choices(tree: dict[str, Any]) -> dict[str, Any]:
     """The configuration of a run of any version, with its `choices`.
 
     Raises:
-        UserError: it names a class that no choice of that version had, or none where one is needed.
+        UserError: a class is unknown or missing.
     """
     if "choices" in tree:
         return tree
@@ -92,10 +92,10 @@ def with_choices(tree: dict[str, Any]) -> dict[str, Any]:
             assert isinstance(node, dict)
             choice = choice[1].get(str(node.get(choice[0])))
         if choice is None:
-            raise UserError(f"{place}.{TARGET}={name} stands for none of the choices of {place.replace('.', '/')}.")
+            raise UserError(f"{place}.{TARGET}={name} is not one of the choices of {place.replace('.', '/')}.")
         choices[place.replace(".", "/")] = choice
     complete = {**without_classes(tree), "choices": choices}
-    # One head of scaled_dot had no projections then, which it has by default now.
+    # In version 0.1, scaled_dot with one head had no projections. Now it has them by default.
     project = False if choices["attention/score"] == "scaled_dot" and complete["attention"]["heads"] == 1 else None
     complete["attention"] = {"project": project, **complete["attention"]}
     complete["model"] = {"fast": True, **complete["model"]}
@@ -114,6 +114,6 @@ def first_state(choices: Mapping[str, str], kind: str) -> str:
 
 
 def search_choice(name: object) -> str:
-    """The choice of a search that a measurement names; until version 0.1 it named the class."""
+    """The choice of a search in saved scores; until version 0.1 these had the class."""
     searches = {target.rpartition(".")[2]: str(choice) for target, choice in CLASSES["search"].items()}
     return searches.get(str(name), str(name))

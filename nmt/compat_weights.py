@@ -1,7 +1,7 @@
-"""Parameters of older runs under their present names, for `load_weights` and `load_state`.
+"""Parameters of older runs under their current names, for `load_weights` and `load_state`.
 
-At first each head had a score and a window of its own: `attention.scores.1.W.weight` was that of the second head. Now
-one module holds the heads' parameters one below the other (`nmt/attention/heads.py`): `attention.score.W.weight`.
+Formerly each head had its own score and window: `attention.scores.1.W.weight` belonged to the second head. Now one
+module has the parameters of all heads, concatenated (`nmt/attention/heads.py`): `attention.score.W.weight`.
 """
 
 import re
@@ -15,7 +15,7 @@ _OF_A_HEAD = re.compile(r"(.*attention\.(?:score|window))s\.(\d+)\.(.*)")
 
 
 def upgrade_weights(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Weights by their present names, in the model's order if they were; those of new runs as they are."""
+    """Weights by their current names, in the same order; those of new runs stay unchanged."""
     return {
         name: weights[parts[0]] if len(parts) == 1 else torch.cat([weights[part] for part in parts])
         for name, parts in _sources(weights).items()
@@ -23,7 +23,7 @@ def upgrade_weights(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def upgrade_state(state: dict[str, Any]) -> dict[str, Any]:
-    """A trainer's state with its weights, averages and optimizer by present names; that of a new run as it is."""
+    """A trainer's state with weights, averages and optimizer by current names; that of a new run stays unchanged."""
     weights = state.get("model")
     if not isinstance(weights, dict) or not any(map(_OF_A_HEAD.fullmatch, weights)):
         return state
@@ -41,7 +41,7 @@ def upgrade_state(state: dict[str, Any]) -> dict[str, Any]:
 
 
 def _sources(names: Mapping[str, Tensor]) -> dict[str, list[str]]:
-    """Each present name with the names of which it is made, the first head's first."""
+    """Each current name with the names of its parts, in the order of the heads."""
     sources: dict[str, list[tuple[int, str]]] = {}
     for name in names:
         match = _OF_A_HEAD.fullmatch(name)
@@ -51,7 +51,7 @@ def _sources(names: Mapping[str, Tensor]) -> dict[str, list[str]]:
 
 
 def _upgrade_optimizer(optimizer: dict[str, Any], weights: Mapping[str, Tensor]) -> dict[str, Any]:
-    """The optimizer's state, which knows parameters by their place in its two groups, for the present parameters."""
+    """The optimizer's state for the current parameters; it identifies parameters by their index in its two groups."""
     moments = {name: optimizer["state"].get(place) for place, name in enumerate(_ordered(weights))}
     sources, present = _sources(weights), upgrade_weights(weights)
     state = {
@@ -75,7 +75,7 @@ def _is_matrix(name: str, weight: Tensor) -> bool:
 
 
 def _joined(moments: list[dict[str, Any]], weights: list[Tensor]) -> dict[str, Any]:
-    """The moments of one parameter from those of its parts; numbers of steps are the same in all."""
+    """The moments of one parameter from those of its parts, which have the same number of steps."""
     return {
         key: torch.cat([part[key] for part in moments])
         if isinstance(value, Tensor) and value.shape == weights[0].shape

@@ -1,4 +1,4 @@
-"""Where and in which precision models run: device, type of products, CPU threads."""
+"""Device, precision and CPU threads of models."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -14,7 +14,7 @@ Precision = Literal["auto", "float32", "bf16"]
 
 @dataclass(frozen=True)
 class Compute:
-    """A device, and what products of matrices are computed in."""
+    """A device, and the type of matrix products."""
 
     device: torch.device
     #: of products under autocast; None for float32 everywhere
@@ -49,7 +49,7 @@ class Compute:
         return torch.get_num_threads()
 
     def autocast(self) -> torch.autocast:
-        """A context in which products are computed in `dtype`."""
+        """A context in which matrix products have the type `dtype`."""
         return torch.autocast(self.device.type, dtype=self.dtype, enabled=self.dtype is not None)
 
 
@@ -57,7 +57,7 @@ CPU = Compute(torch.device("cpu"))
 
 
 def choose_device(name: str) -> torch.device:
-    """The device that a name stands for: auto is a CUDA GPU if there is one.
+    """The device of this name; auto is a CUDA GPU if there is one.
 
     Raises:
         UserError: there is no such device.
@@ -67,15 +67,15 @@ def choose_device(name: str) -> torch.device:
     try:
         device = torch.device(name)
     except RuntimeError as error:
-        raise UserError(f"device={name} is not known. Give device=auto, cpu, cuda or cuda:N.") from error
+        raise UserError(f"device={name}: must be auto, cpu, cuda or cuda:N.") from error
     if device.type not in ("cpu", "cuda"):
         raise UserError(f"device={name} is not supported. Give device=auto, cpu, cuda or cuda:N.")
     if device.type == "cuda":
         count = torch.cuda.device_count() if torch.cuda.is_available() else 0
         if count == 0:
             raise UserError(
-                f"device={name} was asked for, but torch sees no CUDA GPU on this machine. Give device=cpu, or install "
-                f"a driver and a torch built for CUDA."
+                f"device={name}: torch finds no CUDA GPU on this machine. Give device=cpu, or install a driver and a "
+                f"torch built for CUDA."
             )
         if (device.index or 0) >= count:
             last = f" to cuda:{count - 1}" * (count > 1)
@@ -86,5 +86,5 @@ def choose_device(name: str) -> torch.device:
 def _choose_dtype(precision: Precision, device: torch.device) -> torch.dtype | None:
     capable_gpu = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
     if precision == "bf16" and device.type == "cuda" and not capable_gpu:
-        raise UserError("precision=bf16 was asked for, but this GPU has no bfloat16. Give precision=float32.")
+        raise UserError("precision=bf16: this GPU does not support bfloat16. Give precision=float32.")
     return torch.bfloat16 if precision == "bf16" or (precision == "auto" and capable_gpu) else None

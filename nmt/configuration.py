@@ -14,21 +14,21 @@ if TYPE_CHECKING:
 
 # The key under which a node names its class.
 TARGET: Final = "_target_"
-# Settings that say where and how a run is made, not what it is.
+# Settings that do not change what is trained.
 INCIDENTAL: Final = frozenset(
     {
         *("name", "resume", "checkpoints", "cache", "device", "threads", "trainer.workers", "trainer.save_minutes"),
         *("trainer.log_seconds", "trainer.samples", "trainer.tensorboard"),
     }
 )
-# What a resumed run may change beside these: its budget and its cadence.
+# Other settings that a resumed run may change: its budget and its intervals.
 EXTENSIBLE: Final = frozenset(
     {
         *("trainer", "trainer.steps", "trainer.epochs", "trainer.minutes", "trainer.patience"),
         *("trainer.validate_every", "trainer.validate_sentences"),
     }
 )
-# What `look_up` returns for a key that is not there.
+# The result of `look_up` for a missing key.
 ABSENT: Final = object()
 
 
@@ -36,7 +36,7 @@ def config_folder() -> Path:
     """Return the folder of the yaml files: inside an installed package, else beside it in the repository.
 
     Raises:
-        UserError: neither is there.
+        UserError: neither exists.
     """
     package = Path(__file__).resolve().parent
     for folder in (package / "configs", package.parent / "configs"):
@@ -56,7 +56,7 @@ def groups_of(folder: Path) -> dict[str, list[str]]:
 
 
 def read_yaml(name: str) -> dict[str, Any]:
-    """Return what the yaml file `name` ("attention/score/dot") holds; nothing if it is not there."""
+    """Return the content of the yaml file `name` ("attention/score/dot"); {} if it does not exist."""
     from omegaconf import OmegaConf
 
     path = config_folder() / f"{name}.yaml"
@@ -65,7 +65,7 @@ def read_yaml(name: str) -> dict[str, Any]:
 
 
 def look_up(tree: object, key: str) -> Any:
-    """Return what a tree holds at a dotted key, or ABSENT."""
+    """Return the value of a tree at a dotted key, or ABSENT."""
     for part in key.split("."):
         if isinstance(tree, dict) and part in tree:
             tree = tree[part]
@@ -77,17 +77,17 @@ def look_up(tree: object, key: str) -> Any:
 
 
 def leaves(tree: object, prefix: str = "") -> dict[str, Any]:
-    """Return {dotted key: value} for everything that is not a mapping with something in it."""
+    """Return {dotted key: value} for all values that are not non-empty mappings."""
     if isinstance(tree, dict) and (tree or not prefix):
-        found: dict[str, Any] = {}
+        by_key: dict[str, Any] = {}
         for name, value in tree.items():
-            found |= leaves(value, f"{prefix}.{name}" if prefix else str(name))
-        return found
+            by_key |= leaves(value, f"{prefix}.{name}" if prefix else str(name))
+        return by_key
     return {prefix: tree}
 
 
 def without_classes(tree: Any) -> Any:
-    """Return a configuration in plain containers, less the classes that its nodes name."""
+    """Return a configuration in plain containers, without the classes of its nodes."""
     if isinstance(tree, dict):
         return {key: without_classes(value) for key, value in tree.items() if key != TARGET}
     return [without_classes(value) for value in tree] if isinstance(tree, list) else tree
@@ -100,9 +100,9 @@ def flattened(tree: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def resolved(config: DictConfig) -> DictConfig:
-    """Return the configuration with every interpolation replaced by its value, to be saved and loaded again.
+    """Return the configuration with every interpolation replaced by its value, for saving and loading.
 
-    A `${` that belongs to a text (a file may be called so) is still that text after loading.
+    A `${` within text, for example in the name of a file, stays text after loading.
     """
     from omegaconf import DictConfig, OmegaConf
 
@@ -117,6 +117,6 @@ def resolved(config: DictConfig) -> DictConfig:
 
 
 def literal(text: str) -> str:
-    """Return the text as OmegaConf must be given it, so that a `${` in it stays these two characters."""
+    """Return the text escaped for OmegaConf, so that a `${` in it stays these two characters."""
     # It reads `\${` as the two characters, and the backslashes just before that count in pairs.
     return re.sub(r"(\\*)\$\{", lambda match: match[1] * 2 + r"\${", text)

@@ -1,4 +1,4 @@
-"""What a user did wrong, said once and clearly. Every room may raise it; the verbs print it and exit with status 1."""
+"""Errors with a message for users. Every room may raise them; the commands print the message and exit with status 1."""
 
 import contextlib
 import difflib
@@ -7,11 +7,11 @@ from pathlib import Path
 
 
 class UserError(Exception):
-    """A mistake that the user can cure: the message names the thing and the cure."""
+    """A mistake that the user can fix: the message says what is wrong, where, and the fix."""
 
 
 class SettingError(UserError):
-    """A value that a constructor does not take, under the bare name of its parameter.
+    """An invalid value of a constructor's parameter, under the name of the parameter.
 
     `nmt.limits.checked` adds the key of the part: "size=-4: must be ..." becomes "encoder.size=-4: must be ...".
     """
@@ -27,19 +27,19 @@ class SettingError(UserError):
 
 
 def check_parallel(lines: Mapping[str, int]) -> None:
-    """UserError unless all numbers of lines are equal; the keys say of which file or text they are."""
+    """UserError unless all numbers of lines are equal; the keys are the names of the files or texts."""
     if len(set(lines.values())) > 1:
         each = " and ".join(f"{name} has {count:,} line{'s' * (count != 1)}" for name, count in lines.items())
-        raise UserError(f"{each}: line n of each must belong to the same sentence.")
+        raise UserError(f"{each}: line N of each must belong to the same sentence.")
 
 
-#: What is raised by reading a damaged file, or by using what it holds.
+#: Exceptions from reading a damaged file, or from using its content.
 _DAMAGE: tuple[type[Exception], ...] = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
 _DAMAGE += (RuntimeError, EOFError)
 
 
 def damaged(path: Path, reason: str = "") -> UserError:
-    """The error for a file or folder of a run that is not what was written."""
+    """The error for a damaged file or folder of a run."""
     return UserError(
         f"{path} is damaged{f': {reason}' if reason else ' and cannot be read'}. Restore the run from an intact copy."
     )
@@ -47,12 +47,12 @@ def damaged(path: Path, reason: str = "") -> UserError:
 
 @contextlib.contextmanager
 def reading(path: Path, consequence: str = "", also: tuple[type[Exception], ...] = ()) -> Iterator[None]:
-    """Report what fails in here as damage of `path`.
+    """Report errors in this context as damage of `path`.
 
     Args:
-        path: what is read.
-        consequence: what cannot be done with it, for the message.
-        also: exceptions that mean damage here besides the usual ones.
+        path: the file or folder.
+        consequence: for the message: what is impossible because of the damage.
+        also: further exceptions that mean damage.
     """
     try:
         yield
@@ -64,7 +64,7 @@ def reading(path: Path, consequence: str = "", also: tuple[type[Exception], ...]
 
 
 def nearest(name: str, options: Iterable[str], limit: int = 3) -> str:
-    """Return " Did you mean 'a' or 'b'?" with the options nearest to `name`, or "" where none is near."""
+    """Return " Did you mean 'a' or 'b'?" with the options nearest to `name`, or "" if none is near."""
     pool = sorted({str(option) for option in options})
     matches = difflib.get_close_matches(name, pool, n=limit, cutoff=0.5)
     matches += [option for option in pool if name and option.startswith(name) and option not in matches][:limit]

@@ -1,4 +1,4 @@
-"""Files and folders that appear whole or not at all. Every room writes through here."""
+"""Files and folders that are written atomically. Every room uses this file for writing."""
 
 import contextlib
 import errno
@@ -30,7 +30,7 @@ def replace_atomically(path: Path) -> Iterator[Path]:
     """Yield a temporary path beside `path`; on success it becomes `path`, on failure it is removed.
 
     Raises:
-        UserError: the folder cannot be written, the file that is there is write-protected, or the disk is full.
+        UserError: the folder cannot be written, the existing file is write-protected, or the disk is full.
     """
     temporary: Path | None = None
     if path.exists() and not os.access(path, os.W_OK):
@@ -48,7 +48,7 @@ def replace_atomically(path: Path) -> Iterator[Path]:
         with temporary.open("rb") as file:
             os.fsync(file.fileno())
         temporary.replace(path)
-    except BrokenPipeError:  # of somebody else's output, beside which this file is being written
+    except BrokenPipeError:  # of another output, not of this file
         raise
     except OSError as error:
         raise unwritable(path, error) from error
@@ -62,7 +62,7 @@ def appearing(folder: Path) -> Iterator[Path]:
     """Yield a temporary folder beside `folder`; on success it becomes `folder`, on failure it is removed.
 
     Raises:
-        OSError: it cannot be made, or there is something at `folder` already.
+        OSError: it cannot be created, or `folder` exists already.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name[:40]}.", dir=folder.parent))
@@ -82,13 +82,13 @@ def _usual(mode: int) -> int:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write `text` as UTF-8 with line feeds, whole or not at all (UserError if it cannot)."""
+    """Write `text` as UTF-8 with line feeds, atomically (UserError if it cannot be written)."""
     with replace_atomically(path) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Write `data` whole or not at all (UserError if it cannot)."""
+    """Write `data` atomically (UserError if it cannot be written)."""
     with replace_atomically(path) as temporary:
         temporary.write_bytes(data)
 

@@ -1,4 +1,4 @@
-"""Kinds and limits of settings. They stand in the type hints of constructors and nowhere else, and are checked here.
+"""Types and limits of settings: the type hints of constructors define them, and this file checks them.
 
 def __init__(self, size: Positive, dropout: Fraction, cell: Literal["gru", "lstm"], steps: Positive | None): ...
 """
@@ -44,10 +44,10 @@ NotNegative = Annotated[int, at_least(0)]
 Amount = Annotated[float, Limit(lambda value: value > 0, "greater than 0")]
 Weight = Annotated[float, at_least(0)]
 Probability = Annotated[float, between(0, 1)]
-# A probability that must leave something: of dropout, of smoothing.
+# A probability below 1, of dropout or label smoothing.
 Fraction = Annotated[float, Limit(lambda value: 0 <= value < 1, "at least 0 and less than 1")]
 
-# Which values are of a kind, and how a message names it.
+# The Python types of a setting's type, and its name in messages.
 _KINDS: dict[Any, tuple[tuple[type, ...], str]] = {
     bool: ((bool,), "true or false"),
     int: ((int, float), "a whole number"),
@@ -60,17 +60,17 @@ _KINDS: dict[Any, tuple[tuple[type, ...], str]] = {
 
 
 def checked(constructor: Callable[..., Part], settings: Mapping[str, Any], key: str = "") -> Callable[..., Part]:
-    """Fill settings into a constructor, each of the kind and within the limits that its type hint names.
+    """Bind settings to a constructor, after checking each against the type hint of its parameter.
 
     A `SettingError` of the constructor itself is raised with the key as well.
 
     Args:
         constructor: a class, whose other arguments are passed to the result.
         settings: values by the names of its parameters.
-        key: where they stand in the configuration, for messages.
+        key: their place in the configuration, for messages.
 
     Raises:
-        UserError: a setting that the constructor does not have; a value that it does not take.
+        UserError: an unknown setting or an invalid value.
     """
     known = inspect.signature(constructor).parameters
     for name in settings:
@@ -92,10 +92,10 @@ def checked(constructor: Callable[..., Part], settings: Mapping[str, Any], key: 
 
 
 def taken(name: str, value: Any, hint: Any, key: str | None = None) -> Any:
-    """Return the value of a setting as the kind that a type hint names, as `fitted`.
+    """Return the value of a setting with the type of a type hint; see `fitted`.
 
     Raises:
-        SettingError: it is not of that kind, or not within its limits.
+        SettingError: it has the wrong type or is out of range.
     """
     try:
         return fitted(value, hint)
@@ -106,7 +106,7 @@ def taken(name: str, value: Any, hint: Any, key: str | None = None) -> Any:
 
 @functools.cache
 def hints_of(constructor: Callable[..., Any]) -> dict[str, Any]:
-    """The type hints of a constructor's parameters, {} where they name types that cannot be imported."""
+    """The type hints of a constructor's parameters, {} if they name types that cannot be imported."""
     try:
         return get_type_hints(
             constructor.__init__ if inspect.isclass(constructor) else constructor, include_extras=True
@@ -116,10 +116,10 @@ def hints_of(constructor: Callable[..., Any]) -> dict[str, Any]:
 
 
 def fitted(value: Any, hint: Any) -> Any:
-    """Return the value as the kind that a type hint names: 1e4 as 10000 for an int.
+    """Return the value with the type of a type hint: 1e4 as 10000 for an int.
 
     Raises:
-        ValueError: what the value must be.
+        ValueError: the value is invalid; the message says what it must be.
     """
     options = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     broken = list[str]()
@@ -137,7 +137,7 @@ def fitted(value: Any, hint: Any) -> Any:
 
 
 def _parted(hint: Any) -> tuple[Any, list[Limit]]:
-    """The kind and the limits of a type hint that is no union."""
+    """The type and the limits of a type hint that is not a union."""
     if get_origin(hint) is not Annotated:
         return hint, []
     kind, *notes = get_args(hint)
@@ -154,7 +154,7 @@ def _is_of(value: Any, kind: Any) -> bool:
         return isinstance(value, list | tuple) and _are_of(list(value), kind)
     if origin not in _KINDS:
         return not inspect.isclass(origin) or isinstance(value, origin)
-    if origin in (int, float):  # bool is a class of its own here
+    if origin in (int, float):  # not bool
         return type(value) in (int, float) and math.isfinite(value) and (origin is float or value == int(value))
     return isinstance(value, _KINDS[origin][0])
 
@@ -203,7 +203,7 @@ def _either(words: Sequence[str]) -> str:
 
 
 def written_as(value: Any) -> str:
-    """Return a value as a command line has it."""
+    """Return a value as written on a command line."""
     if isinstance(value, bool) or value is None:
         return "null" if value is None else str(value).lower()
     return f"[{','.join(map(written_as, value))}]" if isinstance(value, list | tuple) else str(value)

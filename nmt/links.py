@@ -1,10 +1,10 @@
-"""Word links as text: Pharaoh lines and the form of the NAACL 2003 task, read, checked and written.
+"""Word links as text, in Pharaoh format and in the format of the NAACL 2003 task.
 
-A link is a pair of positions (source, target), both counted from 0. In Pharaoh form a line is a sentence pair, "0-0 1-2
-3p2": `-` for a sure link, `p` for a possible one. In the NAACL form (Mihalcea and Pedersen 2003) a line is a
-link, "18 1 2 S": the number of the sentence, counted from 1, the two positions, S or P, and perhaps a confidence.
+A link is a pair of positions (source, target), both counted from 0. In Pharaoh format a line is a sentence pair,
+"0-0 1-2 3p2": `-` for a sure link, `p` for a possible one. In the NAACL format (Mihalcea and Pedersen 2003) a line is a
+link, "18 1 2 S": the number of the sentence from 1, the two positions, S or P, and an optional confidence.
 
-Gold links, links that guide a training and links that are scored come through here; every room may use it.
+The file is for gold links, links for guided alignment and links to score. Every room may import it.
 """
 
 import contextlib
@@ -18,16 +18,16 @@ Link = tuple[int, int]
 
 _NUMBER = "([0-9]{1,9})"
 _NAACL = re.compile(rf"{_NUMBER}\s+{_NUMBER}\s+{_NUMBER}(?:\s+([SP]))?(?:\s+[-+.0-9eE]+)?")
-#: Fewer links than this may well miss the first word of every sentence by chance.
+#: Fewer links may miss the first word of every sentence by chance.
 _ENOUGH = 20
 
 
 class GoldLinks(NamedTuple):
-    """The links that a person (or a corpus) gives one sentence pair.
+    """The gold links of one sentence pair.
 
     Attributes:
-        sure: links that must be there.
-        possible: links that may be there; holds the sure ones too.
+        sure: links that a prediction must have.
+        possible: links that a prediction may have, with the sure links.
     """
 
     sure: frozenset[Link]
@@ -52,17 +52,17 @@ def parse_links(line: str, *, base: int = 0) -> GoldLinks:
         base: the number of the first word in the file, 0 or 1 (the gold of WPT 2003 counts from 1).
 
     Raises:
-        UserError: something else stands there, or a position is before the first word.
+        UserError: the line is malformed, or a position is before the first word.
     """
     sure: set[Link] = set()
     possible: set[Link] = set()
     for item in line.split():
         match = re.fullmatch(f"{_NUMBER}([-p]){_NUMBER}", item)
         if match is None:
-            raise UserError(f"'{item}' is no word link: write SOURCE-TARGET, such as 0-2 (possible links 0p2).")
+            raise UserError(f"'{item}' is not a word link. Write SOURCE-TARGET, such as 0-2 (possible links: 0p2).")
         link = (int(match[1]) - base, int(match[3]) - base)
         if min(link) < 0:
-            raise UserError(f"'{item}' has a word before the first one: these links count from {base}.")
+            raise UserError(f"'{item}': words are numbered from {base} in this file.")
         possible.add(link)
         if match[2] == "-":
             sure.add(link)
@@ -70,7 +70,7 @@ def parse_links(line: str, *, base: int = 0) -> GoldLinks:
 
 
 def is_naacl(lines: Sequence[str]) -> bool:
-    """Whether a file is in the NAACL form, which its first line with text tells."""
+    """Whether a file is in the NAACL format, judged by its first line with text."""
     return _NAACL.fullmatch(next((line for line in lines if line.strip()), "").strip()) is not None
 
 
@@ -81,7 +81,7 @@ def parse_file(lines: Sequence[str], name: str, *, base: int = 0, pairs: int) ->
         lines: of the file.
         name: of the file, for messages.
         base: the number of the first word, 0 or 1; in the NAACL form see `parse_numbered`.
-        pairs: how many sentence pairs there are.
+        pairs: number of sentence pairs.
 
     Returns:
         The links of each sentence pair, in order.
@@ -106,15 +106,15 @@ def parse_numbered(lines: Sequence[str], name: str, *, base: int = 0, pairs: int
     Args:
         lines: of the file.
         name: of the file, for messages.
-        base: the number of the first word, 0 or 1. Where words are counted from 1, a link to word 0 says that the
-            other word has no partner; such lines are no links.
-        pairs: how many sentence pairs there are, where that is known.
+        base: the number of the first word, 0 or 1. If it is 1, a link to word 0 means that the other word has no
+            partner; such lines are skipped.
+        pairs: number of sentence pairs, if it is known.
 
     Returns:
-        The links of each sentence that is named, by its number.
+        The links of each sentence in the file, by its number.
 
     Raises:
-        UserError: a line is malformed, or names a sentence that there is not.
+        UserError: a line is malformed, or names a sentence that does not exist.
     """
     sure: dict[int, set[Link]] = {}
     possible: dict[int, set[Link]] = {}
@@ -126,7 +126,7 @@ def parse_numbered(lines: Sequence[str], name: str, *, base: int = 0, pairs: int
             if pairs is not None and sentence > pairs:
                 raise UserError(f"sentence {sentence:,} has a link, but there are {pairs:,} sentence pairs.")
             if max(link) < 0:
-                raise UserError("a link between word 0 and word 0: these links do not count from 1.")
+                raise UserError("a link between word 0 and word 0: words are not numbered from 1 in this file.")
         links = possible.setdefault(sentence, set())
         if min(link) >= 0:
             links.add(link)
@@ -139,7 +139,7 @@ def parse_numbered(lines: Sequence[str], name: str, *, base: int = 0, pairs: int
 
 @contextlib.contextmanager
 def _line(name: str, number: int) -> Iterator[None]:
-    """Say where a message comes from."""
+    """Add the name of the file and the line to errors."""
     try:
         yield
     except UserError as error:
@@ -151,8 +151,8 @@ def _parse_naacl(line: str, base: int) -> tuple[int, Link, bool]:
     match = _NAACL.fullmatch(line.strip())
     if match is None or int(match[1]) == 0:
         raise UserError(
-            f"'{line.strip()}' is no word link: write SENTENCE SOURCE TARGET, such as 1 3 4 (with S or P after it for "
-            f"sure or possible), sentences counted from 1."
+            f"'{line.strip()}' is not a word link. Write SENTENCE SOURCE TARGET, such as 1 3 4, with sentences "
+            f"numbered from 1 (and S or P at the end for sure or possible)."
         )
     return int(match[1]), (int(match[2]) - base, int(match[3]) - base), match[4] != "P"
 
@@ -175,8 +175,8 @@ def check_range(
                 if position >= count:
                     raise UserError(
                         f"{name}, sentence pair {number}: the link {link[0]}-{link[1]} (counted from 0) names word "
-                        f"{position} of the {side}, which has {count} word{'s' * (count != 1)} ({words}). Is the base "
-                        f"right (0 or 1), the direction, and what counts as a word?"
+                        f"{position} of the {side}, which has {count} word{'s' * (count != 1)} ({words}). Check the "
+                        f"number of the first word (0 or 1), the direction, and words=."
                     )
 
 

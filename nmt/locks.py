@@ -1,4 +1,4 @@
-"""One training a run at a time: a lock that ends with the process that holds it."""
+"""One training process per run: a lock that the system releases with its process."""
 
 import contextlib
 import errno
@@ -15,7 +15,7 @@ class LockedError(UserError):
 
 
 def lock_file(folder: Path) -> Path:
-    """The file whose lock is that of a run: beside the run's folder, which may not be there yet."""
+    """The lock file of a run: beside the run's folder, which may not exist yet."""
     return folder.parent / f".{folder.name}.lock"
 
 
@@ -37,13 +37,13 @@ def locked(folder: Path) -> Iterator[None]:
             lock = FileLock(path)
             lock.acquire(timeout=0)
             stack.callback(lock.release)
-            stack.callback(_remove, path)  # before the release: nobody else can hold it then
+            stack.callback(_remove, path)  # before the release, while no other process can hold the lock
         except Timeout as error:
             raise LockedError(
                 f"{folder}: another process is training this run. Wait until it ends, or give another name=."
             ) from error
         except OSError as error:
-            # Without locks (some network file systems), or beside a run that may be written, training goes on.
+            # Continue without a lock on file systems that have none, or if only the run folder is writable.
             without = error.errno in (errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP)
             if not without and not (folder.exists() and error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)):
                 raise UserError(

@@ -1,4 +1,4 @@
-"""What the process asks of the system: memory, given back when free, and its peak; cores, shared with others."""
+"""The process and the system: allocator settings, return of free memory, peak memory, sharing of cores."""
 
 import ctypes
 import os
@@ -11,7 +11,7 @@ _TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD = -1, -2, -3
 
 
 def _libc() -> ctypes.CDLL | None:
-    """The C library, where it is glibc."""
+    """The C library if it is glibc, else None."""
     if not sys.platform.startswith("linux"):
         return None
     try:
@@ -23,10 +23,10 @@ def _libc() -> ctypes.CDLL | None:
 
 
 def keep_memory() -> bool:
-    """Let the allocator keep what is freed, where it is glibc's; return whether it could.
+    """Let glibc's allocator keep freed memory; return whether it could.
 
-    Every step of training allocates the same large tensors. By default each is a fresh mapping whose pages are
-    faulted in and zeroed again: an eighth of the time of a step of the Multi30k recipe on one core.
+    Every step of training allocates the same large tensors. By default each is a new mapping whose pages are faulted in
+    and zeroed: an eighth of the time of a step of the Multi30k recipe on one core.
     """
     library = _libc()
     if library is None:
@@ -37,29 +37,29 @@ def keep_memory() -> bool:
 
 
 def share_cores() -> None:
-    """Let waiting threads of this process sleep soon, where OpenMP is GNU's. Call it before torch is loaded.
+    """Let waiting threads sleep soon, if OpenMP is GNU's. Call it before torch is loaded.
 
-    By default a thread spins for milliseconds, and holds the core that the thread it waits for needs: beside other
-    programs, training on two threads then all but stops (docs/benchmarks.md). A choice in the environment stays.
+    By default a waiting thread spins for milliseconds on a core that the other thread needs. Beside other programs,
+    training on two threads then almost stops (docs/benchmarks.md). OMP_WAIT_POLICY in the environment takes precedence.
     """
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 
 def give_memory_back() -> bool:
-    """Return what is free inside the heap to the system; whether there was any.
+    """Return free memory of the heap to the system; return whether there was any.
 
-    Batches differ in shape, so the heap of a long training becomes full of holes: without this, 4.6 GiB after ten
-    minutes of a model that needs 1.4.
+    Batches differ in shape, so the heap of a long training becomes fragmented: without this, it has 4.6 GiB after ten
+    minutes for a model that needs 1.4.
     """
     library = _libc()
     return library is not None and bool(library.malloc_trim(0))
 
 
 def peak_memory() -> int:
-    """The most main memory that this process has held, in bytes."""
+    """The peak main memory of this process, in bytes."""
     try:
-        # getrusage's figure would count what the parent held when it started this program.
+        # getrusage would count the memory of the parent when it started this program.
         match = re.search(r"VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text(encoding="ascii"))
     except OSError:
         match = None

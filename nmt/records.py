@@ -1,6 +1,6 @@
-"""Records of runs: all that a comparison reads of a run folder, without the weights.
+"""Records of runs: everything that a comparison reads, without the weights.
 
-A record is itself a run folder, only a smaller one. There is no second format.
+A record has the format of a run folder, with fewer files.
 """
 
 from pathlib import Path, PurePath
@@ -13,31 +13,32 @@ from nmt.runs import Run
 OF_RUN = ("config.yaml", "run.json", "history.jsonl")
 OF_SPLIT = ("scores.json", "hypotheses.txt", "counts.npz")
 TEXT = ("source.txt", "reference.txt")
-ATTENTION_MAPS = ("attention.json",)  # weights, with the words of the few sentence pairs that they belong to
+ATTENTION_MAPS = ("attention.json",)  # weights, with the words of a few sentence pairs
 
 
 def check_record(run: Run, folder: Path) -> None:
     """Raise UserError if a record in `folder` would overwrite a run, or the record that it is copied from."""
     if Run(folder).best.exists():
-        raise UserError(f"{folder} is a run, which its record would spoil. Give another folder as records=.")
+        raise UserError(f"records= would overwrite the run {folder}. Give another folder: records=DIR.")
     if folder.resolve() == run.folder.resolve():
-        raise UserError(f"{folder} is the record that is compared. Give another folder as records=.")
+        raise UserError(
+            f"records= would overwrite the record {folder}, which is being compared. Give another folder: records=DIR."
+        )
 
 
 def record(run: Run, folder: Path, *, text: bool = True, attention_maps: bool = True) -> None:
-    """Copy what a comparison needs of a run into `folder`; remove other files of an earlier record there.
+    """Copy what a comparison needs from a run into `folder`; remove other files of an earlier record there.
 
-    Absolute paths, which mean nothing elsewhere, are cut to their last part.
+    Absolute paths are cut to their last part.
 
     Args:
         run: the run.
-        folder: where its record goes.
-        text: include sources and references. A record without them needs the counts that `nmt.pipeline.comparing`
-            writes in their place.
-        attention_maps: include the weights of a few sentence pairs.
+        folder: the folder of its record.
+        text: whether to include sources and references. Without them, `nmt.pipeline.comparing` adds counts.
+        attention_maps: whether to include the weights of a few sentence pairs.
 
     Raises:
-        UserError: a file of the run is damaged, one cannot be written, or a run stands where the record would.
+        UserError: a file of the run is damaged, a file cannot be written, or the folder is a run.
     """
     check_record(run, folder)
     names = OF_SPLIT + (TEXT if text else ()) + (ATTENTION_MAPS if attention_maps else ())
@@ -69,7 +70,7 @@ def _files_of(folder: Path) -> list[Path]:
 
 
 def portable(tree: Any) -> Any:
-    """A configuration or facts without the places of one machine."""
+    """A configuration or facts without absolute paths."""
     if isinstance(tree, dict):
         return {key: portable(value) for key, value in tree.items() if key != "folder"}
     if isinstance(tree, list):

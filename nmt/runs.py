@@ -1,18 +1,18 @@
-"""The run folder: what is written where, and reading a run back.
+"""The run folder: its files, and reading a run.
 
 checkpoints/NAME/
   config.yaml         the resolved configuration
   overrides.json      the command line that made it, for resuming
-  run.json            status, versions of libraries, what was counted
+  run.json            status, versions of libraries, counts
   tokenizer/          SentencePiece models
   best.safetensors    weights of the best validation       last.safetensors    of the last save
   lexicon.safetensors likely translations of each piece, for shortlist=
-  trainer.pt          all that resuming takes (plain tensors)
-  history.jsonl       one validation a line
-  train.log           what was said on the way
-  tensorboard/        curves, samples, attention pictures
-  evaluation/SPLIT/   translations, scores, pictures
-  alignments/         error rates against gold links, a file a gold
+  trainer.pt          the state for resuming (plain tensors)
+  history.jsonl       one validation per line
+  train.log           the messages of training
+  tensorboard/        curves, samples, attention maps
+  evaluation/SPLIT/   translations, scores, heatmaps
+  alignments/         error rates against gold links, one file per measurement
 """
 
 import errno
@@ -55,7 +55,7 @@ def _tree(yaml: bytes) -> Any:
 
 
 class TakenError(UserError):
-    """The place of a new run is taken."""
+    """The folder of a new run exists already."""
 
 
 class Run:
@@ -81,20 +81,20 @@ class Run:
         return (self.folder / "config.yaml").exists()
 
     def check_free(self) -> None:
-        """Raise TakenError where something stands in the place of a new run."""
+        """Raise TakenError if the folder of a new run exists."""
         if self.folder.exists() and (not self.folder.is_dir() or any(self.folder.iterdir())):
             raise TakenError(
-                f"{self.folder} exists and is no run, or an incomplete one: it has no config.yaml. "
-                f"Give another name=, or move it away."
+                f"{self.folder} exists but is not a run: config.yaml is missing. Give another name=, or move the "
+                f"folder away."
             )
 
     def create(
         self, config: DictConfig, overrides: Sequence[str], facts: Mapping[str, Any], tokenizer: Tokenizer
     ) -> None:
-        """Write what a run begins with: the folder appears with all of it, or not at all.
+        """Create the folder of a new run with its first files, atomically.
 
         Raises:
-            TakenError: the folder holds something already.
+            TakenError: the folder exists and is not empty.
             UserError: it cannot be written.
         """
         self.check_free()
@@ -107,7 +107,7 @@ class Run:
                 staged.write_config(config)
         except OSError as error:
             if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR) and self.folder.exists():
-                raise TakenError(f"{self.folder} exists already. Give another name=.") from error  # created meanwhile
+                raise TakenError(f"{self.folder} already exists. Give another name=.") from error  # created meanwhile
             raise unwritable(self.folder, error, "checkpoints=FOLDER") from error
 
     def write_config(self, config: DictConfig) -> None:
@@ -115,7 +115,7 @@ class Run:
         self.write_tree(without_classes(OmegaConf.to_container(resolved(config), resolve=False)))
 
     def write_tree(self, tree: dict[str, Any]) -> None:
-        """Write a configuration that is resolved and name no class."""
+        """Write a configuration that is resolved and names no class."""
         write_text(self.folder / "config.yaml", OmegaConf.to_yaml(OmegaConf.create(tree)))
 
     def tree(self) -> dict[str, Any]:
@@ -124,10 +124,10 @@ class Run:
         return tree
 
     def config(self) -> DictConfig:
-        """The run's configuration, its classes those that the installed choices name.
+        """The run's configuration, with the classes of the installed choices.
 
         Raises:
-            UserError: there is no run here, its configuration is damaged, or names a choice that is not there.
+            UserError: there is no run, its configuration is damaged, or it names an unknown choice.
         """
         path = self.folder / "config.yaml"
         if not path.exists():
@@ -137,15 +137,15 @@ class Run:
         except Exception as error:
             raise damaged(path) from error
         if not isinstance(tree, dict):
-            raise damaged(path, "it holds no settings")
-        # What was saved is resolved: an interpolation could only come from someone who wants to read more than a run.
+            raise damaged(path, "it has no settings")
+        # Saved configurations are resolved: an interpolation could only be an attack.
         if any(re.search(r"(?<!\\)(\\\\)*\$\{", text) for text in _texts(tree)):
-            raise UserError(f"{path} holds an interpolation (${{...}}), which no saved run does. Do not use this run.")
+            raise UserError(f"{path} has an interpolation (${{...}}), which saved runs never do. Do not use this run.")
         needed = ("data", "tokenizer", "model", "encoder", "attention", "decoder", "search", "seed")
         absent = [key for key in needed if key not in tree]
         if "choices" in tree and isinstance(tree["choices"], dict):
-            chosen = ("data", "tokenizer", "encoder", "decoder", "search", "optimizer", "schedule", "trainer")
-            absent += [f"choices.{key}" for key in chosen if key not in tree["choices"]]
+            required = ("data", "tokenizer", "encoder", "decoder", "search", "optimizer", "schedule", "trainer")
+            absent += [f"choices.{key}" for key in required if key not in tree["choices"]]
         if absent:
             raise damaged(path, f"{', '.join(absent)} missing")
         try:
@@ -154,7 +154,7 @@ class Run:
             raise UserError(f"{path} is damaged, or of another version: {error}") from error
 
     def overrides(self) -> list[str]:
-        """The command line that made the run."""
+        """The command line of the run."""
         data = self.read_json("overrides.json")
         if not isinstance(data, list) or not all(isinstance(item, str) and "=" in item for item in data):
             raise damaged(self.folder / "overrides.json")
@@ -195,22 +195,22 @@ class Run:
             file.write(line + "\n")
 
     def splits(self) -> list[str]:
-        """The splits that were scored, sorted."""
+        """The splits with scores, sorted."""
         return sorted(path.parent.name for path in self.evaluation.glob("*/scores.json"))
 
     def scores(self, split: str) -> dict[str, Any]:
-        """What `evaluate` found on a split (UserError if it is not there or damaged)."""
+        """The scores of a split (UserError if they are missing or damaged)."""
         return self.read_object(f"evaluation/{split}/scores.json")
 
     def read_object(self, name: str) -> dict[str, Any]:
-        """A JSON file of the run that holds an object (UserError if it is not there or damaged)."""
+        """The object in a JSON file of the run (UserError if it is missing or damaged)."""
         data = self.read_json(name)
         if not isinstance(data, dict):
             raise damaged(self.folder / name)
         return data
 
     def read_json(self, name: str) -> Any:
-        """What a JSON file of the run holds (UserError if it is not there or damaged)."""
+        """The content of a JSON file of the run (UserError if it is missing or damaged)."""
         path = self.folder / name
         try:
             return json.loads(path.read_text(encoding="utf-8"))
@@ -237,14 +237,14 @@ def _texts(tree: object) -> Iterator[str]:
 
 
 def attends(config: Mapping[str, Any]) -> bool:
-    """Whether a configured model has attention; loads no model to know it."""
+    """Whether a configured model has attention, without loading the model."""
     return bool(config["choices"]["decoder"] != "none")
 
 
 def settings(config: DictConfig) -> dict[str, Any]:
-    """What a run is: its choices and settings, without the settings that only say where and how it is made.
+    """The identity of a run: its choices and settings, without settings such as device and folder.
 
-    Two runs with equal settings are the same run; what does not take part (the attention of decoder=none) is left out.
+    Two runs with equal settings are the same run. Settings without effect (the attention of decoder=none) are left out.
     """
     tree: Any = OmegaConf.to_container(config, resolve=True)
     tree["decoder"]["first_state"] = compat.first_state(tree["choices"], tree["decoder"].get("first_state"))
@@ -256,28 +256,28 @@ def settings(config: DictConfig) -> dict[str, Any]:
 
 
 def runs_in(folder: Path) -> list[Path]:
-    """The folders of the runs in a folder, by their names; none where there is no folder."""
+    """The run folders in a folder, sorted by name; none if the folder does not exist."""
     return sorted(path.parent for path in folder.glob("*/config.yaml")) if folder.is_dir() else []
 
 
 def missing_run(folder: Path) -> str:
-    """What to say where there is no run."""
+    """The message if there is no run."""
     if folder.is_dir():
         inside = [path.name for path in runs_in(folder)]
         if inside:
-            return f"{folder} is no run, but holds runs: {', '.join(inside[:10])}. Name one of them."
-        return f"{folder} is no run, or an incomplete one: it has no config.yaml. Name the folder of a run."
+            return f"{folder} is not a run, but contains runs: {', '.join(inside[:10])}. Give one of them."
+        return f"{folder} is not a run: config.yaml is missing. Give the folder of a run."
     if folder.exists():
-        return f"{folder} is a file. Name the folder of a run."
+        return f"{folder} is a file. Give the folder of a run."
     runs = [path.name for path in runs_in(folder.parent)]
     known = f" {folder.parent} has {', '.join(runs[:10])}." if runs else ""
     return f"There is no run {folder}.{nearest(folder.name, runs)}{known}"
 
 
 def versions() -> dict[str, str]:
-    """Versions of what made a run."""
-    found = {"python": platform.python_version(), "platform": platform.platform(), "nmt": _version("nmt")}
-    return found | {name: _version(name) for name in LIBRARIES}
+    """Versions of Python, nmt and the libraries."""
+    by_package = {"python": platform.python_version(), "platform": platform.platform(), "nmt": _version("nmt")}
+    return by_package | {name: _version(name) for name in LIBRARIES}
 
 
 def _version(name: str) -> str:
@@ -288,7 +288,7 @@ def _version(name: str) -> str:
 
 
 def free_name(checkpoints: Path, stem: str) -> str:
-    """`stem`, or with the first counter from 2 that is free."""
+    """`stem`, or `stem-2`, `stem-3` and so on if it is taken."""
     name, number = stem, 1
     while (checkpoints / name).exists() or lock_file(checkpoints / name).exists():
         number += 1
@@ -297,7 +297,7 @@ def free_name(checkpoints: Path, stem: str) -> str:
 
 
 def check_name(name: str) -> None:
-    """Raise UserError for a name that is no folder name."""
+    """Raise UserError if a name is not a valid folder name."""
     bad = not name or name in (".", "..") or "/" in name or os.sep in name or "\0" in name
     if bad or len(os.fsencode(name)) > 200:
-        raise UserError(f"name={name} is no name for a folder. Give a name without / (and checkpoints= for the place).")
+        raise UserError(f"name={name} is not a valid folder name. Give a name without / (checkpoints= sets the place).")

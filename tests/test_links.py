@@ -33,7 +33,7 @@ def test_pharaoh_from_one() -> None:
 
 
 def test_pharaoh_names_what_is_no_link() -> None:
-    with pytest.raises(UserError, match="'1:2' is no word link"):
+    with pytest.raises(UserError, match="'1:2' is not a word link"):
         parse_links("0-0 1:2")
 
 
@@ -72,13 +72,13 @@ def test_a_file_without_links_has_its_lines() -> None:
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        (["0-0", "0-0 1_2"], "gold, line 2: '1_2' is no word link"),
+        (["0-0", "0-0 1_2"], "gold, line 2: '1_2' is not a word link"),
         (["0-0", "0-1", "1-1"], "gold has 3 lines and the text has 2 lines"),
-        (["1 0 0 S", "2 1 S"], "gold, line 2: '2 1 S' is no word link: write SENTENCE SOURCE TARGET"),
-        (["1 0 0 S", "1 0 0 X"], "gold, line 2: '1 0 0 X' is no word link"),
+        (["1 0 0 S", "2 1 S"], "gold, line 2: '2 1 S' is not a word link. Write SENTENCE SOURCE TARGET"),
+        (["1 0 0 S", "1 0 0 X"], "gold, line 2: '1 0 0 X' is not a word link"),
         (["1 0 0", "3 0 0"], "gold, line 2: sentence 3 has a link, but there are 2 sentence pairs"),
-        (["0 1 1"], "gold, line 1: '0 1 1' is no word link: .* sentences counted from 1"),
-        (["0-0", f"{'9' * 5000}-1"], "gold, line 2: '9+-1' is no word link"),
+        (["0 1 1"], "gold, line 1: '0 1 1' is not a word link. .* numbered from 1"),
+        (["0-0", f"{'9' * 5000}-1"], "gold, line 2: '9+-1' is not a word link"),
     ],
 )
 def test_what_is_wrong_with_a_file_is_named(lines: list[str], message: str) -> None:
@@ -87,7 +87,7 @@ def test_what_is_wrong_with_a_file_is_named(lines: list[str], message: str) -> N
 
 
 def test_a_link_between_nothing_and_nothing_tells_the_wrong_base() -> None:
-    with pytest.raises(UserError, match=r"gold, line 2: .* word 0 and word 0: these links do not count from 1"):
+    with pytest.raises(UserError, match=r"gold, line 2: .* word 0 and word 0: words are not numbered from 1"):
         parse_file(["1 1 1 S", "2 0 0 S"], "gold", base=1, pairs=2)
 
 

@@ -48,5 +48,5 @@ def test_ctrl_c_is_left_to_the_command_that_runs(tmp_path: Path) -> None:
         said += program.stderr.read()
     assert program.returncode == 130
     assert "SIGINT: the runs save their state and stop." in said
-    assert "The same command goes on." in said
+    assert "Run the same command again to resume." in said
     assert "Traceback" not in said

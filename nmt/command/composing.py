@@ -1,4 +1,4 @@
-"""Overrides -> configuration, each checked against what the yaml files hold."""
+"""Overrides -> configuration, checked against the yaml files."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 
 def compose(config_name: str, overrides: Sequence[str]) -> DictConfig:
-    """Compose `config_name`.yaml with overrides (already quoted), checked against what the files hold.
+    """Compose `config_name`.yaml with quoted overrides, checked against the yaml files.
 
-    `data.files=...` without `data=` means `data=files`. Text stays as it was written (`precision=32`), a whole number
-    may be written `1e4`. Constructors say what values the settings of a part take; the verb's own are of the kinds of
-    their defaults. `choices` of the result names what was chosen, {"attention/score": "general", ...}. The result is
-    in struct mode: reading a key that is not there raises.
+    `data.files=...` without `data=` means `data=files`. Text stays as it is written (`precision=32`); an integer may be
+    written `1e4`. The constructors define the values of a part's settings. The command's own settings have the types of
+    their defaults. `choices` of the result maps groups to choices, {"attention/score": "general", ...}. The result is
+    in struct mode: reading a missing key raises.
 
     Raises:
-        UserError: a word without `=`; a setting taken away; a misspelt group, choice or key (with the nearest that
-            exist); a value that cannot be read; several values where one is needed.
+        UserError: a word without `=`; a removed setting; a misspelt group, choice or key (with the nearest names); an
+            invalid value; several values where one is needed.
     """
     from hydra.core.override_parser.types import OverrideType
     from hydra.errors import HydraException
@@ -41,30 +41,28 @@ def compose(config_name: str, overrides: Sequence[str]) -> DictConfig:
     keys = {override.key_or_group for override in parsed}
     if "data.files" in keys and "data" not in keys and "files" in groups.get("data", []):
         parsed.insert(0, parse(config_name, "data=files"))
-    chosen: list[str] = []
+    group_overrides: list[str] = []
     settings: list[Override] = []
     try:
         for override in _at_their_places(config_name, parsed, groups):
             if override.is_delete():
                 key = override.key_or_group
-                raise UserError(
-                    f"'~{key}' takes away what a run needs. Give it a value, or {key}=null where that has a meaning."
-                )
+                raise UserError(f"'~{key}': a setting cannot be removed. Set it: {key}=VALUE.")
             if override.key_or_group in groups:
-                chosen.append(_checked_choice(config_name, groups, override))
+                group_overrides.append(_checked_choice(config_name, groups, override))
             elif override.type == OverrideType.CHANGE and not override.is_hydra_override():
                 settings.append(override)
             else:
-                chosen.append(line_of(override))
-        config, choices = _composed(config_name, chosen)
+                group_overrides.append(line_of(override))
+        config, choices = _composed(config_name, group_overrides)
         choices = {
             key: name for key, name in choices.items() if OmegaConf.is_dict(OmegaConf.select(config, place(key)))
         }
         for override in settings:
             value = _checked_setting(config_name, groups, config, choices, override)
-            # As Hydra would do it after composing; done here, since the look-up needs the composition first.
+            # Hydra would do this after composing, but the look-up needs the composition first.
             OmegaConf.update(config, override.key_or_group, value, merge=True)
-        # An interpolation that leads nowhere is found now, not in an hour.
+        # Fail on a broken interpolation now, not in an hour.
         OmegaConf.to_container(config, resolve=True)
     except (HydraException, OmegaConfBaseException) as error:
         raise UserError(in_our_words(config_name, str(error), lambda: choices_of(config_name))) from error
@@ -75,12 +73,12 @@ def compose(config_name: str, overrides: Sequence[str]) -> DictConfig:
 
 
 def choices_of(config_name: str, overrides: Sequence[str] = ()) -> dict[str, str]:
-    """Return the choices that `config_name`.yaml and overrides make, by group; at another place, "GROUP@PLACE"."""
+    """Return the choices of `config_name`.yaml with overrides, by "GROUP" or "GROUP@PLACE"."""
     return _composed(config_name, overrides)[1]
 
 
 def _composed(config_name: str, overrides: Sequence[str]) -> tuple[DictConfig, dict[str, str]]:
-    """Hydra's composition, and the choices that it made."""
+    """Compose with Hydra; return the configuration and its choices."""
     from hydra import compose as hydra_compose
     from hydra import initialize_config_dir
     from omegaconf import OmegaConf
@@ -95,7 +93,7 @@ def _composed(config_name: str, overrides: Sequence[str]) -> tuple[DictConfig, d
 
 
 def _at_their_places(verb: str, overrides: Sequence[Override], groups: Groups) -> list[Override]:
-    """The overrides, with `encoder/score=` as the choice of scores that stands in the encoder."""
+    """The overrides, with `encoder/score=` replaced by the full name of the encoder's choice of a score."""
     unknown = [
         override for override in overrides if "/" in override.key_or_group and override.key_or_group not in groups
     ]
@@ -114,7 +112,7 @@ def at_place(word: str, choices: Iterable[str]) -> str:
     The first and the last part must agree with its place, those between may be left out.
 
     Raises:
-        UserError: several choices stand there.
+        UserError: the word fits several choices.
     """
     key, equals, value = word.partition("=")
     if "/" not in key:
@@ -138,12 +136,12 @@ def parse(verb: str, argument: str, sweep: bool = False) -> Override:
     """Read `key=value` in Hydra's grammar.
 
     Args:
-        verb: whose command line it stands on.
-        argument: a word of it, quoted.
+        verb: the command.
+        argument: a quoted word of its command line.
         sweep: whether it may have several values.
 
     Raises:
-        UserError: it cannot be read, or has several values.
+        UserError: it cannot be parsed, or has several values.
     """
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.errors import HydraException
@@ -159,29 +157,29 @@ def parse(verb: str, argument: str, sweep: bool = False) -> Override:
     try:
         override: Override = OverridesParser.create().parse_overrides([argument])[0]
     except HydraException as error:
-        # Hydra's grammar stops at brackets, quotes and every letter that is not ASCII.
-        shown = value.replace("'", "\\'")
+        # Hydra's grammar fails on brackets, quotes and all letters outside ASCII.
+        escaped = value.replace("'", "\\'")
         raise UserError(
-            f"'{argument}' cannot be read: it holds a character with a meaning of its own, or a quote or "
-            f"bracket that is not closed. Write the value in quotes within quotes: \"{key}='{shown}'\""
+            f"'{argument}' cannot be parsed: the value has a special character, or a quote or bracket that is not "
+            f"closed. Quote it twice: \"{key}='{escaped}'\""
         ) from error
     if override.is_sweep_override() and not sweep:
-        several = " -m trains a run for each." if verb == "train" else ""
+        several = " To train one run per value, add -m and name=SWEEP." if verb == "train" else ""
         raise UserError(
-            f"'{argument}' names several values where one run takes one.{several} "
+            f"'{argument}' has several values, but a run takes one.{several} "
             f"If the comma belongs to the value, write \"{key}='{value}'\"; a list is {key}=[{value}]."
         )
     return override
 
 
 def line_of(override: Override) -> str:
-    """Return the words that an override was read from."""
-    assert override.input_line is not None  # parse gave it one
+    """Return the text of an override."""
+    assert override.input_line is not None  # set by `parse`
     return override.input_line
 
 
 def _checked_choice(verb: str, groups: Groups, override: Override) -> str:
-    """The words of an override that chooses, by the name that the choice has here."""
+    """The text of an override that selects a choice, with aliases resolved."""
     group, value = override.key_or_group, override.value()
     if value is None:
         return line_of(override)
@@ -189,7 +187,7 @@ def _checked_choice(verb: str, groups: Groups, override: Override) -> str:
     for choice in value if isinstance(value, list) else [value]:
         if isinstance(choice, dict):
             raise UserError(f"{group} is a choice of {', '.join(groups[group])}; set its keys one by one.")
-        # Hydra reads `on` and `1` as values; a choice is the name of a file.
+        # Hydra reads `on` and `1` as values, but a choice is the name of a file.
         if str(choice) not in [*groups[group], *aliases]:
             raise UserError(unknown_choice(groups, choices_of(verb), verb, group, str(choice)))
     key, equals, written = line_of(override).partition("=")
@@ -199,7 +197,7 @@ def _checked_choice(verb: str, groups: Groups, override: Override) -> str:
 def _checked_setting(
     verb: str, groups: Groups, config: DictConfig, choices: Mapping[str, str], override: Override
 ) -> Any:
-    """The value to set, looked up in the configuration that the choices give."""
+    """The value to set, checked against the composed configuration."""
     from omegaconf import OmegaConf
 
     key, value = override.key_or_group, override.value()
@@ -207,8 +205,8 @@ def _checked_setting(
     tree = OmegaConf.to_container(config, resolve=False)
     if name == TARGET:
         group = next((choice.partition("@")[0] for choice in choices if place(choice) == parent), "")
-        options = f"{group}= one of {', '.join(groups[group])}" if group else "choices by their names"
-        raise UserError(f"{key} cannot be set: classes come with the choices. Give {options}.")
+        options = " or ".join(f"{group}={name}" for name in groups[group]) if group else "GROUP=CHOICE"
+        raise UserError(f"{key} cannot be set. Choose by name: {options}.")
     default = look_up(tree, key) if key else ABSENT
     if isinstance(default, str) and "${" in default:
         default = OmegaConf.select(config, key)
@@ -222,7 +220,7 @@ def _checked_setting(
 
 
 def _in_form(key: str, default: Any, value: Any, written: str, of_part: bool) -> Any:
-    """The value in the form of its default: text as written, 1e4 as 10000. Only what is of no part is judged."""
+    """The value with the type of its default: text as written, 1e4 as 10000. Parts check their own settings."""
     if any(isinstance(side, str) and ("${" in side or side == "???") for side in (default, value)):
         return value
     if isinstance(default, str) and isinstance(value, bool | int | float):
@@ -233,5 +231,5 @@ def _in_form(key: str, default: Any, value: Any, written: str, of_part: bool) ->
         try:
             return fitted(value, type(default))
         except ValueError as error:
-            raise UserError(f"{key}={written}: {error} (it is {written_as(default)} unless you set it).") from error
+            raise UserError(f"{key}={written}: {error} (default: {written_as(default)}).") from error
     return value

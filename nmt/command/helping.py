@@ -1,4 +1,4 @@
-"""What `--help` prints: the heads, settings and comments of the yaml files."""
+"""The text of `--help`: heads, settings and comments of the yaml files."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from nmt.command.keys import aliases_of, read_head
 from nmt.configuration import groups_of
 
 WIDTH = 100
-# Groups of choices that users do not choose from: a data set brings its own.
+# Groups that users do not choose from: the data set selects its defaults.
 _HIDDEN = ("data_defaults",)
 # Groups that --help=all alone lists: the decoder brings its attention.
 _IMPLIED = ("attention",)
 
 
 class Setting(NamedTuple):
-    """What a line of a yaml file says."""
+    """A setting in a yaml file: its value and its comment."""
 
     default: str
     comment: str
@@ -32,41 +32,41 @@ class Setting(NamedTuple):
 
 
 def help_text(verb: str, everything: bool = False) -> str:
-    """Return what `--help` prints, a screen, or `--help=all`: every choice and every setting."""
+    """Return the text of `--help`, which fits a screen, or of `--help=all`: every choice and every setting."""
     folder = configuration.config_folder()
     head = read_head(folder / f"{verb}.yaml")
     sweep = folder / "sweep.yaml"
     several = verb == "train" and sweep.is_file()
-    chosen = {key: name for key, name in choices_of(verb).items() if key not in _HIDDEN}
+    choices = {key: name for key, name in choices_of(verb).items() if key not in _HIDDEN}
     lines = [
         f"usage: python -m nmt.{verb} [KEY=VALUE ...]{' [-m]' if several else ''} [--cfg] [--version] [--help]",
         "",
     ]
     lines += [*textwrap.wrap(head.summary, WIDTH), "", "examples:", *(f"  {line}" for line in head.examples), ""]
-    if chosen:
-        lines += ["choices (GROUP=CHOICE; * marks the default):", *_choices(folder, chosen, everything), ""]
-    settings = dict(_settings(folder, verb, chosen))
-    shown = settings if everything else {key: settings[key] for key in head.notes.get("shown", []) if key in settings}
-    lines += ["settings (KEY=VALUE; null means none):", *_table(shown), ""]
+    if choices:
+        lines += ["choices (GROUP=CHOICE; * marks the default):", *_choices(folder, choices, everything), ""]
+    settings = dict(_settings(folder, verb, choices))
+    listed = settings if everything else {key: settings[key] for key in head.notes.get("shown", []) if key in settings}
+    lines += ["settings (KEY=VALUE; null means no value):", *_table(listed), ""]
     if several and everything:
         lines += [*textwrap.wrap(read_head(sweep).summary, WIDTH), *_table(dict(_read(sweep, ""))), ""]
     if everything:
-        lines.append("debug=true prints the traceback behind a message. NMT_DEBUG=1 in the environment does the same.")
+        lines.append("debug=true prints a traceback with each error message, as does NMT_DEBUG=1 in the environment.")
         lines += textwrap.wrap(
-            f"python -m nmt.{verb} --cfg prints the settings of the choices on its line, with their values. "
-            f"Settings may stand in any order.",
+            f"python -m nmt.{verb} --cfg prints the configuration with the choices and settings of the command line. "
+            f"Their order does not matter.",
             WIDTH,
         )
     else:
-        lines.append(f"python -m nmt.{verb} --help=all explains every setting; --cfg prints their values and stops.")
+        lines.append(f"python -m nmt.{verb} --help=all explains every setting; --cfg prints the configuration.")
     return "\n".join(lines)
 
 
-def _choices(folder: Path, chosen: Mapping[str, str], everything: bool) -> Iterator[str]:
-    """A line for each group: its choices, of which the default is marked."""
-    heads = {key.split("/")[0] for key in chosen}
+def _choices(folder: Path, choices: Mapping[str, str], everything: bool) -> Iterator[str]:
+    """A line for each group with its choices; the default is marked."""
+    heads = {key.split("/")[0] for key in choices}
     groups = {
-        group: [f"{name}*" if name == chosen.get(group) else name for name in names]
+        group: [f"{name}*" if name == choices.get(group) else name for name in names]
         for group, names in groups_of(folder).items()
         if group.split("/")[0] in heads
         and (everything or (len(names) > 1 and group in chosen and group not in _IMPLIED))
@@ -84,17 +84,17 @@ def _choices(folder: Path, chosen: Mapping[str, str], everything: bool) -> Itera
             yield from textwrap.wrap(also, WIDTH, initial_indent=" " * len(indent), subsequent_indent=" " * len(indent))
 
 
-def _settings(folder: Path, verb: str, chosen: Mapping[str, str]) -> Iterator[tuple[str, Setting]]:
-    """The settings of a verb and of its choices by default, then of other choices, each key once."""
+def _settings(folder: Path, verb: str, choices: Mapping[str, str]) -> Iterator[tuple[str, Setting]]:
+    """The settings of a command and of its default choices, then those of other choices, each key once."""
     yield from _read(folder / f"{verb}.yaml", "")
     groups = groups_of(folder)
-    named = [(key.partition("@")[0], name, place(key)) for key, name in chosen.items()]
+    named = [(key.partition("@")[0], name, place(key)) for key, name in choices.items()]
     others = [(group, name, at) for group, _, at in named for name in groups[group]]
     keys = set[str]()
     for group, name, at in [*named, *others]:
         path = folder / group / f"{name}.yaml"
         if not path.is_file() or path.read_text(encoding="utf-8").startswith("# @package"):
-            continue  # nothing is chosen; or a preset, which sets keys of others
+            continue  # no choice, or a preset, which sets keys of other files
         for key, setting in _read(path, f"{at}."):
             if key not in keys:
                 keys.add(key)
@@ -130,7 +130,7 @@ def _read(path: Path, prefix: str) -> Iterator[tuple[str, Setting]]:
 
 
 def _table(settings: Mapping[str, Setting]) -> Iterable[str]:
-    """A line for each setting, or more where its comment is long."""
+    """A line for each setting, or several lines if its comment is long."""
     words = {key: f"  {key}={setting}" for key, setting in settings.items()}
     width = min(max(map(len, words.values()), default=0), 34) + 2
     for key, word in words.items():

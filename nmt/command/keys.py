@@ -1,20 +1,20 @@
-"""What the yaml files say in their heads about keys and choices, for the command line.
+"""The heads of the yaml files: comments about keys and choices, for the command line.
 
-    # paths: input output      keys whose values are paths: any character may stand in them, and `~/` is the home folder
-    # texts: name              keys whose values are text whatever they look like: `name=1e3` is no number
+    # paths: input output      keys of paths: any character is allowed, and `~/` is the home folder
+    # texts: name              keys of text: `name=1e3` is not a number
     # lists: run               keys that take one value or several: run=a, run=[a,b]
-    # also: bahdanau mlp       other names of the choice
+    # also: bahdanau mlp       aliases of the choice
     # shown: run input         keys that `--help` explains
     #   python -m nmt.train    an example, indented
 
-They stand there because a value must be quoted before Hydra reads it, and before any class is imported.
+They are in the yaml files because a value must be quoted before Hydra parses it and before any class is imported.
 """
 
 import functools
 from pathlib import Path
 from typing import Final, NamedTuple
 
-# Of the texts these have one value for all runs of a sweep.
+# Text keys that have one value for all runs of a sweep.
 SHARED_KEYS: Final = frozenset({"name", "checkpoints", "cache"})
 MULTIRUN: Final = ("-m", "--multirun")
 
@@ -22,10 +22,10 @@ _NOTES: Final = ("paths", "texts", "lists", "also", "shown")
 
 
 class Head(NamedTuple):
-    """The comment that a yaml file opens with.
+    """The comment at the beginning of a yaml file.
 
     Attributes:
-        summary: what the file is.
+        summary: one sentence about the file.
         examples: command lines, with their indented continuations.
         notes: words by keyword.
     """
@@ -36,7 +36,7 @@ class Head(NamedTuple):
 
 
 class Keys(NamedTuple):
-    """Keys that the command line treats alike."""
+    """Keys by how the command line treats them."""
 
     paths: frozenset[str]
     texts: frozenset[str]
@@ -77,7 +77,7 @@ def keys_of(folder: Path) -> Keys:
 
 @functools.cache
 def aliases_of(folder: Path, group: str) -> dict[str, str]:
-    """Collect the other names of a group's choices, as papers and other toolkits have them."""
+    """Collect the aliases of a group's choices, from papers and other toolkits."""
     return {
         alias: path.stem
         for path in sorted((folder / group).glob("*.yaml"))

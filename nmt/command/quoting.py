@@ -20,34 +20,34 @@ _LIST_ITEM: Final = re.compile(rf"(?:\s*(?:{_QUOTED})\s*(?=,|\Z))|[^,]*", re.DOT
 
 
 def quote(arguments: Sequence[str], sweep: bool = False) -> list[str]:
-    """Quote the values of paths and text, so that Hydra's grammar takes every character in them literally.
+    """Quote the values of paths and text, so that Hydra takes every character literally.
 
-    A value in quotes of the user's own stays as it is. Lists (`run=[a,b]`, or `run=a,b`) are split at the
-    commas outside quotes, unless a file of exactly that name exists. Quoting twice changes nothing.
+    A value that the user has quoted stays as it is. Lists (`run=[a,b]` or `run=a,b`) are split at commas outside
+    quotes, unless a file has exactly that name. Quoting twice changes nothing.
 
     Args:
         arguments: the words of a command line.
-        sweep: whether a comma between texts (`data.target=de,fr`) parts the values of several runs.
+        sweep: whether a comma between texts (`data.target=de,fr`) separates the values of several runs.
 
     Raises:
-        UserError: a list that is not closed or has an empty place; the one text that cannot be quoted, `???`.
+        UserError: a list is not closed or has an empty item; a value is `???`, which cannot be quoted.
     """
     keys = keys_of(configuration.config_folder())
     return [_quote_argument(argument, keys, sweep) for argument in arguments]
 
 
 def python() -> str:
-    """Return how this Python is called, for commands that the user may paste."""
+    """Return the command of this Python, for commands that the user can paste."""
     return "python" if "python" in Path(sys.executable).name else sys.executable
 
 
 def pasteable(key: str, value: object) -> str:
-    """Return `key=value` as a shell takes it."""
+    """Return `key=value`, quoted for a shell."""
     return shlex.quote(f"{key}={value}")
 
 
 def unquoted(argument: str) -> str:
-    """A quoted `key=value` as somebody would have typed it, where that means the same."""
+    """A quoted `key=value` without quotes, if that means the same."""
     typed = argument.replace("'", "")
     return typed if quote([typed]) == [argument] else argument
 
@@ -57,7 +57,7 @@ def _quote_argument(argument: str, keys: Keys, sweep: bool) -> str:
     plain = key.lstrip("+")
     if not equals or plain not in keys.texts or value == "null":
         return argument
-    if value == "???":  # OmegaConf's word for a value that is missing, which no quotes take away
+    if value == "???":  # OmegaConf's mark of a missing value, even within quotes
         raise UserError(f"{argument}: '???' cannot be a value; for a file of that name write {key}=./???")
     as_path = plain in keys.paths
     if as_path and not value:
@@ -65,8 +65,7 @@ def _quote_argument(argument: str, keys: Keys, sweep: bool) -> str:
     if plain in keys.lists and not _exists(value) and _is_list(value):
         if value.startswith("[") != value.endswith("]"):
             raise UserError(
-                f"{argument}: the list is not closed. Write it without spaces, or within quotes of your "
-                f"shell: '{key}=[a, b]'"
+                f"{argument}: a bracket is missing. Write the list without spaces, or quote it: '{key}=[a, b]'"
             )
         return f"{key}=[{','.join(_quote_value(item, as_path) for item in _items(argument, value))}]"
     if sweep and plain not in keys.lists and not _exists(value) and _is_list(value):
@@ -99,12 +98,12 @@ def _items(argument: str, value: str) -> Iterator[str]:
     position = 0
     while position <= len(inner):
         match = _LIST_ITEM.match(inner, position)
-        assert match is not None  # the second branch matches nothing at worst
+        assert match is not None  # the second branch can match the empty string
         parts.append(match[0])
         position = match.end() + 1
     start = 0
     while start < len(parts):
-        # A file whose name holds commas is one item, if it is there.
+        # The name of an existing file may contain commas.
         stop = next(
             (stop for stop in range(len(parts), start + 1, -1) if _exists(",".join(parts[start:stop]))),
             start + 1,
@@ -112,7 +111,7 @@ def _items(argument: str, value: str) -> Iterator[str]:
         item = ",".join(parts[start:stop]).strip()
         if not item:
             raise UserError(
-                f"{argument}: the list has an empty place. Write it as key=[a,b], without a comma too many."
+                f"{argument}: the list has an empty item. Remove the extra comma: {argument.partition('=')[0]}=[a,b]"
             )
         yield item
         start = stop

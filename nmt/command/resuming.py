@@ -1,4 +1,4 @@
-"""What a command line may change of a run that is resumed."""
+"""What a command line may change in a resumed run."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ if TYPE_CHECKING:
 def merge_for_resume(
     saved: DictConfig, saved_overrides: Sequence[str], overrides: Sequence[str], config_name: str = "train"
 ) -> DictConfig:
-    """Return the saved configuration with what this command line changes, where a resumed run may change it.
+    """Return the saved configuration with the changes of this command line.
 
-    What the line changes is the difference that `overrides` make to the composition of `saved_overrides`;
-    asking for what the saved configuration says already is no difference. Budget, cadence, workers, device
-    and the run's own name and place may change (INCIDENTAL and EXTENSIBLE).
+    The changes are the difference that `overrides` make to the composition of `saved_overrides`. Values that the saved
+    configuration already has are not changes. Budget, intervals, workers, device, name and folder of the run may change
+    (INCIDENTAL and EXTENSIBLE).
 
     Raises:
-        UserError: any other difference, each listed as key, saved value and asked value.
+        UserError: other settings would change; the message lists key, saved value and new value.
     """
     from omegaconf import OmegaConf
 
     def unresolved(config: DictConfig) -> dict[str, Any]:
-        # A value that follows from another one (`${trainer.steps}`) is no difference of its own.
+        # Skip a value that follows from another one (`${trainer.steps}`).
         tree: Any = OmegaConf.to_container(config, resolve=False)
         return flattened(tree)
 
-    # The run's choices first: those that it did not name are not today's defaults.
+    # The run's choices first: choices that it did not name may differ from today's defaults.
     first = {_key(config_name, line) for line in saved_overrides}
     saved_overrides = [*(f"{key}={name}" for key, name in saved.choices.items() if key not in first), *saved_overrides]
     overrides = [at_place(line, saved.choices) for line in overrides]
     named = {_key(config_name, line) for line in overrides}
-    kept = [line for line in saved_overrides if _key(config_name, line) not in named]
+    unchanged = [line for line in saved_overrides if _key(config_name, line) not in named]
     before = unresolved(compose(config_name, saved_overrides))
     try:
-        asked = unresolved(compose(config_name, [*kept, *overrides]))
+        asked = unresolved(compose(config_name, [*unchanged, *overrides]))
     except UserError as error:
-        raise UserError(f"A resumed run keeps what it is, and this command does not fit it. {error}") from error
+        raise UserError(f"The run cannot be resumed with these settings. {error}") from error
     was = unresolved(saved)
-    # What the line names counts even where the compositions agree: advice may have told the run otherwise.
+    # Also check settings whose compositions agree: advice may have changed the run's settings.
     touched = [
         key
         for key in dict.fromkeys([*before, *asked])
@@ -55,15 +55,16 @@ def merge_for_resume(
     refused = [key for key in changes if key not in INCIDENTAL | EXTENSIBLE]
     if refused:
 
-        def shown(values: dict[str, Any], key: str) -> str:
+        def as_text(values: dict[str, Any], key: str) -> str:
             return str(values[key]) if key in values else "(not there)"
 
-        lines = [f"  {key}: {shown(was, key)} -> {shown(asked, key)}" for key in refused]
+        lines = [f"  {key}: {as_text(was, key)} -> {as_text(asked, key)}" for key in refused]
         raise UserError(
-            "A resumed run keeps what it is. This command would change\n"
+            "These settings cannot change when a run is resumed:\n"
             + "\n".join(lines)
-            + "\nLeave these out to resume, or train anew under another name=. "
-            "Budget (trainer.steps, .epochs, .minutes), cadence, workers and device may change."
+            + "\nLeave them out, or train a new run with another name=. You can change the budget (trainer.steps, "
+            "trainer.epochs, trainer.minutes), the intervals of validation, saving and logging, the workers and the "
+            "device."
         )
     merged = saved.copy()
     OmegaConf.set_struct(merged, False)
@@ -77,5 +78,5 @@ def merge_for_resume(
 
 
 def _key(verb: str, line: str) -> str:
-    """The key of an override, with the place of a choice that does not stand at its group's."""
+    """The key of an override; for a choice at another place, "GROUP@PLACE"."""
     return str(parse(verb, line).get_key_element()).lstrip("+")

@@ -1,9 +1,9 @@
-"""A verb, from its command line to its exit status.
+"""A command, from its command line to its exit status.
 
-    sys.argv -quote-> overrides that Hydra can read -compose-> DictConfig -main-> action, exit status
+    sys.argv -quote-> overrides that Hydra can parse -compose-> DictConfig -main-> action, exit status
 
-Hydra's own decorator is not used: it logs to standard output, leaves folders behind and answers a misspelt
-key with the advice to hide it. The same files, the same override grammar and the same composition are.
+The files, the grammar of overrides and the composition are Hydra's. Its decorator is not used: it logs to standard
+output, creates folders and answers a misspelt key with the advice to add it with `+`.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from nmt.signals import handling
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
-# The environment variable that `debug=true` sets: with it, messages come with the traceback behind them.
+# The environment variable that `debug=true` sets: messages then come with a traceback.
 DEBUG: Final = "NMT_DEBUG"
-# Failures of the machine that a user can cure, as opposed to a fault of this program.
+# Failures of the machine that a user can fix, in contrast to bugs of this program.
 _CURABLE: Final = frozenset(
     {
         *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOENT),
@@ -48,12 +48,11 @@ def main(
 ) -> int:
     """Run `action(configuration, quoted overrides)` for a command line, and return the exit status.
 
-    With `-m` (Hydra's `--multirun`) among the words, `sweep(the other words)` runs instead, in a verb that has one.
+    With `-m` (Hydra's `--multirun`), `sweep(the other words)` runs instead, if the command has sweeps.
 
-    A mistake of the user or a failure of the machine is one message on standard error and status 1. With `debug=true`,
-    or NMT_DEBUG=1 in the environment, its traceback comes first. A reader that stops (`| head`) ends it quietly with 0,
-    Ctrl-C with 130, SIGTERM with 143. Standard output holds only what `action` writes, or what --help, --version and
-    --cfg print.
+    A user's mistake or a failure of the machine prints one message on standard error; the status is 1. With
+    `debug=true` or NMT_DEBUG=1 its traceback is printed first. If the reader of a pipe stops (`| head`), the status is
+    0; after Ctrl-C it is 130, after SIGTERM 143. Only `action`, --help, --version and --cfg write to standard output.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     return guarded(f"nmt.{verb}", lambda: _run(verb, action, _take_debug(words), sweep))
@@ -62,7 +61,7 @@ def main(
 def guarded(program: str, work: Callable[[], int]) -> int:
     """Run `work` and return its exit status, or that of what ended it; `main` says which."""
     for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:  # closed by whoever started this (>&-): print would take the other one
+        if getattr(sys, name) is None:  # closed by the caller (>&-)
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
     try:
         with handling([signal.SIGTERM], _terminate):
@@ -76,7 +75,7 @@ def guarded(program: str, work: Callable[[], int]) -> int:
 
 
 def _take_debug(words: list[str]) -> list[str]:
-    """Take `debug=true` off the words, and pass it on to processes that this one starts."""
+    """Remove `debug=true` from the words, and pass it on to child processes."""
     for word in words:
         if word.startswith("debug="):
             if word not in ("debug=true", "debug=false"):
@@ -86,7 +85,7 @@ def _take_debug(words: list[str]) -> list[str]:
 
 
 def _ended(program: str, error: BaseException) -> int:
-    """Say in one line why a verb ended, and return the exit status."""
+    """Print in one line why a command ended, and return the exit status."""
     if os.environ.get(DEBUG, "0") not in ("", "0"):
         traceback.print_exception(error)
     if not isinstance(error, UserError):
@@ -100,11 +99,14 @@ def _ended(program: str, error: BaseException) -> int:
         case _Terminated():
             message, status = "terminated", 143
         case MemoryError():
-            message = "there is not enough memory. Give smaller batches, a smaller model or shorter lines."
+            message = (
+                "not enough memory. Give a smaller trainer.tokens_per_batch or model (training), or a smaller "
+                "batch_sentences (other commands)."
+            )
         case OSError():
             place = f" ({error.filename})" if error.filename else ""
             full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-            message = f"{error.strerror}{place}.{' Free some space and send the command again.' if full else ''}"
+            message = f"{error.strerror}{place}.{' Free some space and run the command again.' if full else ''}"
     with contextlib.suppress(OSError):
         print(f"{program}: {message}", file=sys.stderr, flush=True)
     return status
@@ -135,7 +137,7 @@ def _run(
         return 0
     if any(word in MULTIRUN for word in words):
         if sweep is None:
-            raise UserError(f"nmt.{verb} does one thing at a time: -m is for nmt.train.")
+            raise UserError("-m: only nmt.train runs sweeps. Leave out -m.")
         return sweep([word for word in words if word not in MULTIRUN])
     show = next((word for word in words if word in ("--cfg", "-c", "--cfg=job")), None)
     if show is not None:
@@ -159,7 +161,7 @@ def _run(
 
 
 def _drop_output() -> None:
-    """Let what is still buffered for standard output go nowhere, so that the last flush cannot fail."""
+    """Discard buffered output, so that the last flush cannot fail."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""What the user may have meant by a word that cannot be read, a key that is not there, an error of Hydra."""
+"""Messages for words that cannot be parsed, unknown keys and errors of Hydra, with suggestions."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from nmt.errors import nearest
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
 
-# The names of all choices, by group.
+# Names of all choices, by group.
 Groups = Mapping[str, Sequence[str]]
 
 
 def without_value(verb: str, argument: str) -> str:
-    """Say what the user may have meant by a word without `=`."""
+    """The message for a word without `=`."""
     if argument == "=":
         return "A lone '=': write key=value without spaces around the equals sign."
     if argument.startswith("-"):
         name = argument.lstrip("-").replace("-", "_")
         hint = f" Settings are written without dashes, as {name}=VALUE." if len(name) > 1 else ""
-        return f"'{argument}' is no option of nmt.{verb}.{hint} See python -m nmt.{verb} --help."
+        return f"'{argument}' is not an option of nmt.{verb}.{hint} See python -m nmt.{verb} --help."
     path = Path(argument)
     if verb in ("translate", "evaluate", "align") and path.is_dir():
         return f"'{argument}' has no key. Did you mean run={argument}?"
@@ -46,7 +46,7 @@ def without_value(verb: str, argument: str) -> str:
 
 
 def unknown_choice(groups: Groups, choices: Iterable[str], verb: str, group: str, name: str) -> str:
-    """Say what the user may have meant by `group=name`, of which a part is not there."""
+    """The message for an unknown choice `group=name`."""
     heads = {choice.split("/")[0] for choice in choices}
     if group.split("/")[0] not in heads:
         return _no_group(verb, group, heads)
@@ -63,14 +63,14 @@ def _no_group(verb: str, group: str, heads: Iterable[str]) -> str:
 
 
 def unknown_key(verb: str, groups: Groups, tree: object, choices: Iterable[str], override: Override) -> str:
-    """Say what the user may have meant by a key that the configuration does not have.
+    """The message for an unknown key.
 
     Args:
-        verb: whose configuration it is.
+        verb: the command.
         groups: the names of all choices.
         tree: the configuration.
-        choices: what was chosen, "GROUP" or "GROUP@PLACE".
-        override: the words.
+        choices: its choices, "GROUP" or "GROUP@PLACE".
+        override: the override with the key.
     """
     key, written = override.key_or_group, override.get_value_string()
     every, heads = groups, {choice.split("/")[0] for choice in choices}
@@ -91,7 +91,8 @@ def unknown_key(verb: str, groups: Groups, tree: object, choices: Iterable[str],
         return f"There is no setting '{key}': the run fixes its {first}."
     others = _of_choices(groups, places)
     if key in others:
-        return f"{key} is a setting of {' or '.join(others[key])}, which this command does not choose: add it."
+        fix = "one of them" if len(others[key]) > 1 else "this choice"
+        return f"{key} belongs to {' or '.join(others[key])}. Add {fix}."
     names = list(dict.fromkeys([*leaves(tree), *others]))
     alike = [group for group in groups if group.split("/")[-1] == key]
     if alike:
@@ -105,7 +106,7 @@ def unknown_key(verb: str, groups: Groups, tree: object, choices: Iterable[str],
 
 
 def _of_choices(groups: Groups, places: Mapping[str, str]) -> dict[str, list[str]]:
-    """The settings of every choice that the command has, chosen or not: {key: choices that have it}."""
+    """The settings of all choices of the command: {key: choices that have it}."""
     owners: dict[str, list[str]] = {}
     for dotted, choice in places.items():
         group = choice.partition("@")[0]
@@ -117,18 +118,18 @@ def _of_choices(groups: Groups, places: Mapping[str, str]) -> dict[str, list[str
 
 
 def in_our_words(verb: str, message: str, choices: Callable[[], Iterable[str]]) -> str:
-    """Return what Hydra or OmegaConf said, less its advice to add the key by force."""
+    """Return the message of Hydra or OmegaConf without its advice to add the key with `+`."""
     missing = re.search(r"Could not override '([^'@]+)[^']*'\.\s*No match in the defaults list", message)
     if missing:
         group, heads = missing[1], {choice.split("/")[0] for choice in choices()}
         if group.split("/")[0] not in heads:
             return _no_group(verb, group, heads)
         return (
-            f"{group} has nothing to choose in this command: another choice on the line does without. "
-            f"python -m nmt.{verb} --cfg prints what there is."
+            f"{group}= does not apply: another choice in this command replaces it. Leave it out, or see "
+            f"python -m nmt.{verb} --cfg."
         )
     lines = [line.strip() for line in message.splitlines()]
-    kept = [
+    message_lines = [
         line for line in lines if line and not re.match(r"(To append|See https|Set the env|full_key|object_type)", line)
     ]
-    return "The configuration cannot be put together: " + " ".join(kept)
+    return "Invalid configuration: " + " ".join(message_lines)

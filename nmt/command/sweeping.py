@@ -1,4 +1,4 @@
-"""The combinations of values on a sweep's command line."""
+"""The combinations of values in the command line of a sweep."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Combination(NamedTuple):
 
     Attributes:
         overrides: its command line, quoted, with one value each.
-        swept: the key and the value of each word that had several, in the order of the line.
-        fixed: those of the others.
+        swept: the key and the value of each word that has several values, in order.
+        fixed: the key and the value of the other words.
     """
 
     overrides: list[str]
@@ -34,10 +34,10 @@ def expand(config_name: str, words: Sequence[str]) -> list[Combination]:
     """Every combination of the values of a sweep's command line, the last word changing fastest.
 
     The grammar is Hydra's: `seed=1,2,3`, `seed=range(1,4)`, `attention/score=glob(*)`, `key=choice(a,b)`; a comma
-    inside quotes or brackets belongs to one value. As in Hydra, the last of two words with one key counts.
+    inside quotes or brackets belongs to one value. As in Hydra, the last of two words with the same key counts.
 
     Raises:
-        UserError: a word cannot be read, or names no values that could be counted.
+        UserError: a word cannot be parsed, or has no finite list of values.
     """
     groups = groups_of(configuration.config_folder())
     values: dict[str, tuple[str, list[str], bool]] = {}
@@ -48,21 +48,21 @@ def expand(config_name: str, words: Sequence[str]) -> list[Combination]:
         if not override.is_sweep_override():
             values[key] = (name, [line_of(override)], False)
             continue
-        found = _sweep_values(override, groups)
-        if not found:
-            raise UserError(f"'{word}' names no value: there is none of that kind.")
-        values[key] = (name, [f"{key}={value}" for value in found], True)
+        swept_values = _sweep_values(override, groups)
+        if not swept_values:
+            raise UserError(f"'{word}': no choice matches this pattern.")
+        values[key] = (name, [f"{key}={value}" for value in swept_values], True)
     lists = [
         [(key, line, _value_of(config_name, line), several) for line in lines]
         for key, lines, several in values.values()
     ]
     return [
         Combination(
-            [line for _, line, _, _ in chosen],
-            {key: value for key, _, value, several in chosen if several},
-            {key: value for key, _, value, several in chosen if not several},
+            [line for _, line, _, _ in combination],
+            {key: value for key, _, value, several in combination if several},
+            {key: value for key, _, value, several in combination if not several},
         )
-        for chosen in itertools.product(*lists)
+        for combination in itertools.product(*lists)
     ]
 
 

@@ -1,4 +1,4 @@
-"""A run as an aligner: given translations are forced, and what each of their words came from is read off."""
+"""A run as an aligner: forced decoding of existing translations gives weights over words."""
 
 import sys
 from collections.abc import Collection, Iterator, Sequence
@@ -18,11 +18,11 @@ from nmt.runs import Run
 from nmt.search import GreedySearch
 from nmt.translation.translator import Translator
 
-CHUNK = 500  # sentence pairs whose matrices are held at a time
+CHUNK = 500  # sentence pairs whose matrices are in memory at a time
 
 
 class Evidence(NamedTuple):
-    """What says where a word came from; the shift is the attention's, saliency has 0."""
+    """A source of links: attention with a shift, or saliency, whose shift is 0."""
 
     method: str
     shift: int
@@ -35,7 +35,7 @@ SALIENCY = Evidence("saliency", 0)
 
 
 class SentencePairs(NamedTuple):
-    """Sentences with their translations, what their links count, and gold links if there are any."""
+    """Sentences with their translations, their word units, and gold links if there are any."""
 
     name: str
     source: Sequence[str]
@@ -56,7 +56,7 @@ class AlignerRequest:
 
 
 class Aligner:
-    """One run that aligns. The backward one translates targets into sources; its links are turned round."""
+    """A run that aligns. The backward run translates targets into sources; its links are reversed."""
 
     def __init__(self, run: Run, request: AlignerRequest, *, backward: bool) -> None:
         model, tokenizer = open_model(run, request.checkpoint, request.compute)
@@ -109,7 +109,7 @@ class Aligner:
         return weights
 
     def _usable(self, sides: Sequence[Sequence[str]], name: str, number: int) -> Iterator[int]:
-        """The pairs with text on both sides that are not too long; warns of long ones by `name`, from `number` on."""
+        """The pairs with text on both sides that are not too long; warns of long pairs, numbered from `number`."""
         tokenizer = self.translator.tokenizer
         lengths = zip(tokenizer.source.encode(sides[0]), tokenizer.target.encode(sides[1]), strict=True)
         for row, pieces in enumerate(lengths):

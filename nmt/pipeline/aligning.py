@@ -1,4 +1,4 @@
-"""From runs to word links: given translations are forced, and what each word came from becomes links and scores."""
+"""From runs to word links and their scores, by forced decoding of existing translations."""
 
 import contextlib
 import hashlib
@@ -26,7 +26,7 @@ from nmt.pipeline.opening import own_data, own_split
 from nmt.pipeline.paths import check_paths, writer
 from nmt.runs import Run
 
-MEASURED = ("words", "head", "checkpoint", "max_length")  # besides the threshold, what makes it another measurement
+MEASURED = ("words", "head", "checkpoint", "max_length")  # settings that, with the threshold, identify a measurement
 INPUTS = ("source", "target", "gold", "valid_source", "valid_target", "valid_gold")
 Share = Annotated[float, Limit(lambda value: 0 < value <= 1, "greater than 0 and at most 1")]
 Links = dict[Evidence, list[list[Link]]]  # the links of every pair
@@ -60,31 +60,26 @@ class Aligning:
     def __post_init__(self) -> None:
         check_base("gold_base", self.gold_base)
         if self.run is None:
-            raise UserError(
-                "Say what is to be aligned: run=checkpoints/NAME makes links, links=FILE gold=FILE scores links that "
-                "are there already."
-            )
+            raise UserError("Give run=checkpoints/NAME to make links, or links=FILE gold=FILE to score existing links.")
         if self.method == "saliency" and self.shift == "1":
-            raise UserError(
-                "shift=1 is for attention weights: saliency is of the word that is predicted. Leave it out."
-            )
+            raise UserError("shift=1 works only with method=attention. Leave out shift=1.")
         if self.symmetrize is not None and self.reverse is None:
-            raise UserError("symmetrize= joins the links of two directions: give reverse=RUN as well.")
+            raise UserError("symmetrize= combines the links of two directions: give reverse=RUN as well.")
         if self.symmetrize not in (None, *SYMMETRIZATIONS):
             raise SettingError("symmetrize", self.symmetrize, f"must be one of {', '.join(SYMMETRIZATIONS)}.")
 
     @property
     def joining(self) -> str:
-        """How the links of two directions are joined."""
+        """How the links of two directions are combined."""
         return self.symmetrize or "grow-diag-final"
 
     def join(self, links: Sequence[Iterable[Link]]) -> set[Link]:
-        """The links of one direction, or of both joined."""
+        """The links of one direction, or of both combined."""
         return set(links[0]) if len(links) == 1 else symmetrize(set(links[0]), set(links[1]), self.joining)
 
 
 class Choice(NamedTuple):
-    """What stands for each method, direction by direction, and how the shift of the attention was found."""
+    """The evidence for each method and direction, and how the shift of the attention was chosen."""
 
     by_method: Mapping[str, Sequence[Evidence]]
     shift_from: str
@@ -102,8 +97,8 @@ def align(request: Aligning) -> int:
     if request.method == "attention" and not attends:
         without = next(aligner for aligner in aligners if not aligner.attends)
         raise UserError(
-            f"method=attention reads attention weights, and {without.run.folder} has none (decoder=none). Give "
-            f"method=saliency, which any model has, or take a run with attention."
+            f"method=attention needs attention, but {without.run.folder} has none (decoder=none). Give "
+            f"method=saliency, which works for any model, or use a run with attention."
         )
     choice = Choice({"saliency": [SALIENCY for _ in aligners]}, "")
     if attends and (request.method == "attention" or pairs.gold is not None):
@@ -114,7 +109,7 @@ def align(request: Aligning) -> int:
     evidence: list[set[Evidence]] = [{used} for used in choice.by_method[request.method]]
     if pairs.gold is not None:
         evidence = [{SALIENCY, *(Evidence("attention", shift) for shift in SHIFTS if attends)} for _ in aligners]
-        print(f"Forcing {pairs.name}: {len(pairs.source):,} sentence pairs ...", file=sys.stderr, flush=True)
+        print(f"Aligning {pairs.name}: {len(pairs.source):,} sentence pairs ...", file=sys.stderr, flush=True)
     links = _write(request, pairs, aligners, evidence, choice.by_method[request.method])
     if pairs.gold is not None:
         print(_report(request, pairs, links, choice))
@@ -159,26 +154,26 @@ def _extend(links: Links, of_pair: Mapping[Evidence, list[Link]]) -> None:
         links[kind].append(pair_links)
 
 
-# What is aligned
+# Text to align
 
 
 def _runs(request: Aligning) -> list[Run]:
-    """The run, and the one of the other direction if there is to be one."""
+    """The run, and the run of the other direction if there is one."""
     named = [request.run] if isinstance(request.run, str) else request.run
     if not named:
-        raise UserError("run=[] names no run. Give run=checkpoints/NAME.")
+        raise UserError("run=[] is empty. Give run=checkpoints/NAME.")
     if len(named) > 1:
         raise UserError(
-            "Links are read off one model at a time. Give run= one run (and reverse= one of the other direction)."
+            "nmt.align uses one model, not an ensemble. Give one run (and reverse= for the other direction)."
         )
     runs = [Run(Path(folder)) for folder in (named[0], request.reverse) if folder is not None]
     codes = []
     for run in runs:
-        run.config()  # says what is wrong with a folder that is no run
+        run.config()  # raises an error if the folder is not a run
         codes.append(tuple(run.facts().get("languages", ())))
     if len(runs) == 2 and UNNAMED not in codes and codes[0] != codes[1][::-1]:
         raise UserError(
-            f"reverse={request.reverse} translates {' to '.join(codes[1])}; beside {runs[0].folder} it must translate "
+            f"reverse={request.reverse} translates {' to '.join(codes[1])}; with {runs[0].folder} it must translate "
             f"{' to '.join(codes[0][::-1])}."
         )
     return runs
@@ -190,7 +185,7 @@ def _words(request: Aligning, run: Run, name: str) -> Words:
 
 
 def _pairs(request: Aligning, run: Run, source: DataSource | None) -> SentencePairs:
-    """What is to be aligned, with its gold links."""
+    """The text to align, with its gold links."""
     words = _words(request, run, request.words)
     text = read_text({"source": request.source, "target": request.target})
     split: Split | None = None
@@ -198,7 +193,7 @@ def _pairs(request: Aligning, run: Run, source: DataSource | None) -> SentencePa
         split = own_split(run, source, request.split or _only_test(run, source))
         name, text = split.name, (list(split.source), list(split.target))
     elif request.split is not None:
-        raise UserError("split= and source= are two things to align. Give one of them.")
+        raise UserError("split= and source= cannot be combined. Give one of them.")
     else:
         assert request.source is not None
         name = request.source.name
@@ -206,7 +201,7 @@ def _pairs(request: Aligning, run: Run, source: DataSource | None) -> SentencePa
     gold: list[GoldLinks] | None = None
     if request.gold is not None:
         gold = GoldFile("gold", request.gold, request.gold_base).read(text, words)
-    elif source is not None and split is not None and source.has_links:  # links that guide a training are no gold
+    elif source is not None and split is not None and source.has_links:  # links for guided alignment are not gold
         gold = _own_gold(split, words.name)
     return SentencePairs(name, *text, words, gold)
 
@@ -215,9 +210,9 @@ def _only_test(run: Run, source: DataSource) -> str:
     names = source.tests()
     if len(names) == 1:
         return names[0]
-    has = f"has the test sets {', '.join(names)}" if names else "names no test set"
+    has = f"has the test splits {', '.join(names)}" if names else "has no test split"
     raise UserError(
-        f"The data of {run.folder} {has}. Say which of its sets with split={names[0] if names else 'valid'}, or give "
+        f"The data of {run.folder} {has}. Choose a split: split={names[0] if names else 'valid'}, or give "
         f"source=FILE target=FILE."
     )
 
@@ -233,10 +228,10 @@ def _own_gold(split: Split, words: str) -> list[GoldLinks] | None:
 
 
 def _validation(request: Aligning, run: Run, source: DataSource | None) -> SentencePairs | None:
-    """What shift=auto chooses on: files, or the run's own validation set if there are links for it."""
+    """Validation data for shift=auto: files, or the run's own validation set if it has links."""
     text = read_text({"valid_source": request.valid_source, "valid_target": request.valid_target})
     if text is not None and request.valid_gold is None:
-        raise UserError("valid_source= and valid_target= need valid_gold= beside them: their links.")
+        raise UserError("valid_source= and valid_target= need valid_gold= as well: their links.")
     if request.valid_gold is not None:
         words = _words(request, run, request.valid_words or request.words)
         if text is None:
@@ -245,7 +240,7 @@ def _validation(request: Aligning, run: Run, source: DataSource | None) -> Sente
         gold = GoldFile("valid_gold", request.valid_gold, request.gold_base).read(text, words)
         return SentencePairs("valid", *text, words, gold)
     if source is None:
-        # Data that have moved away are no reason to refuse: they are not what was asked for.
+        # Missing data are not an error: the user has not asked for them.
         with contextlib.suppress(UserError):
             source = own_data(run)
     if source is None or not source.has_links:
@@ -256,17 +251,17 @@ def _validation(request: Aligning, run: Run, source: DataSource | None) -> Sente
 
 
 def _shifts(request: Aligning, source: DataSource | None, aligners: Sequence[Aligner]) -> tuple[list[int], str]:
-    """The shift of each direction: as it is set, or the better one on validation links, never on those of the test.
+    """The shift of each direction, as set, or the better shift on validation links, never on test links.
 
-    And how it was found: "set", "validation" or, without validation links, "default".
+    And how it was chosen: "set", "validation" or, without validation links, "default".
     """
     if request.shift != "auto":
         return [int(request.shift)] * len(aligners), "set"
     pairs = _validation(request, aligners[0].run, source)
     if pairs is None or pairs.gold is None:
         print(
-            "shift=auto: there are no validation links to choose on (valid_gold=FILE), so it is 0: a row of the "
-            "weights belongs to the word that it predicts.",
+            "shift=auto: no validation links, so shift=0. To choose the shift on validation links, give "
+            "valid_gold=FILE.",
             file=sys.stderr,
         )
         return [0] * len(aligners), "default"
@@ -288,18 +283,18 @@ def _shifts(request: Aligning, source: DataSource | None, aligners: Sequence[Ali
     return shifts, "validation"
 
 
-# What is written
+# Output
 
 
 def _as_json(labels: Sequence[Sequence[str]], weights: Sequence[Weights]) -> str:
-    """A line of the file of soft matrices: a row of `weights` a target word, of `reverse` a source word."""
+    """A line of the file of weights: a row of `weights` per target word, of `reverse` per source word."""
     rows = [[[round(float(weight), 5) for weight in row] for row in matrix] for matrix in weights]
     names = dict(zip(("weights", "reverse"), rows))
     return json.dumps({"source": labels[0], "target": labels[1], **names}, ensure_ascii=False)
 
 
 def _save_rates(request: Aligning, run: Run, pairs: SentencePairs, links: Links, choice: Choice) -> None:
-    """Save the error rates in the run's folder, where `nmt.compare` finds them."""
+    """Save the error rates in the run's folder, for `nmt.compare`."""
     assert pairs.gold is not None
     settings = {key: getattr(request if key == "words" else request.aligner, key) for key in MEASURED}
     gold_lines = [format_links(gold.sure, gold.possible) for gold in pairs.gold]
@@ -308,7 +303,7 @@ def _save_rates(request: Aligning, run: Run, pairs: SentencePairs, links: Links,
     gold = pairs.name if request.gold is None else request.gold.name
     if request.threshold is not None:
         gold += f", links above {request.threshold}"
-    # Other measurements against the same links differ by what is not the default.
+    # Name the settings that are not the default, to distinguish measurements against the same links.
     defaults = compose("align", [])
     gold += "".join(f", {key}={value}" for key, value in settings.items() if value != defaults[key])
     attention = choice.by_method.get("attention")
@@ -325,16 +320,16 @@ def _save_rates(request: Aligning, run: Run, pairs: SentencePairs, links: Links,
     try:
         write_json(path, saved)
     except UserError as error:
-        print(f"warning: the error rates are not kept for nmt.compare: {error}", file=sys.stderr)
+        print(f"warning: the error rates are not saved for nmt.compare: {error}", file=sys.stderr)
 
 
 def _finite(score: AlignmentScore) -> dict[str, float | None]:
-    """What JSON takes: None for a figure that is none."""
+    """The score for JSON: NaN becomes None."""
     return {key: None if math.isnan(value) else value for key, value in score._asdict().items()}
 
 
 def _report(request: Aligning, pairs: SentencePairs, links: Sequence[Links], choice: Choice) -> str:
-    """The table of error rates: all evidence of every direction, and what two directions give together."""
+    """The table of error rates: all evidence of each direction, and of both directions combined."""
     assert pairs.gold is not None
     rows: dict[str, Sequence[Iterable[Link]]] = {}
     used = choice.by_method[request.method]
@@ -348,4 +343,4 @@ def _report(request: Aligning, pairs: SentencePairs, links: Sequence[Links], cho
             what = " and ".join(dict.fromkeys(map(str, kinds)))
             mark = " *" if kinds == used else ""
             rows[f"{request.joining} of {what}{mark}"] = [request.join(pair) for pair in zip(*both, strict=True)]
-    return f"{pairs.name}: word links against gold, * those that output= gets\n\n{table(rows, pairs.gold)}"
+    return f"{pairs.name}: word links against gold links (*: written to output=)\n\n{table(rows, pairs.gold)}"

@@ -1,4 +1,4 @@
-"""From runs, or their records, to one report: finds them, scores what has not been scored, compares, writes."""
+"""From runs or their records to one report: find them, score what has no scores, compare, write."""
 
 import contextlib
 import sys
@@ -22,7 +22,7 @@ from nmt.pipeline.results import COUNTS, read_result, wanted_splits, write_count
 from nmt.records import check_record, record
 from nmt.runs import Run, missing_run, runs_in
 
-#: Whether records hold the text, and the sentence pairs whose weights are shown.
+#: Whether records have the text, and the sentence pairs with attention maps.
 RECORD_TEXT = {"all": (True, True), "shown": (False, True), "none": (False, False)}
 Level = Annotated[float, Limit(lambda value: 0 < value < 1, "greater than 0 and less than 1, such as 0.05")]
 
@@ -48,7 +48,7 @@ class Comparing:
 
     @property
     def places(self) -> list[Path]:
-        """The folders that `runs` names."""
+        """The folders in `runs`."""
         return [Path(place) for place in ([self.runs] if isinstance(self.runs, str) else self.runs)]
 
     @property
@@ -61,13 +61,13 @@ class Comparing:
         return folder
 
     def record_of(self, result: Result) -> Run:
-        """Where a run's record goes."""
+        """The folder for the record of a run."""
         assert self.records is not None
         return Run(self.records / safe_name(result.name))
 
 
 def compare(request: Comparing) -> int:
-    """Compare the runs that `runs` names; print the verdict and the scores, write the report.
+    """Compare the runs; print the verdict and the scores, write the report.
 
     Raises:
         UserError: there are no runs, none can be compared, or the report cannot be written.
@@ -80,14 +80,14 @@ def compare(request: Comparing) -> int:
         try:
             _check_finished(run)
             _evaluate(request, run, given)
-            with reading(run.folder, "what it holds does not belong together"):
+            with reading(run.folder, "its files do not belong together"):
                 results.append(read_result(name, run, given))
         except UserError as error:
             problems[name] = str(error)
     for name, problem in problems.items():
         print(f"left out: {name}: {problem}", file=sys.stderr)
     if not results:
-        raise UserError("None of the runs can be compared; the reasons stand above.")
+        raise UserError("No run can be compared. See the reasons above.")
     if request.records is not None:
         for result in results:
             check_record(runs[result.name], request.record_of(result).folder)
@@ -133,10 +133,10 @@ def _write_report(comparison: variants.Comparison, folder: Path, pictures: int) 
 
 
 def _find(places: Sequence[Path]) -> tuple[dict[str, Run], dict[str, str]]:
-    """The runs by their names, and what looks like a run but is not one, with the reason.
+    """The runs by name, and folders that look like runs but are not, with the reason.
 
     Raises:
-        UserError: a place that was named holds no run.
+        UserError: a folder contains no run.
     """
     folders: list[Path] = []
     unlike: dict[Path, str] = {}
@@ -146,7 +146,7 @@ def _find(places: Sequence[Path]) -> tuple[dict[str, Run], dict[str, str]]:
             continue
         runs, logs = runs_in(place), sorted(place.glob("*.log"))
         if not runs and logs:
-            raise UserError(f"{place} holds no run that has begun; {logs[0]} says why, if it is a sweep's.")
+            raise UserError(f"{place} contains no run that has started. If it is a sweep, see {logs[0]}.")
         if not runs:
             raise UserError(missing_run(place))
         folders += runs
@@ -155,7 +155,7 @@ def _find(places: Sequence[Path]) -> tuple[dict[str, Run], dict[str, str]]:
                 unlike[path] = missing_run(path)
         for log in logs:
             if not (place / log.stem).exists():
-                unlike[place / log.stem] = f"it never began; {log} says why."
+                unlike[place / log.stem] = f"it never started: see {log}"
     folders = list({path.resolve(): path for path in folders}.values())
     names = Counter(path.resolve().name for path in (*folders, *unlike))
 
@@ -176,28 +176,28 @@ def _check_finished(run: Run) -> None:
     if str(run.folder.parent) != "checkpoints":
         words.append(pasteable("checkpoints", run.folder.parent))
     how = f"it was stopped at step {facts['step']:,}" if "step" in facts else "it is not finished"
-    raise UserError(f"{how}. Go on with: {python()} -m nmt.train {' '.join(words)} resume=true")
+    raise UserError(f"{how}. Resume with: {python()} -m nmt.train {' '.join(words)} resume=true")
 
 
 def _stale(run: Run, split: str) -> str:
-    """Why a split has to be scored (again); "" where it has been."""
+    """Why a split must be scored (again); "" if its scores are up to date."""
     if split not in run.splits():
-        return "it was not scored yet"
+        return "it has no scores"
     scores = run.scores(split)
     provenance = scores.get("provenance")
     if not isinstance(provenance, dict) or "text" not in provenance or not scores.get("measured"):
-        return "it was scored by an earlier version"
+        return "its scores are from an earlier version"
     best = run.best_step()
     if provenance.get("checkpoint") == "best" and provenance.get("step") != best:
-        return f"it was scored at step {provenance.get('step')}, and is better since step {best}"
+        return f"its scores are from step {provenance.get('step')}, but the best step is {best}"
     return ""
 
 
 def _evaluate(request: Comparing, run: Run, given: Split | str | None) -> None:
-    """Score what has not been scored; the results stay in the run's folder.
+    """Score what has no scores; the results stay in the run's folder.
 
     Raises:
-        UserError: this is a record, or the run or its data is damaged or missing, or it is not to be scored.
+        UserError: this is a record, the run or its data is damaged or missing, or scoring is off.
     """
     for split in wanted_splits(run, given):
         with reading(run.folder, f"its scores on {split} cannot be used"):
@@ -206,13 +206,13 @@ def _evaluate(request: Comparing, run: Run, given: Split | str | None) -> None:
             continue
         if not request.evaluate:
             raise UserError(
-                f"on {split} {why}, and evaluate=false does not score it. Leave that out, or score it with: "
+                f"on {split} {why}, and evaluate=false does not compute them. Leave it out, or run: "
                 f"{python()} -m nmt.evaluate {pasteable('run', run.folder)}"
             )
         if not run.best.exists():
             raise UserError(
-                f"on {split} {why}, and {run.best} is not there to do it: a record has no weights. "
-                f"Compare the run itself, or write its record again."
+                f"on {split} {why}, and {run.best} is missing: a record has no weights. Compare the run itself, or "
+                f"write the record again: python -m nmt.compare runs=RUNS records=DIR"
             )
         print(f"{run.folder}, {split}: {why}.", file=sys.stderr, flush=True)
         settings: Mapping[str, object] = {
@@ -225,7 +225,7 @@ def _evaluate(request: Comparing, run: Run, given: Split | str | None) -> None:
             "reference": request.text.reference,
             "split": None if isinstance(given, Split) else split,
         }
-        from nmt.pipeline.evaluating import Evaluating, evaluated  # loads torch, which comparing records does without
+        from nmt.pipeline.evaluating import Evaluating, evaluated  # loads torch, which records do not need
 
         overrides = quote([f"{key}={value}" for key, value in settings.items() if value is not None])
         evaluated(read(Evaluating, compose("evaluate", overrides), overrides))

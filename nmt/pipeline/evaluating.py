@@ -1,4 +1,4 @@
-"""From a run to its scores: translates test splits, scores them, and draws what the model looked at."""
+"""From a run to its scores: translate test splits, score them, and draw heatmaps."""
 
 import sys
 import time
@@ -22,8 +22,8 @@ from nmt.translation.translator import Translator
 from nmt.translation.types import Translation
 
 TER_CHARACTERS = 10_000  # the longest reference without a warning
-ATTENTION_MAPS = 6  # references whose weights are kept for comparing
-MODEL = ("choices", "encoder", "attention", "decoder")  # what scores tell of a run's configuration
+ATTENTION_MAPS = 6  # references whose weights are saved for nmt.compare
+MODEL = ("choices", "encoder", "attention", "decoder")  # parts of the configuration that scores record
 
 
 @dataclass(frozen=True)
@@ -42,13 +42,13 @@ class Evaluating:
     def __post_init__(self) -> None:
         for line in self.lines:
             if not isinstance(line, int) or isinstance(line, bool):
-                raise UserError(f"lines={line}: give line numbers from 1 on, such as lines=[3,17].")
+                raise UserError(f"lines={line}: lines are numbered from 1, for example lines=[3,17].")
         if self.output is not None and self.output.exists() and not self.output.is_dir():
             raise UserError(f"output={self.output} is a file. Name a folder.")
 
     @property
     def folder(self) -> Path:
-        """The folder for what is written, a folder a split; an ensemble's is not that of its first member."""
+        """The folder of the results, with one folder per split; ensembles have a separate folder."""
         runs = self.translator.runs
         if self.output is not None:
             return self.output
@@ -62,12 +62,12 @@ def evaluate(request: Evaluating) -> int:
     """Score every test split of the run's data set, one of them, or a pair of files; print a table."""
     results = evaluated(request)
     print(summary(results))
-    print(f"\nTranslations, scores and pictures: {results[0].folder.parent}")
+    print(f"\nTranslations, scores and heatmaps: {results[0].folder.parent}")
     return 0
 
 
 def evaluated(request: Evaluating) -> list[SplitResult]:
-    """Score what `evaluate` is asked to score, into a folder a split.
+    """Score the splits of a request, with one folder per split.
 
     Raises:
         UserError: a run or its data is missing, damaged or changed, or a setting does not fit.
@@ -78,8 +78,7 @@ def evaluated(request: Evaluating) -> list[SplitResult]:
     head = head_of(request.head, translator)
     if request.lines and not has_weights(translator):
         raise UserError(
-            "lines= asks for attention pictures, and a run with decoder=none has no weights to draw. "
-            "Leave it out, or take a run with attention."
+            "lines= needs attention, but this run has none (decoder=none). Leave it out, or use a run with attention."
         )
     provenance = _provenance(request.translator, translator)
     results = []
@@ -91,7 +90,7 @@ def evaluated(request: Evaluating) -> list[SplitResult]:
 
 
 def _splits(text: GivenText, run: Run) -> tuple[tuple[str, str], list[Split]]:
-    """The languages, and what is to be scored."""
+    """The languages, and the splits to score."""
     given = text.read()
     if given is not None:
         codes = run.facts().get("languages", UNNAMED)
@@ -100,7 +99,7 @@ def _splits(text: GivenText, run: Run) -> tuple[tuple[str, str], list[Split]]:
     names = source.tests() if text.split is None else [text.split]
     if not names:
         raise UserError(
-            f"The data set of {run.folder} names no test split. Give split=valid, or source=FILE reference=FILE."
+            f"The data set of {run.folder} has no test split. Give split=valid, or source=FILE reference=FILE."
         )
     return source.languages, [own_split(run, source, name) for name in names]
 
@@ -109,7 +108,7 @@ def _check_lines(lines: Sequence[int], splits: Sequence[Split]) -> None:
     for line in lines:
         for split in splits:
             if not 1 <= line <= len(split.source):
-                raise UserError(f"lines={line}: {split.name} has the lines 1 to {len(split.source):,}.")
+                raise UserError(f"lines={line}: {split.name} has lines 1 to {len(split.source):,}.")
 
 
 def _evaluate(
@@ -153,7 +152,7 @@ def _evaluate(
 
 
 def _rows_to_force(translator: Translator, split: Split) -> list[int]:
-    """The pairs that have text on both sides and are not too long to be decoded whole."""
+    """The pairs with text on both sides that are not too long for forced decoding."""
     most = translator.max_source_length
     sides = [
         vocabulary.encode(lines)
@@ -169,7 +168,7 @@ def _rows_to_force(translator: Translator, split: Split) -> list[int]:
 def _measured(
     translator: Translator, translations: Sequence[Translation], seconds: float, references: Sequence[Translation]
 ) -> dict[str, Any]:
-    """What a comparison wants to know besides scores. Perplexity and entropy are those of a single model."""
+    """Figures for a comparison, besides scores. Only a single model has perplexity and entropy."""
     pieces = sum(len(translation.pieces) for translation in translations)
     single = len(translator.models) == 1 and bool(references)
     return {
@@ -187,7 +186,7 @@ def _measured(
 
 
 def _provenance(request: TranslatorRequest, translator: Translator) -> dict[str, Any]:
-    """What made the translations."""
+    """The provenance of the translations."""
     run = request.runs[0]
     facts = run.facts()
     return {

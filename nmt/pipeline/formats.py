@@ -1,4 +1,4 @@
-"""How translations are written: as text, as tab-separated values, or as JSON, a record a line."""
+"""Output formats of translations: text, tab-separated values, or JSON, one record per line."""
 
 import json
 import re
@@ -9,19 +9,19 @@ from nmt.alignment.weights import Head, links
 from nmt.links import Link, format_links
 from nmt.translation.types import Translation
 
-# What some program or other takes for the end of a line or of a column.
+# Characters that some program takes for the end of a line or of a column.
 _ENDS = re.compile("[\t\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 
 
 class Format(NamedTuple):
-    """The form of the records.
+    """The format of the records.
 
     Attributes:
         name: text, tsv or jsonl.
-        nbest: records a sentence.
-        scores: whether text has them, as n-best lists, TSV and JSON have.
+        nbest: records per sentence.
+        scores: whether text has scores; n-best lists, TSV and JSON always have.
         weights: whether JSON has the attention weights.
-        head, shift: those of the links.
+        head, shift: head and shift of the links.
     """
 
     name: str = "text"
@@ -32,11 +32,11 @@ class Format(NamedTuple):
     shift: int = 0
 
     def records(self, line: int, ranked: Sequence[Translation]) -> list[str]:
-        """The records of the sentence in this line of the input, from 1: `nbest` of them, whatever was found.
+        """The `nbest` records of a sentence.
 
         Args:
-            line: its number, from 1.
-            ranked: its translations, best first; the last one fills up what is lacking.
+            line: the number of its line in the input, from 1.
+            ranked: its translations, best first; if there are too few, the last one is repeated.
         """
         write = {"text": self._text, "tsv": self._tsv, "jsonl": self._json}[self.name]
         filled = [*ranked, *[ranked[-1]] * (self.nbest - len(ranked))]
@@ -80,7 +80,7 @@ class Format(NamedTuple):
         return _ENDS.sub(lambda end: f"\\u{ord(end[0]):04x}", text)
 
     def _links(self, translation: Translation) -> list[Link] | None:
-        """Word links; None without attention, none in an empty line."""
+        """Word links; None without attention, [] for an empty line."""
         if translation.weights is None:
             return None if translation.source.strip() else []
         return links(translation, self.head, self.shift)

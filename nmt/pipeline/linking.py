@@ -1,6 +1,6 @@
-"""Links from anywhere against gold links, and what aligning shares with that: text, gold links, the table.
+"""Links of any program against gold links; reading of text and gold links, and the table, also for aligning.
 
-Loads no torch: scoring a file of links takes no model.
+Loads no torch: scoring a file of links needs no model.
 """
 
 import sys
@@ -28,7 +28,7 @@ from nmt.links import (
 from nmt.pipeline.paths import check_paths
 from nmt.pipeline.requests import check_pair
 
-#: What a file of links has no use for: settings of runs, and of how links are read off them.
+#: Settings that have no effect on a file of links.
 _OF_RUNS = (
     *("run", "reverse", "split", "output", "matrix", "threshold", "symmetrize", "method", "shift", "head"),
     *("checkpoint", "valid_source", "valid_target", "valid_gold", "valid_words"),
@@ -36,7 +36,7 @@ _OF_RUNS = (
 
 
 class Words(NamedTuple):
-    """What links count: the name of a way to split sentences, and how it splits sources and targets."""
+    """What counts as a word: the name of a splitter, and the splitters of sources and targets."""
 
     name: str
     source: Splitter
@@ -44,12 +44,12 @@ class Words(NamedTuple):
 
     @classmethod
     def of(cls, name: str, codes: tuple[str, str]) -> "Words":
-        """The words of a name for text in these languages; see `nmt.alignment.splitting.splitter`."""
+        """The splitters of this name for these languages; see `nmt.alignment.splitting.splitter`."""
         return cls(name, splitter(name, codes[0]), splitter(name, codes[1]))
 
 
 class GoldFile(NamedTuple):
-    """A file of gold links that a setting names, and the number of the first word."""
+    """A file of gold links, its setting, and the number of the first word."""
 
     key: str
     path: Path
@@ -59,8 +59,8 @@ class GoldFile(NamedTuple):
         """The gold links of a text, checked against its words.
 
         Raises:
-            UserError: a line is malformed, a link names a word that is not there, there are links for another number
-                of sentence pairs, or there is no link.
+            UserError: a line is malformed, a link names a missing word, the number of sentence pairs differs, or
+                there is no link.
         """
         gold = _parsed(read_lines(self.path), self._replace(key="gold"), len(text[0]))
         _check_gold(gold, self)
@@ -85,16 +85,16 @@ class Linking:
         for key in ("links_base", "gold_base"):
             check_base(key, getattr(self, key))
         if self.gold is None:
-            raise UserError("links= is scored against gold links: give gold=FILE as well.")
+            raise UserError("links= needs gold links: give gold=FILE as well.")
         if self.words == "moses" and self.languages is None:
-            raise UserError("words=moses goes by the language, which links alone do not tell: give languages=[de,en].")
+            raise UserError("words=moses needs the languages: give languages=[de,en].")
 
 
 def score_links(request: Linking, overrides: Sequence[str]) -> int:
     """Print precision, recall and alignment error rate of `links` against `gold`."""
     for key in (key for key, _, value in (word.partition("=") for word in overrides) if value != "null"):
         if key in _OF_RUNS:
-            raise UserError(f"links= is scored as it is, and {key}= is for links that a run makes. Give one of them.")
+            raise UserError(f"links= and {key}= cannot be combined: {key}= is for making links.")
     assert request.gold is not None
     words = Words.of(request.words, named_languages(request.languages, ("", "")))
     text_files = {"source": request.source, "target": request.target}
@@ -109,7 +109,7 @@ def score_links(request: Linking, overrides: Sequence[str]) -> int:
     text = read_text(text_files)
     pairs = len(text[0]) if text else next(iter(sizes.values()), None)
     if pairs is None:
-        # Nothing tells how many pairs there are: those that neither file names have no links and change nothing.
+        # The number of pairs is unknown: pairs that neither file names have no links and change nothing.
         numbered = [_numbered(lines, file) for lines, file in zip(contents, files, strict=True)]
         named = sorted(numbered[0].keys() | numbered[1].keys())
         links, gold = ([by_number.get(number, NO_LINKS) for number in named] for by_number in numbered)
@@ -119,19 +119,19 @@ def score_links(request: Linking, overrides: Sequence[str]) -> int:
     if text:
         check_links(links, text, words, request.links)
         check_links(gold, text, words, request.gold)
-    # Whoever guesses a link says that it is there: a mark p in such a file makes no difference.
+    # A predicted link is a link: the mark p (possible) makes no difference.
     print(table({str(request.links): [guess.possible for guess in links]}, gold))
     return 0
 
 
 def check_base(key: str, number: int) -> None:
-    """UserError if words are counted from anything but 0 or 1."""
+    """UserError unless words are counted from 0 or 1."""
     if number not in (0, 1):
-        raise SettingError(key, number, "words are counted from 0 or from 1.")
+        raise SettingError(key, number, "must be 0 or 1.")
 
 
 def named_languages(named: Any, known: tuple[str, str]) -> tuple[str, str]:
-    """The codes that `languages=` names, by default those that are known (UserError unless it names two)."""
+    """The two codes of `languages=`, by default the known ones (UserError unless there are two)."""
     if named is None:
         return known
     if isinstance(named, str) or len(named) != 2:
@@ -141,10 +141,10 @@ def named_languages(named: Any, known: tuple[str, str]) -> tuple[str, str]:
 
 
 def read_text(files: Mapping[str, Path | None]) -> tuple[list[str], list[str]] | None:
-    """The lines of two files, by the settings that name them; None if neither is named.
+    """The lines of two files, by their settings; None if neither is set.
 
     Raises:
-        UserError: one is named without the other, or they have different numbers of lines.
+        UserError: only one is set, or they have different numbers of lines.
     """
     check_pair(files, "links are between both")
     paths = [path for path in files.values() if path is not None]
@@ -155,11 +155,9 @@ def read_text(files: Mapping[str, Path | None]) -> tuple[list[str], list[str]] |
 
 
 def _check_gold(gold: Sequence[GoldLinks], file: GoldFile) -> None:
-    """UserError for gold without any link: there is no error rate against nothing."""
+    """UserError if there are no gold links."""
     if not any(links.possible for links in gold):
-        raise UserError(
-            f"{file.path} holds no link, so that nothing can be measured against it. Give {file.key}= another file."
-        )
+        raise UserError(f"{file.path} contains no links. Give another file: {file.key}=FILE.")
 
 
 def _parsed(lines: Sequence[str], file: GoldFile, pairs: int) -> list[GoldLinks]:
@@ -175,22 +173,23 @@ def _numbered(lines: Sequence[str], file: GoldFile) -> dict[int, GoldLinks]:
 
 
 def _doubt_base(links: Iterable[GoldLinks], numbered: bool, file: GoldFile) -> None:
-    """Warn of links that seem to count from 1 although they are said to count from 0."""
+    """Warn of links that seem to be counted from 1 but are read as counted from 0."""
     if file.base == 0 and looks_based_on_one(links, numbered):
         what = "links word 0 to word 0" if numbered else "names a word 0"
-        print(f"warning: {file.path} never {what}: if it counts from 1, give {file.key}_base=1.", file=sys.stderr)
+        advice = f"If words are counted from 1, give {file.key}_base=1."
+        print(f"warning: {file.path} never {what}. {advice}", file=sys.stderr)
 
 
 def check_links(
     links: Sequence[GoldLinks], text: tuple[Sequence[str], Sequence[str]], words: Words, path: Path
 ) -> None:
-    """UserError for the first link that names a word which its sentence does not have."""
+    """UserError for the first link with a word that its sentence does not have."""
     sources, targets = ([len(split(line)) for line in side] for split, side in zip(words[1:], text, strict=True))
     check_range(links, sources, targets, str(path), f"words={words.name}")
 
 
 def table(predicted: dict[str, Sequence[Iterable[Link]]], gold: Sequence[GoldLinks]) -> str:
-    """Error rate, precision and recall of sets of links, a row each."""
+    """Error rate, precision and recall of sets of links, one row each."""
     rows = [(name, *as_row(against_gold(links, gold))) for name, links in predicted.items()]
     sure, possible = (sum(len(links[kind]) for links in gold) for kind in (0, 1))
     return (

@@ -1,4 +1,4 @@
-"""From run folders back to a translator: what translating and evaluating begin with."""
+"""From run folders to a translator, for translating and evaluating."""
 
 import contextlib
 import re
@@ -24,7 +24,7 @@ from nmt.text.tokenizer import Tokenizer, load_tokenizer
 from nmt.translation.shortlist import Shortlist
 from nmt.translation.translator import LENGTH_RATIO, Translator
 
-#: Which weights of a run: those of the best validation, or of the last save.
+#: The weights of a run: of the best validation, or of the last save.
 Checkpoint = Literal["best", "last"]
 
 
@@ -43,7 +43,7 @@ def open_model(run: Run, checkpoint: Checkpoint, compute: Compute) -> tuple[Seq2
 
 
 def own_data(run: Run) -> DataSource:
-    """The data set that a run was trained on (UserError, with where it was, if it is not there)."""
+    """The data set of a run (UserError with its place if it is missing)."""
     config = run.config()
     with _placed(run), describes(run, "a data set", as_saved=True):
         source = build.build_source(config)
@@ -52,10 +52,10 @@ def own_data(run: Run) -> DataSource:
 
 
 def own_split(run: Run, source: DataSource, name: str) -> Split:
-    """A split of a run's own data set, whose text must be what it was.
+    """A split of a run's own data set, whose text must not have changed.
 
     Raises:
-        UserError: it is not there, or the text has changed since the training.
+        UserError: it is missing, or the text has changed since training.
     """
     if name not in source.splits():
         raise source.unknown_split(name)
@@ -63,47 +63,47 @@ def own_split(run: Run, source: DataSource, name: str) -> Split:
         split = source.read(name)
     if run.facts().get("text", {}).get(split.name, split.fingerprint()) != split.fingerprint():
         raise UserError(
-            f"The text of {split.name} has changed since {run.folder} was trained, and the model may have learnt from "
-            f"what is in it now. Put the text back."
+            f"The text of {split.name} has changed since {run.folder} was trained, so the training text may contain "
+            f"it. Restore the original files, or score other files: source=FILE reference=FILE."
         )
     return split
 
 
 @contextlib.contextmanager
 def _placed(run: Run) -> Iterator[None]:
-    """Add to what is wrong with a run's data where the run expects it."""
+    """Add to errors in a run's data where the run expects the data."""
     try:
         yield
     except UserError as error:
         trained = str(run.facts().get("folder", "another folder"))
         moved = (
-            f" Relative paths in it count from where the run was trained, {trained}, and this is {Path.cwd()}."
+            f" Its paths are relative to {trained}, where the run was trained; the current folder is {Path.cwd()}."
             if trained != str(Path.cwd())
             else ""
         )
         raise UserError(
-            f"{error} (This is the data set of {run.folder / 'config.yaml'}.{moved} Other text is given as files: "
-            f"source=FILE, and its translations beside it.)"
+            f"{error} (This is the data set of {run.folder / 'config.yaml'}.{moved} For other text, give files: "
+            f"source=FILE and its translations.)"
         ) from error
 
 
 def describes(run: Run, what: str, *, as_saved: bool = False) -> AbstractContextManager[None]:
-    """Report what fails in here as damage of a run's configuration.
+    """Report errors in this context as damage of a run's configuration.
 
-    With `as_saved`, no command line has changed the configuration: a value that no part takes is damage too.
+    With `as_saved`, no command line has changed the configuration, so an invalid value is damage, too.
     """
     also = (SettingError,) if as_saved else ()
     return reading(run.folder / "config.yaml", f"it does not describe {what}", also)
 
 
 def note_unused_attention(configs: Iterable[Mapping[str, Any]], overrides: Sequence[str]) -> None:
-    """Say that settings of the attention take no part where the line gives some to models that have none.
+    """Print a note if the command line sets the attention of models that have none.
 
-    That is no mistake: a sweep that crosses scores with wirings comes by here.
+    This is not a mistake: a sweep may combine scores with wirings.
     """
     named = [word for word in overrides if re.match(r"[+~]*(attention\b(?![^=]*@)|search\.coverage_penalty=)", word)]
     if named and not any(attends(config) for config in configs):
-        print(f"decoder=none has no attention, and these change nothing: {' '.join(named)}.", file=sys.stderr)
+        print(f"decoder=none has no attention, so these settings have no effect: {' '.join(named)}.", file=sys.stderr)
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class TranslatorRequest:
 
     def __post_init__(self) -> None:
         if not self.runs:
-            raise UserError("run=[] names no run. Give run=checkpoints/NAME.")
+            raise UserError("run=[] is empty. Give run=checkpoints/NAME.")
 
     @property
     def runs(self) -> list[Run]:
@@ -132,10 +132,10 @@ class TranslatorRequest:
         return [Run(Path(path)) for path in ([self.run] if isinstance(self.run, str) else self.run)]
 
     def open(self, keep_weights: bool = True) -> Translator:
-        """The translator; its translations have weights if `keep_weights` says so.
+        """The translator; with `keep_weights`, its translations have attention weights.
 
         Raises:
-            UserError: a run is missing, incomplete or damaged, or the members of an ensemble do not fit together.
+            UserError: a run is missing, incomplete or damaged, or the runs of an ensemble do not fit together.
         """
         runs = self.runs
         with describes(runs[0], "a search", as_saved=not self.search.words):
@@ -174,7 +174,7 @@ class TranslatorRequest:
 
 
 def has_weights(translator: Translator) -> bool:
-    """Whether there are attention weights to look at."""
+    """Whether the models have attention weights."""
     return all(model.decoder.heads for model in translator.models)
 
 

@@ -1,7 +1,8 @@
-"""Where a verb reads and writes: checked before any work, and written whole or not at all."""
+"""Inputs and outputs of a command: checked before any work, and written atomically."""
 
 import contextlib
 import os
+import shlex
 import sys
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -19,12 +20,12 @@ def check_paths(
     """Check before any work that the inputs are there and the outputs can be written.
 
     Args:
-        inputs: files that are read, by key; None for a key that names no file.
-        outputs: places that are written, by key.
+        inputs: input files by key; None for a key without a file.
+        outputs: output paths by key.
         folders: keys of outputs that are folders.
 
     Raises:
-        UserError: one of them cannot be.
+        UserError: an input does not exist, or an output cannot be written.
     """
     files = {key: path for key, path in inputs.items() if path is not None}
     for key, path in files.items():
@@ -42,7 +43,7 @@ def check_paths(
                 raise UserError(f"{key}={place} is {which}. Write somewhere else.")
         same = seen.setdefault(place.resolve(), key)
         if same != key:
-            raise UserError(f"{key} and {same} both name {place}. Write to two places.")
+            raise UserError(f"{key} and {same} are both {place}. Give two different paths.")
         _check_writable(key, place, folder=key in folders)
 
 
@@ -52,25 +53,26 @@ def _check_writable(key: str, place: Path, *, folder: bool) -> None:
     if place.exists() and folder != place.is_dir():
         raise UserError(f"{key}={place} is a {'file. Name a folder' if folder else 'folder. Name a file'}.")
     if not folder and not place.parent.is_dir():
-        raise UserError(f"{key}={place}: there is no folder {place.parent}. Make it, or write elsewhere.")
+        fix = f"mkdir -p {shlex.quote(str(place.parent))}"
+        raise UserError(f"{key}={place}: the folder {place.parent} does not exist. Create it: {fix}")
     if not place.exists():
         parent = next(parent for parent in place.absolute().parents if parent.exists())
         try:
             with tempfile.TemporaryDirectory(dir=parent):
                 pass
         except OSError as error:
-            raise UserError(f"{key}={place}: nothing can be written into {parent}. Write elsewhere.") from error
+            raise UserError(f"{key}={place}: the folder {parent} is not writable. Choose another path.") from error
 
 
 def writer(stack: contextlib.ExitStack, path: Path | None) -> Callable[[str], None]:
-    """A function that writes lines to a file, whole or not at all, or to standard output."""
+    """A function that writes lines to a file, atomically, or to standard output."""
     file: TextIO
     if path is None:
         if isinstance(sys.stdout, TextIO) or hasattr(sys.stdout, "reconfigure"):
             sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
         file = sys.stdout
     elif (path.exists() and not path.is_file()) or str(path).startswith(("/dev/fd/", "/dev/std", "/proc/")):
-        # A device or a named pipe cannot be replaced; whoever reads it wants each line at once.
+        # A device or a named pipe cannot be replaced, and its reader needs each line at once.
         file = stack.enter_context(path.open("w", encoding="utf-8", newline="\n", buffering=1))
     else:
         temporary = stack.enter_context(replace_atomically(path.resolve()))
@@ -85,7 +87,7 @@ def writer(stack: contextlib.ExitStack, path: Path | None) -> Callable[[str], No
 
 @contextlib.contextmanager
 def standard_output() -> Iterator[None]:
-    """UserError where standard output cannot be written; a reader that has gone is the program's affair."""
+    """UserError if standard output cannot be written, except for a closed pipe, which the command handles."""
     try:
         yield
     except BrokenPipeError:

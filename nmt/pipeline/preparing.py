@@ -1,4 +1,4 @@
-"""From the splits of a data set to batches: tokenizer, pairs, word links; on resuming they must be what they were."""
+"""From the splits of a data set to batches: tokenizer, pairs, word links. A resumed run needs the same ones."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -25,38 +25,38 @@ class Prepared(NamedTuple):
 
 
 def guiding_links(recipe: Recipe, split: Split) -> str | None:
-    """The fingerprint of the links that guide the attention; None if it is not guided.
+    """The fingerprint of the links for guided alignment; None without guided alignment.
 
     Raises:
-        UserError: there are none, no attention to guide, or the links are not those that the run began with.
+        UserError: there are no links or no attention, or the links have changed since the run began.
     """
     if not recipe.settings.guided_alignment:
         return None
     if not recipe.attends:
         raise UserError(
-            "trainer.guided_alignment draws attention weights to word links, and decoder=none has none. Leave it out, "
-            "or take a decoder with attention."
+            "trainer.guided_alignment needs attention, but decoder=none has none. Leave it out, or use a decoder with "
+            "attention."
         )
     if split.links is None:
         raise UserError(
             f"trainer.guided_alignment needs word links of the training text, and the data set {recipe.source.name} "
-            f"has none. Give data.train_links=FILE, a line a pair (0-0 1-2 ...), where the data set is in files."
+            f"has none. For a data set in files, give data.train_links=FILE with one line per pair (0-0 1-2 ...)."
         )
     fingerprint, run = links_fingerprint(split.links), recipe.resumed
     if run is not None and run.facts().get("links", fingerprint) != fingerprint:
         raise UserError(
-            f"The word links of {split.name} have changed since {run.folder} began. Put them back to resume, "
-            f"or train anew under another name=."
+            f"The word links of {split.name} have changed since {run.folder} began. To resume, restore them; or train "
+            f"a new run with another name=."
         )
     return fingerprint
 
 
 def tokenizer_for(recipe: Recipe, split: Split, say: Say) -> Tokenizer:
-    """The tokenizer of the run that goes on, or a new one of the training text."""
+    """The tokenizer of a resumed run, or a new tokenizer from the training text."""
     if recipe.resumed is not None:
         return load_tokenizer(recipe.resumed.tokenizer)
     if not split.source:
-        raise UserError("The training set is empty. Give files that hold sentence pairs.")
+        raise UserError("The training set is empty. Give files with sentence pairs.")
     tokenizer, notes = build.build_tokenizer_trainer(recipe.config).train(split.source, split.target)
     for note in notes:
         say(note)
@@ -112,6 +112,6 @@ def _encoded(recipe: Recipe, tokenizer: Tokenizer, split: Split, say: Say) -> En
     if run is not None and run.facts().get("text", {}).get(split.name, fingerprint) != fingerprint:
         raise UserError(
             f"The text of {split.name} has changed since {run.folder} began. "
-            f"Put the text back to resume, or train anew under another name=."
+            f"To resume, restore the text; or train a new run with another name=."
         )
     return pairs

@@ -1,4 +1,4 @@
-"""From a command line to what is trained: a new run with settings that fit its text, or a run that is resumed."""
+"""From a command line to a recipe: a new run with settings that fit its text, or a resumed run."""
 
 import re
 import sys
@@ -30,19 +30,19 @@ from nmt.training.budget import Budget, Spent
 from nmt.training.schedules import Schedule
 from nmt.training.settings import TrainerSettings
 
-RESUME = ("false", "auto", "true")  # auto: true where there is a run of the name
+RESUME = ("false", "auto", "true")  # auto: true if the run exists
 BUDGETS = tuple(field.name for field in fields(Budget))
 
 
 @dataclass(frozen=True)
 class Place:
-    """What a training needs besides its model.
+    """The environment of a training.
 
     Attributes:
         compute: where to train.
         checkpoints: the folder of run folders.
         cache: the folder of tokenised text.
-        seed: of initialisation, dropout and the order of batches.
+        seed: for initialisation, dropout and the order of batches.
     """
 
     compute: Compute
@@ -53,14 +53,14 @@ class Place:
 
 @dataclass(frozen=True)
 class Recipe:
-    """What is trained.
+    """A training to run.
 
     Attributes:
         config: every choice and setting, to build from and to save.
-        words: the command line that the run is saved with: the user's behind what was chosen for the user.
-        user_words: the user's alone.
-        run: the run; None for a new one that is named after its data and model.
-        resume: whether the run goes on.
+        words: the command line to save: automatic choices, then the user's words.
+        user_words: the user's words only.
+        run: the run; None for a new run that is named after its data and model.
+        resume: whether the run is resumed.
         source: the data set.
         settings: of the loop.
         schedule: of the learning rate.
@@ -79,7 +79,7 @@ class Recipe:
 
     @property
     def resumed(self) -> Run | None:
-        """The run that goes on, if there is one."""
+        """The run to resume, if there is one."""
         return self.run if self.resume else None
 
     @property
@@ -107,14 +107,14 @@ class Recipe:
 
 @contextmanager
 def opened(config: DictConfig, overrides: Sequence[str]) -> Iterator[Recipe | None]:
-    """The recipe that a command line asks for, its run locked where it has a name; None if there is nothing to do.
+    """The recipe of a command line, with its run locked if it has a name; None if there is nothing to do.
 
     Raises:
-        UserError: the run cannot be made or resumed, or see `new_recipe`.
+        UserError: the run cannot be created or resumed; see also `new_recipe`.
     """
     resume = str(config.resume).lower()
     if resume not in RESUME:
-        raise UserError(f"resume={config.resume} is not known. Give resume=true, resume=auto or resume=false.")
+        raise UserError(f"resume={config.resume}: must be true, auto or false.")
     if config.name is None:
         if resume != "false":
             raise UserError(f"resume={resume} needs the run's name. Give name= as well.")
@@ -131,7 +131,9 @@ def opened(config: DictConfig, overrides: Sequence[str]) -> Iterator[Recipe | No
             yield new_recipe(config, overrides, run)
             return
         if resume == "false":
-            raise UserError(f"{run.folder} exists already. Go on with it by resume=true, or give another name=.")
+            raise UserError(
+                f"{run.folder} already exists. To resume it, add resume=true. To train a new run, give another name=."
+            )
         config = resumed(run, overrides)
         finished = already_finished(config, run)
         if finished:
@@ -140,7 +142,7 @@ def opened(config: DictConfig, overrides: Sequence[str]) -> Iterator[Recipe | No
 
 
 def new_recipe(config: DictConfig, overrides: Sequence[str], run: Run | None) -> Recipe:
-    """The recipe of a new run, with sizes that fit the text if it is in the user's own files.
+    """The recipe of a new run, with sizes that fit the text if it comes from the user's own files.
 
     Raises:
         UserError: a setting is out of range, or sizes do not fit together.
@@ -155,7 +157,7 @@ def new_recipe(config: DictConfig, overrides: Sequence[str], run: Run | None) ->
 
 
 def resumed_recipe(config: DictConfig, run: Run) -> Recipe:
-    """The recipe of a run that goes on with the configuration that `resumed` returned (UserError as `new_recipe`)."""
+    """The recipe of a resumed run with the configuration from `resumed` (UserError as `new_recipe`)."""
     words = run.overrides()
     with describes(run, "a training"):
         return _recipe(config, words, words, run, build.build_source(config), resume=True)
@@ -176,10 +178,10 @@ def _recipe(
 
 
 def resumed(run: Run, overrides: Sequence[str]) -> DictConfig:
-    """The configuration of a run that goes on, with what the command line may change.
+    """The configuration of a resumed run, with the changes of the command line.
 
     Raises:
-        UserError: the run is damaged, or the line would make another run of it.
+        UserError: the run is damaged, or the command line changes what cannot change.
     """
     with describes(run, "a training"):
         config = merge_for_resume(run.config(), run.overrides(), overrides)
@@ -188,7 +190,7 @@ def resumed(run: Run, overrides: Sequence[str]) -> DictConfig:
 
 
 def check_model(config: DictConfig) -> None:
-    """UserError for sizes that do not fit together, before any text is read."""
+    """UserError if sizes do not fit together, before any text is read."""
     build.check(config)
     trainer = build.build_tokenizer_trainer(config)
     joint = len(trainer.models) == 1 if trainer.models else trainer.joint
@@ -198,17 +200,17 @@ def check_model(config: DictConfig) -> None:
 
 @contextmanager
 def possible() -> Iterator[None]:
-    """What torch says of impossible settings, as a message to the user."""
+    """Convert torch's errors about impossible settings to UserError."""
     try:
         yield
     except torch.OutOfMemoryError:
         raise
     except (ValueError, RuntimeError, ZeroDivisionError) as error:
-        raise UserError(f"A model cannot have these settings: {str(error).splitlines()[0]}") from error
+        raise UserError(f"Invalid model settings: {str(error).splitlines()[0]}") from error
 
 
 def fit_to_text(config: DictConfig, overrides: Sequence[str], source: UserFiles) -> tuple[DictConfig, list[str]]:
-    """Choose sizes by the amount of text; what the command line says comes after and wins.
+    """Choose sizes by the amount of text; the command line takes precedence.
 
     Returns the configuration and its command line.
     """
@@ -233,14 +235,14 @@ def fit_to_text(config: DictConfig, overrides: Sequence[str], source: UserFiles)
         named |= {f"trainer.{budget}" for budget in BUDGETS}
     for reason in reasons:
         keys = set(re.findall(r"\b[a-z]+\.[a-z_]+", reason)) - {"trainer.patience"}
-        if not keys or keys - named:  # else the user has chosen otherwise
+        if not keys or keys - named:  # unless the user has set another one
             print(reason, file=sys.stderr)
     words = [*advised, *overrides]
     return compose("train", words), words
 
 
 def with_own_vocabularies(recipe: Recipe, split: Split) -> tuple[Recipe, list[str]]:
-    """Give each side its own vocabulary if their scripts differ, unless the command line decides; and the reasons."""
+    """Separate vocabularies if the scripts differ, unless the command line sets them; with the reasons."""
     named = _keys(recipe.user_words)
     tokenizer, model = recipe.config.tokenizer, recipe.config.model
     fixed = "tokenizer.joint" in named or (model.tie_embeddings == "all" and "model.tie_embeddings" in named)
@@ -259,7 +261,7 @@ def _keys(overrides: Sequence[str]) -> set[str]:
 
 
 def take_named_budget(config: DictConfig, overrides: Sequence[str]) -> None:
-    """Drop the default budgets if the command line names one: 10 minutes are 10 minutes."""
+    """Drop the default budgets if the command line sets one, so that 10 minutes are 10 minutes."""
     named = _keys([override for override in overrides if not override.endswith("=null")])
     if named & {f"trainer.{budget}" for budget in BUDGETS}:
         for budget in BUDGETS:
@@ -268,7 +270,7 @@ def take_named_budget(config: DictConfig, overrides: Sequence[str]) -> None:
 
 
 def already_finished(config: DictConfig, run: Run) -> str:
-    """What to say of a run that has used its budget; "" if there is something left to do."""
+    """The message for a run that has used its budget; "" if it has not."""
     facts, settings = run.facts(), build.build_trainer(config)
     if facts.get("status") != "finished":
         return ""
@@ -279,8 +281,7 @@ def already_finished(config: DictConfig, run: Run) -> str:
     if name is None:
         return ""
     limit = getattr(settings, name)
-    reached = "patience had ended it" if name == "patience" else f"trainer.{name}={limit} is reached"
+    reached = f"trainer.{name}={limit} is reached"
     return (
-        f"{run.folder} is finished already: {reached}. For more, give a larger budget, e.g. "
-        f"trainer.{name}={(limit or 1) * 2:g}."
+        f"{run.folder} is already finished: {reached}. To train longer, raise it: trainer.{name}={(limit or 1) * 2:g}."
     )

@@ -1,9 +1,9 @@
-"""From a configuration to a request: what a verb is asked to do, as one frozen value whose settings are checked.
+"""From a configuration to a request: the checked settings of a command as one frozen value.
 
     DictConfig, words of the command line -read-> Translating(translator, input, output, ...)
 
-A request is a dataclass whose fields are named like the settings of the verb; the kinds and limits of their values are
-its type hints (`nmt.limits`). A field that is a dataclass itself takes its settings from the same configuration.
+A request is a dataclass whose fields have the names of the command's settings. Its type hints define their types and
+limits (`nmt.limits`). A field that is a dataclass takes its settings from the same configuration.
 """
 
 import inspect
@@ -25,12 +25,12 @@ Request = TypeVar("Request")
 
 @dataclass(frozen=True)
 class SearchRequest:
-    """How to search: as a run does, but for what the command line says.
+    """How to search: as the run does, with the changes of the command line.
 
     Attributes:
-        choice: the search that the verb's configuration names.
+        choice: the search in the command's configuration.
         node: its settings and its class.
-        words: the words of the command line about it.
+        words: the overrides of the search in the command line.
     """
 
     choice: str
@@ -42,16 +42,16 @@ class SearchRequest:
         keys = [word.lstrip("+").partition("=")[0] for word in self.words]
         config = run.config()
         choice = config.choices["search"]
-        if "search" in keys or (keys and choice != self.choice):  # then settings are those of this verb's search
+        if "search" in keys or (keys and choice != self.choice):  # the settings belong to the search of this command
             return self.choice, self.node
         return choice, {**config.search, **{key: self.node[key] for key in (key.partition(".")[2] for key in keys)}}
 
 
 def read(kind: type[Request], config: DictConfig, overrides: Sequence[str] = ()) -> Request:
-    """The request of this kind that a configuration describes, which a command line of `overrides` has made.
+    """The request of this kind from a configuration and the `overrides` of its command line.
 
     Raises:
-        UserError: a setting is not of its kind or out of range.
+        UserError: a setting has the wrong type or is out of range.
     """
     tree: Any = OmegaConf.to_container(config, resolve=True)
     request: Request = _filled(kind, tree, overrides)
@@ -59,11 +59,11 @@ def read(kind: type[Request], config: DictConfig, overrides: Sequence[str] = ())
 
 
 def _filled(kind: Any, tree: Mapping[str, Any], overrides: Sequence[str]) -> Any:
-    """A request, or a part of one, with the settings of a tree."""
+    """A request or a part of it, with the settings of a tree."""
     if kind is SearchRequest:
         words = [word for word in overrides if word.lstrip("+").startswith("search")]
         return SearchRequest(tree["choices"]["search"], tree["search"], words)
-    make = getattr(kind, "choose", kind)  # what a value is chosen by may be other settings than its fields
+    make = getattr(kind, "choose", kind)  # `choose` may take other settings than the fields
     parameters = inspect.signature(make).parameters
     names = [name for name in parameters if name in tree or parameters[name].default is inspect.Parameter.empty]
     parts = {name: hint for name, hint in get_type_hints(kind).items() if is_dataclass(hint) and name in names}
@@ -73,9 +73,9 @@ def _filled(kind: Any, tree: Mapping[str, Any], overrides: Sequence[str]) -> Any
 
 @dataclass(frozen=True)
 class GivenText:
-    """What is to be scored: a split of the data set, or a file of sentences with a file of their references.
+    """The text to score: a split of the data set, or a file of sentences with a file of their references.
 
-    None of them stands for all that there is.
+    If all are None: every split.
     """
 
     split: str | None
@@ -83,9 +83,9 @@ class GivenText:
     reference: Path | None
 
     def __post_init__(self) -> None:
-        check_pair({"source": self.source, "reference": self.reference}, "scoring takes both")
+        check_pair({"source": self.source, "reference": self.reference}, "scoring needs both files")
         if self.source is not None and self.split is not None:
-            raise UserError("split= and source= are two things to score. Give one of them.")
+            raise UserError("split= and source= cannot be combined. Give one of them.")
 
     def read(self) -> Split | None:
         """The split that the files hold, if there are files (UserError if they do not fit together)."""
@@ -101,4 +101,4 @@ def check_pair(paths: Mapping[str, object], reason: str) -> None:
     """UserError if one of two settings is given without the other."""
     given, missing = ([key for key, path in paths.items() if (path is None) is none] for none in (False, True))
     if given and missing:
-        raise UserError(f"{given[0]}= needs {missing[0]}= beside it: {reason}.")
+        raise UserError(f"{given[0]}= needs {missing[0]}= as well: {reason}.")

@@ -1,4 +1,4 @@
-"""From a run folder, or a record of one, to what a comparison takes of it: scores, curves, error rates, text."""
+"""From a run folder or a record to its data for a comparison: scores, curves, error rates, text."""
 
 import json
 import math
@@ -32,19 +32,19 @@ TRAINING = ("minutes", "epochs", "step", "peak_memory", "peak_gpu_memory")
 
 
 def wanted_splits(run: Run, given: Split | str | None) -> list[str]:
-    """The splits that the run should have been scored on: the tests of its data set first."""
+    """The splits that the run should have scores on: the test splits of its data set first."""
     if isinstance(given, Split):
         return [given.name]
     if given is not None:
         return [given]
     tests = [name for name in run.facts().get("text", {}) if name not in ("train", "valid")]
     if not tests and not run.splits():
-        raise UserError("its data name no test set. Give split=valid, or source=FILE reference=FILE.")
+        raise UserError("its data set has no test split. Give split=valid, or source=FILE reference=FILE.")
     return tests or run.splits()
 
 
 def read_result(name: str, run: Run, given: Split | str | None) -> Result:
-    """All of a run that a comparison takes.
+    """The data of a run for a comparison.
 
     Raises:
         UserError: a file is missing or damaged, or files do not belong together.
@@ -58,7 +58,7 @@ def read_result(name: str, run: Run, given: Split | str | None) -> Result:
         scores = run.scores(split)
         provenance = scores.get("provenance")
         if not isinstance(provenance, dict) or "text" not in provenance or len(provenance.get("runs", [1])) != 1:
-            continue  # of an earlier version, or of an ensemble
+            continue  # from an earlier version, or from an ensemble
         origin["tokenizer"] = str(provenance.get("tokenizer"))
         scored = _scored(run, split, scores)
         signatures = {f"{metric} signature": scored.scores[metric].signature for metric in METRICS}
@@ -76,7 +76,7 @@ def read_result(name: str, run: Run, given: Split | str | None) -> Result:
         int(variant.pop("seed")),
         {
             **{key: portable(value) for key, value in variant.items() if key != "data" and not key.startswith("data.")},
-            # Other links make another variant, wherever they lie.
+            # Different links make a different variant, wherever their file is.
             **({"data.train_links": str(facts["links"])[:8]} if "links" in facts else {}),
         },
         origin,
@@ -90,7 +90,7 @@ def read_result(name: str, run: Run, given: Split | str | None) -> Result:
 
 
 def _trained_on(facts: Mapping[str, Any]) -> list[str]:
-    """The text that a run learnt from and the libraries that it learnt with, as far as its facts say so."""
+    """The training text and the libraries of a run, as far as they are known."""
     parts = []
     languages, pairs = facts.get("languages"), facts.get("pairs")
     if isinstance(languages, list) and isinstance(pairs, int) and "data" in facts:
@@ -102,12 +102,15 @@ def _trained_on(facts: Mapping[str, Any]) -> list[str]:
 
 
 def _aligned(run: Run) -> dict[str, Aligned]:
-    """The error rates that `nmt.align` has saved, by what they were measured on (UserError for a damaged file)."""
+    """The error rates that `nmt.align` has saved, by their measurement (UserError for a damaged file)."""
     measurements = {}
     for path in sorted(run.alignments.glob("*.json")):
         saved = run.read_object(path.relative_to(run.folder).as_posix())
         if not {"attention", "shift_from"} <= saved.keys():
-            print(f"{path} is of an earlier version; align again to compare it.", file=sys.stderr)
+            print(
+                f"{path} is from an earlier version and is ignored. To include it, run nmt.align again.",
+                file=sys.stderr,
+            )
             continue
         with reading(path):
             rates = {evidence: 100 * float(score["aer"]) for evidence, score in saved["rates"].items()}
@@ -118,7 +121,10 @@ def _aligned(run: Run) -> dict[str, Aligned]:
             measurement = Aligned(str(saved["gold"]), int(saved["pairs"]), rates, attention, shift_from)
             stale = saved["checkpoint"] == "best" and saved["step"] != run.best_step()
         if stale:
-            print(f"{path} is of an earlier state of the run; align again to compare it.", file=sys.stderr)
+            print(
+                f"{path} is from an earlier state of the run and is ignored. To include it, run nmt.align again.",
+                file=sys.stderr,
+            )
         else:
             measurements[path.stem.rpartition("-")[2]] = measurement
     return measurements
@@ -143,7 +149,7 @@ def _with_rates(
 
 
 def _search(config: Any, provenance: Mapping[str, Any]) -> str:
-    """How it was translated: a run's own search may be what sets it off, another one makes it another measurement."""
+    """How the split was translated: by the run's own search, or by another search, which is not comparable."""
     used = provenance.get("search", {})
     used = {**used, "name": compat.search_choice(used.get("name"))}
     of_run = {"name": config.choices["search"], **without_classes(dict(config.search))}
@@ -168,9 +174,8 @@ def _scored(run: Run, split: str, scores: dict[str, Any]) -> Scored:
             complete = len(sources) == len(references) == len(hypotheses)
             if not complete or Split(split, sources, references).fingerprint() != scores["provenance"]["text"]:
                 raise UserError(
-                    f"{folder} holds another text than the one that was scored (its source.txt, reference.txt and "
-                    f"hypotheses.txt do not belong to its scores.json). Score the run again, or restore it from an "
-                    f"intact copy."
+                    f"{folder}: source.txt, reference.txt and hypotheses.txt do not belong to scores.json. Score "
+                    f"the run again, or restore it from an intact copy."
                 )
             counts = counted(hypotheses, references, str(scores["target_language"]), metrics)
             sizes, unit, _ = lengths(sources)
@@ -193,14 +198,14 @@ def _attention_maps(path: Path) -> list[AttentionMap]:
 
 
 def write_counts(path: Path, scored: Scored) -> None:
-    """Write what stands for the text in a record: n-gram counts of each sentence, and its source length."""
+    """Write what replaces the text in a record: n-gram counts and source length of each sentence."""
     bleu, chrf, sizes = (np.array(rows, np.int32) for rows in (*map(scored.counts.get, TESTED), scored.lengths))
     with replace_atomically(path) as temporary, temporary.open("wb") as file:
         np.savez_compressed(file, bleu=bleu, chrf=chrf, lengths=sizes, unit=np.array(scored.unit))
 
 
 def _read_counts(path: Path, sentences: int) -> tuple[dict[Metric, Statistics], list[int], str]:
-    """The counts of so many sentences, their lengths and the unit of those (UserError for a damaged file)."""
+    """The counts of the sentences, their lengths and the unit of length (UserError for a damaged file)."""
     with (
         reading(path, also=(zipfile.BadZipFile,)),
         path.open("rb") as file,

@@ -1,8 +1,8 @@
-"""A command line with several values -> a run for each combination, several at a time, each a process of its own.
+"""A command line with several values -> a run for each combination, several at a time, in one process per run.
 
-A process each, rather than threads or a pool: a run that fails, or that the system kills, takes no other with it;
-each can be stopped with its state saved, as if it had been started by hand; and what is started is what a cluster's
-queue would start (`dry_run=true` prints it). The state of a sweep is that of its runs' folders, nothing else.
+Processes have advantages over threads or a pool. A run that fails or is killed does not stop the others. Each run can
+be stopped with its state saved. The queue of a cluster can start the same commands (`dry_run=true` prints them). The
+state of a sweep is the state of its run folders, nothing else.
 """
 
 import contextlib
@@ -35,7 +35,7 @@ from nmt.pipeline.requests import read
 from nmt.runs import Run, check_name, settings
 from nmt.signals import handling
 
-MEMORY = 4 << 30  # bytes that a run is taken to need, where no finished run of the sweep tells
+MEMORY = 4 << 30  # bytes per run, if no run of the sweep is finished
 _LONGEST = 100  # characters of a name
 
 
@@ -48,14 +48,14 @@ class Sweeping:
 
 
 class Planned(NamedTuple):
-    """A run of a sweep: its folder's name and its whole command line, which also goes on with it."""
+    """A run of a sweep: its name and its complete command line, which also resumes it."""
 
     name: str
     words: list[str]
 
 
 class Failure(NamedTuple):
-    """A run that did not come to its end, why, and where more stands."""
+    """A run that did not finish, the reason, and its log."""
 
     name: str
     message: str
@@ -69,10 +69,10 @@ def sweep(words: Sequence[str]) -> int:
         0; 1 if a run failed; 128 + the signal that stopped it.
 
     Raises:
-        UserError: the line is mistaken, so that nothing was started.
+        UserError: the command line has a mistake; nothing was started.
     """
-    own = {str(key) for key in compose("sweep", [])}
-    ours = [word for word in words if word.partition("=")[0] in own]
+    sweep_keys = {str(key) for key in compose("sweep", [])}
+    ours = [word for word in words if word.partition("=")[0] in sweep_keys]
     options = read(Sweeping, compose("sweep", ours))
     place, prefix, combinations = _read(expand("train", [word for word in words if word not in ours]))
     names = _names([combination.swept for combination in combinations], prefix)
@@ -87,7 +87,7 @@ def sweep(words: Sequence[str]) -> int:
         return int(bool(impossible))
     if plan:
         look = f"tail -f {shlex.quote(str(place))}/*.log"
-        _say(f"{len(plan)} to train, {jobs} at a time; to look on: {look}")
+        _say(f"{len(plan)} {'run' if len(plan) == 1 else 'runs'} to train, {jobs} at a time. Follow with: {look}")
     count = len(done) + len(plan) + len(impossible)
     launcher = _Launcher(place, plan, jobs)
     stopped = launcher.run()
@@ -98,7 +98,7 @@ def sweep(words: Sequence[str]) -> int:
     parts += [f"{len(impossible)} cannot be trained (see above)"] * bool(impossible)
     _say(f"{count} {'run' if count == 1 else 'runs'} in {place}: {', '.join(parts)}.")
     if stopped:
-        _say("Everything is saved. The same command goes on.")
+        _say("Everything is saved. Run the same command again to resume.")
     elif len(done) + launcher.finished > 1:
         _say(f"Compare them: {python()} -m nmt.compare {pasteable('runs', place)}")
     for failure in failures:
@@ -108,7 +108,7 @@ def sweep(words: Sequence[str]) -> int:
 
 
 def _say(line: str) -> None:
-    # Whoever listened may have gone (| tee, a closed terminal), which is no reason to leave the runs alone.
+    # The reader of standard output may have gone (| tee, a closed terminal): keep the runs going.
     with contextlib.suppress(OSError):
         print(line, file=sys.stderr, flush=True)
 
@@ -117,10 +117,10 @@ def _say(line: str) -> None:
 
 
 def _read(combinations: list[Combination]) -> tuple[Path, str, list[Combination]]:
-    """The sweep's folder, what its runs' names begin with, and the runs' own words.
+    """The sweep's folder, the prefix of its runs' names, and the combinations for the runs.
 
     Raises:
-        UserError: there is no name, or what all runs share has several values.
+        UserError: there is no name, or a shared key has several values.
     """
     _, swept, fixed = combinations[0]
     for key in swept:
@@ -137,20 +137,20 @@ def _read(combinations: list[Combination]) -> tuple[Path, str, list[Combination]
     if prefix:
         check_name(prefix)
     if not swept:
-        raise UserError("-m trains a run for each combination of values, and this line has one of each. Leave out -m.")
+        raise UserError("-m needs a key with several values, such as seed=1,2,3. To train one run, leave out -m.")
     place = ("name", "checkpoints", "resume")
-    kept = [
-        own._replace(overrides=[word for word in own.overrides if word.partition("=")[0] not in place])
-        for own in combinations
+    run_combinations = [
+        combination._replace(overrides=[word for word in combination.overrides if word.partition("=")[0] not in place])
+        for combination in combinations
     ]
-    return Path(fixed.get("checkpoints", "checkpoints")) / name, prefix, kept
+    return Path(fixed.get("checkpoints", "checkpoints")) / name, prefix, run_combinations
 
 
 def _names(swept: Sequence[Mapping[str, str]], prefix: str = "") -> list[str]:
-    """Name that can be typed, made of the values: `additive-bahdanau-1`, `general-heads-2-1`.
+    """Names from the values, easy to type: `additive-bahdanau-1`, `general-heads-2-1`.
 
-    A choice is named by its name, a setting by its last word and its value, the seed by its number, at the end. What
-    had to be changed to be safe in a shell carries a digest, so that no two combinations have one name.
+    A choice is named by its name, a setting by its last word and its value, the seed by its number at the end. A value
+    that is not safe in a shell is changed and gets a digest, so that names stay unique.
     """
     keys = list(swept[0])
     ends = [key.split(".")[-1] for key in keys]
@@ -194,17 +194,17 @@ def _check(
     for name, combination, config in zip(names, combinations, configs, strict=True):
         same = known.setdefault(json.dumps(settings(config), sort_keys=True, default=str), name)
         if same != name:
-            _say(f"{name} would be {same} again, since what they differ in takes no part: left out.")
+            _say(f"{name} is skipped: it would be the same run as {same}. The settings that differ have no effect.")
             continue
         words = [*combination.overrides, *quote([f"name={name}", f"checkpoints={place}"]), "resume=auto"]
         try:
             run = Run(place / name)
             if run.exists():
-                said = already_finished(resumed(run, words), run)
-                if said:
+                message = already_finished(resumed(run, words), run)
+                if message:
                     done.append(name)
                     continue
-            elif not isinstance(build.build_source(config), UserFiles):  # whose sizes follow from the text
+            elif not isinstance(build.build_source(config), UserFiles):  # its sizes depend on the text
                 check_model(config)
         except UserError as error:
             impossible.append(name)
@@ -221,7 +221,7 @@ def _cores() -> int:
 
 
 def _room(place: Path, plan: Sequence[Planned]) -> int:
-    """One run a core while the memory lasts; one at a time on a GPU, which a run fills."""
+    """The number of runs at a time: one per core within the memory, or one on a GPU."""
     if not plan:
         return 1
     if choose_device(str(compose("train", plan[0].words).device)).type == "cuda":
@@ -230,13 +230,13 @@ def _room(place: Path, plan: Sequence[Planned]) -> int:
     free = needed
     with contextlib.suppress(OSError):
         text = Path("/proc/meminfo").read_text(encoding="ascii")
-        found = re.search(r"MemAvailable:\s*(\d+) kB", text)
-        free = 1024 * int(found[1]) if found else free
+        match = re.search(r"MemAvailable:\s*(\d+) kB", text)
+        free = 1024 * int(match[1]) if match else free
     return max(1, min(len(plan), _cores(), free // needed))
 
 
 def _needed(place: Path) -> int:
-    """The most memory that a run of the sweep has taken, in bytes."""
+    """The peak memory of the runs of the sweep so far, in bytes."""
     known = []
     for path in place.glob("*/run.json"):
         with contextlib.suppress(UserError, KeyError, TypeError, ValueError):
@@ -248,7 +248,7 @@ def _needed(place: Path) -> int:
 
 
 class _Job(NamedTuple):
-    """A training in progress; `before` bytes stood in its log when it began."""
+    """A training in progress; its log had `before` bytes when it began."""
 
     planned: Planned
     process: "subprocess.Popen[bytes]"
@@ -258,18 +258,18 @@ class _Job(NamedTuple):
 
 
 class _Launcher:
-    """Keeps `jobs` trainings going until all are done or a signal asks to stop."""
+    """Runs `jobs` trainings at a time until all are finished or a signal arrives."""
 
     def __init__(self, place: Path, plan: Sequence[Planned], jobs: int) -> None:
         self.place, self.plan, self.jobs = place, list(plan), jobs
         self.failures: list[Failure] = []
         self.finished = self.number = 0
-        self.asked: list[int] = []  # the signals that came, in order
+        self.asked: list[int] = []  # the signals, in order
 
     def run(self) -> int:
         """Return the number of the signal that stopped it, or 0."""
-        waiting, running, told = list(self.plan), list[_Job](), 0
-        # Under nohup a hang-up stays ignored.
+        waiting, running, signals_sent = list(self.plan), list[_Job](), 0
+        # Under nohup, SIGHUP stays ignored.
         signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
         heeded = [number for number in signals if signal.getsignal(number) is not signal.SIG_IGN]
         with handling(heeded, lambda number, _: self.asked.append(number)):
@@ -277,15 +277,15 @@ class _Launcher:
                 while running or (waiting and not self.asked):
                     while waiting and len(running) < self.jobs and not self.asked:
                         running += self._start(waiting.pop(0))
-                    if len(self.asked) > told:
-                        told = len(self.asked)
+                    if len(self.asked) > signals_sent:
+                        signals_sent = len(self.asked)
                         self._stop(running, at_once=self.asked.count(signal.SIGINT) > 1)
                     time.sleep(0.1)
                     ended = [job for job in running if job.process.poll() is not None]
                     running = [job for job in running if job not in ended]
                     for job in ended:
                         self._ended(job)
-            finally:  # whatever happens here, no process is left behind, and each saves its state
+            finally:  # after an error, stop all processes and let them save their state
                 for job in running:
                     job.process.terminate()
                 for job in running:
@@ -293,7 +293,7 @@ class _Launcher:
         return self.asked[0] if self.asked else 0
 
     def _start(self, planned: Planned) -> list[_Job]:
-        """The job, or nothing where it cannot begin or another command is training the run."""
+        """The job, or nothing if it cannot start or another process is training the run."""
         log = self.place / f"{planned.name}.log"
         self.number += 1
         try:
@@ -304,7 +304,7 @@ class _Launcher:
             self._fail(planned.name, f"Cannot write {log}: {error.strerror}. {place}", None)
             return []
         with file:
-            if is_locked(self.place / planned.name):  # its log is not to be written by two
+            if is_locked(self.place / planned.name):  # two processes must not write one log
                 self._fail(planned.name, "another process is training it", log)
                 return []
             before = file.tell()
@@ -317,7 +317,7 @@ class _Launcher:
                     stdout=file,
                     stderr=subprocess.STDOUT,
                     env={**os.environ, "PYTHONPATH": os.pathsep.join(path), "PYTHONUNBUFFERED": "1"},
-                    start_new_session=True,  # Ctrl-C reaches this process only, which then asks each once
+                    start_new_session=True,  # Ctrl-C reaches this process only, which then signals each child once
                 )
             except OSError as error:  # no memory, too many processes
                 self._fail(planned.name, f"it cannot be started: {error.strerror}", log)
@@ -334,7 +334,7 @@ class _Launcher:
                     job.process.terminate()
         name = signal.Signals(self.asked[-1]).name
         if at_once:
-            _say(f"{name}: the runs are killed; what they had saved before stays.")
+            _say(f"{name}: the runs are killed. Their last saved state is kept.")
         else:
             _say(f"{name}: the runs save their state and stop. Ctrl-C again kills them.")
 
@@ -354,7 +354,7 @@ class _Launcher:
 
 
 def _result(folder: Path) -> str:
-    """How a finished run went, in a few words."""
+    """The result of a finished run, in a few words."""
     run = Run(folder)
     with contextlib.suppress(UserError):
         best = [entry for entry in run.history() if entry.get("best")]
@@ -369,8 +369,8 @@ def _reason(status: int, log: Path, before: int) -> str:
         file.seek(before)
         text = file.read().decode("utf-8", "replace")
     if status < 0:
-        killed = " Perhaps the memory was full: give fewer jobs=." if -status == signal.SIGKILL else ""
-        return f"it was ended by {signal.Signals(-status).name}.{killed}"
+        memory = ", probably out of memory. Give a smaller jobs=" if -status == signal.SIGKILL else ""
+        return f"it was killed by {signal.Signals(-status).name}{memory}."
     at = text.rfind("nmt.train: ")
     if at >= 0 and (at == 0 or text[at - 1] == "\n"):
         return text[at:].removeprefix("nmt.train: ").strip()

@@ -1,4 +1,4 @@
-"""From a recipe to a trained run folder: text -> tokenizer -> batches -> model -> loop, checks first."""
+"""From a recipe to a trained run folder: text -> tokenizer -> batches -> model -> loop. Checks come first."""
 
 import contextlib
 import sys
@@ -29,7 +29,7 @@ from nmt.training.loop import Outcome, TrainingLoop
 from nmt.training.validation import Validation, greedy_bleu
 from nmt.translation.translator import EXTRA_LENGTH
 
-PRIVATE = ("trainer.pt", "last.safetensors", "tensorboard")  # what whoever translates with a run does not need
+PRIVATE = ("trainer.pt", "last.safetensors", "tensorboard")  # not needed for translating
 
 
 def train(recipe: Recipe) -> int:
@@ -42,12 +42,12 @@ def train(recipe: Recipe) -> int:
 
 
 class _Session:
-    """One session of one run: what is said goes into the run's log as well, also what was said before there was one."""
+    """One session of one run. Messages go to the run's log as well, also those from before the run exists."""
 
     def __init__(self, recipe: Recipe, lock: contextlib.ExitStack) -> None:
         self.recipe, self.lock = recipe, lock
         self.run: Run | None = None
-        self.lines: list[str] = []  # said before the run was opened
+        self.lines: list[str] = []  # messages from before the run exists
 
     def say(self, line: str) -> None:
         """Print a line on standard error, and write it to the run's log."""
@@ -91,13 +91,13 @@ class _Session:
         return self._finish(run, outcome, len(pairs))
 
     def _saved_state(self) -> dict[str, Any] | None:
-        """The trainer's state that earlier sessions have left, whose validations can be read as well."""
+        """The trainer's state of earlier sessions, if their validations can be read as well."""
         run = self.recipe.resumed
         if run is None:
             return None
         run.history()
         if not run.state.exists() and run.facts().get("status") in ("begun", "running"):
-            self.say(f"Nothing had been saved in {run.folder} yet: it starts from the beginning.")
+            self.say(f"{run.folder} has no saved state yet: training starts from the beginning.")
             return None
         return load_state(run.state)
 
@@ -118,8 +118,8 @@ class _Session:
         )
         if reach is not None and settings.max_source_length >= reach:
             self.say(
-                f"Sentences of {reach:,} pieces and more are looked at up to there alone "
-                f"(attention.score.positions), and trainer.max_source_length is {settings.max_source_length:,}."
+                f"The attention sees only the first {reach:,} pieces of a sentence "
+                f"(attention.score.positions), but trainer.max_source_length is {settings.max_source_length:,}."
             )
         for part, longest in (("encoder", settings.max_source_length), ("decoder", settings.max_target_length)):
             known = getattr(model, part).learned_positions
@@ -137,7 +137,7 @@ class _Session:
         )
 
     def _open(self, tokenizer: Tokenizer, facts: dict[str, Any]) -> Run:
-        """The run folder, made now that all checks have passed; `facts` are what was counted."""
+        """Make the run folder after all checks; `facts` are counts for run.json."""
         run = self.recipe.resumed
         if run is not None:
             run.write_config(self.recipe.config)
@@ -170,14 +170,14 @@ class _Session:
                 self.lock.enter_context(locked(run.folder))
                 run.create(recipe.named(name), recipe.words, facts, tokenizer)
                 return run
-            except LockedError:  # another training has just taken this name: the next one, then
+            except LockedError:  # another training has just taken this name: try the next one
                 continue
             except TakenError:
                 if not run.folder.exists():
                     raise
 
     def _finish(self, run: Run, outcome: Outcome, pairs: int) -> int:
-        """Say and note how the session ended; return the exit status."""
+        """Print and save how the session ended; return the exit status."""
         compute = self.recipe.place.compute
         run.note(
             status="interrupted" if outcome.interrupted else "finished",
@@ -193,7 +193,7 @@ class _Session:
             elsewhere = str(run.folder.parent) != "checkpoints"
             place = f" {pasteable('checkpoints', run.folder.parent)}" if elsewhere else ""
             self.say(
-                f"Stopped by {outcome.finished_by} at step {outcome.step}; everything is saved. Go on with:\n"
+                f"Stopped by {outcome.finished_by} at step {outcome.step}; everything is saved. Resume with:\n"
                 f"  {python()} -m nmt.train {pasteable('name', run.folder.name)}{place} resume=true"
             )
             return 130 if outcome.finished_by == "SIGINT" else 143
@@ -214,7 +214,7 @@ class _Session:
         return 0
 
     def _judge(self, run: Run, outcome: Outcome, pairs: int) -> None:
-        """Say how the training went, and what to try next."""
+        """Print how the training went, and what to try next."""
         lines = verdict(
             outcome.history,
             pairs,
@@ -228,7 +228,7 @@ class _Session:
             self.say(line)
 
     def _peaks(self, run: Run) -> dict[str, int]:
-        """The most memory in bytes that any session of the run has taken, of the process and of the GPU."""
+        """The peak memory over all sessions of the run in bytes, of the process and of the GPU."""
         compute, facts = self.recipe.place.compute, run.facts()
         peaks = {"peak_memory": peak_memory()}
         if compute.on_gpu:
@@ -237,24 +237,24 @@ class _Session:
 
 
 def size_note(folder: Path) -> str:
-    """How large a finished run is, and what may be deleted before it is given away."""
+    """The size of a finished run, and what can be deleted before sharing it."""
     names = [name for name in PRIVATE if (folder / name).exists()]
     files = {path.relative_to(folder): path.stat().st_size for path in folder.rglob("*") if path.is_file()}
     private = sum(size for path, size in files.items() if path.parts[0] in names)
     listed = [f"{name}/" if (folder / name).is_dir() else name for name in names]
     return (
-        f"{private / 1e6:.1f} of {sum(files.values()) / 1e6:.1f} MB in {folder} serve only to resume it and to watch "
-        f"it: delete {', '.join(listed[:-1])} and {listed[-1]} before you give the run away."
+        f"{folder} has {sum(files.values()) / 1e6:.1f} MB. {private / 1e6:.1f} MB of it are needed only for resuming "
+        f"and for curves. Before you share the run, you can delete {', '.join(listed[:-1])} and {listed[-1]}."
     )
 
 
 @contextlib.contextmanager
 def _enough_memory() -> Iterator[None]:
-    """A GPU that is full, as a message to the user."""
+    """Raise UserError if the memory of the GPU is full."""
     try:
         yield
     except torch.OutOfMemoryError as error:
         raise UserError(
-            f"The GPU's memory is full ({str(error).splitlines()[0]}). Give a smaller trainer.tokens_per_batch "
-            f"(with trainer.accumulate for as large an update), or a smaller model."
+            f"The GPU's memory is full ({str(error).splitlines()[0]}). Halve trainer.tokens_per_batch and "
+            f"double trainer.accumulate, which keeps the size of an update, or use a smaller model."
         ) from error

@@ -1,4 +1,4 @@
-"""From lines to translated lines: a file, or a pipe whose lines are answered as they come."""
+"""From lines to translated lines: a file, or a pipe whose lines are translated as they arrive."""
 
 import contextlib
 import queue
@@ -19,8 +19,8 @@ from nmt.pipeline.opening import TranslatorRequest, has_weights, head_of
 from nmt.pipeline.paths import check_paths, standard_output, writer
 from nmt.translation.types import Translation
 
-CHUNK, CHARACTERS = 2000, 500_000  # the most lines, and about the most text, held at a time
-#: Writes the n-best list of the line of a number, from 1.
+CHUNK, CHARACTERS = 2000, 500_000  # maximum number of lines, and about of characters, in memory
+#: Writes the n-best list of a line, numbered from 1.
 Write = Callable[[int, Sequence[Translation]], None]
 
 
@@ -46,7 +46,7 @@ class Translating:
 
     @property
     def draws_weights(self) -> bool:
-        """Whether files are asked for that are made from attention weights."""
+        """Whether any output needs attention weights."""
         return self.alignments is not None or self.heatmaps is not None
 
 
@@ -57,11 +57,11 @@ def translate(request: Translating) -> int:
     translator = request.translator.open(keep_weights=request.draws_weights or request.format != "text")
     if request.draws_weights and not has_weights(translator):
         raise UserError(
-            "alignments= and heatmaps= are made from attention weights, and a run with decoder=none has none. "
-            "Leave them out, or take a run with attention."
+            "alignments= and heatmaps= need attention, but this run has none (decoder=none). Leave them out, or use a "
+            "run with attention."
         )
     if request.weights and not has_weights(translator):
-        raise UserError("weights=true needs attention, and a run with decoder=none has none. Leave it out.")
+        raise UserError("weights=true needs attention, but this run has none (decoder=none). Leave it out.")
     head, nbest = head_of(request.head, translator), translator.search.nbest
     form = Format(request.format, nbest, request.scores, request.weights, head, request.shift)
     with contextlib.ExitStack() as stack:
@@ -85,25 +85,25 @@ def translate(request: Translating) -> int:
 
 
 class _Prefixes:
-    """The lines of `prefix`, as many at a time as there are lines to translate; none where there is no such file."""
+    """The lines of the prefix file, one per line to translate; none without such a file."""
 
     def __init__(self, path: Path | None, stack: contextlib.ExitStack) -> None:
         self.path, self.count = path, 0
         self.lines = iter(()) if path is None else stack.enter_context(open_lines(path))
 
     def take(self, count: int) -> list[str]:
-        """The next ones (UserError if there are fewer)."""
+        """The next `count` prefixes (UserError if there are fewer)."""
         prefixes = list(islice(self.lines, count))
         self.count += len(prefixes)
         if self.path is not None and len(prefixes) < count:
             raise UserError(
-                f"prefix={self.path} has {self.count} lines, and the input has more. Give a line for each line of the "
-                f"input, an empty one where the translation is free."
+                f"prefix={self.path} has {self.count} lines, but the input has more. Give one line per input line; "
+                f"leave a line empty for no prefix."
             )
         return prefixes
 
     def check_end(self) -> None:
-        """Raise UserError if there are more of them than lines to translate."""
+        """Raise UserError if there are more prefixes than lines to translate."""
         if next(self.lines, None) is not None:
             raise UserError(f"prefix={self.path} has more lines than the input, which has {self.count}.")
 
@@ -150,7 +150,7 @@ def _pictures(folder: Path, head: Head, shift: int) -> Write:
 
 
 def _chunks(path: Path | None, stack: contextlib.ExitStack) -> Iterator[list[str]]:
-    """Lists of lines: full ones from a file; from a pipe, whatever has come."""
+    """Lists of lines: full lists from a file, the lines that have arrived from a pipe."""
     if path is not None:
         yield from full(stack.enter_context(open_lines(path)), CHUNK)
     else:
@@ -158,22 +158,22 @@ def _chunks(path: Path | None, stack: contextlib.ExitStack) -> Iterator[list[str
 
 
 def _standard_input() -> BinaryIO:
-    """Standard input through a reader of our own.
+    """Standard input with a separate reader.
 
-    The interpreter closes its own reader on the way out, and dies if a thread still waits in it for a line.
+    The interpreter closes its reader at exit, and crashes if a thread still waits in it for a line.
     """
     if sys.stdin is None:
         raise UserError("There is no standard input. Give input=FILE.")
     if sys.stdin.isatty():
-        print("Reading sentences from the terminal, a line each; Ctrl-D ends.", file=sys.stderr)
+        print("Type one sentence per line. Press Ctrl-D to end.", file=sys.stderr)
     try:
         return open(sys.stdin.fileno(), "rb", closefd=False)
-    except (OSError, ValueError):  # not a file: somebody's stand-in
+    except (OSError, ValueError):  # not a file, for example replaced in a test
         return sys.stdin.buffer
 
 
 def full(lines: Iterator[str], most: int) -> Iterator[list[str]]:
-    """Lists of `most` lines, or of fewer where they are long."""
+    """Lists of `most` lines, or fewer if they are long."""
     chunk: list[str] = []
     characters = 0
     for line in lines:
@@ -187,7 +187,7 @@ def full(lines: Iterator[str], most: int) -> Iterator[list[str]]:
 
 
 def arriving(lines: Iterator[str], most: int) -> Iterator[list[str]]:
-    """Lists of the lines that have come by the time the list is asked for: at least one, at most `most`."""
+    """Lists of the lines that have arrived: at least one, at most `most`."""
     waiting: queue.Queue[str | BaseException | None] = queue.Queue(maxsize=most)
 
     def read() -> None:
@@ -195,7 +195,7 @@ def arriving(lines: Iterator[str], most: int) -> Iterator[list[str]]:
             for line in lines:
                 waiting.put(line)
             waiting.put(None)
-        except BaseException as error:  # handed to whoever reads the queue
+        except BaseException as error:  # passed on to the reader of the queue
             waiting.put(error)
 
     threading.Thread(target=read, daemon=True).start()

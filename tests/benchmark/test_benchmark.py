@@ -66,8 +66,8 @@ def test_what_others_do_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("time.monotonic", lambda: now)
     others = neighbours.Neighbours()
     busy, now = busy + 25, now + 10
-    assert others.cores(own=20) == 0.5  # 5 seconds of CPU time in 10
-    assert others.cores(own=26) == 0  # the two clocks do not agree to the tick
+    assert others.cores(own_seconds=20) == 0.5  # 5 seconds of CPU time in 10
+    assert others.cores(own_seconds=26) == 0  # the two clocks do not agree to the tick
     monkeypatch.undo()
     before = neighbours._busy()
     assert before is not None

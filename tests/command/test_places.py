@@ -43,7 +43,7 @@ def test_a_part_of_an_inner_choice_is_set_by_its_place() -> None:
         ("encoder/self_attention/heads=2", ["written with a dot: encoder.self_attention.heads=2"]),
         ("encoder.self_attention.haeds=2", ["'encoder.self_attention.heads'"]),
         ("encoder/read=soft", ["no choice 'encoder/read'"]),
-        ("encoder.bidirectional=true", ["encoder.bidirectional is a setting of encoder=gru or encoder=lstm"]),
+        ("encoder.bidirectional=true", ["encoder.bidirectional belongs to encoder=gru or encoder=lstm"]),
     ],
 )
 def test_a_mistake_in_an_inner_choice_is_named(word: str, parts: list[str]) -> None:

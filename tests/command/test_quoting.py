@@ -125,10 +125,10 @@ def test_the_word_for_missing_is_refused() -> None:
 
 
 def test_a_list_that_the_shell_took_apart_is_refused() -> None:
-    with pytest.raises(UserError, match="not closed"):
+    with pytest.raises(UserError, match="a bracket is missing"):
         quote(["data.files=[german.txt,", "english.txt]"])
 
 
 def test_an_empty_place_in_a_list_is_refused() -> None:
-    with pytest.raises(UserError, match="empty place"):
+    with pytest.raises(UserError, match="empty item"):
         quote(["run=[a,,b]"])

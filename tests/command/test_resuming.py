@@ -41,7 +41,7 @@ def test_what_the_saved_run_says_already_is_no_difference() -> None:
 
 def test_a_line_that_does_not_fit_the_run_is_refused() -> None:
     first = quote(["data.files=[a,b]"])
-    with pytest.raises(UserError, match=r"keeps what it is.*data\.files"):
+    with pytest.raises(UserError, match=r"cannot be resumed with these settings.*data\.files"):
         merge_for_resume(compose("train", first), first, ["data=text"])
 
 

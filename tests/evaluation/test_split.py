@@ -141,7 +141,7 @@ def test_a_line_too_long_for_weights_has_no_links_and_no_heatmap(tmp_path: Path)
         ({"display": HeatmapSettings(lines=[0])}, "Heatmap of line 0"),
         ({"references": ["a"]}, "the translation has 3 lines and the reference has 1 line:"),
         ({"gold": Gold(["0-0"], SENTENCES)}, "The gold has 1 line and the text has 3 lines"),
-        ({"gold": Gold(["0-0", "", "x"], SENTENCES)}, "'x' is no word link"),
+        ({"gold": Gold(["0-0", "", "x"], SENTENCES)}, "'x' is not a word link"),
         ({"display": HeatmapSettings(head=5)}, "head=5"),
         ({"display": HeatmapSettings(shift=3)}, "shift=3"),
     ],

@@ -99,7 +99,7 @@ def test_error_rates_of_attention_and_saliency(trained: Path, here: Path, files:
     path = gold(here / "gold")
     assert call("align", f"run={trained}", *files, f"gold={path}", f"output={here / 'links'}") == 0
     out, err = capfd.readouterr()
-    assert "no validation links to choose on" in err
+    assert "shift=auto: no validation links" in err
     found = rates(out)
     assert set(found) == {"attention, shift 0", "attention, shift 1", "saliency"}
     assert re.search(r"^attention, shift 0 \*", out, re.MULTILINE)
@@ -151,7 +151,7 @@ def test_runs_of_unnamed_languages_may_face_each_other(trained: Path, here: Path
 def test_a_folder_of_runs_is_no_run(trained: Path, here: Path, files: list[str], capfd: Capture) -> None:
     copied(trained, here / "sweep")
     assert call("align", f"run={here / 'sweep'}", *files) == 1
-    assert f"sweep is no run, but holds runs: {trained.name}. Name one of them." in capfd.readouterr().err
+    assert f"sweep is not a run, but contains runs: {trained.name}. Give one of them." in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("shift", [0, 1])
@@ -288,10 +288,10 @@ def test_guided_training_teaches_its_links(text: Path, trained: Path, here: Path
         (["data.train_links={here}/links"], ["links has 2 lines and the text has 300 lines"]),
         (["data.train_links={here}/nowhere"], ["There is no file", "nowhere"]),
         (["data.train_links={here}/far"], ["far, sentence pair 300: the link 9-9", "word 9 of the source"]),
-        (["data.train_links={here}/bad"], ["bad, line 7: '0:0' is no word link"]),
+        (["data.train_links={here}/bad"], ["bad, line 7: '0:0' is not a word link"]),
         (
             ["data.train_links={here}/good", "trainer.guided_alignment=1", "decoder=none"],
-            ["trainer.guided_alignment draws attention weights", "decoder=none has none"],
+            ["trainer.guided_alignment needs attention", "decoder=none has none"],
         ),
     ],
     ids=lambda value: value[-1] if "=" in value[-1] else "",
@@ -318,55 +318,55 @@ RUN = ["run={run}", "source={here}/a", "target={here}/b"]
 @pytest.mark.parametrize(
     ("line", "parts"),
     [
-        ([], ["Say what is to be aligned", "run=checkpoints/NAME", "links=FILE gold=FILE"]),
+        ([], ["Give run=checkpoints/NAME to make links", "links=FILE gold=FILE"]),
         (["run={here}/nubmers"], ["There is no run", "'numbers'"]),
-        (["run=[{run},{run}]"], ["one model at a time"]),
-        (["run={none}", *RUN[1:]], ["method=attention reads attention weights", "decoder=none", "method=saliency"]),
+        (["run=[{run},{run}]"], ["nmt.align uses one model"]),
+        (["run={none}", *RUN[1:]], ["method=attention needs attention", "decoder=none", "method=saliency"]),
         ([*RUN, "reverse={run}"], ["translates de to en", "must translate en to de"]),
         ([*RUN, "reverse={here}/nowhere"], ["There is no run"]),
-        (RUN[:2], ["source= needs target= beside it"]),
+        (RUN[:2], ["source= needs target= as well"]),
         ([RUN[0], RUN[1], "target={here}/e"], ["a has 2 lines", "e has 3"]),
         ([RUN[0], RUN[1], "target={here}/c"], ["There is no file", "c"]),
-        ([*RUN, "split=test"], ["split= and source= are two things"]),
+        ([*RUN, "split=test"], ["split= and source= cannot be combined"]),
         ([RUN[0], "split=tset"], ["has no split 'tset'"]),
         ([*RUN, "gold={here}/three"], ["three has 3 lines and the text has 2 lines"]),
         ([*RUN, "gold={here}/far"], ["far, sentence pair 2: the link 0-1", "word 1 of the target, which has 1 word "]),
-        ([*RUN, "gold={here}/bad"], ["bad, line 2: '0_0' is no word link"]),
-        ([*RUN, "gold={here}/good", "gold_base=1"], ["good, line 1: '0-0' has a word before the first one"]),
-        ([*RUN, "gold={here}/good", "gold_base=2"], ["gold_base=2: words are counted from 0 or from 1"]),
-        ([*RUN, "valid_source={here}/a"], ["valid_source= needs valid_target= beside it"]),
-        ([*RUN, "valid_source={here}/a", "valid_target={here}/b"], ["need valid_gold= beside them"]),
+        ([*RUN, "gold={here}/bad"], ["bad, line 2: '0_0' is not a word link"]),
+        ([*RUN, "gold={here}/good", "gold_base=1"], ["good, line 1: '0-0': words are numbered from 1"]),
+        ([*RUN, "gold={here}/good", "gold_base=2"], ["gold_base=2: must be 0 or 1"]),
+        ([*RUN, "valid_source={here}/a"], ["valid_source= needs valid_target= as well"]),
+        ([*RUN, "valid_source={here}/a", "valid_target={here}/b"], ["need valid_gold= as well"]),
         ([*RUN, "method=lime"], ["method=lime: must be attention or saliency"]),
         ([*RUN, "shift=2"], ["shift=2: must be 0, 1 or auto"]),
-        ([*RUN, "shift=1", "method=saliency"], ["shift=1 is for attention weights"]),
+        ([*RUN, "shift=1", "method=saliency"], ["shift=1 works only with method=attention"]),
         ([*RUN, "threshold=0"], ["threshold=0: must be greater than 0 and at most 1, or null"]),
         ([*RUN, "threshold=much"], ["threshold=much: must be a number, greater than 0 and at most 1, or null"]),
-        ([*RUN, "symmetrize=union"], ["symmetrize= joins the links of two directions", "reverse=RUN"]),
+        ([*RUN, "symmetrize=union"], ["symmetrize= combines the links of two directions", "reverse=RUN"]),
         ([*RUN, "reverse={back}", "symmetrize=grow"], ["symmetrize=grow: must be one of", "grow-diag-final"]),
         ([*RUN, "words=tokens"], ["words=tokens is not known", "whitespace, moses, char"]),
         ([*RUN, "languages=de"], ["languages=de: give two codes"]),
-        ([*RUN, "head=1"], ["head=1 is not there"]),
+        ([*RUN, "head=1"], ["head=1 does not exist"]),
         ([*RUN, "max_length=0"], ["max_length=0: must be at least 1"]),
         ([*RUN, "output={here}/a"], ["output=", "is the input source="]),
         ([*RUN, "output={here}/numbers"], ["numbers is a folder. Name a file"]),
-        ([*RUN, "output={here}/no/links"], ["there is no folder", "no"]),
-        ([*RUN, "output={here}/x", "matrix={here}/x"], ["both name"]),
+        ([*RUN, "output={here}/no/links"], ["does not exist. Create it: mkdir -p", "no"]),
+        ([*RUN, "output={here}/x", "matrix={here}/x"], ["are both"]),
         (["links={here}/good"], ["give gold=FILE as well"]),
         (["links={here}/good", "gold={here}/three"], ["good has 2 lines", "three has 3"]),
         (["links={here}/good", "gold={here}/godo"], ["There is no file", "'good'"]),
-        (["links={here}/good", "gold={here}/good", "run={run}"], ["run= is for links that a run makes"]),
-        (["links={here}/good", "gold={here}/good", "output={here}/x"], ["output= is for links that a run makes"]),
-        (["links={here}/good", "gold={here}/good", "valid_target={here}/b"], ["valid_target= is for links that a run"]),
-        (["links={here}/good", "gold={here}/good", "valid_words=char"], ["valid_words= is for links that a run makes"]),
+        (["links={here}/good", "gold={here}/good", "run={run}"], ["run= is for making links"]),
+        (["links={here}/good", "gold={here}/good", "output={here}/x"], ["output= is for making links"]),
+        (["links={here}/good", "gold={here}/good", "valid_target={here}/b"], ["valid_target= is for making links"]),
+        (["links={here}/good", "gold={here}/good", "valid_words=char"], ["valid_words= is for making links"]),
         (["links={here}/good", "gold={here}/good", "words=typo"], ["words=typo is not known", "whitespace, moses"]),
         (["links={here}/good", "gold={here}/good", *RUN[1:], "words=moses"], ["words=moses", "languages=[de,en]"]),
         (["links={here}/far", "gold={here}/good", *RUN[1:]], ["far, sentence pair 2", "word 1 of the target"]),
-        (["links={here}/good", "gold={here}/none"], ["none holds no link", "gold= another file"]),
-        ([*RUN, "gold={here}/none"], ["none holds no link", "gold= another file"]),
-        (["links={here}/good", "gold={here}/good", "head=1"], ["head= is for links that a run makes"]),
-        (["links={here}/good", "gold={here}/good", "checkpoint=last"], ["checkpoint= is for links that a run makes"]),
-        (["links={here}/good", "gold={here}/good", "shift=1"], ["shift= is for links that a run makes"]),
-        (["links={here}/good", "gold={here}/good", "method=saliency"], ["method= is for links that a run makes"]),
+        (["links={here}/good", "gold={here}/none"], ["none contains no links", "gold= another file"]),
+        ([*RUN, "gold={here}/none"], ["none contains no links", "gold= another file"]),
+        (["links={here}/good", "gold={here}/good", "head=1"], ["head= is for making links"]),
+        (["links={here}/good", "gold={here}/good", "checkpoint=last"], ["checkpoint= is for making links"]),
+        (["links={here}/good", "gold={here}/good", "shift=1"], ["shift= is for making links"]),
+        (["links={here}/good", "gold={here}/good", "method=saliency"], ["method= is for making links"]),
         (["{here}/numbers"], ["has no key. Did you mean run="]),
     ],
     ids=lambda value: value[-1] if value and "=" in value[-1] else "",

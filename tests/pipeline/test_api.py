@@ -73,7 +73,7 @@ def test_settings_are_those_of_the_command(trained: Path, unattentive: Path) -> 
     for settings, message in (
         (["serch=greedy"], "Did you mean 'search'"),
         (["search.beam_size=0"], "search.beam_size"),
-        (["output=x"], "output=x: a setting of python -m nmt.translate"),
+        (["output=x"], "output=x: only python -m nmt.translate has this setting"),
     ):
         with pytest.raises(UserError, match=re.escape(message)):
             nmt.load(trained, *settings)

@@ -94,13 +94,13 @@ def spoil(run: Path, how: str) -> None:
 
 
 REASONS = {
-    "unfinished": "it was stopped at step 7. Go on with: python -m nmt.train name=unfinished checkpoints=",
+    "unfinished": "it was stopped at step 7. Resume with: python -m nmt.train name=unfinished checkpoints=",
     "damaged scores": "scores.json is damaged",
     "no figure": "scores.json is damaged",
     "damaged configuration": "config.yaml is damaged",
     "damaged history": "history.jsonl is damaged",
-    "another text": "holds another text than the one that was scored",
-    "lines lost": "holds another text than the one that was scored",
+    "another text": "do not belong to scores.json",
+    "lines lost": "do not belong to scores.json",
     "other translations": "written beside them",
     "other tokenizer": "not comparable with bahdanau-1: another tokenizer",
     "other training text": "not comparable with bahdanau-1: another training text",
@@ -132,15 +132,15 @@ def test_what_was_not_scored_is_said_where_scoring_is_not_wanted(swept: Path, he
     (here / "never.log").write_text("nmt.train: no such thing\n", encoding="utf-8")
     assert call("compare", f"runs={here}", "evaluate=false", *QUICK) == 0
     err = capfd.readouterr().err
-    assert "left out: none-1: on test it was not scored yet, and evaluate=false does not score it." in err
-    assert "score it with: python -m nmt.evaluate run=" in err
-    assert "left out: half: half is no run" in err.replace(f"{here}/", "")
-    assert "left out: never: it never began" in err
+    assert "left out: none-1: on test it has no scores, and evaluate=false does not compute them." in err
+    assert "or run: python -m nmt.evaluate run=" in err
+    assert "left out: half: half is not a run" in err.replace(f"{here}/", "")
+    assert "left out: never: it never started" in err
     # A better checkpoint since, or another text of that name, makes the scores old.
     history = Run(here / "bahdanau-1").history()
     Run(here / "bahdanau-1").keep_history([*history, {**history[-1], "step": 500}])
     assert call("compare", f"runs={here / 'bahdanau-1'}", f"output={here / 'out'}", *QUICK) == 0
-    assert "it was scored at step 200, and is better since step 500" in capfd.readouterr().err
+    assert "its scores are from step 200, but the best step is 500" in capfd.readouterr().err
 
 
 def test_files_of_ones_own_are_compared(swept: Path, here: Path, capfd: Capture) -> None:
@@ -150,7 +150,7 @@ def test_files_of_ones_own_are_compared(swept: Path, here: Path, capfd: Capture)
     runs = ",".join(str(copied(swept / name, here / "runs")) for name in ("bahdanau-1", "none-1"))
     line = [f"runs=[{runs}]", f"source={source}", f"reference={reference}", *QUICK]
     assert call("compare", *line) == 0
-    assert re.search(r"long\.de-\w{6}: it was not scored yet", capfd.readouterr().err)
+    assert re.search(r"long\.de-\w{6}: it has no scores", capfd.readouterr().err)
     (own,) = report(here / "comparison")["splits"]
     name = own["name"]
     assert name.startswith("long.de-")
@@ -171,18 +171,18 @@ def test_files_of_ones_own_are_compared(swept: Path, here: Path, capfd: Capture)
     [
         ([], ["runs= must be given", "nmt.compare runs=checkpoints/SWEEP"]),
         (["runs=nowhere"], ["There is no run nowhere"]),
-        (["runs={swept}/bahdanau-1/tokenizer"], ["is no run"]),
+        (["runs={swept}/bahdanau-1/tokenizer"], ["is not a run"]),
         (["runs={swept}", "baseline=luong"], ["baseline=luong is none of the variants", "bahdanau; no attention"]),
         (["runs={swept}", "source=a"], ["source= needs reference="]),
-        (["runs={swept}", "split=test", "source=a", "reference=b"], ["two things to score"]),
+        (["runs={swept}", "split=test", "source=a", "reference=b"], ["split= and source= cannot be combined"]),
         (["runs={swept}", "output={swept}/bahdanau-1/config.yaml"], ["is a file"]),
-        (["runs={swept}", "split=valid", "evaluate=false"], ["None of the runs can be compared"]),
+        (["runs={swept}", "split=valid", "evaluate=false"], ["No run can be compared"]),
         (["runs={swept}", "trials=many"], ["trials=many: must be a whole number"]),
         (["runs={swept}", "trials=0"], ["trials=0: must be at least 1"]),
         (["runs={swept}", "record_text=some"], ["record_text=some: must be all, shown or none"]),
         (["runs={swept}", "records={here}", "baseline=luong"], ["baseline=luong is none of the variants"]),
         (["runs={swept}", "alpha=5"], ["alpha=5: must be greater than 0 and less than 1", "such as 0.05"]),
-        (["runs={swept}", "records={swept}"], ["bahdanau-1 is a run, which its record would spoil"]),
+        (["runs={swept}", "records={swept}"], ["records= would overwrite the run"]),
         (["rums={swept}"], ["no setting 'rums'", "'runs'"]),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
@@ -204,7 +204,7 @@ def test_a_sweep_of_which_no_run_has_begun_is_told_so(here: Path, capfd: Capture
     assert call("compare", f"runs={here}") == 1
     err = capfd.readouterr().err
     log = here / "dot-1.log"
-    assert err == f"nmt.compare: {here} holds no run that has begun; {log} says why, if it is a sweep's.\n"
+    assert err == f"nmt.compare: {here} contains no run that has started. If it is a sweep, see {log}.\n"
 
 
 def test_what_all_have_in_common_is_told(swept: Path, here: Path) -> None:
@@ -288,12 +288,12 @@ def test_error_rates_that_align_has_kept(swept: Path, here: Path, capfd: Capture
     other = here / "runs" / "none-1" / "alignments"
     (other / "gold-0.json").write_text('{"gold": "gold", "chosen": "saliency"}', encoding="utf-8")
     assert call("compare", *alone) == 0
-    assert "gold-0.json is of an earlier version; align again" in capfd.readouterr().err
+    assert "gold-0.json is from an earlier version and is ignored" in capfd.readouterr().err
     # A run that went on since is not what was measured.
     (kept,) = (here / "runs" / "bahdanau-2" / "alignments").iterdir()
     kept.write_text(kept.read_text(encoding="utf-8").replace('"step": ', '"step": 1'), encoding="utf-8")
     assert call("compare", *alone) == 0
-    assert "is of an earlier state of the run" in capfd.readouterr().err
+    assert "is from an earlier state of the run" in capfd.readouterr().err
     (own,) = report(here / "out")["alignments"]
     assert own["variants"][0]["aer"] == {}
 
@@ -318,11 +318,11 @@ def test_what_was_scored_before_is_not_taken_for_what_is_asked(swept: Path, here
     run.keep_history([*run.history(), {**run.history()[-1], "step": 10_000, "best": 1.0}])
     assert call("compare", *line) == 0
     assert re.search(
-        r"left out: none-1: on test it was scored at step \d+, and is better since", capfd.readouterr().err
+        r"left out: none-1: on test its scores are from step \d+, but the best step is", capfd.readouterr().err
     )
     other = [f"source={write_lines(here / 'test', ['eins'])}", f"reference={write_lines(here / 'other', ['one'])}"]
     assert call("compare", *line, *other) == 1
-    assert re.search(r"left out: bahdanau-1: on test-\w{6} it was not scored yet", capfd.readouterr().err)
+    assert re.search(r"left out: bahdanau-1: on test-\w{6} it has no scores", capfd.readouterr().err)
 
 
 @pytest.mark.parametrize(
@@ -344,4 +344,4 @@ def test_runs_without_a_test_set_say_so(swept: Path, here: Path, capfd: Capture)
     del facts["text"]["test"]
     (run / "run.json").write_text(json.dumps(facts), encoding="utf-8")
     assert call("compare", f"runs={run}", *QUICK) == 1
-    assert "its data name no test set. Give split=valid" in capfd.readouterr().err
+    assert "its data set has no test split. Give split=valid" in capfd.readouterr().err

@@ -193,7 +193,7 @@ def test_a_data_set_without_tests_says_what_to_give(text: Path, trained: Path, h
     config.data.test = None
     run.write_config(config)
     assert call("evaluate", f"run={run.folder}") == 1
-    assert "names no test split. Give split=valid, or source=FILE reference=FILE" in capfd.readouterr().err
+    assert "has no test split. Give split=valid, or source=FILE reference=FILE" in capfd.readouterr().err
     assert call("evaluate", f"run={run.folder}", "split=test") == 1
     assert "has no split 'test'; it has train, valid." in capfd.readouterr().err
     line = [word for word in words(text, here, "name=b", "trainer.steps=1") if not word.startswith("data.test")]

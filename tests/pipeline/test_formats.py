@@ -141,7 +141,7 @@ def test_translations_begin_with_their_prefixes(
 def test_a_prefix_is_a_line_for_each_line(trained: Path, here: Path, capfd: Capture) -> None:
     prefixes = here / "prefixes.txt"
     for lines, message in (
-        (["three", ""], "prefixes.txt has 2 lines, and the input has more. Give a line for each line of the input"),
+        (["three", ""], "prefixes.txt has 2 lines, but the input has more. Give one line per input line"),
         (["three", "", "", "x"], "prefixes.txt has more lines than the input, which has 3."),
     ):
         write_lines(prefixes, lines)

@@ -28,7 +28,7 @@ def test_published_error_rates_through_the_command(pair: str, printed: str, corp
     assert list(rates(out).values()) == [printed]
     assert err == ""
     assert call("align", *line) == 0
-    assert "if it counts from 1, give gold_base=1" in capfd.readouterr().err
+    assert "If words are counted from 1, give gold_base=1" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -126,7 +126,7 @@ def test_every_choice_can_be_overridden(here: Path, capfd: Capture) -> None:
     err = capfd.readouterr().err
     assert "Next:" in err
     assert call("evaluate", "run=checkpoints/mine") == 1
-    assert "names no test split" in capfd.readouterr().err
+    assert "has no test split" in capfd.readouterr().err
     assert call("train", "name=mine", "resume=true", "encoder.size=64") == 1
     assert "encoder.size: 20 -> 64" in capfd.readouterr().err
 

@@ -41,7 +41,7 @@ def test_records_compare_like_the_runs(swept: Path, here: Path, capfd: Capture) 
     shutil.rmtree(record / "evaluation")
     assert call("compare", *line, *QUICK) == 0
     out, err = capfd.readouterr()
-    assert "left out: none-1: on test it was not scored yet" in err
+    assert "left out: none-1: on test it has no scores" in err
     assert "a record has no weights" in err
     assert "left out: none-1" in out
 
@@ -52,7 +52,7 @@ def test_a_record_is_not_written_over_itself(swept: Path, here: Path, capfd: Cap
     before = snapshot(here)
     line = [f"runs={here / 'records'}", f"records={here / 'records'}", f"output={here / 'out'}"]
     assert call("compare", *line, *QUICK) == 1
-    assert "bahdanau-1 is the record that is compared. Give another folder as records=." in capfd.readouterr().err
+    assert "bahdanau-1, which is being compared" in capfd.readouterr().err
     assert snapshot(here) == before
 
 

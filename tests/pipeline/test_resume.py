@@ -128,7 +128,7 @@ def test_a_finished_run_says_so(here: Path, trained: Path, capfd: Capture) -> No
     assert call("train", "name=numbers", f"checkpoints={here}", "resume=true") == 0
     out, err = capfd.readouterr()
     assert out == ""
-    assert err == f"{run} is finished already: trainer.steps=200 is reached. For more, give a larger budget, e.g. " \
+    assert err == f"{run} is already finished: trainer.steps=200 is reached. To train longer, raise it: " \
         "trainer.steps=400.\n"  # fmt: skip
     assert call("train", "name=numbers", f"checkpoints={here}", "resume=true", "trainer.steps=150") == 0
     assert "finished already" in capfd.readouterr().err
@@ -152,7 +152,7 @@ def test_a_misspelt_run_is_not_begun(here: Path, trained: Path, capfd: Capture) 
     assert call("train", "name=a", f"checkpoints={here / 'new'}", "resume=true") == 1
     assert f"There is no run {here / 'new' / 'a'}." in capfd.readouterr().err
     assert call("train", "name=a", "resume=maybe") == 1
-    assert "resume=maybe is not known. Give resume=true, resume=auto or resume=false." in capfd.readouterr().err
+    assert "resume=maybe: must be true, auto or false." in capfd.readouterr().err
     assert snapshot(here) == before
 
 
@@ -260,7 +260,7 @@ def scrambled(path: Path) -> None:
         ("trainer.pt", evil, ["trainer.pt is damaged"]),
         ("trainer.pt", evil_pickle, ["trainer.pt is damaged"]),
         ("config.yaml", scrambled, ["config.yaml is damaged"]),
-        ("config.yaml", Path.unlink, ["is no run, or an incomplete one", "name="]),
+        ("config.yaml", Path.unlink, ["is not a run: config.yaml is missing", "name="]),
         ("overrides.json", scrambled, ["overrides.json is damaged"]),
         ("overrides.json", Path.unlink, ["overrides.json is missing"]),
         ("history.jsonl", scrambled, ["history.jsonl is damaged"]),

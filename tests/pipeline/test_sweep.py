@@ -93,7 +93,7 @@ def test_every_kind_of_sweep_is_expanded() -> None:
     assert len(product) == 4
     with pytest.raises(UserError, match="range without end"):
         values("optimizer.lr=interval(0,1)")
-    with pytest.raises(UserError, match="names no value"):
+    with pytest.raises(UserError, match="no choice matches"):
         values("attention/score=glob(nothing*)")
 
 
@@ -104,8 +104,8 @@ def test_every_kind_of_sweep_is_expanded() -> None:
     ("line", "parts"),
     [
         (["seed=1,2"], ["-m needs a name for the sweep: name=SWEEP"]),
-        (["name=s", "seed=1"], ["this line has one of each", "Leave out -m"]),
-        (["name=s", "resume=true,false"], ["resume= has one value for the whole sweep", "Give one value."]),
+        (["name=s", "seed=1"], ["-m needs a key with several values", "leave out -m"]),
+        (["name=s", "resume=true,false"], ["resume= must have one value in a sweep", "Give one value."]),
         (["name=s,r", "seed=1,2"], ["name= has one value for the whole sweep", "quote the comma: \"name='A,B'\""]),
         (["name=s", "checkpoints=a,b", "seed=1,2"], ["checkpoints= has one value for the whole sweep"]),
         (
@@ -116,7 +116,7 @@ def test_every_kind_of_sweep_is_expanded() -> None:
         (["name=s", "seed=1,2", "jobs=-1"], ["jobs=-1: must be"]),
         (["name=s", "seed=1,2", "jobs=many"], ["jobs=many: must be a whole number"]),
         (["name=s", "seed=1,2", "dry_run=maybe"], ["dry_run=maybe: must be true or false"]),
-        (["name=../s", "seed=1,2"], ["no name for a folder"]),
+        (["name=../s", "seed=1,2"], ["not a valid folder name"]),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
@@ -131,9 +131,9 @@ def test_mistakes_start_nothing(line: list[str], parts: list[str], here: Path, c
 
 def test_only_training_is_swept(here: Path, capfd: Capture) -> None:
     assert call("evaluate", "-m", "run=a,b") == 1
-    assert "-m is for nmt.train" in capfd.readouterr().err
+    assert "only nmt.train runs sweeps" in capfd.readouterr().err
     assert call("train", "seed=1,2") == 1
-    assert "-m trains a run for each" in capfd.readouterr().err
+    assert "add -m and name=SWEEP" in capfd.readouterr().err
 
 
 def test_help_names_the_settings_of_a_sweep(capfd: Capture) -> None:
@@ -158,7 +158,7 @@ def test_a_dry_run_prints_what_a_cluster_can_run(text: Path, here: Path, capfd: 
     assert err.count("dot-bahdanau") == 1
     assert "dot-bahdanau cannot be trained: " in err
     assert "decoder.size=20" in err
-    assert "dot-none would be additive-none again" in err
+    assert "dot-none is skipped: it would equal additive-none" in err
     for command in commands:
         assert command[1:3] == ["-m", "nmt.train"]
         config = compose("train", quote(command[3:]))
@@ -201,7 +201,7 @@ def test_one_failure_ends_nothing_else_and_a_second_sending_skips_what_is_done(
     assert sweep(text, here, *line, "dry_run=true") == 0
     out, err = capfd.readouterr()
     assert [line for line in out.splitlines() if "max_source_length-50" in line] == []
-    assert "1 of 2 need no training" in err
+    assert "1 of 2 runs are already finished" in err
     assert snapshot(done.folder) == before
     # A larger budget is something to do; another model under the same name is refused, and named.
     assert sweep(text, here, "trainer.max_source_length=50,40", "trainer.steps=5", "dry_run=true") == 0

@@ -110,7 +110,7 @@ def test_names_are_made_from_data_wiring_and_score(here: Path, text: Path, capfd
     assert call("train", *line) == 0
     assert call("train", *line, "decoder=luong", "attention/score=dot") == 0
     settings = "attention/score=additive attention.size=16 attention/score=dot"
-    unused = f"decoder=none has no attention, and these change nothing: {settings}.\n"
+    unused = f"decoder=none has no attention, so these settings have no effect: {settings}.\n"
     assert unused.partition(":")[0] not in capfd.readouterr().err
     assert call("train", *line, "decoder=none", "attention/score=dot") == 0
     assert unused in capfd.readouterr().err

@@ -161,7 +161,7 @@ def test_a_line_too_long_is_split_or_cut_and_named(trained: Path, here: Path, ca
     sentences = ["eins zwei", "eins zwei drei vier fünf sechs sieben acht neun null", "drei"]
     out = translate(trained, sentences, here, "max_source_length=4", "search.beam_size=2")
     err = capfd.readouterr().err
-    assert re.fullmatch(r"warning: line 2 has \d+ pieces, more than max_source_length=4; it is .* parts\.\n", err)
+    assert re.fullmatch(r"warning: line 2 has \d+ pieces, more than max_source_length=4. It is .* parts\.\n", err)
     assert out[1].split()[:3] == ["one", "two", "three"]
     assert len(out[1].split()) >= 9
     assert (out[0], out[2]) == ("one two", "three")
@@ -182,20 +182,18 @@ def test_the_number_of_a_long_line_counts_through_the_file(
 def test_a_line_that_goes_on_where_the_location_score_ends_is_named(text: Path, here: Path, capfd: Capture) -> None:
     line = ["attention/score=location", "attention.score.positions=4", "trainer.steps=1", "name=short"]
     assert call("train", *words(text, here, *line)) == 0
-    assert "Sentences of 4 pieces and more are looked at up to there alone" in capfd.readouterr().err
+    assert "The attention sees only the first 4 pieces" in capfd.readouterr().err
     sentences = ["eins", "eins zwei drei vier fünf"]
     translate(here / "short", sentences, here)
     err = capfd.readouterr().err
-    assert re.fullmatch(
-        r"warning: line 2 is longer than the 4 pieces .* max_source_length=3 long_lines=split .*\n", err
-    )
+    assert re.fullmatch(r"warning: line 2 is longer than the 4 pieces .* max_source_length=3 long_lines=split\n", err)
     translate(here / "short", sentences, here, "max_source_length=3")  # what the message says to give
     assert "positions" not in capfd.readouterr().err
 
 
 def test_a_penalty_on_weights_that_are_not_there_is_said(unattentive: Path, here: Path, capfd: Capture) -> None:
     translate(unattentive, ["eins"], here, "search.coverage_penalty=0.2")
-    said = "decoder=none has no attention, and these change nothing: search.coverage_penalty=0.2.\n"
+    said = "decoder=none has no attention, so these settings have no effect: search.coverage_penalty=0.2.\n"
     assert capfd.readouterr().err == said
 
 
