@@ -84,7 +84,7 @@ def test_heads_by_their_number(text: str, heads: Sequence[int], head: int | str)
 
 @pytest.mark.parametrize(("text", "heads"), [("4", (4,)), ("1", (1,)), ("1", (2, 4)), ("-1", (4,)), ("all", (4,))])
 def test_heads_that_are_not_there(text: str, heads: Sequence[int]) -> None:
-    with pytest.raises(UserError, match=f"head={text} is not there"):
+    with pytest.raises(UserError, match=f"head={text} does not exist"):
         head_of(text, translator(*heads))
 
 
@@ -96,14 +96,14 @@ def test_pairs_are_forced_that_fit_on_both_sides() -> None:
 def test_a_split_is_scored_again_where_the_run_is_better_since(tmp_path: Path) -> None:
     run = Run(tmp_path)
     run.keep_history([{"step": 10, "best": True}, {"step": 20, "best": False}])
-    assert "not scored yet" in _stale(run, "test")
+    assert "no scores" in _stale(run, "test")
     file = run.evaluation / "test" / "scores.json"
     file.parent.mkdir(parents=True)
     provenance = {"text": "1a", "checkpoint": "best", "step": 10}
     file.write_text(json.dumps({"provenance": provenance, "measured": {"seconds": 1}}), encoding="utf-8")
     assert _stale(run, "test") == ""
     run.keep_history([{"step": 10, "best": True}, {"step": 20, "best": True}])
-    assert "better since step 20" in _stale(run, "test")
+    assert "the best step is 20" in _stale(run, "test")
     file.write_text(json.dumps({"provenance": provenance}), encoding="utf-8")
     assert "earlier version" in _stale(run, "test")
 
