@@ -69,7 +69,7 @@ def _choices(folder: Path, choices: Mapping[str, str], everything: bool) -> Iter
         group: [f"{name}*" if name == choices.get(group) else name for name in names]
         for group, names in groups_of(folder).items()
         if group.split("/")[0] in heads
-        and (everything or (len(names) > 1 and group in chosen and group not in _IMPLIED))
+        and (everything or (len(names) > 1 and group in choices and group not in _IMPLIED))
     }
     width = max(map(len, groups), default=0)
     for group, names in groups.items():

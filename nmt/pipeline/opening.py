@@ -183,5 +183,5 @@ def head_of(text: str, translator: Translator) -> Head:
     heads = translator.stepper.heads or ("0",)
     if text != "mean" and text not in heads:
         several = f"one from {heads[0]} to {heads[-1]}" if len(heads) > 1 else f"head={heads[0]}"
-        raise UserError(f"head={text} is not there. Give head=mean or {several}.")
+        raise UserError(f"head={text} does not exist. Give head=mean or {several}.")
     return int(text) if text.isdecimal() else text

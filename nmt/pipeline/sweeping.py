@@ -127,7 +127,7 @@ def _read(combinations: list[Combination]) -> tuple[Path, str, list[Combination]
         if key.lstrip("+") in SHARED_KEYS | {"resume"}:
             comma = f", or quote the comma: \"{key}='A,B'\"" if key in SHARED_KEYS else ""
             raise UserError(
-                f"{key}= has one value for the whole sweep; its runs are named by what they differ in. "
+                f"{key}= must have one value in a sweep: the runs are named by the values that differ. "
                 f"Give one value{comma}."
             )
     name, _, prefix = fixed.get("name", "null").partition("/")
@@ -212,7 +212,7 @@ def _check(
             continue
         plan.append(Planned(name, words))
     if done:
-        _say(f"{len(done)} of {len(done) + len(plan) + len(impossible)} need no training: they are finished.")
+        _say(f"{len(done)} of {len(done) + len(plan) + len(impossible)} runs are already finished.")
     return plan, impossible, done
 
 

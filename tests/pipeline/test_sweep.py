@@ -106,8 +106,8 @@ def test_every_kind_of_sweep_is_expanded() -> None:
         (["seed=1,2"], ["-m needs a name for the sweep: name=SWEEP"]),
         (["name=s", "seed=1"], ["-m needs a key with several values", "leave out -m"]),
         (["name=s", "resume=true,false"], ["resume= must have one value in a sweep", "Give one value."]),
-        (["name=s,r", "seed=1,2"], ["name= has one value for the whole sweep", "quote the comma: \"name='A,B'\""]),
-        (["name=s", "checkpoints=a,b", "seed=1,2"], ["checkpoints= has one value for the whole sweep"]),
+        (["name=s,r", "seed=1,2"], ["name= must have one value in a sweep", "quote the comma: \"name='A,B'\""]),
+        (["name=s", "checkpoints=a,b", "seed=1,2"], ["checkpoints= must have one value in a sweep"]),
         (
             ["name=s", "attention/score=additive,dott"],
             ["There is no attention/score=dott", "'dot'", "nothing was started"],
