@@ -22,6 +22,7 @@ from nmt.runs import Run, attends
 from nmt.text.lexicon import load_lexicon
 from nmt.text.tokenizer import Tokenizer, load_tokenizer
 from nmt.translation.shortlist import Shortlist
+from nmt.translation.stepping import heads_of
 from nmt.translation.translator import LENGTH_RATIO, Translator
 
 #: The weights of a run: of the best validation, or of the last save.
@@ -180,7 +181,7 @@ def has_weights(translator: Translator) -> bool:
 
 def head_of(text: str, translator: Translator) -> Head:
     """The head of the attention that a text names, or "mean" (UserError if there is no such head)."""
-    heads = translator.stepper.heads or ("0",)
+    heads = heads_of(translator.models) or ("0",)
     if text != "mean" and text not in heads:
         several = f"one from {heads[0]} to {heads[-1]}" if len(heads) > 1 else f"head={heads[0]}"
         raise UserError(f"head={text} does not exist. Give head=mean or {several}.")

@@ -47,9 +47,7 @@ class Stepper:
         """
         self.models = [_cast_once(model, autocast) for model in models]
         self.weights = weights
-        heads = {tuple(model.decoder.heads) for model in models if model.decoder.heads}
-        # Models with different heads: the mean of each model's.
-        self.heads: Sequence[str] = ("0",) if len(heads) > 1 else next(iter(heads), ())
+        self.heads = heads_of(models)
 
     def start(self, source: Tensor, mask: Tensor, lengths: Tensor, ids: Tensor | None = None) -> EnsembleState:
         """The state before the first token of source [B, S].
@@ -86,6 +84,12 @@ class Stepper:
         if {of_model.shape[1] for of_model in weights} != {len(self.heads)}:  # different heads: take means
             weights = [of_model.mean(1, keepdim=True) for of_model in weights]
         return mixed, torch.stack(weights).mean(0), following
+
+
+def heads_of(models: Sequence[Seq2Seq]) -> Sequence[str]:
+    """The names of the heads whose weights an ensemble returns; one head, the mean, if those of its models differ."""
+    heads = {tuple(model.decoder.heads) for model in models if model.decoder.heads}
+    return ("0",) if len(heads) > 1 else next(iter(heads), ())
 
 
 def _cast_once(model: Seq2Seq, autocast: torch.dtype | None) -> Seq2Seq:
