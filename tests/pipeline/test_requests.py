@@ -19,6 +19,7 @@ from nmt.pipeline.recipe import take_named_budget
 from nmt.pipeline.requests import SearchRequest
 from nmt.pipeline.results import _search
 from nmt.runs import Run
+from nmt.translation.stepping import Stepper
 from tests.pipeline.test_old_runs import OLD_RUNS
 
 #: A run whose search is a beam of 5.
@@ -67,10 +68,15 @@ def test_lines_are_taken_by_number_and_by_length(monkeypatch: pytest.MonkeyPatch
 
 def translator(*heads: int, most: int = 3) -> Any:
     """What stands for models with so many heads, which take lines of at most `most` pieces, a letter each."""
-    models = [SimpleNamespace(decoder=SimpleNamespace(heads=[str(head) for head in range(count)])) for count in heads]
+    models: Any = [
+        SimpleNamespace(decoder=SimpleNamespace(heads=[str(head) for head in range(count)])) for count in heads
+    ]
     pieces = SimpleNamespace(encode=lambda lines: [list(line) for line in lines])
     return SimpleNamespace(
-        models=models, tokenizer=SimpleNamespace(source=pieces, target=pieces), max_source_length=most
+        models=models,
+        stepper=Stepper(models),
+        tokenizer=SimpleNamespace(source=pieces, target=pieces),
+        max_source_length=most,
     )
 
 
