@@ -158,7 +158,7 @@ def test_a_dry_run_prints_what_a_cluster_can_run(text: Path, here: Path, capfd: 
     assert err.count("dot-bahdanau") == 1
     assert "dot-bahdanau cannot be trained: " in err
     assert "decoder.size=20" in err
-    assert "dot-none is skipped: it would equal additive-none" in err
+    assert "dot-none is skipped: it would be the same run as additive-none" in err
     for command in commands:
         assert command[1:3] == ["-m", "nmt.train"]
         config = compose("train", quote(command[3:]))
