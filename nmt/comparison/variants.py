@@ -155,20 +155,12 @@ def compare(
         raise UserError(f"None of the runs has scores to compare: {unscored}. Score them with nmt.evaluate.")
     alike, apart = comparable(scored, baseline)
     apart += [(result.name, "it has no scores") for result in results if not result.splits]
-    groups: dict[str, dict[int, Result]] = {}
-    for result in alike:
-        group = groups.setdefault(_identity(result), {})
-        if result.seed in group:
-            apart.append((result.name, f"the same settings and seed as {group[result.seed].name}"))
-        else:
-            group[result.seed] = result
-    runs = [[group[seed] for seed in sorted(group)] for group in groups.values()]
-    differing, names = labels([group[0].settings for group in runs])
-    variants = [Variant(name, group, _training(group)) for name, group in zip(names, runs, strict=True)]
+    variants, differing, twice = _variants(alike)
+    apart += twice
     first = 0 if baseline is None else _baseline(baseline, variants, results, dict(apart))
-    every = [result for group in runs for result in group]
+    every = [result for variant in variants for result in variant.runs]
     shared, notes = common(every)
-    if len({tuple(run.seed for run in group) for group in runs}) > 1:
+    if len({tuple(run.seed for run in variant.runs) for variant in variants}) > 1:
         notes.append(
             "The variants have different seeds: means, differences and the test over seeds take all of them, the test "
             "over sentences those that both variants have (where they share none, the first of both)."
@@ -180,6 +172,27 @@ def compare(
     return Comparison(
         variants, first, baseline is not None, splits, _golds(variants), differing, apart, notes, alpha, trials
     )
+
+
+def check_baseline(name: str, results: Sequence[Result]) -> None:
+    """UserError if none of these runs, which need no scores yet, and none of their variants is called so."""
+    _baseline(name, _variants(results)[0], results, {})
+
+
+def _variants(results: Sequence[Result]) -> tuple[list[Variant], list[str], list[tuple[str, str]]]:
+    """The variants of runs, the settings in which they differ, and runs that are there twice, with the reason."""
+    apart: list[tuple[str, str]] = []
+    groups: dict[str, dict[int, Result]] = {}
+    for result in results:
+        group = groups.setdefault(_identity(result), {})
+        if result.seed in group:
+            apart.append((result.name, f"the same settings and seed as {group[result.seed].name}"))
+        else:
+            group[result.seed] = result
+    runs = [[group[seed] for seed in sorted(group)] for group in groups.values()]
+    differing, names = labels([group[0].settings for group in runs])
+    variants = [Variant(name, group, _training(group)) for name, group in zip(names, runs, strict=True)]
+    return variants, differing, apart
 
 
 def _identity(result: Result) -> str:

@@ -17,8 +17,9 @@ from nmt.data.corpus import Split, safe_name
 from nmt.errors import UserError, reading
 from nmt.files import write_bytes, write_json, write_text
 from nmt.limits import Limit, NotNegative, Positive
+from nmt.pipeline.paths import check_paths, is_writable, unprotect
 from nmt.pipeline.requests import GivenText, read
-from nmt.pipeline.results import COUNTS, read_result, wanted_splits, write_counts
+from nmt.pipeline.results import COUNTS, outline, read_result, wanted_splits, write_counts
 from nmt.records import check_record, record
 from nmt.runs import Run, missing_run, runs_in
 
@@ -55,10 +56,7 @@ class Comparing:
     def folder(self) -> Path:
         """The folder of the report."""
         inside = len(self.places) == 1 and not Run(self.places[0]).exists()
-        folder = self.output or (self.places[0] / "comparison" if inside else Path("comparison"))
-        if folder.exists() and not folder.is_dir():
-            raise UserError(f"output={folder} is a file. Name a folder.")
-        return folder
+        return self.output or (self.places[0] / "comparison" if inside else Path("comparison"))
 
     def record_of(self, result: Result) -> Run:
         """The folder for the record of a run."""
@@ -74,7 +72,10 @@ def compare(request: Comparing) -> int:
     """
     runs, problems = _find(request.places)
     folder = request.folder
+    check_paths({}, {"output": folder, "records": request.records}, folders=["output", "records"])
     given = request.text.read() or request.text.split
+    if request.baseline is not None and request.evaluate:
+        _check_baseline(request.baseline, runs, given)
     results = []
     for name, run in runs.items():
         try:
@@ -179,6 +180,18 @@ def _check_finished(run: Run) -> None:
     raise UserError(f"{how}. Resume with: {python()} -m nmt.train {' '.join(words)} resume=true")
 
 
+def _check_baseline(baseline: str, runs: Mapping[str, Run], given: Split | str | None) -> None:
+    """UserError if scoring lies ahead, and neither a run nor a variant is called like the baseline."""
+    outlines, ahead = [], False
+    for name, run in runs.items():
+        with contextlib.suppress(UserError), reading(run.folder):
+            _check_finished(run)
+            outlines.append(outline(name, run))
+            ahead |= any(_stale(run, split) for split in wanted_splits(run, given))
+    if outlines and ahead:
+        variants.check_baseline(baseline, outlines)
+
+
 def _stale(run: Run, split: str) -> str:
     """Why a split must be scored (again); "" if its scores are up to date."""
     if split not in run.splits():
@@ -214,6 +227,8 @@ def _evaluate(request: Comparing, run: Run, given: Split | str | None) -> None:
                 f"on {split} {why}, and {run.best} is missing: a record has no weights. Compare the run itself, or "
                 f"write the record again: python -m nmt.compare runs=RUNS records=DIR"
             )
+        if not is_writable(run.evaluation):
+            raise UserError(f"on {split} {why}, and {run.folder} is write-protected: {unprotect(run.folder)}")
         print(f"{run.folder}, {split}: {why}.", file=sys.stderr, flush=True)
         settings: Mapping[str, object] = {
             "run": run.folder,

@@ -15,6 +15,7 @@ from nmt.evaluation.references import attention_maps, entropy, hidden_share, per
 from nmt.evaluation.split import Gold, HeatmapSettings, SplitResult, evaluate_split, summary
 from nmt.pipeline.linking import named_languages
 from nmt.pipeline.opening import TranslatorRequest, has_weights, head_of, own_data, own_split
+from nmt.pipeline.paths import check_paths
 from nmt.pipeline.requests import GivenText
 from nmt.runs import Run
 from nmt.text.scripts import language_by_script
@@ -43,8 +44,6 @@ class Evaluating:
         for line in self.lines:
             if not isinstance(line, int) or isinstance(line, bool):
                 raise UserError(f"lines={line}: lines are numbered from 1, for example lines=[3,17].")
-        if self.output is not None and self.output.exists() and not self.output.is_dir():
-            raise UserError(f"output={self.output} is a file. Name a folder.")
 
     @property
     def folder(self) -> Path:
@@ -60,6 +59,7 @@ class Evaluating:
 
 def evaluate(request: Evaluating) -> int:
     """Score every test split of the run's data set, one of them, or a pair of files; print a table."""
+    check_paths({}, {"output": request.folder}, folders=["output"])
     results = evaluated(request)
     print(summary(results))
     print(f"\nTranslations, scores and heatmaps: {results[0].folder.parent}")

@@ -11,7 +11,7 @@ from typing import TextIO
 
 from nmt.data.lines import missing_file
 from nmt.errors import UserError
-from nmt.files import replace_atomically
+from nmt.files import full, replace_atomically
 
 
 def check_paths(
@@ -57,11 +57,23 @@ def _check_writable(key: str, place: Path, *, folder: bool) -> None:
         raise UserError(f"{key}={place}: the folder {place.parent} does not exist. Create it: {fix}")
     if not place.exists():
         parent = next(parent for parent in place.absolute().parents if parent.exists())
-        try:
-            with tempfile.TemporaryDirectory(dir=parent):
-                pass
-        except OSError as error:
-            raise UserError(f"{key}={place}: the folder {parent} is not writable. Choose another path.") from error
+        if not is_writable(parent):
+            raise UserError(f"{key}={place}: the folder {parent} is not writable. Choose another path.")
+
+
+def is_writable(folder: Path) -> bool:
+    """Whether a folder can be written, or made if it is not there."""
+    parent = next(parent for parent in (folder.absolute(), *folder.absolute().parents) if parent.exists())
+    try:
+        with tempfile.TemporaryDirectory(dir=parent):
+            return True
+    except OSError as error:
+        return full(error)  # which is found where it matters, by whoever writes
+
+
+def unprotect(folder: Path) -> str:
+    """The cure for a write-protected run."""
+    return f"give yourself permission (chmod -R u+w {shlex.quote(str(folder))}), or take a copy of the run."
 
 
 def writer(stack: contextlib.ExitStack, path: Path | None) -> Callable[[str], None]:

@@ -23,6 +23,7 @@ from nmt.errors import UserError
 from nmt.limits import NotNegative
 from nmt.locks import locked
 from nmt.pipeline.opening import describes, note_unused_attention
+from nmt.pipeline.paths import is_writable, unprotect
 from nmt.pipeline.requests import read
 from nmt.runs import Run, attends, check_name, missing_run
 from nmt.text.scripts import lengths, script_of
@@ -138,6 +139,8 @@ def opened(config: DictConfig, overrides: Sequence[str]) -> Iterator[Recipe | No
         finished = already_finished(config, run)
         if finished:
             print(finished, file=sys.stderr)
+        elif not is_writable(run.folder):
+            raise UserError(f"{run.folder} is write-protected and cannot be resumed: {unprotect(run.folder)}")
         yield None if finished else resumed_recipe(config, run)
 
 

@@ -66,27 +66,30 @@ def read_result(name: str, run: Run, given: Split | str | None) -> Result:
         splits[split] = scored._replace(origin=source)
         with reading(run.evaluation / split / "scores.json"):
             aligned = _with_rates(aligned, split, scores, len(scored.hypotheses))
-    variant = settings(config)
     training: dict[str, float] = {key: float(facts[key]) for key in TRAINING if isinstance(facts.get(key), int | float)}
     speeds = [entry["train_tokens_per_second"] for entry in history if entry.get("train_tokens_per_second")]
     if speeds:
         training["train_tokens_per_second"] = statistics.median(speeds)
-    return Result(
-        name,
-        int(variant.pop("seed")),
-        {
-            **{key: portable(value) for key, value in variant.items() if key != "data" and not key.startswith("data.")},
-            # Different links make a different variant, wherever their file is.
-            **({"data.train_links": str(facts["links"])[:8]} if "links" in facts else {}),
-        },
-        origin,
-        training,
-        history,
-        splits,
-        aligned,
-        f"{facts['device']}, {facts['threads']} threads" if "device" in facts and "threads" in facts else "",
-        _trained_on(facts),
+    machine = f"{facts['device']}, {facts['threads']} threads" if "device" in facts and "threads" in facts else ""
+    return outline(name, run)._replace(
+        origin=origin,
+        training=training,
+        history=history,
+        splits=splits,
+        aligned=aligned,
+        training_machine=machine,
+        trained_on=_trained_on(facts),
     )
+
+
+def outline(name: str, run: Run) -> Result:
+    """What is known of a run without its scores: its seed and its settings."""
+    variant, facts = settings(run.config()), run.facts()
+    seed = int(variant.pop("seed"))
+    kept = {key: portable(value) for key, value in variant.items() if key != "data" and not key.startswith("data.")}
+    if "links" in facts:  # different links make a different variant, wherever their file is
+        kept["data.train_links"] = str(facts["links"])[:8]
+    return Result(name, seed, kept, {}, {}, [], {})
 
 
 def _trained_on(facts: Mapping[str, Any]) -> list[str]:

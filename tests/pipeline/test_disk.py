@@ -13,6 +13,7 @@ import pytest
 
 from nmt import files
 from nmt.errors import UserError
+from nmt.runs import Run
 from tests.pipeline.small import call, copied, environment, same, snapshot, words, write_lines
 from tests.pipeline.test_mistakes import Capture, refusal
 
@@ -118,6 +119,53 @@ def test_a_cache_that_is_protected_wants_no_space(protected: Path, here: Path, t
     assert "Read-only file system" in message
     assert "checkpoints=FOLDER" in message
     assert "space" not in message
+
+
+@pytest.fixture
+def protected_run(here: Path, unattentive: Path) -> Iterator[Path]:
+    """A run that nobody may write, not even root; it has no scores."""
+    run = copied(unattentive, here)
+    for options in (["--bind"], ["-o", "remount,ro,bind"]):
+        if subprocess.run(["mount", *options, str(run), str(run)], capture_output=True, check=False).returncode:
+            pytest.skip("a folder cannot be protected here")
+    yield run
+    subprocess.run(["umount", str(run)], check=True)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (["evaluate", "run={run}"], "output={run}/evaluation: the folder {run} is not writable. Choose another path."),
+        (["compare", "runs={run}"], "No run can be compared"),
+        (["compare", "runs={run}", "output={run}"], "output={run} is write-protected. Write somewhere else."),
+        (
+            ["train", "name={run.name}", "checkpoints={run.parent}", "resume=true", "trainer.steps=4"],
+            "{run} is write-protected and cannot be resumed: give yourself permission (chmod -R u+w {run})",
+        ),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_what_cannot_be_written_is_said_before_the_work(
+    line: list[str], message: str, protected_run: Path, here: Path, capfd: Capture
+) -> None:
+    capfd.readouterr()
+    verb, *words = (word.format(run=protected_run) for word in line)
+    assert call(verb, *words) == 1
+    out, err = capfd.readouterr()
+    assert f"nmt.{verb}: {message.format(run=protected_run)}" in err
+    assert "Translating" not in err
+    assert out == ""
+    if verb == "compare" and len(words) == 1:
+        assert f"left out: none: on test it has no scores, and {protected_run} is write-protected: " in err
+    else:
+        assert err.count("\n") == 1
+
+
+def test_a_baseline_that_is_not_there_is_said_before_the_scoring(here: Path, unattentive: Path, capfd: Capture) -> None:
+    run = copied(unattentive, here)
+    message = refusal(capfd, here, "compare", f"runs={here}", "baseline=nnoe")
+    assert message.startswith("nmt.compare: baseline=nnoe is none of the variants. Did you mean 'none'?")
+    assert not Run(run).splits()
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS])
