@@ -270,8 +270,16 @@ def missing_run(folder: Path) -> str:
     if folder.exists():
         return f"{folder} is a file. Give the folder of a run."
     runs = [path.name for path in runs_in(folder.parent)]
-    known = f" {folder.parent} has {', '.join(runs[:10])}." if runs else ""
-    return f"There is no run {folder}.{nearest(folder.name, runs)}{known}"
+    if runs:
+        return f"There is no run {folder}.{nearest(folder.name, runs)} {folder.parent} has {', '.join(runs[:10])}."
+    # A slip in the name of the folder of runs, or none at all: the runs one folder further in.
+    around = folder.parent if folder.parent.is_dir() else folder.parent.parent
+    others = [str(path.parent) for path in sorted(around.glob("*/*/config.yaml"))]
+    same = [other for other in others if Path(other).name == folder.name]
+    near = f" Did you mean '{same[0]}'?" if len(same) == 1 else nearest(str(folder), others)
+    others = list(dict.fromkeys(str(Path(other).parent) for other in others))
+    listed = f" There are runs in {', '.join(others[:5])}." if others else " Name the folder of a run."
+    return f"There is no run {folder}.{near}{listed}"
 
 
 def versions() -> dict[str, str]:

@@ -273,6 +273,23 @@ def test_an_evaluation_that_cannot_be(
         assert part in message
 
 
+@pytest.mark.parametrize(
+    ("verb", "word", "near"),
+    [
+        ("translate", "run=checkpoint/none", " Did you mean 'checkpoints/none'?"),
+        ("evaluate", "run=none", " Did you mean 'checkpoints/none'?"),
+        ("compare", "runs=nodir", ""),
+    ],
+)
+def test_a_run_in_another_folder_is_found(
+    verb: str, word: str, near: str, here: Path, unattentive: Path, capfd: Capture
+) -> None:
+    copied(unattentive, here / "checkpoints")
+    name = word.partition("=")[2]
+    message = refusal(capfd, here, verb, word)
+    assert message == f"nmt.{verb}: There is no run {name}.{near} There are runs in checkpoints.\n"
+
+
 def test_the_text_of_a_run_that_has_moved_is_missed(here: Path, trained: Path, capfd: Capture) -> None:
     run = Run(copied(trained, here))
     config = run.config()
