@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,6 +26,7 @@ class Setting(NamedTuple):
 
     default: str
     comment: str
+    owners: str = ""  # the choices that have it, unless all of the group do
 
     def __str__(self) -> str:
         return "" if self.default == "???" else self.default.strip("\"'")
@@ -39,17 +40,19 @@ def help_text(verb: str, everything: bool = False) -> str:
     several = verb == "train" and sweep.is_file()
     choices = {key: name for key, name in choices_of(verb).items() if key not in _HIDDEN}
     lines = [
-        f"usage: python -m nmt.{verb} [KEY=VALUE ...]{' [-m]' if several else ''} [--cfg] [--version] [--help]",
+        f"usage: python -m nmt.{verb} [KEY=VALUE ...]{' [-m]' if several else ''} [--cfg] [--version] [--help[=all]]",
         "",
     ]
     lines += [*textwrap.wrap(head.summary, WIDTH), "", "examples:", *(f"  {line}" for line in head.examples), ""]
     if choices:
         lines += ["choices (GROUP=CHOICE; * marks the default):", *_choices(folder, choices, everything), ""]
-    settings = dict(_settings(folder, verb, choices))
-    listed = settings if everything else {key: settings[key] for key in head.notes.get("shown", []) if key in settings}
-    lines += ["settings (KEY=VALUE; null means no value):", *_table(listed), ""]
+    settings = list(_settings(folder, verb, choices))
+    if not everything:
+        first = dict(reversed(settings))
+        settings = [(key, first[key]._replace(owners="")) for key in head.notes.get("shown", []) if key in first]
+    lines += ["settings (KEY=VALUE; null means no value):", *_table(settings), ""]
     if several and everything:
-        lines += [*textwrap.wrap(read_head(sweep).summary, WIDTH), *_table(dict(_read(sweep, ""))), ""]
+        lines += [*textwrap.wrap(read_head(sweep).summary, WIDTH), *_table(list(_read(sweep, ""))), ""]
     if everything:
         lines.append("debug=true prints a traceback with each error message, as does NMT_DEBUG=1 in the environment.")
         lines += textwrap.wrap(
@@ -85,27 +88,42 @@ def _choices(folder: Path, choices: Mapping[str, str], everything: bool) -> Iter
 
 
 def _settings(folder: Path, verb: str, choices: Mapping[str, str]) -> Iterator[tuple[str, Setting]]:
-    """The settings of a command and of its default choices, then those of other choices, each key once."""
+    """The settings of a command, then of its groups, default choices first; each as often as choices differ in it."""
     yield from _read(folder / f"{verb}.yaml", "")
     groups = groups_of(folder)
-    named = [(key.partition("@")[0], name, place(key)) for key, name in choices.items()]
-    others = [(group, name, at) for group, _, at in named for name in groups[group]]
-    keys = set[str]()
-    for group, name, at in [*named, *others]:
-        path = folder / group / f"{name}.yaml"
-        if not path.is_file() or path.read_text(encoding="utf-8").startswith("# @package"):
-            continue  # no choice, or a preset, which sets keys of other files
-        for key, setting in _read(path, f"{at}."):
-            if key not in keys:
-                keys.add(key)
-                yield key, setting
+    for key, default in choices.items():
+        group = key.partition("@")[0]
+        # A preset, which sets keys of other files, has none of its own.
+        names = [name for name in groups[group] if not _text(folder / group / f"{name}.yaml").startswith("# @package")]
+        owners: dict[tuple[str, Setting], list[str]] = {}
+        for name in sorted(names, key=lambda name: name != default):
+            for pair in _of_choice(folder / group, name, f"{place(key)}.").items():
+                owners.setdefault(pair, []).append(name)
+        for (dotted, setting), users in owners.items():
+            yield dotted, setting._replace(owners="" if len(users) == len(names) else f"{group}={','.join(users)}")
+
+
+def _of_choice(folder: Path, name: str, prefix: str) -> dict[str, Setting]:
+    """The settings of a choice, with those of the choice that it changes (`defaults: [unigram, _self_]`)."""
+    path = folder / f"{name}.yaml"
+    base = re.search(r"^defaults: \[(\w+), _self_\]", _text(path), re.MULTILINE)
+    settings = _of_choice(folder, base[1], prefix) if base else {}
+    for key, setting in _read(path, prefix):
+        settings[key] = (
+            setting if setting.comment or key not in settings else settings[key]._replace(default=setting[0])
+        )
+    return settings
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
 
 
 def _read(path: Path, prefix: str) -> Iterator[tuple[str, Setting]]:
     """The settings of a yaml file, with the comments beside them."""
     parents: list[tuple[int, str]] = []
     key, setting = "", Setting("", "")
-    for line in path.read_text(encoding="utf-8").splitlines():
+    for line in _text(path).splitlines():
         match = re.match(r"( *)([A-Za-z]\w*): *(.*?) *(?:# *(.*))?$", line)
         more = re.match(r" +# *(.*)$", line)
         if more and key:
@@ -129,12 +147,13 @@ def _read(path: Path, prefix: str) -> Iterator[tuple[str, Setting]]:
         yield key, setting
 
 
-def _table(settings: Mapping[str, Setting]) -> Iterable[str]:
-    """A line for each setting, or several lines if its comment is long."""
-    words = {key: f"  {key}={setting}" for key, setting in settings.items()}
-    width = min(max(map(len, words.values()), default=0), 34) + 2
-    for key, word in words.items():
-        comment = textwrap.wrap(settings[key].comment, WIDTH - width) or [""]
+def _table(settings: Sequence[tuple[str, Setting]]) -> Iterable[str]:
+    """A line for each setting, or more where its comment is long."""
+    words = [f"  {key}={setting}" for key, setting in settings]
+    width = min(max(map(len, words), default=0), 34) + 2
+    for word, (_, setting) in zip(words, settings, strict=True):
+        only = f"(with {setting.owners}) " if setting.owners else ""
+        comment = textwrap.wrap(f"{only}{setting.comment}", WIDTH - width) or [""]
         if len(word) >= width and comment != [""]:
             comment.insert(0, "")
         yield f"{word:{width}}{comment[0]}".rstrip()

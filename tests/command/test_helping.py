@@ -53,6 +53,21 @@ def test_all_of_the_help_has_every_setting(verb: str) -> None:
 
 
 @pytest.mark.usefixtures("installed")
+def test_all_of_the_help_says_which_choice_a_setting_belongs_to() -> None:
+    lines = help_text("train", everything=True).splitlines()
+
+    def explained(word: str) -> list[str]:
+        return [line.split(maxsplit=1)[1] for line in lines if line.split()[:1] == [word]]
+
+    assert explained("data.train=train") == ["(with data=hub) name of the training split"]
+    assert explained("data.train=null") == ["(with data=text) prefix of the training files"]
+    assert explained("optimizer.fused=true") == ["(with optimizer=adamw,adam)"]
+    assert explained("tokenizer.sampling=0.0")[0].startswith("(with tokenizer=unigram) segment each training")
+    assert explained("tokenizer.joint=true")[0].startswith("one model for both"), "every tokenizer has it"
+    assert "(with" not in help_text("train")
+
+
+@pytest.mark.usefixtures("installed")
 def test_help_names_what_most_need() -> None:
     text = help_text("train")
     for key in ("trainer.minutes", "data.files", "name", "resume", "attention/score"):
