@@ -15,7 +15,7 @@ from nmt.errors import UserError
 from nmt.evaluation import by_length, metrics
 from nmt.evaluation.references import AttentionMap
 from nmt.files import write_json, write_text
-from nmt.links import format_links, parse_file
+from nmt.links import Link, format_links, parse_file
 from nmt.text.scripts import unspaced
 from nmt.translation.types import Translation
 
@@ -110,11 +110,7 @@ def evaluate_split(
     scores = metrics.score([translation.text for translation in translations], references, languages[1])
     alignment = {} if gold is None else _error_rates(gold, display.head)
     attentive = _attentive(translations)
-    linked = [
-        [] if _too_long(translation) else links(translation, display.head, display.shift)
-        for translation in translations
-        if attentive
-    ]
+    linked = [_links(translation, display) for translation in translations] if attentive else []
     _write_text(translations, references, folder)
     by_length = _by_length(translations, references, languages[1], folder, name)
     if attentive:
@@ -136,6 +132,11 @@ def evaluate_split(
     }
     write_json(folder / "scores.json", record)
     return SplitResult(name, scores, by_length, alignment, pictures, notes, folder)
+
+
+def _links(translation: Translation, display: HeatmapSettings) -> list[Link]:
+    """The word links of a translation; none if it is too long for weights."""
+    return [] if _too_long(translation) else links(translation, display.head, display.shift)
 
 
 def _attentive(translations: Sequence[Translation]) -> bool:
