@@ -103,14 +103,11 @@ class Attention(nn.Module):
             score, window, read: make these parts, for the sizes of one head and `heads`.
             query_size, value_size: Dq and Dv, the sizes of a query and of a memory slot.
             size: of the space in which queries and keys are compared, over all heads; None for that of a query.
-            heads: H.
-            project: projects queries, keys, values and contexts; None does so for several heads, and where the score
-                wants it.
-            bias: of the projections.
+            heads, context_size: H and C; None for `value_size`.
+            project, bias: of queries, keys, values, contexts; None projects for several heads or if the score wants it.
             dropout: of the weights, in training.
             coverage: shows the score the sum of the weights so far, which becomes the state.
             fast: uses the fast forms of `nmt.kernels`.
-            context_size: C; None for `value_size`.
             memorised: whose states the memory holds.
             also: make windows whose views are intersected with that of `window`, as `window` does.
 
@@ -120,17 +117,10 @@ class Attention(nn.Module):
         super().__init__()
         self.heads, self.context_size = heads, value_size if context_size is None else context_size
         size = query_size if size is None else size
-        if size % heads:
-            near = max(1, round(size / heads)) * heads
-            rule = f"must be a multiple of {{key}}.heads={heads}. Give {{key}}.size={near} or another number of heads."
-            raise SettingError("size", size, rule)
-        if heads > 1 and project is False:
-            rule = (
-                f"must be true or null with {{key}}.heads={heads}. Give {{key}}.heads=1 or leave {{key}}.project out."
-            )
-            raise SettingError("project", "false", rule)
-        if project is None:
-            project = heads > 1 or getattr(inspect.unwrap(score), "wants_projections", False)
+        self.read = read()
+        self._check_heads(heads, size, project)
+        wanted = heads > 1 or getattr(inspect.unwrap(score), "wants_projections", False)
+        project = wanted if project is None else project
         inner = (size // heads,) * 3 if project else (query_size, value_size, size)
         self.score = score(query_size=inner[0], key_size=inner[1], size=inner[2], heads=heads)
         self.score.fast = fast
@@ -140,20 +130,29 @@ class Attention(nn.Module):
         if memorised == "past":
             also = (Causal, *also)
         self.also = nn.ModuleList(more(query_size=inner[0], heads=heads) for more in also)
-        self.read = read()
-        if self.read.enumerates and heads > 1:
-            rule = "must be 1 with {key}.read.objective=enumerate, which tries every slot of one head."
-            raise SettingError("heads", heads, f"{rule} Give {{key}}.heads=1 or {{key}}.read.objective=sampled.")
         self.query = nn.Linear(query_size, size, bias) if project else None
         self.key = nn.Linear(value_size, size, bias) if project and self.score.compares_keys else None
         self.value = nn.Linear(value_size, size, bias) if project else None
-        read_size = size if project else value_size
         reshaped = project or self.context_size != value_size
-        self.out = nn.Linear(read_size, self.context_size, bias) if reshaped else None
-        self.dropout = nn.Dropout(dropout)
-        self.coverage = coverage
+        self.out = nn.Linear(size if project else value_size, self.context_size, bias) if reshaped else None
+        self.dropout, self.coverage = nn.Dropout(dropout), coverage
         if memorised != "other":
             self._check_self_attention(memorised)
+
+    def _check_heads(self, heads: int, size: int, project: bool | None) -> None:
+        """SettingError for a number of heads that does not fit the size, the projections or the read."""
+        if size % heads:
+            near = max(1, round(size / heads)) * heads
+            rule = f"must be a multiple of {{key}}.heads={heads}. Give {{key}}.size={near} or another number of heads."
+            raise SettingError("size", size, rule)
+        if heads > 1 and project is False:
+            rule = (
+                f"must be true or null with {{key}}.heads={heads}. Give {{key}}.heads=1 or leave {{key}}.project out."
+            )
+            raise SettingError("project", "false", rule)
+        if self.read.enumerates and heads > 1:
+            rule = "must be 1 with {key}.read.objective=enumerate, which tries every slot of one head."
+            raise SettingError("heads", heads, f"{rule} Give {{key}}.heads=1 or {{key}}.read.objective=sampled.")
 
     def _check_self_attention(self, memorised: Memorised) -> None:
         """SettingError for what needs one step after the other, a place in the loss, or the end of a target."""

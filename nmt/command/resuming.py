@@ -28,23 +28,18 @@ def merge_for_resume(
     """
     from omegaconf import OmegaConf
 
-    def unresolved(config: DictConfig) -> dict[str, Any]:
-        # Skip a value that follows from another one (`${trainer.steps}`).
-        tree: Any = OmegaConf.to_container(config, resolve=False)
-        return flattened(tree)
-
     # The run's choices first: choices that it did not name may differ from today's defaults.
     first = {_key(config_name, line) for line in saved_overrides}
     saved_overrides = [*(f"{key}={name}" for key, name in saved.choices.items() if key not in first), *saved_overrides]
     overrides = [at_place(line, saved.choices) for line in overrides]
     named = {_key(config_name, line) for line in overrides}
     unchanged = [line for line in saved_overrides if _key(config_name, line) not in named]
-    before = unresolved(compose(config_name, saved_overrides))
+    before = _unresolved(compose(config_name, saved_overrides))
     try:
-        asked = unresolved(compose(config_name, [*unchanged, *overrides]))
+        asked = _unresolved(compose(config_name, [*unchanged, *overrides]))
     except UserError as error:
         raise UserError(f"The run cannot be resumed with these settings. {error}") from error
-    was = unresolved(saved)
+    was = _unresolved(saved)
     # Also check settings whose compositions agree: advice may have changed the run's settings.
     touched = [
         key
@@ -75,6 +70,14 @@ def merge_for_resume(
             OmegaConf.update(merged, key, asked.get(key))
     OmegaConf.set_struct(merged, True)
     return merged
+
+
+def _unresolved(config: DictConfig) -> dict[str, Any]:
+    """The settings by their keys; a value that follows from another one stays a reference (`${trainer.steps}`)."""
+    from omegaconf import OmegaConf
+
+    tree: Any = OmegaConf.to_container(config, resolve=False)
+    return flattened(tree)
 
 
 def _key(verb: str, line: str) -> str:
