@@ -310,9 +310,9 @@ def test_a_finished_run_says_what_to_delete_before_it_is_given_away(here: Path, 
     assert call("train", *line) == 0
     said = capfd.readouterr().err
     run = here / "runs" / "a"
-    found = re.search(r"(\S+) of (\S+) MB in (\S+) serve only .* delete (\S+), (\S+) and (\S+) before", said)
+    found = re.search(r"(\S+) has (\S+) MB\. (\S+) MB of it .* delete (\S+), (\S+) and (\S+)\.\n", said)
     assert found is not None
-    assert found[3] == str(run)
+    assert found[1] == str(run)
     assert (found[4], found[5], found[6]) == ("trainer.pt", "last.safetensors", "tensorboard/")
 
     def size() -> float:
@@ -322,7 +322,7 @@ def test_a_finished_run_says_what_to_delete_before_it_is_given_away(here: Path, 
     assert float(found[2]) == pytest.approx(whole, abs=0.06)  # a digit behind the point, and a line of the log
     for name in found.groups()[3:]:
         shutil.rmtree(run / name) if name.endswith("/") else (run / name).unlink()
-    assert float(found[1]) == pytest.approx(whole - size(), abs=0.06)
+    assert float(found[3]) == pytest.approx(whole - size(), abs=0.06)
     (here / "in.txt").write_text("eins\n", encoding="utf-8")
     assert call("translate", f"run={run}", f"input={here / 'in.txt'}", f"output={here / 'out.txt'}", "device=cpu") == 0
     assert call("evaluate", f"run={run}", "device=cpu", "pictures=0") == 0
