@@ -131,7 +131,7 @@ def test_a_finished_run_says_so(here: Path, trained: Path, capfd: Capture) -> No
     assert err == f"{run} is already finished: trainer.steps=200 is reached. To train longer, raise it: " \
         "trainer.steps=400.\n"  # fmt: skip
     assert call("train", "name=numbers", f"checkpoints={here}", "resume=true", "trainer.steps=150") == 0
-    assert "finished already" in capfd.readouterr().err
+    assert "already finished" in capfd.readouterr().err
     assert snapshot(here) == before
 
 
