@@ -66,7 +66,7 @@ def reading(path: Path, consequence: str = "", also: tuple[type[Exception], ...]
 def nearest(name: str, options: Iterable[str], limit: int = 3) -> str:
     """Return " Did you mean 'a' or 'b'?" with the options nearest to `name`, or "" if none is near."""
     pool = sorted({str(option) for option in options})
-    matches = difflib.get_close_matches(name, pool, n=limit, cutoff=0.5)
+    matches = difflib.get_close_matches(name, pool, n=limit, cutoff=0.55)
     matches += [option for option in pool if name and option.startswith(name) and option not in matches][:limit]
     if not matches:
         return ""
