@@ -148,12 +148,22 @@ def build_optimizer(config: DictConfig, model: Seq2Seq) -> torch.optim.Optimizer
     others: list[nn.Parameter] = []
     for parameter in model.parameters():
         (matrices if parameter.ndim > 1 and id(parameter) not in embeddings else others).append(parameter)
-    make = part(config.optimizer, torch.optim.Optimizer, "optimizer")
-    groups = [{"params": matrices}, {"params": others, "weight_decay": 0.0}]
+    settings = _plain(config.optimizer, "optimizer")
+
+    def make(settings: Mapping[str, Any]) -> torch.optim.Optimizer:
+        groups = [{"params": matrices}, {"params": others, "weight_decay": 0.0}]
+        return part(settings, torch.optim.Optimizer, "optimizer")(groups)
+
     try:
-        return make(groups)
+        return make(settings)
     except (ValueError, TypeError, RuntimeError) as error:
-        raise UserError(f"The optimizer refuses its settings: {error}") from error
+        for name, value in settings.items():  # torch does not say which setting it is: without it, the rest will do
+            try:
+                make({other: settings[other] for other in settings if other != name})
+            except (ValueError, TypeError, RuntimeError):
+                continue
+            raise UserError(f"optimizer.{name}={value}: torch refuses it ({error}).") from error
+        raise UserError(f"The optimizer's settings do not fit together: {error}") from error
 
 
 def build_attention(
