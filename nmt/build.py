@@ -158,6 +158,8 @@ def build_optimizer(config: DictConfig, model: Seq2Seq) -> torch.optim.Optimizer
         return make(settings)
     except (ValueError, TypeError, RuntimeError) as error:
         for name, value in settings.items():  # torch does not say which setting it is: without it, the rest will do
+            if name == TARGET:
+                continue
             try:
                 make({other: settings[other] for other in settings if other != name})
             except (ValueError, TypeError, RuntimeError):
