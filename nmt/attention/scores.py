@@ -157,13 +157,13 @@ class General(Score):
 
 
 class Dot(Score):
-    """e_tj = q_t^T k_j. Luong, Pham, Manning 2015, section 3.1. Needs queries and keys of one size."""
+    """e_tj = q_t^T k_j. Luong, Pham, Manning 2015, section 3.1. Needs queries and keys of equal size."""
 
     def __init__(self, query_size: int, key_size: int, size: int, heads: int = 1) -> None:
         super().__init__(query_size, key_size, size, heads)
         if query_size != key_size:
             raise UserError(
-                f"A dot product needs queries and keys of one size, but the decoder's state has {query_size} "
+                f"A dot product needs queries and keys of equal size, but the decoder's state has {query_size} "
                 f"and the encoder's {key_size}. Give decoder.size={key_size}, attention.project=true, or "
                 f"attention/score=general."
             )

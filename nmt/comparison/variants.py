@@ -168,7 +168,7 @@ def compare(
     notes += _machines(every, shared)
     splits = [_on_split(name, variants, first, alpha, trials, sentences) for name in shared]
     if not splits:
-        raise UserError("The runs share no split that all were scored on.")
+        raise UserError("No split is scored for all runs. Score each of them: python -m nmt.evaluate run=RUN")
     return Comparison(
         variants, first, baseline is not None, splits, _golds(variants), differing, apart, notes, alpha, trials
     )
@@ -201,7 +201,7 @@ def _identity(result: Result) -> str:
 
 
 def _baseline(name: str, variants: Sequence[Variant], results: Sequence[Result], apart: Mapping[str, str]) -> int:
-    """The variant that is called so (UserError: none is, or it was set apart)."""
+    """The variant that is called so (UserError: none is, or it was left out)."""
     for index, variant in enumerate(variants):
         if variant.label == name or any(is_named(run, name) for run in variant.runs):
             return index
@@ -211,14 +211,14 @@ def _baseline(name: str, variants: Sequence[Variant], results: Sequence[Result],
     for result in results:
         if result.name not in apart:
             continue
-        why = f"baseline={name} is none of the variants: {result.name} was set apart, {apart[result.name]}."
+        why = f"baseline={name} is not one of the variants: {result.name} was left out, {apart[result.name]}."
         if is_named(result, name):
             raise UserError(f"{why} {listed}")
         if called[_identity(result)] == name:
-            raise UserError(f"{why} baseline={result.name} compares it with the runs that go with it. {listed}")
+            raise UserError(f"{why} baseline={result.name} compares it with the runs that match it. {listed}")
     runs = [run for variant in variants for run in variant.runs]
     known = dict.fromkeys([*(variant.label for variant in variants), *(without_seed(run) for run in runs)])
-    raise UserError(f"baseline={name} is none of the variants.{nearest(name, known)} {listed}")
+    raise UserError(f"baseline={name} is not one of the variants.{nearest(name, known)} {listed}")
 
 
 # Figures

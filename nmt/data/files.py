@@ -252,7 +252,7 @@ class UserFiles(DataSource):
         rows = [row for row, pair in enumerate(zip(source, target, strict=True)) if all(map(str.strip, pair))]
         if len(rows) < len(source):
             self._notes.append(
-                f"{len(source) - len(rows):,} of {len(source):,} pairs of {_names(files)} are dropped: empty on a side."
+                f"{len(source) - len(rows):,} of {len(source):,} pairs of {_names(files)} dropped: one side is empty."
             )
         linked = with_links(Split(name, source, target), links).links
         return Split(
@@ -368,7 +368,7 @@ def data_root(root: str | None, holds: str) -> Path:
         raise UserError(f"data.root=DIR is missing: the folder with {holds}.")
     folder = Path(root).expanduser()
     if not folder.is_dir():
-        raise UserError(f"data.root={root} is not a folder.")
+        raise UserError(f"data.root={root}: there is no such folder.")
     return folder
 
 

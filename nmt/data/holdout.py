@@ -41,7 +41,7 @@ def divide(
     held = " and ".join(f"{len(rows[name]):,} for {name}" for name in wanted)
     keys = " ".join(f"data.{name}_pairs={size}" for name, size in wanted.items())
     note = (
-        f"Held out: {held}, by connected components: none of their sentences is in the other {len(rows['train']):,} "
+        f"Held out: {held}. None of their sentences is in the other {len(rows['train']):,} "
         f"pairs ({keys} data.seed={seed})."
     )
     return splits, [note]

@@ -141,7 +141,7 @@ def doubts(languages: tuple[str, str], text: tuple[Sequence[str], Sequence[str]]
             messages.append(f"{message}. Are the two sides swapped? Override: data.source=CODE.")
         else:
             messages.append(
-                f"{message}: BLEU takes it for {by_script}. Override: data.target=CODE, or later languages="
+                f"{message}: BLEU treats it as {by_script}. Override: data.target=CODE, or later languages="
                 "[SOURCE,TARGET] of nmt.evaluate."
             )
     return messages

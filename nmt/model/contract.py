@@ -196,7 +196,7 @@ class Decoder(nn.Module, Generic[Memory, State]):
             UserError: there is no attention, or the slots are not slots.
         """
         raise UserError(
-            "slots= pins the attention, and a run with decoder=none has none. Leave it out, or take a run with "
+            "slots= restricts the attention, but this run has none (decoder=none). Leave it out, or take a run with "
             "attention."
         )
 

@@ -12,10 +12,10 @@ def test_a_baseline_that_was_set_apart_is_told_so_with_the_reason() -> None:
     runs = [*runs_of(OLD, 0.7, 2), *runs_of(NEW, 0.8, 1, origin={"training text": "y"})]
     with pytest.raises(UserError) as caught:
         compare(runs, baseline="luong", trials=20)
-    for part in ("luong-9-general-1 was set apart", "another training text", "They are: bahdanau"):
+    for part in ("luong-9-general-1 was left out", "another training text", "They are: bahdanau"):
         assert part in str(caught.value)
     twice = result("twice", 2, OLD, 0.7)
-    with pytest.raises(UserError, match="twice was set apart, the same settings and seed as bahdanau-8-additive-2"):
+    with pytest.raises(UserError, match="twice was left out, the same settings and seed as bahdanau-8-additive-2"):
         compare([*runs[:2], twice], baseline="twice", trials=20)
 
 

@@ -82,14 +82,14 @@ def test_a_baseline_is_a_variant_or_a_run() -> None:
     runs = [*runs_of(OLD, 0.7, 1), *runs_of(NEW, 0.8, 1)]
     for name in ("luong", "luong-9-general-1", "luong-9-general"):
         assert compare(runs, baseline=name, trials=20).baseline == 1
-    with pytest.raises(UserError, match=r"baseline=luung is none of the variants\. Did you mean 'luong'"):
+    with pytest.raises(UserError, match=r"baseline=luung is not one of the variants\. Did you mean 'luong'"):
         compare(runs, baseline="luung", trials=20)
 
 
 def test_only_a_runs_own_seed_is_no_part_of_its_name() -> None:
     runs = [result(f"heads-{heads}", 1, {**OLD, "attention.heads": heads}, 0.7) for heads in (2, 4)]
     with pytest.raises(
-        UserError, match=r"baseline=heads is none of the variants\. Did you mean 'heads-4' or 'heads-2'"
+        UserError, match=r"baseline=heads is not one of the variants\. Did you mean 'heads-4' or 'heads-2'"
     ):
         compare(runs, baseline="heads", trials=20)
     swept = [result(f"{own.name}-seed-3", 3, dict(own.settings), 0.7) for own in runs]

@@ -136,7 +136,7 @@ class TestPresets:
         assert data.read("test").source[0] == "test en 0"
         with pytest.raises(UserError, match=r"data\.root=DIR is missing"):
             Tatoeba(None)
-        with pytest.raises(UserError, match="is not a folder"):
+        with pytest.raises(UserError, match="there is no such folder"):
             Tatoeba(str(tmp_path / "no"))
 
     def test_multi30k_has_the_tests_that_are_there(self, tmp_path: Path) -> None:
@@ -194,9 +194,9 @@ class TestUserFiles:
         ]
         notes = UserFiles(files).notes()
         assert "2 of 302 pairs" in notes[0]
-        assert "empty on a side" in notes[0]
+        assert "one side is empty" in notes[0]
         assert notes[1].startswith("de to en: 300 pairs from")
-        assert notes[2].startswith("Held out: 20 for valid and 20 for test, by connected components")
+        assert notes[2].startswith("Held out: 20 for valid and 20 for test. None of their sentences")
 
     def test_everything_can_be_overridden(self, tmp_path: Path) -> None:
         source, target = pairs(300)

@@ -88,7 +88,7 @@ def test_dividing_says_what_it_did() -> None:
     splits, notes = divide(text, [f"t{i}" for i in range(300)], {"valid": None, "test": 7}, seed=5)
     assert [len(splits[name].source) for name in ("train", "valid", "test")] == [273, 20, 7]
     assert notes == [
-        "Held out: 20 for valid and 7 for test, by connected components: none of their sentences is in the other 273 "
+        "Held out: 20 for valid and 7 for test. None of their sentences is in the other 273 "
         "pairs (data.valid_pairs=20 data.test_pairs=7 data.seed=5)."
     ]
     assert divide(text, text, {}, seed=5)[1] == []

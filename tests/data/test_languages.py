@@ -114,14 +114,14 @@ def test_doubts_name_the_script_and_the_override() -> None:
     assert doubts(UNNAMED, (CHINESE, ENGLISH)) == [], "nothing depends on the language of the source"
     (unnamed,) = doubts(UNNAMED, (ENGLISH, CHINESE))
     assert unnamed == (
-        "The target text is in Han script: BLEU takes it for zh. Override: data.target=CODE, or later "
+        "The target text is in Han script: BLEU treats it as zh. Override: data.target=CODE, or later "
         "languages=[SOURCE,TARGET] of nmt.evaluate."
     )
     (wrong,) = doubts(("en", "zh"), (ENGLISH, JAPANESE))
-    assert wrong.startswith("The target text is in Japanese script, which does not fit data.target=zh: BLEU takes")
+    assert wrong.startswith("The target text is in Japanese script, which does not fit data.target=zh: BLEU treats")
     swapped = doubts(("en", "zh"), (CHINESE, ENGLISH))
     assert swapped[0] == (
         "The source text is in Han script, which does not fit data.source=en. Are the two sides swapped? Override: "
         "data.source=CODE."
     )
-    assert "is in Latin script, which does not fit data.target=zh: BLEU takes it for und" in swapped[1]
+    assert "is in Latin script, which does not fit data.target=zh: BLEU treats it as und" in swapped[1]

@@ -215,7 +215,7 @@ def test_every_parameter_gets_a_gradient(overrides: tuple[str, ...]) -> None:
 def test_a_readout_that_would_leave_the_attention_unused_is_refused() -> None:
     with pytest.raises(UserError, match="decoder/readout=state would leave the attention unused"):
         model("decoder=luong", "decoder/readout=state")
-    with pytest.raises(UserError, match="decoder/readout=context would say the same word"):
+    with pytest.raises(UserError, match="decoder/readout=context would predict the same word at each"):
         model("decoder=none", "decoder/readout=context")
     with pytest.raises(UserError, match=r"sees the context alone, and with decoder\.summary=first there is none"):
         model("decoder=none", "decoder/readout=context", "decoder.summary=first")

@@ -164,7 +164,7 @@ def test_what_cannot_be_written_is_said_before_the_work(
 def test_a_baseline_that_is_not_there_is_said_before_the_scoring(here: Path, unattentive: Path, capfd: Capture) -> None:
     run = copied(unattentive, here)
     message = refusal(capfd, here, "compare", f"runs={here}", "baseline=nnoe")
-    assert message.startswith("nmt.compare: baseline=nnoe is none of the variants. Did you mean 'none'?")
+    assert message.startswith("nmt.compare: baseline=nnoe is not one of the variants. Did you mean 'none'?")
     assert not Run(run).splits()
 
 

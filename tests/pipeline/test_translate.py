@@ -264,7 +264,7 @@ def test_attention_can_be_pinned(precision: str, trained: Path, unattentive: Pat
     assert call("translate", f"run={trained}", "slots=[[a]]", f"input={here / 'in.txt'}") == 1
     assert "slots=[['a']]: step 0 must have a source position from 0" in capfd.readouterr().err
     assert call("translate", f"run={unattentive}", "slots=[0]", f"input={here / 'in.txt'}") == 1
-    assert "slots= pins the attention, and a run with decoder=none has none" in capfd.readouterr().err
+    assert "slots= restricts the attention, but this run has none (decoder=none)" in capfd.readouterr().err
 
 
 def test_the_search_of_the_run_is_the_default(trained: Path, here: Path) -> None:

@@ -42,7 +42,7 @@ def test_a_file_of_tatoeba_trains_and_is_scored_by_its_script(
     err = capfd.readouterr().err
     assert f"en to {CODES[locale]}: 300 pairs from {path.name}" in err
     assert f"the source is in Latin script, the target in {script}" in err
-    assert "BLEU takes it for" not in err, "the name of the file and the text agree"
+    assert "BLEU treats it as" not in err, "the name of the file and the text agree"
     config = run.config()
     assert (config.tokenizer.joint, config.model.tie_embeddings) == (False, "target")
     assert call("evaluate", f"run={run.folder}", "pictures=0", "extra_length=3") == 0
@@ -68,7 +68,7 @@ def test_unnamed_text_is_scored_by_its_script_and_evaluate_can_be_told(here: Pat
     assert call("train", f"data.files={path.name}", "name=mine", *SHORT) == 0
     run = Run(here / "checkpoints" / "mine")
     err = capfd.readouterr().err
-    assert "The target text is in Japanese script: BLEU takes it for ja. Override: data.target=CODE, or later" in err
+    assert "The target text is in Japanese script: BLEU treats it as ja. Override: data.target=CODE, or later" in err
     line = (f"run={run.folder}", "pictures=0", "extra_length=3")
     assert call("evaluate", *line) == 0
     assert scores(run)["target_language"] == "ja"

@@ -47,7 +47,7 @@ def test_slots_are_for_this_translator_alone() -> None:
 
 
 def test_slots_need_an_attention() -> None:
-    with pytest.raises(UserError, match="slots= pins the attention"):
+    with pytest.raises(UserError, match="slots= restricts the attention"):
         Translator([small("decoder=none")], tokenizer("unigram"), GreedySearch(), slots=[1])
 
 

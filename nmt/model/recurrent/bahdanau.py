@@ -47,7 +47,7 @@ class Bahdanau(AttentiveDecoder):
         if sees.word is None and (previous_state or sees.state is None):
             cure = "decoder=luong or conditional" if sees.state is None else "decoder.previous_state=false"
             raise UserError(
-                "decoder=bahdanau attends before the previous word has come in, so that with this readout "
+                "decoder=bahdanau attends before it reads the previous word. With this readout "
                 f"{'and decoder.previous_state=true ' if previous_state else ''}no word would depend on the one "
                 f"before it. Give {cure}, or a readout that sees the word: decoder/readout=maxout, or "
                 f"decoder/readout=tanh decoder.readout.word=true."

@@ -39,7 +39,7 @@ class Luong(AttentiveDecoder):
         super().check_parts()
         if isinstance(self.readout, FromState):
             raise UserError(
-                "decoder=luong uses its context in the readout alone, so decoder/readout=state would leave the "
+                "decoder=luong uses its context only in the readout, so decoder/readout=state would leave the "
                 "attention unused. Give decoder/readout=tanh, maxout or context, or decoder=bahdanau."
             )
 

@@ -61,8 +61,8 @@ class NoAttention(RecurrentDecoder[Summary]):
     def check_parts(self) -> None:
         if isinstance(self.readout, FromContext):
             raise UserError(
-                "decoder=none has the same summary at every step, so decoder/readout=context would say the same word "
-                "over and over. Give decoder/readout=maxout, tanh or state."
+                "decoder=none has the same summary at every step, so decoder/readout=context would predict the same "
+                "word at each of them. Give decoder/readout=maxout, tanh or state."
             )
 
     @property
