@@ -8,6 +8,7 @@ spaces) is ordinary text. Files are UTF-8, plain or gzip.
 import contextlib
 import gzip
 import io
+import shlex
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -120,10 +121,12 @@ def missing_file(path: Path) -> UserError:
 
 def not_utf8(name: str, number: int, data: bytes) -> UserError:
     """The error for bytes that are not UTF-8, in line `number` counted from 1."""
+    file = shlex.quote(name) if Path(name).is_file() and not name.endswith(".gz") else "FILE"
     if number == 1 and data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return UserError(f"{name} is UTF-16; save it as UTF-8 (iconv -f UTF-16 -t UTF-8).")
+        return UserError(f"{name}: UTF-16, not UTF-8. Convert it: iconv -f UTF-16 -t UTF-8 {file} > utf8.txt")
     return UserError(
-        f"{name}, line {number}: not valid UTF-8. Fix the line, or convert the file: iconv -f ISO-8859-1 -t UTF-8 ..."
+        f"{name}, line {number}: not valid UTF-8. Fix the line, or convert the file: "
+        f"iconv -f ISO-8859-1 -t UTF-8 {file} > utf8.txt"
     )
 
 

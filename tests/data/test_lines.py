@@ -96,10 +96,10 @@ def test_what_is_not_utf8_is_named_with_its_line(packed: bool, tmp_path: Path) -
 
 
 def test_utf16_is_recognised(tmp_path: Path) -> None:
-    (tmp_path / "text").write_bytes("hallo\n".encode("utf-16"))
+    (tmp_path / "my text").write_bytes("hallo\n".encode("utf-16"))
     for read in (read_lines, both_ways):
-        with pytest.raises(UserError, match="UTF-16; save it as UTF-8"):
-            read(tmp_path / "text")
+        with pytest.raises(UserError, match=r"UTF-16, not UTF-8.*iconv -f UTF-16 -t UTF-8 '.*my text' > utf8\.txt"):
+            read(tmp_path / "my text")
 
 
 @pytest.mark.parametrize("damage", [lambda data: data[:-9], lambda data: data[:20] + b"\x00\xff\x13" + data[23:]])
