@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -153,6 +154,12 @@ def test_only_building_knows_the_classes_of_choices(path: Path) -> None:
     if file != "configuration":
         tree = ast.parse(path.read_text(encoding="utf-8"))
         assert "_target_" not in [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+
+
+def test_no_class_name_is_used_twice() -> None:
+    nodes = (node for path in FILES for node in ast.walk(ast.parse(path.read_text("utf-8"))))
+    names = Counter(node.name for node in nodes if isinstance(node, ast.ClassDef))
+    assert [name for name, count in names.items() if count > 1] == []
 
 
 def test_scripts_import_each_other_one_way() -> None:

@@ -59,7 +59,7 @@ def unknown_choice(groups: Groups, choices: Iterable[str], verb: str, group: str
 def _no_group(verb: str, group: str, heads: Iterable[str]) -> str:
     there = f" It has {', '.join(sorted(heads))}." if heads else ""
     fixed = "" if verb == "train" else " The model is fixed by the run."
-    return f"nmt.{verb} has no choice '{group}'.{there}{fixed}"
+    return f"There is no choice '{group}' in this command.{there}{fixed}"
 
 
 def unknown_key(verb: str, groups: Groups, tree: object, choices: Iterable[str], override: Override) -> str:

@@ -12,7 +12,7 @@ from nmt.alignment.words import spelled
 from nmt.compute import Compute
 from nmt.limits import Positive
 from nmt.links import GoldLinks, Link
-from nmt.pipeline.linking import Words
+from nmt.pipeline.linking import WordSplitters
 from nmt.pipeline.opening import Checkpoint, has_weights, head_of, open_model
 from nmt.runs import Run
 from nmt.search import GreedySearch
@@ -40,7 +40,7 @@ class SentencePairs(NamedTuple):
     name: str
     source: Sequence[str]
     target: Sequence[str]
-    words: Words
+    words: WordSplitters
     gold: list[GoldLinks] | None
 
 

@@ -21,7 +21,7 @@ from nmt.files import write_json
 from nmt.limits import Limit
 from nmt.links import GoldLinks, Link, format_links, parse_file
 from nmt.pipeline.aligner import SALIENCY, Aligner, AlignerRequest, Evidence, SentencePairs
-from nmt.pipeline.linking import GoldFile, Words, check_base, named_languages, read_text, table
+from nmt.pipeline.linking import GoldFile, WordSplitters, check_base, named_languages, read_text, table
 from nmt.pipeline.opening import own_data, own_split
 from nmt.pipeline.paths import check_paths, writer
 from nmt.runs import Run
@@ -179,9 +179,9 @@ def _runs(request: Aligning) -> list[Run]:
     return runs
 
 
-def _words(request: Aligning, run: Run, name: str) -> Words:
+def _words(request: Aligning, run: Run, name: str) -> WordSplitters:
     known = run.facts().get("languages", ("", ""))
-    return Words.of(name, named_languages(request.languages, (str(known[0]), str(known[1]))))
+    return WordSplitters.of(name, named_languages(request.languages, (str(known[0]), str(known[1]))))
 
 
 def _pairs(request: Aligning, run: Run, source: DataSource | None) -> SentencePairs:
@@ -246,7 +246,7 @@ def _validation(request: Aligning, run: Run, source: DataSource | None) -> Sente
     if source is None or not source.has_links:
         return None
     split = own_split(run, source, "valid")
-    words = Words.of("whitespace", ("", ""))
+    words = WordSplitters.of("whitespace", ("", ""))
     return SentencePairs("valid", split.source, split.target, words, _own_gold(split, words.name))
 
 

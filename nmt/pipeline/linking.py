@@ -35,7 +35,7 @@ _OF_RUNS = (
 )
 
 
-class Words(NamedTuple):
+class WordSplitters(NamedTuple):
     """What counts as a word: the name of a splitter, and the splitters of sources and targets."""
 
     name: str
@@ -43,7 +43,7 @@ class Words(NamedTuple):
     target: Splitter
 
     @classmethod
-    def of(cls, name: str, codes: tuple[str, str]) -> "Words":
+    def of(cls, name: str, codes: tuple[str, str]) -> "WordSplitters":
         """The splitters of this name for these languages; see `nmt.alignment.splitting.splitter`."""
         return cls(name, splitter(name, codes[0]), splitter(name, codes[1]))
 
@@ -55,7 +55,7 @@ class GoldFile(NamedTuple):
     path: Path
     base: int
 
-    def read(self, text: tuple[Sequence[str], Sequence[str]], words: Words) -> list[GoldLinks]:
+    def read(self, text: tuple[Sequence[str], Sequence[str]], words: WordSplitters) -> list[GoldLinks]:
         """The gold links of a text, checked against its words.
 
         Raises:
@@ -96,7 +96,7 @@ def score_links(request: Linking, overrides: Sequence[str]) -> int:
         if key in _OF_RUNS:
             raise UserError(f"links= and {key}= cannot be combined: {key}= is for making links.")
     assert request.gold is not None
-    words = Words.of(request.words, named_languages(request.languages, ("", "")))
+    words = WordSplitters.of(request.words, named_languages(request.languages, ("", "")))
     text_files = {"source": request.source, "target": request.target}
     check_paths({"links": request.links, "gold": request.gold, **text_files}, {})
     files = [
@@ -181,7 +181,7 @@ def _doubt_base(links: Iterable[GoldLinks], numbered: bool, file: GoldFile) -> N
 
 
 def check_links(
-    links: Sequence[GoldLinks], text: tuple[Sequence[str], Sequence[str]], words: Words, path: Path
+    links: Sequence[GoldLinks], text: tuple[Sequence[str], Sequence[str]], words: WordSplitters, path: Path
 ) -> None:
     """UserError for the first link with a word that its sentence does not have."""
     sources, targets = ([len(split(line)) for line in side] for split, side in zip(words[1:], text, strict=True))

@@ -103,5 +103,5 @@ def test_a_bare_path_is_recognised() -> None:
 
 def test_the_model_is_not_chosen_when_translating() -> None:
     message = refusal("encoder=lstm", verb="translate")
-    assert "nmt.translate has no choice 'encoder'" in message
+    assert "There is no choice 'encoder' in this command" in message
     assert "fixed by the run" in message

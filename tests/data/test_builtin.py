@@ -24,7 +24,7 @@ from nmt.data.builtin.locales import (
     Percent,
     Phrase,
     Quantity,
-    Relative,
+    RelativeTime,
     Remark,
     Week,
 )
@@ -63,8 +63,8 @@ BASQUE = [
     (Moment(DAY, "skeleton MMMMd"), "November 21", "azaroaren 21(a)", "0-0 1-1"),
     (Week(47, DAY, "skeleton yw"), "week 47 of 2026", "2026. urteko 47. astea", "0-3 1-2 2-0 2-1 3-0 3-1"),
     (Week(2, DAY, "skeleton MMMMW"), "week 2 of November", "azaroaren 2. astea", "0-2 1-1 2-0 3-0"),
-    (Relative(-5, "hour"), "5 hours ago", "duela 5 ordu", "0-1 1-2 2-0"),
-    (Relative(5, "hour"), "in 5 hours", "5 ordu barru", "0-2 1-0 2-1"),
+    (RelativeTime(-5, "hour"), "5 hours ago", "duela 5 ordu", "0-1 1-2 2-0"),
+    (RelativeTime(5, "hour"), "in 5 hours", "5 ordu barru", "0-2 1-0 2-1"),
     (Percent(Decimal(35)), "35%", "% 35", "0-0 0-1"),
     (Money(Decimal("1234.5"), "EUR", False), "€1,234.50", "1.234,50 €", "0-0 0-1"),
     (Money(Decimal(12), "INR", True), "12 Indian rupees", "12 errupia indiar", "0-0 1-1 1-2 2-1 2-2"),
@@ -82,7 +82,7 @@ BASQUE = [
         "0-1 1-2 2-0 3-3 4-5 5-6 6-4",
     ),
     (
-        Listing("standard", (FRANCE, Relative(-3, "day"), Name("language", "fr"))),
+        Listing("standard", (FRANCE, RelativeTime(-3, "day"), Name("language", "fr"))),
         "France, 3 days ago, and French",
         "Frantzia, duela 3 egun eta frantsesa",
         "0-0 1-2 2-3 3-1 4-4 5-5",
@@ -94,7 +94,7 @@ OTHERS = [
     # The year comes first in Hungarian; its months and its units are words as in English.
     ("en", "hu", Moment(DAY, "date full"), "2026. november 21., szombat", "0-3 1-1 2-2 3-0"),
     # An inflected unit stays one field with the direction.
-    ("en", "hu", Relative(-5, "hour"), "5 órával ezelőtt", "0-0 1-1 1-2 2-1 2-2"),
+    ("en", "hu", RelativeTime(-5, "hour"), "5 órával ezelőtt", "0-0 1-1 1-2 2-1 2-2"),
     # Words that stand alone: "de" before its field, "m." and "d." behind.
     ("en", "es", Moment(DAY, "date long"), "21 de noviembre de 2026", "0-1 0-2 1-0 2-3 2-4"),
     ("en", "lt", Moment(DAY, "date full"), "2026 m. lapkričio 21 d., šeštadienis", "0-5 1-2 2-3 2-4 3-0 3-1"),
@@ -144,7 +144,7 @@ def test_spans_are_the_characters_of_the_fields() -> None:
         "day": ["21(a)"],
         "year": ["2026(e)ko"],
     }
-    pair = say(Listing("or", (Relative(-5, "hour"), Percent(Decimal(7)))), "en", "eu")
+    pair = say(Listing("or", (RelativeTime(-5, "hour"), Percent(Decimal(7)))), "en", "eu")
     assert quoted(pair.source, pair.source_fields) == {
         "0.number": ["5"],
         "0.unit": ["hours"],
@@ -173,7 +173,7 @@ def test_a_word_of_two_fields_is_linked_for_each() -> None:
 def test_templates_keep_their_fields_when_the_number_grows() -> None:
     language = Language(Locale("en"))
     for value, text in ((3, "3 hours ago"), (48, "48 hours ago"), (1, "1 hour ago")):
-        said = language.say(Relative(-value, "hour"))
+        said = language.say(RelativeTime(-value, "hour"))
         assert said.text == text
         assert [said.text[start:end] for _, start, end in said.fields] == text.split()
 

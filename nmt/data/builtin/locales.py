@@ -90,7 +90,7 @@ class Quantity:
 
 
 @dataclass(frozen=True, slots=True)
-class Relative:
+class RelativeTime:
     """A whole number of "hour", "day", ... before (negative) or after now."""
 
     value: int
@@ -147,7 +147,7 @@ class Remark:
     detail: "Phrase"
 
 
-Leaf = Name | Percent | Compact | Money | Quantity | Relative | Moment | Meeting | Week | Interval
+Leaf = Name | Percent | Compact | Money | Quantity | RelativeTime | Moment | Meeting | Week | Interval
 Phrase = Leaf | Listing | Remark
 
 
@@ -354,7 +354,7 @@ class Language:
                 return self._named_money(value, currency) if named else self._money(value, currency)
             case Quantity(value, unit, style):
                 return self._quantity(value, unit, style)
-            case Relative(value, unit):
+            case RelativeTime(value, unit):
                 return self._relative(value, unit)
             case Moment(moment, style):
                 return self._date(moment, style)

@@ -33,7 +33,7 @@ from nmt.data.builtin.locales import (
     Percent,
     Phrase,
     Quantity,
-    Relative,
+    RelativeTime,
     Remark,
     Text,
     Week,
@@ -160,7 +160,7 @@ class Phrases:
         self._spans = [
             u
             for u in _SPANS
-            if self._all_told(Relative(s * int(v), u) for v in _SAMPLES if v == int(v) for s in (1, -1))
+            if self._all_told(RelativeTime(s * int(v), u) for v in _SAMPLES if v == int(v) for s in (1, -1))
         ]
         self._dates = self._told_styles(_DATES)
         self._clocks = self._told_styles(_CLOCKS)
@@ -349,9 +349,9 @@ class Phrases:
         style = _one(rng, [style for style in _LENGTHS if self._units[style]])
         return Quantity(_number(rng, (1, 2, 2, 3, 4)), _one(rng, self._units[style]), style)
 
-    def _relative(self, rng: random.Random) -> Relative:
+    def _relative(self, rng: random.Random) -> RelativeTime:
         unit = _one(rng, self._spans)
-        return Relative(_one(rng, (1, -1)) * rng.randint(1, _SPANS[unit]), unit)
+        return RelativeTime(_one(rng, (1, -1)) * rng.randint(1, _SPANS[unit]), unit)
 
     def _name(self, rng: random.Random) -> Name:
         return _one(rng, self.names[_one(rng, ("territory", "territory", *_NAMES))])
