@@ -8,7 +8,7 @@ to a sentence, without being copied. States and memories are immutable values, b
 Shapes: B sentences, S source tokens, T target tokens, N hypotheses, H heads over all layers, E embedding, V pieces.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import torch
@@ -35,12 +35,14 @@ class Encoded(NamedTuple):
     mask [B, S]: true where the token is real.
     keys [B, S, C]: what slots are found by, where that is not the values.
     last [B, L, C]: each layer's state after its last token, its directions side by side; recurrent encoders only.
+    weights [B, H, S, S]: of self-attention, from `Encoder.look`.
     """
 
     values: Tensor
     mask: Tensor
     keys: Tensor | None = None
     last: Tensor | None = None
+    weights: Tensor | None = None
 
     def mean(self) -> Tensor:
         """The mean of the values over real tokens, [B, C]."""
@@ -55,15 +57,22 @@ class Encoder(nn.Module):
         size: C, of a slot.
         directions: of the recurrence whose last states it leaves; 0 for an encoder without.
         learned_positions: how many positions it can tell apart; tokens beyond share the last one. None for all.
+        heads: the names of the H heads of its self-attention, over all layers; empty without self-attention.
     """
 
     size: int
     directions: int = 0
     learned_positions: int | None = None
+    heads: Sequence[str] = ()
 
     def forward(self, embedded: Tensor, mask: Tensor, lengths: Tensor) -> Encoded:
         """Encode embedded [B, S, E] with mask [B, S] and lengths [B] (on the CPU, at least 1)."""
         raise TypeError(f"{type(self).__name__} does not define how it encodes")
+
+    def look(self, embedded: Tensor, mask: Tensor, lengths: Tensor) -> Encoded:
+        """`forward`, with the weights of self-attention where there is any."""
+        encoded: Encoded = self(embedded, mask, lengths)
+        return encoded
 
 
 class Words(NamedTuple):
@@ -100,24 +109,34 @@ class Decoded(NamedTuple):
     weights [N, H, S] or [B, H, T, S]: of the attention to the source; None without it, or where nobody asked.
     terms: for the loss, by name, [N] or [B, T].
     mixture: the distribution of the next word, where it is one; the features are then what is fed back.
+    self_weights [N, H, t] or [B, H, T, T]: of masked self-attention over the t words so far, from `Decoder.look`.
     """
 
     features: Tensor
     weights: Tensor | None = None
     terms: Mapping[str, Tensor] = {}
     mixture: Mixture | None = None
+    self_weights: Tensor | None = None
 
 
 def stack_steps(steps: Sequence[Decoded]) -> Decoded:
     """The steps of a target as one: features [B, T, F], weights [B, H, T, S], terms [B, T]."""
     weights = [step.weights for step in steps if step.weights is not None]
     mixtures = [step.mixture for step in steps if step.mixture is not None]
+    self_weights = [step.self_weights for step in steps if step.self_weights is not None]  # of ever more words
+    self_weights = [nn.functional.pad(seen, (0, len(steps) - seen.shape[-1])) for seen in self_weights]
     return Decoded(
         torch.stack([step.features for step in steps], 1),
         torch.stack(weights, 2) if weights else None,
         {name: torch.stack([step.terms[name] for step in steps], 1) for name in steps[0].terms},
         Mixture(*(torch.stack(parts, 1) for parts in zip(*mixtures, strict=True))) if mixtures else None,
+        torch.stack(self_weights, 2) if self_weights else None,
     )
+
+
+def head_names(layers: Iterable[int]) -> Sequence[str]:
+    """The names "layer.head" of the heads of several layers, both from 1. `layers` says how many each has."""
+    return tuple(f"{layer}.{head}" for layer, heads in enumerate(layers, 1) for head in range(1, heads + 1))
 
 
 class Sizes(NamedTuple):
@@ -154,6 +173,7 @@ class Decoder(nn.Module, Generic[Memory, State]):
         features: F.
         logit_scale: multiplies features before the softmax.
         heads: the names of the H heads of its attention to the source, over all layers; empty without attention.
+        self_heads: the same of its self-attention.
         max_positions: the source token from which on no head looks, whatever it holds; None without such an end.
         learned_positions: how many target positions it can tell apart; words beyond share the last one. None for all.
         carries_contexts: whether what a step read changes the steps after it.
@@ -162,6 +182,7 @@ class Decoder(nn.Module, Generic[Memory, State]):
     features: int
     logit_scale: float = 1.0
     heads: Sequence[str] = ()
+    self_heads: Sequence[str] = ()
     max_positions: int | None = None
     learned_positions: int | None = None
     carries_contexts: bool = True
@@ -184,6 +205,11 @@ class Decoder(nn.Module, Generic[Memory, State]):
             decoded, state = self.step(Words(word), state, memory, weights=weights)
             steps.append(decoded)
         return stack_steps(steps)
+
+    def look(self, embedded: Tensor, state: State, memory: Memory) -> Decoded:
+        """`forward`, with the weights of all attention that there is."""
+        decoded: Decoded = self(embedded, state, memory)
+        return decoded
 
     def describe(self) -> str:
         """What the log says of it beside its choices: nothing, or words that begin with a comma."""

@@ -1,7 +1,8 @@
 """Forced decoding of existing translations: which source pieces does each target piece come from?
 
-There are two methods. Both return [B, H, T, S] with a row for each target piece: the attention weights of the step that
-predicts it, or the saliency of the source pieces for it. The translator batches the sentences.
+Attention and saliency return [B, H, T, S] with a row for each target piece: the attention weights of the step that
+predicts it, or the saliency of the source pieces for it. `look` returns the weights of self-attention as well. The
+translator batches the sentences.
 """
 
 from typing import NamedTuple
@@ -18,6 +19,33 @@ class Forced(NamedTuple):
 
     log_probs: Tensor
     weights: Tensor | None
+
+
+class Looks(NamedTuple):
+    """The weights of every attention of a model, with its H heads over all layers; None where there is no such one.
+
+    Rows are queries, columns are keys. Rows sum to one unless a window has a factor; padded keys have weight zero. Rows
+    of padded queries mean nothing. Names of heads are `Encoder.heads`, `Decoder.self_heads` and `Decoder.heads`.
+
+    encoder [B, H, S, S]: self-attention of the encoder.
+    decoder [B, H, T, T]: masked self-attention of the decoder. Row t predicts target piece t. Column t is the decoder's
+        input at step t: the beginning of the sentence for 0, else target piece t - 1.
+    cross [B, H, T, S]: attention of the decoder to the source.
+    """
+
+    encoder: Tensor | None
+    decoder: Tensor | None
+    cross: Tensor | None
+
+
+def look(model: Seq2Seq, batch: Batch) -> Looks:
+    """The weights of all attention while the model reads the sources and predicts the targets."""
+    with torch.no_grad():
+        embedded = model.dropout(model.source_embedding(batch.source))
+        encoded = model.encoder.look(embedded, batch.source_mask, batch.source_lengths)
+        memory, state = model.decoder.start(encoded)
+        decoded = model.decoder.look(model.dropout(model.target_embedding(batch.target_in)), state, memory)
+    return Looks(encoded.weights, decoded.self_weights, decoded.weights)
 
 
 def attention(model: Seq2Seq, batch: Batch) -> Forced:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from nmt.attention import Attention, AttentionState, Memory
 from nmt.errors import UserError
 from nmt.limits import Fraction, Positive
-from nmt.model.contract import Decoded, Decoder, DecoderParts, Encoded, Slots, Words
+from nmt.model.contract import Decoded, Decoder, DecoderParts, Encoded, Slots, Words, head_names, stack_steps
 from nmt.model.transformer.layer import DecoderLayer, Entrance, Norm
 
 
@@ -82,7 +82,8 @@ class TransformerDecoder(Decoder[SourceMemory, Cache]):
             )
         self.features, self.max_positions = size, towards[0].max_positions
         self.learned_positions = self.entrance.positions.learned_positions
-        self.heads = tuple(f"{layer}.{head + 1}" for layer, each in enumerate(towards, 1) for head in range(each.heads))
+        self.heads = head_names(each.heads for each in towards)
+        self.self_heads = head_names(layer.self_attention.heads for layer in self.layers)
         # What a step reads goes through the self-attention of the layers above into later steps.
         self.carries_contexts = layers > 1
         self.kind = f"{layers} layers, norm {norm}"
@@ -113,33 +114,56 @@ class TransformerDecoder(Decoder[SourceMemory, Cache]):
         )
 
     def step(self, words: Words, state: Cache, memory: SourceMemory, *, weights: bool = True) -> tuple[Decoded, Cache]:
-        decoded, state = self._run(words.spread(words.embedded).unsqueeze(1), state, memory, weights)
-        seen = None if decoded.weights is None else decoded.weights[:, :, 0]
+        return self._step(words.spread(words.embedded), state, memory, weights)
+
+    def _step(
+        self, words: Tensor, state: Cache, memory: SourceMemory, weights: bool, looking: bool = False
+    ) -> tuple[Decoded, Cache]:
+        """The next word of N hypotheses, [N, E]."""
+        decoded, state = self._run(words.unsqueeze(1), state, memory, weights, looking)
+        seen, seen_of_self = (
+            None if each is None else each[:, :, 0] for each in (decoded.weights, decoded.self_weights)
+        )
         terms = {name: term[:, 0] for name, term in decoded.terms.items()}
-        return Decoded(decoded.features[:, 0], seen, terms), state
+        return Decoded(decoded.features[:, 0], seen, terms, self_weights=seen_of_self), state
 
     def forward(self, embedded: Tensor, state: Cache, memory: SourceMemory, *, weights: bool = True) -> Decoded:
-        if self.towards_source[0].coverage:  # a step depends on the weights of those before it
-            return super().forward(embedded, state, memory, weights=weights)
-        return self._run(embedded, state, memory, weights)[0]
+        return self._whole(embedded, state, memory, weights, looking=False)
 
-    def _run(self, embedded: Tensor, state: Cache, memory: SourceMemory, weights: bool) -> tuple[Decoded, Cache]:
+    def look(self, embedded: Tensor, state: Cache, memory: SourceMemory) -> Decoded:
+        return self._whole(embedded, state, memory, weights=True, looking=True)
+
+    def _whole(self, embedded: Tensor, state: Cache, memory: SourceMemory, weights: bool, looking: bool) -> Decoded:
+        if not self.towards_source[0].coverage:
+            return self._run(embedded, state, memory, weights, looking)[0]
+        steps = []
+        for word in embedded.unbind(1):  # a step depends on the weights of those before it
+            decoded, state = self._step(word, state, memory, weights, looking)
+            steps.append(decoded)
+        return stack_steps(steps)
+
+    def _run(
+        self, embedded: Tensor, state: Cache, memory: SourceMemory, weights: bool, looking: bool
+    ) -> tuple[Decoded, Cache]:
         """The next words of N hypotheses, embedded [N, T, E]: one of each, or all of one hypothesis a sentence."""
         rows, count = embedded.shape[:2]
         steps = state.steps.unsqueeze(1) + torch.arange(count, device=embedded.device)
         mask = torch.ones_like(steps, dtype=torch.bool)
         x = self.entrance(embedded, steps)
-        past, states, seen = [], [], []
+        past, states, seen, seen_of_self = [], [], [], []
         terms: dict[str, Tensor] = {}
         for layer, words, source, before in zip(self.layers, state.past, memory.layers, state.attention, strict=True):
-            x, words = layer.attend_to_self(x, mask, steps, words)
+            x, words, own = layer.attend_to_self(x, mask, steps, words, looking=looking)
             x, attended = layer.attend_to_source(x, source, steps, before, weights)
             x = layer.transform(x)
             past.append(words)
             states.append(tuple(part.flatten(0, 1) for part in attended.state))
+            if own is not None:
+                seen_of_self.append(own)
             if attended.weights is not None:  # [B, H, K * T, S] -> [N, H, T, S]
                 seen.append(attended.weights.unflatten(2, (-1, count)).transpose(1, 2).flatten(0, 1))
             for name, term in attended.terms.items():
                 terms[name] = terms.get(name, 0) + term.reshape(rows, count)
-        decoded = Decoded(self.norm(x), torch.cat(seen, 1) if seen else None, terms)
+        of_source, of_self = (torch.cat(each, 1) if each else None for each in (seen, seen_of_self))
+        decoded = Decoded(self.norm(x), of_source, terms, self_weights=of_self)
         return decoded, Cache(state.steps + count, tuple(past), tuple(states))

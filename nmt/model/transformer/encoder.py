@@ -1,13 +1,14 @@
 """The Transformer's encoder: every word looks at every word."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 
 from nmt.attention import Attention
 from nmt.limits import Fraction, Positive
-from nmt.model.contract import Encoded, Encoder
+from nmt.model.contract import Encoded, Encoder, head_names
 from nmt.model.positions import Positions
 from nmt.model.transformer.layer import EncoderLayer, Entrance, Norm
 
@@ -45,19 +46,31 @@ class TransformerEncoder(Encoder):
         self.size = size
         self.entrance = Entrance(positions, embedding_size, size)
         windows = self.entrance.positions.windows()
-        self.layers = nn.ModuleList(
+        stack = nn.ModuleList(
             EncoderLayer(
                 self_attention(size, size, context_size=size, memorised="own", also=windows),
                 *(size, feed_forward_size, norm, dropout, fast),
             )
             for _ in range(layers)
         )
+        self.layers = cast("Sequence[EncoderLayer]", stack)
+        self.heads = head_names(layer.self_attention.heads for layer in self.layers)
         self.norm = nn.LayerNorm(size) if norm == "pre" else nn.Identity()
         self.learned_positions = self.entrance.positions.learned_positions
 
     def forward(self, embedded: Tensor, mask: Tensor, lengths: Tensor) -> Encoded:
+        return self._run(embedded, mask, looking=False)
+
+    def look(self, embedded: Tensor, mask: Tensor, lengths: Tensor) -> Encoded:
+        return self._run(embedded, mask, looking=True)
+
+    def _run(self, embedded: Tensor, mask: Tensor, looking: bool) -> Encoded:
         steps = torch.arange(mask.shape[1], device=mask.device).expand(mask.shape)
         x = self.entrance(embedded, steps)
+        seen = []
         for layer in self.layers:
-            x = layer(x, mask, steps)
-        return Encoded(self.norm(x) * mask.unsqueeze(-1), mask)
+            x, _, weights = layer.attend_to_self(x, mask, steps, looking=looking)
+            x = layer.transform(x)
+            if weights is not None:
+                seen.append(weights)
+        return Encoded(self.norm(x) * mask.unsqueeze(-1), mask, weights=torch.cat(seen, 1) if seen else None)

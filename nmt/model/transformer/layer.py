@@ -87,18 +87,19 @@ class EncoderLayer(nn.Module):
         self.around_feed_forward = Residual(size, norm, dropout, fast)
 
     def attend_to_self(
-        self, x: Tensor, mask: Tensor, steps: Tensor, past: Memory | None = None
-    ) -> tuple[Tensor, Memory]:
+        self, x: Tensor, mask: Tensor, steps: Tensor, past: Memory | None = None, *, looking: bool = False
+    ) -> tuple[Tensor, Memory, Tensor | None]:
         """The first sublayer, for words x [N, T, D] at positions steps [N, T]; mask [N, T] is true where they are real.
 
-        `past` are the words before them. Returns [N, T, D], and the memory of all words so far.
+        `past` are the words before them. Returns [N, T, D], the memory of all t words so far and, if `looking`, the
+        weights [N, H, T, t].
         """
         inner = self.around_self.before(x)
         memory = self.self_attention.remember(inner, mask)
         if past is not None:
             memory = past.append(memory)
-        context = self.self_attention(inner, memory, steps, weights=False).context
-        return self.around_self.after(x, context), memory
+        attended = self.self_attention(inner, memory, steps, weights=looking)
+        return self.around_self.after(x, attended.context), memory, attended.weights
 
     def transform(self, x: Tensor) -> Tensor:
         """The last sublayer."""

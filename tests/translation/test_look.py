@@ -1,0 +1,159 @@
+"""`forcing.look`: the weights of all three kinds of attention, against torch's, and what must hold of them."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from nmt.data.batch import make_batch
+from nmt.model.transformer.decoder import TransformerDecoder
+from nmt.model.transformer.encoder import TransformerEncoder
+from nmt.translation import forcing
+from tests.catalogue import ENCODERS, WIRINGS, model
+from tests.model.test_transformer import BOTH, SCALED, layers_of, torch_state, torch_weights
+
+SOURCES, TARGETS = [[5, 6, 7], [8], [9, 10, 11, 12, 13]], [[9, 4], [5, 6, 7, 8, 9, 10], [14]]
+BATCH = make_batch(SOURCES, TARGETS)
+LOOKED = [
+    BOTH,
+    (*BOTH, "encoder.norm=post", "decoder.norm=post"),
+    (*BOTH, "attention.coverage=true"),
+    (*BOTH, "attention/read=hard"),
+    (*BOTH, "encoder/positions=relative", "decoder/positions=relative"),
+    (*BOTH, "encoder/score=additive", "decoder/score=general"),
+    (*BOTH, "encoder/window=local_m", "encoder.self_attention.window.radius=1"),
+]
+every = pytest.mark.parametrize("overrides", LOOKED, ids=" ".join)
+
+
+def multihead(own: Any, size: int, value_size: int) -> nn.MultiheadAttention:
+    """torch's attention with the weights of ours."""
+    theirs = nn.MultiheadAttention(
+        size, own.heads, kdim=value_size, vdim=value_size, batch_first=True, dtype=torch.float64
+    )
+    theirs.load_state_dict(torch_weights(own))
+    return theirs
+
+
+def weights_of(theirs: nn.MultiheadAttention, queries: Tensor, values: Tensor, **masks: Tensor) -> Tensor:
+    """[B, H, T, S]."""
+    weights: Tensor = theirs(queries, values, values, need_weights=True, average_attn_weights=False, **masks)[1]
+    return weights
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_weights_are_those_of_torch_in_every_layer(norm: str) -> None:
+    """Layer by layer, torch's own layers compute the inputs, and torch's attention says its weights."""
+    made = model(*BOTH, *SCALED, f"encoder.norm={norm}", f"decoder.norm={norm}", "encoder.size=15")
+    assert isinstance(made.encoder, TransformerEncoder)
+    assert isinstance(made.decoder, TransformerDecoder)
+    looks = forcing.look(made, BATCH)
+    padded, pre = ~BATCH.source_mask, norm == "pre"
+    settings: dict[str, Any] = {"dropout": 0.0, "batch_first": True, "norm_first": pre, "dtype": torch.float64}
+    layers, decoder_layers = layers_of(made)
+    expected: dict[str, list[Tensor]] = {"encoder": [], "decoder": [], "cross": []}
+    with torch.no_grad():
+        steps = torch.arange(BATCH.source.shape[1]).expand(BATCH.source.shape)
+        x = made.encoder.entrance(made.source_embedding(BATCH.source), steps)
+        for layer in layers:
+            inner = layer.around_self.norm(x) if pre else x
+            own = multihead(layer.self_attention, 15, 15)
+            expected["encoder"].append(weights_of(own, inner, inner, key_padding_mask=padded))
+            theirs = nn.TransformerEncoderLayer(15, 3, 60, **settings)
+            theirs.load_state_dict(torch_state(layer))
+            x = theirs.train()(x, src_key_padding_mask=padded)  # in evaluation it would zero padded rows
+        values = made.encoder.norm(x) * BATCH.source_mask.unsqueeze(-1)
+        count = BATCH.target_in.shape[1]
+        future = torch.ones(count, count, dtype=torch.bool).triu(1)
+        y = made.decoder.entrance(
+            made.target_embedding(BATCH.target_in), torch.arange(count).expand(BATCH.target_in.shape)
+        )
+        for decoder_layer in decoder_layers:
+            inner = decoder_layer.around_self.norm(y) if pre else y
+            own = multihead(decoder_layer.self_attention, 10, 10)
+            expected["decoder"].append(weights_of(own, inner, inner, attn_mask=future))
+            middle = decoder_layer.around_self.after(y, own(inner, inner, inner, attn_mask=future)[0])
+            queries = decoder_layer.around_attention.norm(middle) if pre else middle
+            cross = multihead(decoder_layer.attention, 10, 15)
+            expected["cross"].append(weights_of(cross, queries, values, key_padding_mask=padded))
+            y = decoder_layer.transform(
+                decoder_layer.around_attention.after(middle, cross(queries, values, values, padded)[0])
+            )
+    assert made.encoder.heads == ("1.1", "1.2", "1.3", "2.1", "2.2", "2.3")
+    assert made.decoder.self_heads[::5] == ("1.1", "2.1")
+    assert len(made.decoder.heads) == 10
+    for kind, weights in expected.items():
+        seen = getattr(looks, kind)
+        assert seen.dtype == torch.float64
+        rows = BATCH.source_mask if kind == "encoder" else BATCH.target_mask  # of real queries
+        everything = torch.cat(weights, 1)
+        assert seen.shape == everything.shape
+        torch.testing.assert_close(seen.transpose(1, 2)[rows], everything.transpose(1, 2)[rows])
+
+
+@every
+def test_rows_sum_to_one_padding_gets_nothing_and_the_future_is_hidden(overrides: tuple[str, ...]) -> None:
+    made = model(*overrides)
+    looks = forcing.look(made, BATCH)
+    assert looks.encoder is not None
+    assert looks.decoder is not None
+    assert looks.cross is not None
+    assert looks.encoder.shape == (3, len(made.encoder.heads), 6, 6) == (3, 6, 6, 6)
+    assert looks.decoder.shape == (3, len(made.decoder.self_heads), 7, 7) == (3, 10, 7, 7)
+    assert looks.cross.shape == (3, len(made.decoder.heads), 7, 6) == (3, 4, 7, 6)
+    for weights in looks:
+        assert weights is not None
+        assert (weights >= 0).all()
+        torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:3], dtype=weights.dtype))
+    for weights in (looks.encoder, looks.cross):
+        assert (weights.masked_select(~BATCH.source_mask[:, None, None]) == 0).all()
+    future = torch.ones(7, 7, dtype=torch.bool).triu(1)
+    assert (looks.decoder[..., future] == 0).all()
+    assert (looks.decoder[..., ~future] > 0).all()
+
+
+@every
+def test_looking_changes_nothing_and_a_batch_equals_its_sentences(overrides: tuple[str, ...]) -> None:
+    made = model(*overrides)
+    looks = forcing.look(made, BATCH)
+    torch.testing.assert_close(looks.cross, forcing.attention(made, BATCH).weights)
+    with torch.no_grad():
+        embedded = made.source_embedding(BATCH.source), BATCH.source_mask, BATCH.source_lengths
+        torch.testing.assert_close(made.encoder.look(*embedded).values, made.encoder(*embedded).values)
+        memory, state = made.encode(BATCH.source, BATCH.source_mask)
+        target = made.target_embedding(BATCH.target_in)
+        looked, decoded = made.decoder.look(target, state, memory), made.decoder(target, state, memory)
+        torch.testing.assert_close(looked.features, decoded.features)
+        assert decoded.self_weights is None
+    for row, pair in enumerate(zip(SOURCES, TARGETS)):
+        alone = forcing.look(made, make_batch([pair[0]], [pair[1]]))
+        for together, single in zip(looks, alone):
+            assert together is not None
+            assert single is not None
+            torch.testing.assert_close(together[row : row + 1, :, : single.shape[2], : single.shape[3]], single)
+
+
+def test_a_step_at_a_time_sees_the_same_as_all_at_once() -> None:
+    """Coverage makes training go step by step; with w = 0 it changes nothing else."""
+    at_once = model(*BOTH)
+    by_step = model(*BOTH, "attention.coverage=true")
+    missing = by_step.load_state_dict(at_once.state_dict(), strict=False).missing_keys
+    assert missing
+    with torch.no_grad():
+        for name in missing:
+            by_step.get_parameter(name).zero_()
+    for expected, seen in zip(forcing.look(at_once, BATCH), forcing.look(by_step, BATCH)):
+        torch.testing.assert_close(seen, expected)
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("decoder", [*WIRINGS, "transformer"])
+def test_what_a_model_does_not_have_is_none(encoder: str, decoder: str) -> None:
+    made = model(f"encoder={encoder}", f"decoder={decoder}")
+    looks = forcing.look(made, BATCH)
+    for weights, heads in zip(looks, (made.encoder.heads, made.decoder.self_heads, made.decoder.heads), strict=True):
+        assert (0 if weights is None else weights.shape[1]) == len(heads)
+    assert (looks.encoder is not None) == (encoder == "transformer")
+    assert (looks.decoder is not None) == (decoder == "transformer")
+    assert (looks.cross is not None) == (decoder != "none")
