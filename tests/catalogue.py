@@ -34,7 +34,7 @@ ENCODERS = options("encoder")
 DECODERS, READOUTS = options("decoder"), options("decoder/readout")
 ATTENTIVE = [decoder for decoder in DECODERS if decoder != "none"]
 #: Recurrent decoders.
-WIRINGS = [decoder for decoder in DECODERS if decoder != "transformer"]
+WIRINGS = [decoder for decoder in DECODERS if decoder not in ("transformer", "conv")]
 WITH_ATTENTION = [wiring for wiring in WIRINGS if wiring != "none"]
 #: Refused: they would not use their attention, not see the previous word, or know nothing of the sentence.
 USELESS = {("luong", "state"), ("bahdanau", "context"), ("none", "context")}
@@ -93,7 +93,9 @@ SMALL = [
 #: What these have in their place, by choice.
 SMALL_OF = {
     "encoder=embeddings": ["encoder.size="],
+    "encoder=conv": ["encoder.size=12", "encoder.layers=2"],
     "encoder=transformer": ["encoder.size=12", "encoder.self_attention.heads=3", "encoder.layers=2"],
+    "decoder=conv": ["decoder.readout.size=", "decoder.layers=2"],
     "decoder=transformer": [
         *("decoder.readout.size=", "decoder.self_attention.heads=5", "decoder.layers=2"),
         "attention.heads=2",

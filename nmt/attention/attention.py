@@ -230,6 +230,34 @@ class Attention(nn.Module):
             choices = choices._replace(contexts=self.out(choices.contexts))
         return Attended(self._merge(context), shares if weights else None, state, terms, choices)
 
+    def ask(
+        self, queries: Tensor, memory: Memory, steps: Tensor, state: AttentionState = (), *, weights: bool = True
+    ) -> Attended:
+        """`forward` with T queries of each of N = B * K hypotheses of B sentences, whose memory is not copied.
+
+        T or K is 1. Takes queries [N, T, Dq], steps [N, T] and the state [N, ...]; returns all with N in place of B.
+        """
+        sentences, (rows, count) = len(memory.mask), queries.shape[:2]
+        attended = self(
+            queries.reshape(sentences, -1, queries.shape[-1]),
+            memory,
+            steps.reshape(sentences, -1),
+            tuple(part.unflatten(0, (sentences, -1)) for part in state),
+            weights=weights,
+        )
+        by_step, choices = attended.weights, attended.choices
+        if by_step is not None:  # [B, H, K * T, S] -> [N, H, T, S]
+            by_step = by_step.unflatten(2, (-1, count)).transpose(1, 2).flatten(0, 1)
+        if choices is not None:
+            choices = Choices(*(part.reshape(rows, count, *part.shape[2:]) for part in choices))
+        return Attended(
+            attended.context.reshape(rows, count, -1),
+            by_step,
+            tuple(part.flatten(0, 1) for part in attended.state),
+            {name: term.reshape(rows, count) for name, term in attended.terms.items()},
+            choices,
+        )
+
     def _merge(self, context: Tensor) -> Tensor:
         """[B, H, T, Dv] -> [B, T, C]."""
         merged: Tensor = context.transpose(1, 2).flatten(2)

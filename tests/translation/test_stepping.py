@@ -22,6 +22,8 @@ COMBINATIONS = [
     ("decoder=luong", "attention/read=hard", "attention.read.objective=enumerate"),
     ("decoder=none",),
     ("decoder=transformer", "attention.coverage=true"),
+    ("encoder=conv", "decoder=conv", "attention/score=dot"),
+    ("decoder=conv", "attention.coverage=true"),
     ("decoder=transformer", "encoder=transformer", "decoder/positions=relative", "decoder/window=local_m"),
 ]
 every = pytest.mark.parametrize("overrides", COMBINATIONS, ids=" ".join)
@@ -161,8 +163,8 @@ def test_heads_have_the_names_that_all_members_share() -> None:
 
 @pytest.mark.parametrize("decoder", ATTENTIVE)
 def test_matrices_that_are_cast_once_are_the_ones_that_autocast_would_cast(decoder: str) -> None:
-    size = "model.embedding_size=10" if decoder == "transformer" else "decoder.readout.size=7"
-    made = model(f"decoder={decoder}", "model.tie_embeddings=target", size).float()
+    size = {"transformer": ["model.embedding_size=10"], "conv": []}.get(decoder, ["decoder.readout.size=7"])
+    made = model(f"decoder={decoder}", "model.tie_embeddings=target", *size).float()
     source, mask, counts = sentences([5, 2, 7], 23, 4)
     tokens = torch.tensor([5, 11, 4])
     steppers = [Stepper([made]), Stepper([made], torch.bfloat16)]

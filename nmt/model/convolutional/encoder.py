@@ -1,0 +1,59 @@
+"""The convolutional encoder: a word sees its neighbours, and with every layer their neighbours."""
+
+from collections.abc import Callable, Sequence
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from nmt.limits import Fraction, Positive
+from nmt.model.contract import Encoded, Encoder
+from nmt.model.convolutional.layer import GatedConvolution, NormalLinear, PositionedEntrance
+from nmt.model.positions import Positions
+
+
+class ConvolutionalEncoder(Encoder):
+    """Layers of gated convolutions. Keys are their outputs z_j, values z_j + e_j. Gehring et al. 2017, section 3.
+
+    e_j is the embedding of word j with its position. It has no last state.
+    """
+
+    def __init__(
+        self,
+        positions: Callable[..., Positions],
+        embedding_size: int,
+        *,
+        size: Positive,
+        layers: Positive = 4,
+        kernel_size: Positive = 3,
+        dropout: Fraction = 0.0,
+        fast: bool = True,
+    ) -> None:
+        """Makes the layers.
+
+        Args:
+            positions: make positions for embeddings of a size.
+            embedding_size: E, of an embedding and of a slot.
+            size: D, of a word's vector in every layer.
+            layers: how many.
+            kernel_size: how many words a layer's output depends on; of an even number one more to the right.
+            dropout: of the inputs of a layer.
+            fast: uses the fast forms of `nmt.kernels`.
+        """
+        super().__init__()
+        self.size = embedding_size
+        self.entrance = PositionedEntrance(positions, embedding_size, size, keep=1 - dropout)
+        stack = nn.ModuleList(GatedConvolution(size, kernel_size, dropout, fast) for _ in range(layers))
+        self.layers = cast("Sequence[GatedConvolution]", stack)
+        self.exit = NormalLinear(size, embedding_size)
+        self.padding = ((kernel_size - 1) // 2, kernel_size // 2)
+        self.learned_positions = self.entrance.positions.learned_positions
+
+    def forward(self, embedded: Tensor, mask: Tensor, lengths: Tensor) -> Encoded:
+        steps, real = torch.arange(mask.shape[1], device=mask.device).expand(mask.shape), mask.unsqueeze(-1)
+        positioned, x = self.entrance(embedded, steps)
+        for layer in self.layers:
+            inputs = nn.functional.pad(layer.dropout(x) * real, (0, 0, *self.padding))
+            x = layer.convolve(inputs, x)
+        keys = self.exit(x) * real
+        return Encoded(keys + positioned * real, mask, keys)

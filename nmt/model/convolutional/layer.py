@@ -1,0 +1,84 @@
+"""What encoder and decoder share: a gated convolution, and linear layers that keep the variance of their inputs.
+
+Gehring et al. 2017, section 3. Left out of it are weight normalisation and the scaling of the encoder's gradient by the
+number of attentions: both are for plain gradient descent. Adam divides a constant factor of a gradient out again.
+
+Shapes: N rows (sentences or hypotheses), T words of each, D the size of a word's vector, E of an embedding.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from nmt.errors import SettingError
+from nmt.kernels.dot_tanh import at_least_float32
+from nmt.kernels.dropout import Dropout
+from nmt.model.positions import Positions
+
+#: The sum of two vectors of equal variance, times this, has that variance. Section 3.4.
+HALF_VARIANCE = 0.5**0.5
+
+
+class NormalLinear(nn.Module):
+    """W x + b. W starts normal with variance gain * keep / I, b zero. Section 3.5."""
+
+    def __init__(self, inputs: int, outputs: int, keep: float = 1.0, gain: float = 1.0) -> None:
+        """`keep` is the share of the inputs that dropout leaves; `gain` is 4 before a gate, which halves its input."""
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(outputs, inputs))
+        self.bias = nn.Parameter(torch.empty(outputs))
+        self.deviation = (gain * keep / inputs) ** 0.5
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw W, and make b zero."""
+        nn.init.normal_(self.weight, std=self.deviation)
+        nn.init.zeros_(self.bias)
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        """[..., I] -> [..., O], in float32 at least."""
+        return at_least_float32(nn.functional.linear(vectors, self.weight, self.bias))
+
+
+class PositionedEntrance(nn.Module):
+    """e_j, an embedding with its position, and W e_j + b, with which the first layer begins. Sections 3.1 and 3.2."""
+
+    def __init__(self, positions: Callable[..., Positions], embedding_size: int, size: int, keep: float) -> None:
+        """`keep` is the share of the embeddings that dropout leaves.
+
+        Raises:
+            SettingError: the positions are for self-attention.
+        """
+        super().__init__()
+        self.positions = positions(embedding_size)
+        if self.positions.windows():
+            rule = "is a bias in self-attention, which convolutions do not have."
+            raise SettingError("positions", "relative", f"{rule} Give {{key}}/positions=learned, sinusoidal or none.")
+        self.linear = NormalLinear(embedding_size, size, keep)
+
+    def forward(self, embedded: Tensor, steps: Tensor) -> tuple[Tensor, Tensor]:
+        """Embeddings [N, T, E] at positions steps [N, T] -> e [N, T, E] and the vectors [N, T, D]."""
+        positioned = self.positions(embedded, steps)
+        return positioned, self.linear(positioned)
+
+
+class GatedConvolution(nn.Module):
+    """h_i = 0.5^1/2 (v(W [x_i, x_(i + 1), ..., x_(i + k - 1)] + b) + h'_i), with v([a; b]) = a sigmoid(b).
+
+    x are the inputs with dropout and with k - 1 more than there are words: padding on both sides, or the words before.
+    h'_i is the vector of word i before the layer. Sections 3.2 and 3.4.
+    """
+
+    def __init__(self, size: int, kernel_size: int, dropout: float, fast: bool) -> None:
+        """`kernel_size` is k; `dropout` is that of the inputs."""
+        super().__init__()
+        self.kernel_size = kernel_size
+        self.linear = NormalLinear(kernel_size * size, 2 * size, keep=1 - dropout, gain=4.0)
+        self.dropout = Dropout(dropout, fast)
+
+    def convolve(self, inputs: Tensor, x: Tensor) -> Tensor:
+        """Inputs [N, T + k - 1, D] and the vectors x [N, T, D] of the T words -> [N, T, D]."""
+        count = x.shape[1]
+        windows = torch.cat([inputs[:, first : first + count] for first in range(self.kernel_size)], -1)
+        return (nn.functional.glu(self.linear(windows), -1) + x) * HALF_VARIANCE

@@ -1,0 +1,86 @@
+"""What decoders share that attend to the source in every layer, whatever else their layers do."""
+
+from collections.abc import Sequence
+from typing import NamedTuple, TypeVar
+
+import torch
+from torch import Tensor
+
+from nmt.attention import Attended, Attention, AttentionState, Memory
+from nmt.errors import UserError
+from nmt.model.contract import Decoded, Decoder, Encoded, Selectable, Slots, Words
+
+
+class LayeredMemory(NamedTuple):
+    """The memory of B sentences, layer by layer."""
+
+    layers: tuple[Memory, ...]
+
+    def select(self, rows: Tensor) -> "LayeredMemory":
+        """The sentences `rows` [B'] of the batch."""
+        return LayeredMemory(tuple(memory.select(rows) for memory in self.layers))
+
+
+def of_all_layers(attended: Sequence[Attended]) -> tuple[Tensor | None, dict[str, Tensor]]:
+    """The weights [N, H, T, S] of the heads of all layers, None where nobody asked; each term's sum [N, T]."""
+    weights = [of_layer.weights for of_layer in attended if of_layer.weights is not None]
+    terms: dict[str, Tensor] = {}
+    for of_layer in attended:
+        for name, term in of_layer.terms.items():
+            terms[name] = terms.get(name, 0) + term
+    return torch.cat(weights, 1) if weights else None, terms
+
+
+State = TypeVar("State", bound=Selectable)
+
+
+class LayeredDecoder(Decoder[LayeredMemory, State]):
+    """A decoder of layers that each have an attention to the source. A family defines `run`."""
+
+    attentions: Sequence[Attention]
+
+    def take(self, attentions: Sequence[Attention], choice: str) -> None:
+        """Take the attention of each layer; `choice` is the decoder's in the configuration.
+
+        Raises:
+            UserError: the attention would need a readout.
+        """
+        if attentions[0].read.enumerates:
+            raise UserError(
+                f"attention.read.objective=enumerate lets a readout choose among slots, and decoder={choice} has no "
+                "readout. Give attention.read.objective=sampled, or another decoder."
+            )
+        self.attentions, self.max_positions = attentions, attentions[0].max_positions
+        self.heads = tuple(
+            f"{layer}.{head + 1}" for layer, each in enumerate(attentions, 1) for head in range(each.heads)
+        )
+
+    def pin(self, slots: Slots, device: torch.device) -> None:
+        for attention in self.attentions:
+            attention.pin(slots, device)
+
+    @property
+    def way(self) -> str:
+        """How training goes, for `describe`."""
+        return f"training {'step by step' if self.attentions[0].coverage else 'all steps at once'}"
+
+    def remember(self, encoded: Encoded) -> tuple[LayeredMemory, tuple[AttentionState, ...]]:
+        """The memory of each layer's attention, and its state before the first step."""
+        memories = tuple(each.remember(encoded.values, encoded.mask, encoded.keys) for each in self.attentions)
+        states = (each.start(memory) for each, memory in zip(self.attentions, memories, strict=True))
+        return LayeredMemory(memories), tuple(tuple(part.flatten(0, 1) for part in state) for state in states)
+
+    def step(self, words: Words, state: State, memory: LayeredMemory, *, weights: bool = True) -> tuple[Decoded, State]:
+        decoded, state = self.run(words.spread(words.embedded).unsqueeze(1), state, memory, weights)
+        seen = None if decoded.weights is None else decoded.weights[:, :, 0]
+        terms = {name: term[:, 0] for name, term in decoded.terms.items()}
+        return Decoded(decoded.features[:, 0], seen, terms), state
+
+    def forward(self, embedded: Tensor, state: State, memory: LayeredMemory, *, weights: bool = True) -> Decoded:
+        if self.attentions[0].coverage:  # a step depends on the weights of those before it
+            return super().forward(embedded, state, memory, weights=weights)
+        return self.run(embedded, state, memory, weights)[0]
+
+    def run(self, embedded: Tensor, state: State, memory: LayeredMemory, weights: bool) -> tuple[Decoded, State]:
+        """The next words of N hypotheses, embedded [N, T, E]: one of each, or all of one hypothesis a sentence."""
+        raise TypeError(f"{type(self).__name__} does not define what its layers do")

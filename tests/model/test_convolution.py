@@ -1,0 +1,298 @@
+"""Convolutions: what must hold of every decoder, causality, numbers by hand, the paper's start, what is refused."""
+
+import math
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from nmt.errors import UserError
+from nmt.model import Encoded, Seq2Seq
+from nmt.model.convolutional.decoder import ConvolutionalDecoder, ConvolutionState
+from nmt.model.convolutional.encoder import ConvolutionalEncoder
+from nmt.model.convolutional.layer import GatedConvolution, NormalLinear
+from nmt.model.layered import LayeredMemory
+from tests.catalogue import ENCODERS, READS, SCORES, WINDOWED, model, options, sentences
+from tests.model import test_wirings as properties
+from tests.model.test_initialise import fresh
+
+BOTH = ("encoder=conv", "decoder=conv")
+DOT = (*BOTH, "attention/score=dot")
+POSITIONS = [own for own in options("encoder/positions") if own != "relative"]
+COMBINATIONS = [
+    *((*BOTH, f"attention/score={score}") for score in SCORES),
+    *((*DOT, *window) for window in WINDOWED),
+    *((*DOT, f"attention/read={read}") for read in READS),
+    *((*DOT, f"{place}/positions={own}") for place in ("encoder", "decoder") for own in POSITIONS),
+    *((f"encoder={encoder}", "decoder=conv", "attention/score=dot") for encoder in ENCODERS),
+    (*BOTH, "attention.coverage=true"),
+    (*BOTH, "attention.coverage=true", "attention.heads=2"),
+    (*DOT, "attention.heads=3"),
+    (*DOT, "attention/window=local_m", "attention.window.radius=1"),
+    (*DOT, "attention/window=forced", "attention.window.slots=[0,[1,2],null,5]"),
+    (*DOT, "encoder.layers=1", "decoder.layers=1"),
+    (*DOT, "encoder.kernel_size=4", "decoder.kernel_size=2"),
+    (*DOT, "encoder.kernel_size=1", "decoder.kernel_size=1"),
+    (*DOT, "encoder.kernel_size=9", "decoder.kernel_size=8"),
+    (*DOT, "encoder.size=7", "decoder.size=7"),
+    *(("encoder=conv", f"decoder={wiring}") for wiring in ("bahdanau", "luong", "conditional", "none", "transformer")),
+    ("encoder=conv", "decoder=luong", "attention/score=general", "decoder.input_feeding=false"),
+]
+every = pytest.mark.parametrize("overrides", COMBINATIONS, ids=" ".join)
+CONVOLUTIONAL = [own for own in COMBINATIONS if "decoder=conv" in own]
+
+
+@every
+@pytest.mark.parametrize(
+    "holds",
+    [
+        properties.test_padding_changes_nothing,
+        properties.test_step_by_step_equals_the_whole_sequence,
+        properties.test_a_batch_equals_its_sentences_one_by_one,
+        properties.test_rows_of_a_beam_share_the_memory,
+    ],
+)
+def test_what_holds_for_every_decoder(holds: Callable[[tuple[str, ...]], None], overrides: tuple[str, ...]) -> None:
+    holds(overrides)
+
+
+@pytest.mark.parametrize("overrides", [own for own in COMBINATIONS if "attention/read=hard" not in own], ids=" ".join)
+def test_every_parameter_gets_a_gradient(overrides: tuple[str, ...]) -> None:
+    properties.test_every_parameter_gets_a_gradient(overrides)
+
+
+def changed_by_a_word(made: Seq2Seq, position: int) -> Tensor:
+    """Whether another target word at `position` changes the features of each step, [B, T]."""
+    source, mask, _ = sentences([6, 1, 4], 23)
+    target = sentences([7] * 3, 29, seed=9)[0]
+    other = target.clone()
+    other[:, position] = 4 + (target[:, position] - 3) % 25
+    before, after = (made(source, mask, None, words).features for words in (target, other))
+    changed: Tensor = (before - after).abs().amax(2) > 1e-12
+    return changed
+
+
+@pytest.mark.parametrize("overrides", CONVOLUTIONAL, ids=" ".join)
+def test_changing_a_word_changes_no_feature_before_it(overrides: tuple[str, ...]) -> None:
+    for position in range(7):
+        changed = changed_by_a_word(model(*overrides), position)
+        assert not changed[:, :position].any()
+        assert changed[:, position].all()
+
+
+@pytest.mark.parametrize(("layers", "kernel_size"), [(1, 3), (2, 2), (2, 3), (3, 1)])
+def test_a_step_sees_as_many_words_as_the_layers_reach(layers: int, kernel_size: int) -> None:
+    made = model(*DOT, f"decoder.layers={layers}", f"decoder.kernel_size={kernel_size}")
+    reach = layers * (kernel_size - 1) + 1
+    changed = changed_by_a_word(made, 1)
+    assert changed[:, 1 : 1 + reach].all()
+    assert not changed[:, 1 + reach :].any()
+
+
+@pytest.mark.parametrize(
+    ("layers", "kernel_size", "before", "after"), [(1, 3, 1, 1), (2, 3, 2, 2), (2, 2, 0, 2), (1, 4, 1, 2)]
+)
+def test_a_slot_holds_its_neighbours(layers: int, kernel_size: int, before: int, after: int) -> None:
+    """Keys see the neighbours; what a value has beyond its key is its own word and its position."""
+    made = model(*DOT, f"encoder.layers={layers}", f"encoder.kernel_size={kernel_size}")
+    source, mask, lengths = sentences([9], 23)
+    other = source.clone()
+    other[0, 4] = 4 + (source[0, 4] - 3) % 19
+    one, two = (made.encoder(made.source_embedding(words), mask, lengths) for words in (source, other))
+    changed = (one.keys != two.keys).any(2)[0].tolist()
+    assert changed == [4 - after <= slot <= 4 + before for slot in range(9)]
+    beyond = ((one.values - one.keys) - (two.values - two.keys)).abs().amax(2)[0] > 1e-12
+    assert beyond.tolist() == [slot == 4 for slot in range(9)]
+
+
+def test_what_is_kept_for_the_next_step_is_the_last_inputs_of_each_layer() -> None:
+    made = model(*DOT, "decoder.kernel_size=3")
+    source, mask, lengths = sentences([6, 1, 4], 23)
+    memory, state = made.encode(source, mask, lengths)
+    assert isinstance(memory, LayeredMemory)
+    assert isinstance(state, ConvolutionState)
+    assert state.inputs.shape == (3, 2, 2, 10)
+    assert not state.inputs.any()
+    first = made.step(torch.tensor([5, 6, 7]), state, memory).state
+    second = made.step(torch.tensor([8, 9, 4]), first, memory).state
+    assert isinstance(first, ConvolutionState)
+    assert isinstance(second, ConvolutionState)
+    torch.testing.assert_close(second.inputs[:, :, 0], first.inputs[:, :, 1])
+    assert second.steps.tolist() == [2, 2, 2]
+    rows = torch.tensor([2, 0, 0])
+    torch.testing.assert_close(second.select(rows).inputs, second.inputs[rows])
+
+
+def set_to(parameter: Tensor, numbers: list[float] | list[list[float]]) -> None:
+    with torch.no_grad():
+        parameter.copy_(torch.tensor(numbers))
+
+
+def sigmoid(x: float) -> float:
+    return 1 / (1 + math.exp(-x))
+
+
+def test_a_gated_convolution_by_hand() -> None:
+    """Words 1, 2 and 3 with one number each, k = 3, zero padding: v([a; b]) = a sigmoid(b), plus the word."""
+    layer = GatedConvolution(1, 3, 0.0, fast=False)
+    set_to(layer.linear.weight, [[1.0, 10.0, 100.0], [0.1, 0.2, 0.3]])
+    set_to(layer.linear.bias, [0.5, -1.0])
+    x = torch.tensor([[[1.0], [2.0], [3.0]]])
+    expected = [
+        # left neighbour + 10 word + 100 right neighbour + 0.5, and the same of the gate
+        (210.5 * sigmoid(0.2 + 0.6 - 1) + 1) * 0.5**0.5,
+        (321.5 * sigmoid(0.1 + 0.4 + 0.9 - 1) + 2) * 0.5**0.5,
+        (32.5 * sigmoid(0.2 + 0.6 - 1) + 3) * 0.5**0.5,
+    ]
+    around = nn.functional.pad(x, (0, 0, 1, 1))
+    torch.testing.assert_close(layer.convolve(around, x)[0, :, 0], torch.tensor(expected))
+    before = nn.functional.pad(x, (0, 0, 2, 0))
+    first = (100.5 * sigmoid(0.3 - 1) + 1) * 0.5**0.5  # there is nothing before the first word
+    torch.testing.assert_close(layer.convolve(before, x)[0, 0, 0], torch.tensor(first))
+
+
+def identity(layer: NormalLinear) -> None:
+    nn.init.eye_(layer.weight)
+    nn.init.zeros_(layer.bias)
+
+
+def test_a_step_of_the_decoder_by_hand() -> None:
+    """Two layers with k = 2 and one number a vector: equations 1 and 2 of the paper in each, with the scales of 3.4."""
+    sizes = ("model.embedding_size=1", "decoder.size=1", "encoder.size=1")
+    made = model(*DOT, *sizes, "decoder.kernel_size=2", "decoder/positions=none")
+    decoder = made.decoder
+    assert isinstance(decoder, ConvolutionalDecoder)
+    identity(decoder.entrance.linear)
+    identity(decoder.exit)
+    for layer in decoder.layers:
+        set_to(layer.linear.weight, [[0.5, 2.0], [0.0, 0.0]])
+        set_to(layer.linear.bias, [0.0, 0.0])  # the gate is a half
+        set_to(layer.query.weight, [[3.0]])
+        set_to(layer.query.bias, [0.25])
+    keys, values = torch.tensor([[[1.0], [-1.0], [9.0]]]), torch.tensor([[[10.0], [5.0], [9.0]]])
+    mask = torch.tensor([[True, True, False]])
+    memory, state = decoder.start(Encoded(values.double(), mask, keys.double()))
+    words = [0.2, -0.1]
+    decoded = decoder(torch.tensor([[[words[0]], [words[1]]]], dtype=torch.float64), state, memory)
+    inputs, half = [0.0, *words], 0.5**0.5
+    for number in range(2):
+        outputs = [0.0]
+        for step in (1, 2):
+            h = half * (0.5 * (0.5 * inputs[step - 1] + 2 * inputs[step]) + inputs[step])
+            d = 3 * h + 0.25 + words[step - 1]
+            share = sigmoid(2 * d)  # softmax of d and -d
+            torch.testing.assert_close(
+                decoded.weights[0, number, step - 1].tolist(), [share, 1 - share, 0.0], rtol=1e-6, atol=1e-6
+            )
+            context = share * 10 + (1 - share) * 5
+            outputs.append(half * (h + 2 * (1 / 2) ** 0.5 * context))  # S (1 / S)^1/2 for the two real words
+        inputs = outputs
+    torch.testing.assert_close(decoded.features[0, :, 0].tolist(), inputs[1:], rtol=1e-6, atol=1e-6)
+
+
+def test_the_encoder_by_hand() -> None:
+    """e_j is the word and its position; z_j = W h_j + b are the keys, z_j + e_j the values."""
+    made = model(*DOT, "encoder.layers=1", "encoder/positions=learned", "encoder.positions.count=4")
+    encoder = made.encoder
+    assert isinstance(encoder, ConvolutionalEncoder)
+    source, mask, lengths = sentences([5, 3], 23)
+    encoded = encoder(made.source_embedding(source), mask, lengths)
+    table = encoder.get_parameter("entrance.positions.table.weight")
+    e = (made.source_embedding(source) + table[[0, 1, 2, 3, 3]])[1, :3]
+    entrance, leaving, convolution = encoder.entrance.linear, encoder.exit, encoder.layers[0].linear
+    x = e @ entrance.weight.T + entrance.bias
+    kernel = convolution.weight.unflatten(1, (3, 12)).transpose(1, 2)  # torch's [outputs, inputs, k]
+    gates = nn.functional.conv1d(x.T, kernel, convolution.bias, padding=1).T
+    h = 0.5**0.5 * (gates[:, :12] * torch.sigmoid(gates[:, 12:]) + x)
+    z = h @ leaving.weight.T + leaving.bias
+    torch.testing.assert_close(encoded.keys[1, :3], z)
+    torch.testing.assert_close(encoded.values[1, :3], z + e)
+    assert not encoded.keys[1, 3:].any()
+    assert not encoded.values[1, 3:].any()
+
+
+def test_dropout_is_that_of_the_inputs_of_a_layer() -> None:
+    """What is left is scaled; the residual is not dropped."""
+    layer = GatedConvolution(400, 1, 0.25, fast=False).train()
+    x = torch.ones(1, 100, 400)
+    inputs = layer.dropout(x)
+    assert inputs.unique().tolist() == pytest.approx([0, 4 / 3])
+    assert inputs.mean().item() == pytest.approx(1, abs=0.02)
+    with torch.no_grad():
+        layer.linear.weight.zero_()
+    torch.testing.assert_close(layer.convolve(inputs, x), x * 0.5**0.5)
+
+
+def test_layers_start_as_the_paper_has_it() -> None:
+    """Section 3.5: deviations (4 p / n)^1/2 before a gate, (p / n)^1/2 after dropout, else (1 / n)^1/2; biases zero."""
+    sizes = ("model.embedding_size=96", "encoder.size=128", "decoder.size=160", "model.dropout=0.3")
+    made = fresh(*DOT, *sizes)
+    assert isinstance(made.encoder, ConvolutionalEncoder)
+    assert isinstance(made.decoder, ConvolutionalDecoder)
+    layers = {
+        made.encoder.entrance.linear: (0.7 / 96) ** 0.5,
+        made.encoder.layers[1].linear: (4 * 0.7 / (3 * 128)) ** 0.5,
+        made.encoder.exit: (1 / 128) ** 0.5,
+        made.decoder.entrance.linear: (0.7 / 96) ** 0.5,
+        made.decoder.layers[1].linear: (4 * 0.7 / (3 * 160)) ** 0.5,
+        made.decoder.layers[1].query: (1 / 160) ** 0.5,
+        made.decoder.exit: (1 / 160) ** 0.5,
+    }
+    for layer, deviation in layers.items():
+        assert layer.weight.std().item() == pytest.approx(deviation, rel=0.05)
+        assert not layer.bias.any()
+
+
+@pytest.mark.parametrize("size", [64, 256])
+def test_variance_stays_through_the_layers_and_the_softmax_starts_neither_flat_nor_sharp(size: int) -> None:
+    made = fresh(*DOT, f"model.embedding_size={size}", "encoder.layers=10", "decoder.layers=10").eval()
+    source, mask, lengths = sentences([17, 13, 11], 1009)
+    target = sentences([13, 17, 11], 1009, seed=3)[0]
+    with torch.no_grad():
+        embedded = made.source_embedding(source)
+        values = made.encoder(embedded, mask, lengths).keys[mask]
+        logits = made.logits(made(source, mask, lengths, target).features)
+    assert 0.3 < values.std() / embedded[mask].std() < 3
+    assert 0.2 < logits.std().item() < 1.2
+
+
+def test_slots_of_another_size_pass_through_a_linear_layer_and_those_of_an_embedding_do_not() -> None:
+    decoders = {encoder: model(f"encoder={encoder}", *DOT[1:]).decoder for encoder in ("conv", "embeddings", "gru")}
+    for encoder, decoder in decoders.items():
+        assert isinstance(decoder, ConvolutionalDecoder)
+        assert (decoder.bridge is not None) == (encoder == "gru")
+
+
+def test_heads_have_the_names_of_their_layers() -> None:
+    made = model(*DOT, "attention.heads=3", "decoder.layers=2")
+    assert made.decoder.heads == ("1.1", "1.2", "1.3", "2.1", "2.2", "2.3")
+    assert model(*DOT).decoder.heads == ("1.1", "2.1")
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (
+            ("encoder/positions=relative",),
+            r"encoder\.positions=relative: is a bias in self-attention.*Give encoder/positions=learned, sinusoidal or",
+        ),
+        (("decoder/positions=relative",), r"decoder\.positions=relative: .*Give decoder/positions=learned, sinusoidal"),
+        (
+            ("attention/read=hard", "attention.read.objective=enumerate"),
+            r"decoder=conv has no readout. Give attention\.read\.objective=sampled",
+        ),
+        (("encoder.kernel_size=0",), r"encoder\.kernel_size=0: must be at least 1"),
+        (("decoder.layers=0",), r"decoder\.layers=0: must be at least 1"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_what_cannot_be_is_refused_with_its_cure(overrides: tuple[str, ...], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        model(*DOT, *overrides)
+
+
+@pytest.mark.parametrize("kind", ["backward", "last"])
+def test_a_convolutional_encoder_has_no_last_state(kind: str) -> None:
+    with pytest.raises(UserError, match=rf"decoder\.first_state={kind}: .*Give auto, mean or zero"):
+        model("encoder=conv", "decoder=luong", f"decoder.first_state={kind}")
