@@ -245,8 +245,13 @@ def test_layers_start_as_the_paper_has_it() -> None:
 
 
 @pytest.mark.parametrize("size", [64, 256])
-def test_variance_stays_through_the_layers_and_the_softmax_starts_neither_flat_nor_sharp(size: int) -> None:
-    made = fresh(*DOT, f"model.embedding_size={size}", "encoder.layers=10", "decoder.layers=10").eval()
+@pytest.mark.parametrize("layers", [1, 10])
+@pytest.mark.parametrize("positions", ["learned", "sinusoidal"])
+def test_variance_stays_and_the_softmax_starts_neither_flat_nor_sharp(positions: str, layers: int, size: int) -> None:
+    places = [f"{place}/positions={positions}" for place in ("encoder", "decoder")]
+    made = fresh(
+        *DOT, *places, f"model.embedding_size={size}", f"encoder.layers={layers}", f"decoder.layers={layers}"
+    ).eval()
     source, mask, lengths = sentences([17, 13, 11], 1009)
     target = sentences([13, 17, 11], 1009, seed=3)[0]
     with torch.no_grad():

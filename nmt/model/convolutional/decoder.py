@@ -92,8 +92,9 @@ class ConvolutionalDecoder(LayeredDecoder[ConvolutionState]):
         self.take([layer.attention for layer in self.layers], "conv")
         self.exit = NormalLinear(size, embedding_size)
         self.size, self.kernel_size, self.features = size, kernel_size, embedding_size
-        # Features are about as small as the embeddings they come from, E^-1/2, as those of the recurrent family.
-        self.logit_scale = embedding_size**0.5
+        # A fresh model's features are 2 to 4 times as large as the embeddings they come from, E^-1/2: contexts, whose
+        # slots share a mean, are scaled as if they shared none. Tied logits then have a deviation of 0.3 to 1.
+        self.logit_scale = 0.25 * embedding_size**0.5
         self.learned_positions = self.entrance.positions.learned_positions
         # What a step reads goes through the convolutions of the layers above into later steps.
         self.carries_contexts = layers > 1 and kernel_size > 1
