@@ -18,7 +18,10 @@ class SettingError(UserError):
 
     def __init__(self, name: str, value: object, rule: str, key: str | None = None) -> None:
         """`rule` ends the sentence: "must divide size=64. Give {key}.size=...", with {key} for the key of the part."""
-        super().__init__(f"{{key}}.{name}={value}: {rule}".replace("{key}.", f"{key}." if key else ""))
+        message = f"{{key}}.{name}={value}: {rule}"
+        for separator in "./":
+            message = message.replace(f"{{key}}{separator}", f"{key}{separator}" if key else "")
+        super().__init__(message)
         self.name, self.value, self.rule, self.key = name, value, rule, key
 
     def at(self, key: str) -> "SettingError":

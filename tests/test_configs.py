@@ -269,6 +269,9 @@ VARIANTS = (
     "encoder=transformer encoder/window=local_m",
     "encoder=transformer encoder/positions=relative",
     "decoder=transformer decoder.norm=post",
+    "encoder=conv decoder=conv",
+    "encoder=gru decoder=conv",
+    "encoder=conv decoder=luong",
 )
 
 
@@ -308,7 +311,7 @@ def test_every_alias_stands_for_a_choice_and_hides_none() -> None:
 def test_the_readme_shows_no_other_variants() -> None:
     text = (Path(CONFIGS).parent / "README.md").read_text(encoding="utf-8")
     rows = re.findall(
-        r"^\| (?:score|window|read|heads|wiring|readout|Transformer|self-attention) \| .* \| `([^`]*)` \|$",
+        r"^\| (?:score|window|read|heads|wiring|readout|Transformer|self-attention|convolution) \| .* \| `([^`]*)` \|$",
         text,
         re.MULTILINE,
     )

@@ -101,7 +101,10 @@ def _cast_once(model: Seq2Seq, autocast: torch.dtype | None) -> Seq2Seq:
         return model
     cast = copy.deepcopy(model).requires_grad_(False)
     cast.output.weight = nn.Parameter(cast.output.weight.to(autocast), requires_grad=False)  # no longer tied
-    for parameter in cast.decoder.parameters():
-        if parameter.ndim == 2:
-            parameter.data = parameter.data.to(autocast)
+    for layer in cast.decoder.modules():
+        if isinstance(layer, nn.Embedding):  # of positions: not multiplied
+            continue
+        for parameter in layer.parameters(recurse=False):
+            if parameter.ndim == 2:
+                parameter.data = parameter.data.to(autocast)
     return cast

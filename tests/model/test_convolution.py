@@ -7,12 +7,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from nmt.attention import Attended
 from nmt.errors import UserError
 from nmt.model import Encoded, Seq2Seq
 from nmt.model.convolutional.decoder import ConvolutionalDecoder, ConvolutionState
 from nmt.model.convolutional.encoder import ConvolutionalEncoder
 from nmt.model.convolutional.layer import GatedConvolution, NormalLinear
-from nmt.model.layered import LayeredMemory
+from nmt.model.layered import LayeredMemory, of_all_layers
 from tests.catalogue import ENCODERS, READS, SCORES, WINDOWED, model, options, sentences
 from tests.model import test_wirings as properties
 from tests.model.test_initialise import fresh
@@ -267,6 +268,20 @@ def test_slots_of_another_size_pass_through_a_linear_layer_and_those_of_an_embed
     for encoder, decoder in decoders.items():
         assert isinstance(decoder, ConvolutionalDecoder)
         assert (decoder.bridge is not None) == (encoder == "gru")
+
+
+def test_weights_of_all_layers_stand_side_by_side_and_their_terms_add_up() -> None:
+    layers = [
+        Attended(
+            torch.zeros(2, 3, 5), torch.full((2, heads, 3, 4), 1.0 * heads), (), {"log_prob": torch.ones(2, 3)}, None
+        )
+        for heads in (1, 2)
+    ]
+    weights, terms = of_all_layers(layers)
+    assert weights is not None
+    assert weights[0, :, 0, 0].tolist() == [1.0, 2.0, 2.0]
+    assert terms["log_prob"].tolist() == [[2.0] * 3] * 2
+    assert of_all_layers([own._replace(weights=None) for own in layers])[0] is None
 
 
 def test_heads_have_the_names_of_their_layers() -> None:
