@@ -48,6 +48,10 @@ def _work(verb: str, config: "DictConfig", overrides: list[str]) -> int:
             from nmt.pipeline.comparing import Comparing, compare
 
             return compare(read(Comparing, config))
+        case "export":
+            from nmt.pipeline.exporting import Exporting, export
+
+            return export(read(Exporting, config))
     raise ValueError(f"there is no verb {verb}")
 
 

@@ -46,7 +46,7 @@ TOP = {
     "runs": {*ROOMS, "configuration", "compat", "locks"},
     "records": {"runs", "configuration"},
     "build": {*ROOMS, "runs", "choices", "configuration"},
-    "pipeline": {*ROOMS, "runs", "records", "build", "command", "configuration", "compat", "advice", "locks"},
+    "pipeline": {"nmt", *ROOMS, "runs", "records", "build", "command", "configuration", "compat", "advice", "locks"},
     "compute": set[str](),
     "signals": set[str](),
     "api": {"alignment", "drawing", "translation", "command", "pipeline"},
@@ -72,6 +72,7 @@ DOORS = {
     "scipy": {"comparison", "data"},
     "arabic_reshaper": {"drawing"},
     "bidi": {"drawing"},
+    "ctranslate2": {"pipeline/ctranslate2_model"},
     "tensorboard": {"training"},
     "torch.utils.tensorboard": {"training"},
 }
@@ -191,6 +192,7 @@ LOADS = {
     "nmt.evaluate": ("torch", *HEAVY),
     "nmt.align": ("torch", *HEAVY),
     "nmt.compare": ("torch", *HEAVY),
+    "nmt.export": ("torch", "ctranslate2", *HEAVY),
     "nmt.translate": HEAVY,
     "nmt.translation": HEAVY,
 }

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pipeline.small import QUICK, call, words, write_text
+from tests.pipeline.small import BOTH, QUICK, call, words, write_text
 
 
 @pytest.fixture(scope="session")
@@ -21,6 +21,16 @@ def trained(text: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         text, folder, "name=numbers", "trainer.steps=200", "trainer.validate_every=100", "trainer.tensorboard=true"
     )
     assert call("train", *line) == 0
+    return folder / "numbers"
+
+
+@pytest.fixture(scope="session")
+def transformer(text: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Transformer that has learnt the language by heart."""
+    folder = tmp_path_factory.mktemp("transformer")
+    sizes = ("encoder.size=32", "attention/score=scaled_dot", "attention.size=null", "optimizer.lr=0.005")
+    layers = ("encoder.layers=2", "decoder.layers=2", "trainer.steps=200", "trainer.validate_every=200")
+    assert call("train", *words(text, folder, "name=numbers", *BOTH, *sizes, *layers)) == 0
     return folder / "numbers"
 
 

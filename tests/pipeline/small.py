@@ -54,6 +54,9 @@ SMALL = [
     "device=cpu",
 ]
 
+#: A Transformer.
+BOTH = ("encoder=transformer", "decoder=transformer")
+
 #: What makes a comparison quick.
 QUICK = ["trials=200", "pictures=1", "sentences=2", "batch_sentences=20", "device=cpu", "threads=1"]
 

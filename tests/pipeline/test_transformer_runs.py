@@ -7,21 +7,9 @@ from pathlib import Path
 import pytest
 
 from nmt.runs import Run
-from tests.pipeline.small import call, pairs, translation_of, words, write_lines
+from tests.pipeline.small import BOTH, call, pairs, translation_of, words, write_lines
 
 Capture = pytest.CaptureFixture[str]
-
-BOTH = ("encoder=transformer", "decoder=transformer")
-SIZES = ("encoder.size=32", "attention/score=scaled_dot", "attention.size=null", "optimizer.lr=0.005")
-
-
-@pytest.fixture(scope="module")
-def transformer(text: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run that has learnt the language by heart."""
-    folder = tmp_path_factory.mktemp("transformer")
-    layers = ("encoder.layers=2", "decoder.layers=2", "trainer.steps=200", "trainer.validate_every=200")
-    assert call("train", *words(text, folder, "name=numbers", *BOTH, *SIZES, *layers)) == 0
-    return folder / "numbers"
 
 
 def test_it_learns(transformer: Path, here: Path) -> None:

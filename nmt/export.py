@@ -1,0 +1,8 @@
+"""Convert a run for other programs: `python -m nmt.export`."""
+
+import sys
+
+from nmt.verbs import run
+
+if __name__ == "__main__":
+    sys.exit(run("export"))

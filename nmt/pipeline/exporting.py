@@ -1,0 +1,178 @@
+"""From a run to a folder that another program translates with: model, tokenizer, and a program that runs them."""
+
+import errno
+import shlex
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from nmt import __version__
+from nmt.compute import CPU
+from nmt.errors import UserError
+from nmt.files import appearing, unwritable, write_text
+from nmt.pipeline.ctranslate2_model import (
+    POSITIONS,
+    check_convertible,
+    check_installed,
+    largest_difference,
+    to_ctranslate2,
+)
+from nmt.pipeline.opening import Checkpoint, open_model
+from nmt.pipeline.paths import check_paths
+from nmt.runs import Run
+from nmt.text.tokenizer import Tokenizer
+from nmt.translation.translator import EXTRA_LENGTH, LENGTH_RATIO
+
+Quantization = Literal[
+    "float32", "float16", "bfloat16", "int16", "int8", "int8_float32", "int8_float16", "int8_bfloat16"
+]
+
+#: The most by which a log-probability of a float32 model may differ. Rounding gives about 1e-5.
+TOLERANCE = 1e-2
+
+#: The program in the folder. Its ranking is that of `nmt.search.beam`; CTranslate2's own divides by |Y| ** penalty.
+PROGRAM = '''\
+"""Translate lines: python translate.py < INPUT > OUTPUT (needs the packages ctranslate2 and sentencepiece)."""
+
+import itertools, math, pathlib, sys
+import ctranslate2, sentencepiece
+
+BEAM_SIZE, LENGTH_PENALTY = {beam_size}, {length_penalty}
+LENGTH_RATIO, EXTRA_LENGTH = {length_ratio}, {extra_length}  # a translation has at most ratio * pieces + extra pieces
+
+folder = pathlib.Path(__file__).resolve().parent
+model = ctranslate2.Translator(str(folder))
+source = sentencepiece.SentencePieceProcessor(model_file=str(folder / "{source}"))
+target = sentencepiece.SentencePieceProcessor(model_file=str(folder / "{target}"))
+
+while lines := list(itertools.islice(sys.stdin, 256)):
+    pieces = source.encode([line.rstrip("\\n") for line in lines], out_type=str)
+    longest = min(math.ceil(LENGTH_RATIO * max(map(len, pieces))) + EXTRA_LENGTH, {positions})
+    search = dict(beam_size=BEAM_SIZE, num_hypotheses=BEAM_SIZE, length_penalty=0, return_scores=True)
+    results = model.translate_batch(pieces, max_batch_size=64, max_decoding_length=longest, **search)
+    for line, result in zip(lines, results):
+        lengths = [len(hypothesis) + 1 for hypothesis in result.hypotheses]
+        ranks = [score / ((5 + n) / 6) ** LENGTH_PENALTY for score, n in zip(result.scores, lengths)]
+        print(target.decode(result.hypotheses[ranks.index(max(ranks))]) if line.strip() else "")
+'''
+
+README = """\
+# {name}: a translator, {languages}
+
+Exported from the run `{name}` (step {step}) by nmt {version} for [CTranslate2](https://opennmt.net/CTranslate2/),
+weights in {quantization}.
+
+    pip install ctranslate2 sentencepiece
+    python {folder}/translate.py < INPUT > OUTPUT    # one sentence per line
+
+| file | content |
+|---|---|
+| `model.bin`, `config.json`, `*_vocabulary.json` | the model, for `ctranslate2.Translator` |
+| {tokenizer} | the tokenizer, for `sentencepiece.SentencePieceProcessor` |
+| `translate.py` | a program that translates lines, in about 20 lines |
+
+- The model takes the pieces of SentencePiece as they are. CTranslate2 adds the end of sentence.
+- `translate.py` ranks translations as nmt does: log-probability / ((5 + pieces) / 6) ** length penalty, where the end
+  of sentence is a piece. `length_penalty=` of CTranslate2 divides by pieces ** length penalty instead. With
+  `length_penalty=0` the two are equal.
+- Greedy search gives nmt's translations, up to rounding. Beam search differs in about one sentence in a hundred: when a
+  translation ends, CTranslate2 opens another in its place, and nmt does not.
+- `translate.py` limits the length of translations by the longest of 256 lines, nmt by each line.
+- nmt splits lines of more than 250 pieces. CTranslate2 cuts them at 1,024 (`max_input_length=`).
+"""
+
+
+@dataclass(frozen=True)
+class Exporting:
+    """What `nmt.export` is asked to do; `configs/export.yaml` explains the settings."""
+
+    run: Path
+    format: Literal["ctranslate2"]
+    output: Path
+    quantization: Quantization
+    checkpoint: Checkpoint
+
+
+def export(request: Exporting) -> int:
+    """Write the folder, whole or not at all.
+
+    Raises:
+        UserError: the run is damaged or cannot be converted, the folder exists, or a package is missing.
+    """
+    run, output = Run(request.run), request.output
+    check_paths({}, {"output": output}, folders=["output"])
+    if output.is_dir() and any(output.iterdir()):
+        raise _taken(output)
+    config = run.config()
+    model, tokenizer = open_model(run, request.checkpoint, CPU)
+    check_convertible(model, config.choices, run.folder)
+    check_installed()
+    converted = to_ctranslate2(model, tokenizer, request.quantization)
+    try:
+        with appearing(output) as staging:
+            converted.save(str(staging))
+            tokenizer.save(staging)
+            write_text(staging / "translate.py", _program(run, tokenizer))
+            write_text(staging / "README.md", _readme(run, request, tokenizer))
+            checked = _check(run, request, largest_difference(staging, model, tokenizer))
+    except OSError as error:
+        if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR) and output.exists():
+            raise _taken(output) from error  # created meanwhile
+        raise unwritable(output, error, "output=FOLDER") from error
+    print(f"{output}: weights in {request.quantization}{checked}.", file=sys.stderr)
+    print(f"Translate with it: python {shlex.quote(str(output))}/translate.py < INPUT > OUTPUT", file=sys.stderr)
+    return 0
+
+
+def _check(run: Run, request: Exporting, difference: float) -> str:
+    """What to say of the largest difference of a log-probability; rounded weights are not compared."""
+    if request.quantization != "float32":
+        return ""
+    if not difference <= TOLERANCE:
+        raise UserError(
+            f"{run.folder} cannot be exported: log-probabilities of the export differ by up to "
+            f"{difference:.2g} from those of the run. This is a fault of nmt: please report it."
+        )
+    return f", log-probabilities as the run's (largest difference: {difference:.1g})"
+
+
+def _taken(output: Path) -> UserError:
+    return UserError(f"output={output} exists and is not empty. Name a new folder, or remove it.")
+
+
+def _files(tokenizer: Tokenizer) -> tuple[str, str]:
+    """The names of the tokenizer's files for source and target, as `Tokenizer.save` writes them."""
+    return ("tokenizer.model", "tokenizer.model") if tokenizer.joint else ("source.model", "target.model")
+
+
+def _program(run: Run, tokenizer: Tokenizer) -> str:
+    """The program with the run's search; a search other than a beam becomes greedy."""
+    search: Mapping[str, Any] = run.config().search
+    source, target = _files(tokenizer)
+    return PROGRAM.format(
+        beam_size=search.get("beam_size", 1),
+        length_penalty=search.get("length_penalty", 0.0),
+        length_ratio=float(run.facts().get("length_ratio", LENGTH_RATIO)),
+        extra_length=EXTRA_LENGTH,
+        source=source,
+        target=target,
+        positions=POSITIONS - 1,
+    )
+
+
+def _readme(run: Run, request: Exporting, tokenizer: Tokenizer) -> str:
+    """What is in the folder, and how its translations differ from nmt's."""
+    facts = run.facts()
+    languages = " to ".join(map(str, facts.get("languages", []))) or "languages not recorded"
+    step = run.best_step() if request.checkpoint == "best" else facts.get("step")
+    return README.format(
+        name=run.folder.resolve().name,
+        languages=languages,
+        step="not recorded" if step is None else f"{step:,}",
+        version=__version__,
+        quantization=request.quantization,
+        folder=request.output.name,
+        tokenizer=", ".join(f"`{name}`" for name in dict.fromkeys(_files(tokenizer))),
+    )
