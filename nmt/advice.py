@@ -49,7 +49,7 @@ LAYERS = "encoder.layers"
 #: Settings that `verdict` may propose to change.
 CHANGEABLE = (
     *("model.dropout", "tokenizer.sampling", "tokenizer.model_type", "tokenizer.model"),
-    *("encoder.size", "decoder.size", LAYERS),
+    *("model.embedding_size", "encoder.size", "decoder.size", LAYERS),
 )
 
 PATIENCE = 10  # validations, one per epoch
@@ -147,7 +147,8 @@ def verdict(
         finished_by: what ended the training: steps, epochs, minutes, patience, interrupted.
         run: the run's folder, such as `checkpoints/mine`.
         overrides: the words of the training's command line, to be used again with changes.
-        settings: the values of `CHANGEABLE` in that training; only changes to them are proposed.
+        settings: the values of `CHANGEABLE` in that training, but those that follow from others; only changes to them
+            are proposed.
         other: an unused name for another run; None appends a 2 to the run's name.
     """
     course = _course(history)
@@ -254,8 +255,11 @@ def _against_overfitting(settings: Mapping[str, Any]) -> list[str]:
         changes.append("model.dropout=0.5")
     if not sampling and kind in ("unigram", "bpe") and not settings.get("tokenizer.model"):
         changes.append(f"tokenizer.sampling={0.1 if kind == 'bpe' else 0.3}")
-    sizes = {key: settings.get(key, 0) for key in ("encoder.size", "decoder.size")}
-    if not changes and min(sizes.values()) > 32:
+    keys = [key for key in ("encoder.size", "decoder.size") if key in settings]
+    if len(keys) < 2:  # a part without one follows the embeddings
+        keys.insert(0, "model.embedding_size")
+    sizes = {key: settings.get(key, 0) for key in keys}
+    if not changes and min(sizes.values(), default=0) > 32:
         changes = [f"{key}={size // 2}" for key, size in sizes.items()]
     return changes
 
@@ -292,8 +296,8 @@ def _commands(
         changes = _against_overfitting(settings)
         if changes:
             commands.append(f"{again(*changes)}    # overfits less")
-    else:
-        commands.append(f"{again(f'encoder.layers={settings.get(LAYERS, 1) + 1}')}    # a larger model")
+    elif LAYERS in settings:
+        commands.append(f"{again(f'{LAYERS}={settings[LAYERS] + 1}')}    # a larger model")
     evaluate = shlex.join(["python", "-m", "nmt.evaluate", f"run={run}"])
     commands.append(f"{evaluate}    # BLEU, chrF, TER and attention maps")
     translate = shlex.join(["python", "-m", "nmt.translate", f"run={run}"])

@@ -48,6 +48,12 @@ class Compute:
         """The CPU threads that torch uses."""
         return torch.get_num_threads()
 
+    @property
+    def emulates(self) -> bool:
+        """Whether the products' type is bfloat16 on a CPU without instructions for it, which is many times slower."""
+        supported: bool = torch.ops.mkldnn._is_mkldnn_bf16_supported()
+        return self.dtype is not None and not self.on_gpu and not supported
+
     def autocast(self) -> torch.autocast:
         """A context in which matrix products have the type `dtype`."""
         return torch.autocast(self.device.type, dtype=self.dtype, enabled=self.dtype is not None)

@@ -176,3 +176,10 @@ def test_only_what_differs_is_proposed() -> None:
     assert proposed("mine-3", tokenizer__sampling=0.3, **settings) == smaller
     assert proposed("mine-3", tokenizer__model_type="char", **settings) == smaller, "characters cannot be drawn anew"
     assert proposed("mine-3", 200, tokenizer__model="a.model", **{**settings, "encoder__size": 32}) == []
+
+
+def test_a_size_that_follows_the_embeddings_is_changed_with_them() -> None:
+    strong: dict[str, Any] = {"model__dropout": 0.5, "tokenizer__model_type": "char"}
+    assert proposed("mine-3", model__embedding_size=128, **strong) == ["tokenizer=x", "model.embedding_size=64"]
+    mixed = proposed("mine-3", model__embedding_size=128, encoder__size=64, **strong)
+    assert mixed == ["tokenizer=x", "model.embedding_size=64", "encoder.size=32"]

@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -16,7 +16,7 @@ from nmt.advice import recommend, separate_vocabularies
 from nmt.command.composing import compose
 from nmt.command.resuming import merge_for_resume
 from nmt.compute import Compute
-from nmt.configuration import look_up
+from nmt.configuration import ABSENT, look_up
 from nmt.data.corpus import DataSource, Split
 from nmt.data.files import UserFiles
 from nmt.errors import UserError
@@ -90,10 +90,11 @@ class Recipe:
 
     @property
     def stem(self) -> str:
-        """A name for a run, from its data, wiring and score."""
+        """A name for a run, from its data, encoder (unless it is the default), wiring and score."""
         choices = self.config.choices
+        encoder = [choices["encoder"]] if choices["encoder"] != "gru" else []
         score = [choices["attention/score"]] if self.attends else []
-        return "-".join([self.source.name, choices["decoder"], *score])
+        return "-".join([self.source.name, *encoder, choices["decoder"], *score])
 
     def setting(self, key: str) -> Any:
         """The value of a setting; None if there is no such setting."""
@@ -230,7 +231,7 @@ def fit_to_text(config: DictConfig, overrides: Sequence[str], source: UserFiles)
         sizes="experiment" not in _keys(overrides),
     )
     raw: Any = OmegaConf.to_container(config, resolve=False)
-    # Sizes that are not there or follow from others, such as a Transformer's from the embeddings', are left alone.
+    # Sizes that are not there or follow from others are left alone.
     of = {word: word.partition("=")[0] for word in advised}
     advised = [word for word in advised if not of[word].endswith(".size") or isinstance(look_up(raw, of[word]), int)]
     named = _keys(overrides)
@@ -242,6 +243,14 @@ def fit_to_text(config: DictConfig, overrides: Sequence[str], source: UserFiles)
             print(reason, file=sys.stderr)
     words = [*advised, *overrides]
     return compose("train", words), words
+
+
+def own_settings(recipe: Recipe, keys: Iterable[str]) -> dict[str, Any]:
+    """The values of those keys that are settings and do not follow from others, as a Transformer's size does."""
+    raw: Any = OmegaConf.to_container(compose("train", recipe.user_words), resolve=False)
+    given = {key: look_up(raw, key) for key in keys}
+    fixed = (key for key, value in given.items() if value is not ABSENT and not str(value).startswith("${"))
+    return {key: recipe.setting(key) for key in fixed}
 
 
 def with_own_vocabularies(recipe: Recipe, split: Split) -> tuple[Recipe, list[str]]:

@@ -20,7 +20,7 @@ from nmt.locks import LockedError, locked
 from nmt.memory import peak_memory
 from nmt.model import Seq2Seq
 from nmt.pipeline.preparing import guiding_links, prepared, tokenizer_for
-from nmt.pipeline.recipe import Recipe, possible, with_own_vocabularies
+from nmt.pipeline.recipe import Recipe, own_settings, possible, with_own_vocabularies
 from nmt.runs import Run, TakenError, free_name
 from nmt.text.tokenizer import Tokenizer
 from nmt.training.checkpoint import check_state, load_state
@@ -110,12 +110,14 @@ class _Session:
         kind, reach = "no attention", model.decoder.max_positions
         if model.decoder.heads:
             choices = self.recipe.config.choices
-            kind = f"{choices['decoder']} wiring, {choices['attention/score']}"
+            kind = f"{choices['encoder']} encoder, {choices['decoder']} decoder, {choices['attention/score']}"
         self.say(
             f"Model: {kind}, {parameters:,} parameters, {sizes} pieces, on {compute.device} "
             f"({compute.threads} CPU threads) in {'bfloat16' if compute.dtype else 'float32'}"
             f"{model.decoder.describe()}."
         )
+        if compute.emulates:
+            self.say("This CPU has no bfloat16 instructions, so training is many times slower. Give precision=float32.")
         if reach is not None and settings.max_source_length >= reach:
             self.say(
                 f"The attention sees only the first {reach:,} pieces of a sentence "
@@ -221,7 +223,7 @@ class _Session:
             outcome.finished_by,
             str(run.folder),
             [unquoted(word) for word in self.recipe.user_words],
-            {key: self.recipe.setting(key) for key in CHANGEABLE},
+            own_settings(self.recipe, CHANGEABLE),
             free_name(run.folder.parent, run.folder.name),
         )
         for line in lines:

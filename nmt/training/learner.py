@@ -64,6 +64,7 @@ class Learner:
                     settings.scheduled_sampling,
                     self.baseline,
                     settings.guided_alignment,
+                    settings.r_drop,
                 )
             (loss.total / tokens).backward()
             total += loss.total.item()
@@ -90,7 +91,9 @@ class Learner:
             for batch in batches:
                 began = time.monotonic()
                 with self.compute.autocast():
-                    loss = batch_loss(self.model, batch.to(self.compute.device), self.settings.label_smoothing)
+                    settings = self.settings
+                    moved = batch.to(self.compute.device)
+                    loss = batch_loss(self.model, moved, settings.label_smoothing, r_drop=settings.r_drop)
                 loss.total.backward()
                 loss.total.item()
                 seconds.append(time.monotonic() - began)

@@ -46,16 +46,40 @@ def batch_loss(
     scheduled_sampling: float = 0.0,
     baseline: float = 0.0,
     guided: float = 0.0,
+    r_drop: float = 0.0,
 ) -> Loss:
     """The loss of a batch, with teacher forcing unless `scheduled_sampling` > 0; padding never reaches the softmax.
 
     `baseline` is the expected log p(y_t), for mechanisms that sample. Their reward is the log-likelihood without label
     smoothing. `guided` is the weight of the guided-alignment loss, if the batch has links.
+
+    With `r_drop` the batch passes twice, each time with dropout of its own, and the loss is half of L_NLL + r_drop L_KL
+    (Liang et al. 2021, eq. 1 to 4): the mean of both losses, and r_drop / 4 times the sum of both divergences.
     """
+    if not r_drop:
+        return _one_pass(model, batch, label_smoothing, scheduled_sampling, baseline, guided)[0]
+    passes = [_one_pass(model, batch, label_smoothing, scheduled_sampling, baseline, guided) for _ in range(2)]
+    (first, _), (second, _) = passes
+    total = (first.total + second.total) / 2 + r_drop / 4 * divergences(*(logits for _, logits in passes))
+    plain = (first.negative_log_likelihood + second.negative_log_likelihood) / 2
+    return Loss(total, plain, first.tokens)
+
+
+def divergences(first: Tensor, second: Tensor) -> Tensor:
+    """KL(p || q) + KL(q || p), summed over the rows of logits [N, V] of p and q: sum (p - q) (log p - log q)."""
+    p, q = torch.log_softmax(first.float(), -1), torch.log_softmax(second.float(), -1)
+    return ((p.exp() - q.exp()) * (p - q)).sum()
+
+
+def _one_pass(
+    model: Seq2Seq, batch: Batch, label_smoothing: float, scheduled_sampling: float, baseline: float, guided: float
+) -> tuple[Loss, Tensor]:
+    """The loss without R-Drop, and the logits [N, V] of the real target tokens."""
     mask = batch.target_mask
     decoded = model(batch.source, batch.source_mask, batch.source_lengths, batch.target_in, scheduled_sampling)
     targets = batch.target_out[mask]
-    total, plain = smoothed_cross_entropy(model.target_logits(decoded, mask), targets, label_smoothing, model.fast)
+    logits = model.target_logits(decoded, mask)
+    total, plain = smoothed_cross_entropy(logits, targets, label_smoothing, model.fast)
     for name, term in decoded.terms.items():
         if name == LOG_PROB:
             rewards = torch.zeros_like(term).masked_scatter(mask, -plain.to(term.dtype))
@@ -64,4 +88,4 @@ def batch_loss(
             total = total + (term * mask).sum()
     if guided and batch.links.numel() and decoded.weights is not None:
         total = total + guided * guided_alignment(decoded.weights, batch.links).sum()
-    return Loss(total, plain.sum(), targets.shape[0])
+    return Loss(total, plain.sum(), targets.shape[0]), logits

@@ -39,7 +39,9 @@ class TrainerSettings:
     max_target_length: Positive
     workers: Positive
     tensorboard: bool
-    guided_alignment: Weight = 0.0  # runs of the first version do not have it
+    # Runs of earlier versions do not have these.
+    guided_alignment: Weight = 0.0
+    r_drop: Weight = 0.0
 
     def __post_init__(self) -> None:
         if not self.budget.limits:

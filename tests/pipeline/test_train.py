@@ -73,7 +73,7 @@ def test_the_log_has_what_was_said(trained: Path) -> None:
         "is too large for this text",
         "train: 300 pairs.",
         "valid: 20 pairs.",
-        "Model: bahdanau wiring, additive",
+        "Model: gru encoder, bahdanau decoder, additive",
         "training by the fast path",
         "padding",
         "Run folder:",
