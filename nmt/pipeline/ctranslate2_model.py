@@ -7,7 +7,7 @@ it allows are those of `to_ctranslate2`.
 import importlib.util
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -73,19 +73,14 @@ def _refusals(model: Seq2Seq, choices: Mapping[str, str]) -> Iterator[str]:
     sides: tuple[tuple[str, Side], ...] = (("encoder", encoder), ("decoder", decoder))
     for name, side in sides:
         yield from _refused_parts(name, side, choices)
-        yield from _refused_attention(f"{name}.self_attention", layers_of(side)[0].self_attention, side, choices)
+        yield from _refused_attention(f"{name}.self_attention", side.layers[0].self_attention, side, choices)
     yield from _refused_attention("attention", decoder.towards_source[0], decoder, choices)
-    heads = [each.heads for each in (layers_of(decoder)[0].self_attention, decoder.towards_source[0])]
+    heads = [each.heads for each in (decoder.layers[0].self_attention, decoder.towards_source[0])]
     if heads[0] != heads[1]:
         yield (
             f"decoder.self_attention.heads={heads[0]} and attention.heads={heads[1]}: CTranslate2 has one number of "
             f"heads for both. Train a run in which they are the same."
         )
-
-
-def layers_of(side: Side) -> Sequence[EncoderLayer]:
-    """The layers of an encoder or decoder."""
-    return cast("Sequence[EncoderLayer]", side.layers)
 
 
 def _refused_parts(name: str, side: Side, choices: Mapping[str, str]) -> Iterator[str]:
@@ -94,7 +89,7 @@ def _refused_parts(name: str, side: Side, choices: Mapping[str, str]) -> Iterato
     if type(positions) not in (Positions, Sinusoidal, Learned, RelativePositions):
         yield f"CTranslate2 does not know {name}/positions={choices[f'encoder/positions@{name}.positions']}."
     kind = DecoderLayer if isinstance(side, TransformerDecoder) else EncoderLayer
-    for layer in layers_of(side):
+    for layer in side.layers:
         parts = [(layer, kind), (layer.feed_forward, FeedForward), (layer.around_self, Residual)]
         if unknown := [type(part).__name__ for part, known in parts if type(part) is not known]:
             yield f"CTranslate2 does not know the {name}'s {', '.join(unknown)}."
@@ -118,8 +113,8 @@ def _refused_attention(key: str, attention: Attention, side: Side, choices: Mapp
         yield f"CTranslate2 does not know {key}.coverage=true."
     if attention.query is None:
         yield f"CTranslate2 always projects queries and keys, but this run has {key}.project=false."
-    elif attention.query.out_features != layers_of(side)[0].feed_forward.inner.in_features:
-        size, wanted = attention.query.out_features, layers_of(side)[0].feed_forward.inner.in_features
+    elif attention.query.out_features != side.layers[0].feed_forward.inner.in_features:
+        size, wanted = attention.query.out_features, side.layers[0].feed_forward.inner.in_features
         name = "encoder" if isinstance(side, TransformerEncoder) else "decoder"
         yield f"{key}.size={size}: CTranslate2 wants {name}.size={wanted} here. Train a run with {key}.size=null."
     if attention.heads > 1 and any(isinstance(window, Relative) for window in attention.also):
@@ -155,7 +150,7 @@ def to_ctranslate2(model: Seq2Seq, tokenizer: Tokenizer, quantization: str) -> "
     unused = [name for name, parameter in model.named_parameters() if id(parameter) not in converter.used]
     if unused:
         raise UserError(f"This model cannot be exported: CTranslate2 has no place for {', '.join(unused)}.")
-    spec.config.layer_norm_epsilon = layers_of(encoder)[0].around_self.norm.eps
+    spec.config.layer_norm_epsilon = encoder.layers[0].around_self.norm.eps
     spec.config.unk_token, spec.config.bos_token, spec.config.eos_token = tokenizer.target.pieces([UNK, BOS, EOS])
     spec.config.decoder_start_token, spec.config.add_source_eos = spec.config.bos_token, True
     spec.register_source_vocabulary(tokenizer.source.pieces(range(tokenizer.source.size)))
@@ -187,7 +182,7 @@ class _Converter:
 
     def side(self, make: type, side: Side, embedding: nn.Embedding) -> Any:
         """The specification of an encoder or a decoder."""
-        layers = layers_of(side)
+        layers = side.layers
         spec = make(
             len(layers),
             layers[0].self_attention.heads,
