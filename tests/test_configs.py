@@ -257,6 +257,7 @@ VARIANTS = (
     "decoder=luong",
     "decoder.input_feeding=false",
     "decoder=conditional",
+    "decoder.layers=2 decoder.multi_step=true",
     "decoder=none",
     "decoder/readout=maxout",
     "decoder/readout=tanh",

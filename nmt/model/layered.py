@@ -8,7 +8,7 @@ from torch import Tensor
 
 from nmt.attention import Attended, Attention, AttentionState, Memory
 from nmt.errors import UserError
-from nmt.model.contract import Decoded, Decoder, Encoded, Selectable, Slots, Words
+from nmt.model.contract import Decoded, Decoder, Encoded, Selectable, Slots, Words, head_names
 
 
 class LayeredMemory(NamedTuple):
@@ -51,9 +51,7 @@ class LayeredDecoder(Decoder[LayeredMemory, State]):
                 "readout. Give attention.read.objective=sampled, or another decoder."
             )
         self.attentions, self.max_positions = attentions, attentions[0].max_positions
-        self.heads = tuple(
-            f"{layer}.{head + 1}" for layer, each in enumerate(attentions, 1) for head in range(each.heads)
-        )
+        self.heads = head_names(each.heads for each in attentions)
 
     def pin(self, slots: Slots, device: torch.device) -> None:
         for attention in self.attentions:

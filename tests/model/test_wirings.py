@@ -34,6 +34,8 @@ from tests.catalogue import (
     sentences,
 )
 
+#: Attention in every layer.
+MULTI_STEP = ("decoder.layers=3", "decoder.multi_step=true")
 COMBINATIONS = [
     *((f"decoder={wiring}", f"attention/score={score}") for wiring, score in itertools.product(WITH_ATTENTION, SCORES)),
     *((f"decoder={wiring}", "attention.heads=2") for wiring in WITH_ATTENTION),
@@ -68,6 +70,18 @@ COMBINATIONS = [
     ("decoder=luong", "decoder.input_feeding=false", "attention/window=local_m", "attention.window.radius=1"),
     ("decoder=bahdanau", "decoder.previous_state=true"),
     ("decoder=conditional", "decoder/readout=tanh", "decoder.readout.word=true"),
+    *((f"decoder={wiring}", *MULTI_STEP) for wiring in WITH_ATTENTION),
+    *((f"decoder={wiring}", *MULTI_STEP, "decoder.layers=2") for wiring in WITH_ATTENTION),
+    *((f"decoder={wiring}", *MULTI_STEP, "attention/score=general", "decoder.size=13") for wiring in WITH_ATTENTION),
+    *((f"decoder={wiring}", *MULTI_STEP, "attention.coverage=true") for wiring in WITH_ATTENTION),
+    *((f"decoder={wiring}", *MULTI_STEP, "attention.heads=2") for wiring in WITH_ATTENTION),
+    *((f"decoder={wiring}", *MULTI_STEP, "attention/read=hard") for wiring in WITH_ATTENTION),
+    *((f"decoder={wiring}", *MULTI_STEP, "attention/window=local_p") for wiring in WITH_ATTENTION),
+    *((f"decoder={wiring}", *MULTI_STEP, "encoder=conv") for wiring in WITH_ATTENTION),
+    ("decoder=luong", *MULTI_STEP, "decoder.input_feeding=false"),
+    ("decoder=luong", *MULTI_STEP, "decoder.input_feeding=false", "attention.coverage=true"),
+    ("decoder=luong", *MULTI_STEP, "decoder.input_feeding=false", "attention.heads=2"),
+    ("decoder=bahdanau", *MULTI_STEP, "decoder.previous_state=true"),
     ("decoder=none",),
     ("decoder=none", "decoder.summary=first"),
     ("decoder=none", "decoder.layers=2", "decoder/readout=tanh"),
@@ -221,6 +235,30 @@ def test_a_readout_that_would_leave_the_attention_unused_is_refused() -> None:
         model("decoder=none", "decoder/readout=context", "decoder.summary=first")
     with pytest.raises(UserError, match="choose among slots, which decoder/readout=state does not see"):
         model("decoder/readout=state", "attention/read=hard", "attention.read.objective=enumerate")
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        ((), r"decoder\.multi_step=true: needs a second layer\. Give decoder\.layers=2 or decoder\.multi_step=false"),
+        (
+            ("decoder.layers=2", "attention/read=hard", "attention.read.objective=enumerate"),
+            r"multi_step=true has several\. Give attention\.read\.objective=sampled or decoder\.multi_step=false",
+        ),
+    ],
+)
+@pytest.mark.parametrize("wiring", WITH_ATTENTION)
+def test_what_multi_step_attention_cannot_be_is_refused(wiring: str, overrides: tuple[str, ...], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        model(f"decoder={wiring}", "decoder.multi_step=true", *overrides)
+
+
+def test_multi_step_attention_pins_every_layer() -> None:
+    made = model("decoder=bahdanau", *MULTI_STEP).pinned([2])
+    source, mask, _ = sentences(LENGTHS, 23)
+    weights = made(source, mask, None, targets()).weights
+    assert weights[0, :, 0].argmax(-1).tolist() == [2, 2, 2]
+    assert (weights[0, :, 0, 2] == 1).all()
 
 
 #: Beside the readout, every setting that says what a step or its readout sees; those that a wiring has are crossed.

@@ -26,7 +26,17 @@ WIRINGS = [
     ("decoder=bahdanau", "attention.coverage=true"),
     ("decoder=bahdanau", "attention/window=local_p", "attention.window.radius=2"),
     ("decoder=conditional", "attention.heads=2", "decoder.layers=2"),
+    *((f"decoder={wiring}", "decoder.layers=2", "decoder.multi_step=true") for wiring in WITH_ATTENTION),
+    # Step by step, as slots are drawn here.
+    (
+        "decoder=luong",
+        "decoder.layers=2",
+        "decoder.multi_step=true",
+        "decoder.input_feeding=false",
+        "decoder.fast=false",
+    ),
 ]
+ENUMERABLE = [own for own in WIRINGS if not {"attention.heads=2", "decoder.multi_step=true"} & set(own)]
 every_wiring = pytest.mark.parametrize("overrides", WIRINGS, ids=" ".join)
 
 
@@ -164,7 +174,7 @@ def marginal(made: Seq2Seq, batch: Batch) -> Tensor:
 ENUMERATE = (*HARD, "attention.read.objective=enumerate")
 
 
-@pytest.mark.parametrize("overrides", [own for own in WIRINGS if "attention.heads=2" not in own], ids=" ".join)
+@pytest.mark.parametrize("overrides", ENUMERABLE, ids=" ".join)
 def test_enumerate_is_the_log_of_the_mixture(overrides: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     made, batch = small(*overrides, *ENUMERATE), one_pair()
     expected = -marginal(made, batch)
@@ -191,7 +201,7 @@ def test_enumerate_smooths_the_mixture() -> None:
     assert batch_loss(made, batch, 0.2).total.item() == pytest.approx(expected.item(), abs=1e-5)
 
 
-@pytest.mark.parametrize("overrides", [own for own in WIRINGS if "attention.heads=2" not in own], ids=" ".join)
+@pytest.mark.parametrize("overrides", ENUMERABLE, ids=" ".join)
 def test_given_targets_are_scored_by_the_mixture_and_search_takes_the_heaviest_slot(overrides: tuple[str, ...]) -> None:
     """Validation and forced decoding against the marginal by hand; search against the readout of one slot."""
     made, batch = small(*overrides, *ENUMERATE).eval(), one_pair()

@@ -1,35 +1,101 @@
 """What the wirings with attention share: the memory, and asking it at a step or at all steps of a target."""
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from nmt.attention import Attention, Choices, Memory
-from nmt.errors import UserError
-from nmt.model.contract import Encoded
+from nmt.attention import Attended, Attention, Choices, Memory
+from nmt.errors import SettingError, UserError
+from nmt.model.contract import DecoderParts, Encoded, head_names
+from nmt.model.layered import of_all_layers
 from nmt.model.recurrent.decoder import Products, RecurrentDecoder, RecurrentState, Seen, linear
-from nmt.model.recurrent.readouts import FromState
+from nmt.model.recurrent.first_state import FirstStateKind
+from nmt.model.recurrent.readouts import FromState, product_type
 
 
 class RecurrentMemory(NamedTuple):
     """The attention's memory of B sentences; `folded` if its values [B, 1, S, R + U] are multiplied already.
 
     R is 3D where contexts go into the recurrence and U the number of units where the readout sees them, else 0.
+    lower: the memories of the attention of the layers below the top, with multi-step attention.
     """
 
     products: Products
     attention: Memory
     folded: bool = False
+    lower: tuple[Memory, ...] = ()
 
     def select(self, rows: Tensor) -> "RecurrentMemory":
         """The sentences `rows` [B'] of the batch."""
-        return self._replace(attention=self.attention.select(rows))
+        lower = tuple(memory.select(rows) for memory in self.lower)
+        return self._replace(attention=self.attention.select(rows), lower=lower)
+
+
+class ContextGates(nn.Module):
+    """What a context adds to the gates of a layer, W c without a bias."""
+
+    def __init__(self, context_size: int, size: int) -> None:
+        """`size` is that of the layer's state."""
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(3 * size, context_size))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Make the matrix of each gate uniform after Glorot and Bengio 2010."""
+        for gate in self.weight.chunk(3):
+            nn.init.xavier_uniform_(gate)
 
 
 class AttentiveDecoder(RecurrentDecoder[RecurrentMemory]):
-    """A recurrent decoder with one attention to the source."""
+    """A recurrent decoder with attention to the source: one, or with multi-step attention one in each layer.
+
+    `attention` is that of the top layer, `lower` has those below it. Multi-step attention is that of Gehring et al.
+    2017, section 3.3, whose layers are convolutions.
+    """
+
+    def __init__(
+        self,
+        parts: DecoderParts,
+        fed: str,
+        size: int,
+        layers: int,
+        first_state: FirstStateKind,
+        dropout: float,
+        fast: bool,
+        multi_step: bool,
+    ) -> None:
+        """`fed` and the others are as in `RecurrentDecoder`; `multi_step` is attention in every layer.
+
+        Raises:
+            SettingError: there is only one layer.
+            UserError: each layer's attention would choose among slots for the readout.
+        """
+        super().__init__(parts, fed, size, layers, first_state, dropout, fast)
+        below = range(layers - 1) if multi_step else ()
+        self.multi_step = multi_step
+        lower = nn.ModuleList(parts.attention(query_size=size, value_size=parts.sizes.value) for _ in below)
+        upper = nn.ModuleList(ContextGates(parts.sizes.value, size) for _ in below)
+        self.lower, self.upper = cast("Sequence[Attention]", lower), cast("Sequence[ContextGates]", upper)
+        if not multi_step:
+            return
+        if layers == 1:
+            rule = "needs a second layer. Give {key}.layers=2 or {key}.multi_step=false."
+            raise SettingError("multi_step", "true", rule)
+        if self.attention.read.enumerates:
+            raise UserError(
+                "attention.read.objective=enumerate lets the readout choose among the slots of one attention, and "
+                "decoder.multi_step=true has several. Give attention.read.objective=sampled or "
+                "decoder.multi_step=false."
+            )
+        self.heads = head_names(each.heads for each in (*self.lower, self.attention))
+
+    def describe(self) -> str:
+        return f"{', attention in every layer' if self.multi_step else ''}{super().describe()}"
+
+    def products(self) -> Products:
+        return super().products()._replace(upper=[product_type(gates.weight) for gates in self.upper])
 
     def check_parts(self) -> None:
         if self.attention.read.enumerates and isinstance(self.readout, FromState):
@@ -44,18 +110,22 @@ class AttentiveDecoder(RecurrentDecoder[RecurrentMemory]):
         self.max_positions = self.attention.max_positions
 
     def pin(self, slots: Sequence[int | Sequence[int] | None], device: torch.device) -> None:
-        self.attention.pin(slots, device)
+        for attention in (*self.lower, self.attention):
+            attention.pin(slots, device)
 
     def start(self, encoded: Encoded, *, searching: bool = False) -> tuple[RecurrentMemory, RecurrentState]:
         products = self.products()
-        memory = self.attention.remember(encoded.values, encoded.mask, encoded.keys)
-        state = self.first(encoded, tuple(part.flatten(0, 1) for part in self.attention.start(memory)))
+        attentions = (*self.lower, self.attention)
+        memories = [each.remember(encoded.values, encoded.mask, encoded.keys) for each in attentions]
+        states = (each.start(memory) for each, memory in zip(attentions, memories, strict=True))
+        state = self.first(encoded, tuple(part.flatten(0, 1) for parts in states for part in parts))
+        *lower, memory = memories
         # Values that several heads project are no longer what the products multiply.
         folded = searching and self.fast and self.attention.out is None
         if folded:
             shares = [share for share in self.shares(memory.values, products) if share is not None]
             memory = memory._replace(values=torch.cat(shares, -1))
-        return RecurrentMemory(products, memory, folded), state
+        return RecurrentMemory(products, memory, folded, tuple(lower)), state
 
     def shares(self, contexts: Tensor, products: Products, folded: bool = False) -> tuple[Tensor | None, Tensor | None]:
         """What contexts [..., C], or [..., R + U] that are folded, add to the gates and to the readout's units."""
@@ -67,36 +137,56 @@ class AttentiveDecoder(RecurrentDecoder[RecurrentMemory]):
         gates = None if context_weight is None else linear(contexts, context_weight)
         return gates, None if readout is None else readout(contexts)
 
-    def attend(self, queries: Tensor, state: RecurrentState, memory: RecurrentMemory, weights: bool) -> Seen:
-        """Ask with the queries [N, D] of one step, N = B * K, or [B, T, D] of whole targets."""
-        sentences, rows = memory.attention.mask.shape[0], queries.shape[:-1]
-        steps = state.steps if queries.ndim == 2 else state.steps.unsqueeze(1) + _positions(queries)
-        attended = self.attention(
-            queries.reshape(sentences, -1, queries.shape[-1]),
-            memory.attention,
-            steps.reshape(sentences, -1),
-            tuple(part.unflatten(0, (sentences, -1)) for part in state.attention),
-            weights=weights,
-        )
+    def ask(
+        self, layer: int, queries: Tensor, state: RecurrentState, memory: RecurrentMemory, weights: bool
+    ) -> Attended:
+        """Ask the attention of a layer with the queries [N, D] of one step, or [B, T, D] of whole targets.
+
+        The result has axes [N, T], or [N, 1] at one step.
+        """
+        attentions, memories = (*self.lower, self.attention), (*memory.lower, memory.attention)
+        each = len(state.attention) // len(attentions)
+        own = state.attention[layer * each : (layer + 1) * each]
+        if queries.ndim == 2:
+            queries = queries.unsqueeze(1)
+        steps = state.steps.unsqueeze(1) + torch.arange(queries.shape[1], device=queries.device)
+        return attentions[layer].ask(queries, memories[layer], steps, own, weights=weights)
+
+    def attend(
+        self,
+        queries: Tensor,
+        state: RecurrentState,
+        memory: RecurrentMemory,
+        weights: bool,
+        lower: Sequence[Attended] = (),
+    ) -> Seen:
+        """Ask the attention of the top layer; what is seen has the weights, terms and states of `lower`, too."""
+        rows = queries.shape[:-1]
+        attended = self.ask(len(self.lower), queries, state, memory, weights)
         gates, units = self.shares(attended.context.reshape(*rows, -1), memory.products, memory.folded)
         choices = attended.choices
         if choices is not None:
             by_slot = self.shares(choices.contexts, memory.products, memory.folded)[1]
             assert by_slot is not None
             choices = Choices(*(part.reshape(*rows, *part.shape[2:]) for part in (by_slot, choices.log_weights)))
-        by_step = attended.weights
-        if by_step is not None and queries.ndim == 2:
-            by_step = by_step.transpose(1, 2).flatten(0, 1)
-        return Seen(
-            gates,
-            units,
-            by_step,
-            {name: term.reshape(rows) for name, term in attended.terms.items()},
-            tuple(part.flatten(0, 1) for part in attended.state),
-            choices,
-        )
+        of_heads, terms = of_all_layers((*lower, attended))
+        if of_heads is not None and queries.ndim == 2:
+            of_heads = of_heads[:, :, 0]
+        states = tuple(part for each in (*lower, attended) for part in each.state)
+        return Seen(gates, units, of_heads, {name: term.reshape(rows) for name, term in terms.items()}, states, choices)
 
+    def update_attending(
+        self, gates: Tensor, state: RecurrentState, memory: RecurrentMemory, weights: bool
+    ) -> tuple[Tensor, Tensor, list[Attended]]:
+        """`update`, and what the layers below the top attended to.
 
-def _positions(queries: Tensor) -> Tensor:
-    """0, 1, ... for the steps of queries [B, T, D]."""
-    return torch.arange(queries.shape[1], device=queries.device)
+        With multi-step attention each of them asks with its new state, and the layer above takes its context in.
+        """
+        lower: list[Attended] = []
+
+        def context_of(layer: int, states: Tensor) -> Tensor:
+            lower.append(self.ask(layer, states, state, memory, weights))
+            return linear(lower[-1].context.reshape(*states.shape[:-1], -1), memory.products.upper[layer])
+
+        top, hidden = self.update(gates, state.hidden, context_of if self.multi_step else None)
+        return top, hidden, lower

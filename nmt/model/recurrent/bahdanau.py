@@ -14,6 +14,7 @@ from nmt.model.contract import Decoded, DecoderParts
 from nmt.model.recurrent.attentive import AttentiveDecoder, RecurrentMemory
 from nmt.model.recurrent.decoder import RecurrentState, Seen, layer_parameters, linear
 from nmt.model.recurrent.first_state import FirstStateKind
+from nmt.model.recurrent.readouts import product_type
 
 
 class Bahdanau(AttentiveDecoder):
@@ -22,6 +23,9 @@ class Bahdanau(AttentiveDecoder):
     Bahdanau, Cho, Bengio 2015, section 3.1 (readout from s_t, eq. 4) and appendix A.2. With `previous_state` the
     readout sees s_{t-1}, as in the appendix. s_{t-1} and c_t have seen no further than y_{t-2}: a readout has to see
     s_t or y_{t-1} itself, and others are refused.
+
+    With several layers s_{t-1} is the state of the top one, and c_t goes into the first. With `multi_step` each layer
+    attends with its own previous state and takes its own context in; the readout sees that of the top layer.
     """
 
     PAPER_FIRST_STATE = "backward"
@@ -34,15 +38,16 @@ class Bahdanau(AttentiveDecoder):
         layers: Positive = 1,
         first_state: FirstStateKind = "auto",
         previous_state: bool = False,
+        multi_step: bool = False,
         dropout: Fraction = 0.0,
         fast: bool = True,
     ) -> None:
-        """Settings are those of every wiring, and `previous_state`.
+        """Settings are those of every wiring with attention, and `previous_state`.
 
         Raises:
             UserError: no word would depend on the one before it.
         """
-        super().__init__(parts, "context", size, layers, first_state, dropout, fast)
+        super().__init__(parts, "context", size, layers, first_state, dropout, fast, multi_step)
         sees = self.readout.parts()
         if sees.word is None and (previous_state or sees.state is None):
             cure = "decoder=luong or conditional" if sees.state is None else "decoder.previous_state=false"
@@ -69,13 +74,25 @@ class Bahdanau(AttentiveDecoder):
             and not (attention.training and attention.dropout.p > 0)
         )
 
+    def context_weight(self, fed: Tensor) -> Tensor:
+        """The top layer's context goes into the first layer, or with multi-step attention into the top one."""
+        return product_type(self.upper[-1].weight) if self.multi_step else fed
+
     def transition(
         self, gates: Tensor, state: RecurrentState, memory: RecurrentMemory, weights: bool
     ) -> tuple[Tensor, Tensor, Seen]:
-        before = state.hidden[:, -1]
-        seen = self.attend(before, state, memory, weights)
+        *below, before = state.hidden.unbind(1)
+        lower = [self.ask(layer, own, state, memory, weights) for layer, own in enumerate(below[: len(self.lower)])]
+        seen = self.attend(before, state, memory, weights, lower)
         assert seen.gates is not None
-        top, hidden = self.update(gates + seen.gates, state.hidden)
+        if not lower:
+            top, hidden = self.update(gates + seen.gates, state.hidden)
+        else:
+            products = memory.products
+            matrices = (products.fed, *products.upper[:-1])
+            into = [linear(own.context[:, 0], matrix) for own, matrix in zip(lower, matrices, strict=True)]
+            into.append(seen.gates)
+            top, hidden = self.update(gates + into[0], state.hidden, lambda layer, _: into[layer + 1])
         return before if self.previous_state else top, hidden, seen
 
     def forward(

@@ -16,7 +16,8 @@ class Conditional(AttentiveDecoder):
     """s'_t = GRU_1(s_{t-1}, y_{t-1}); c_t = attend(s'_t); s_t = GRU_2(s'_t, c_t).
 
     Sennrich et al. 2017 (Nematus), section 2. With several layers the first transition is the stack of them, and the
-    second one moves its top layer.
+    second one moves its top layer. With `multi_step` each layer of the stack attends with its state, and the layer
+    above takes the context in.
     """
 
     PAPER_FIRST_STATE = "mean"
@@ -28,10 +29,11 @@ class Conditional(AttentiveDecoder):
         size: Positive,
         layers: Positive = 1,
         first_state: FirstStateKind = "auto",
+        multi_step: bool = False,
         dropout: Fraction = 0.0,
         fast: bool = True,
     ) -> None:
-        super().__init__(parts, "nothing", size, layers, first_state, dropout, fast)
+        super().__init__(parts, "nothing", size, layers, first_state, dropout, fast, multi_step)
         self.second = nn.GRU(self.context_size, size, batch_first=True)
 
     def context_weight(self, fed: Tensor) -> Tensor:
@@ -41,8 +43,8 @@ class Conditional(AttentiveDecoder):
     def transition(
         self, gates: Tensor, state: RecurrentState, memory: RecurrentMemory, weights: bool
     ) -> tuple[Tensor, Tensor, Seen]:
-        between, hidden = self.update(gates, state.hidden)
-        seen = self.attend(between, state, memory, weights)
+        between, hidden, lower = self.update_attending(gates, state, memory, weights)
+        seen = self.attend(between, state, memory, weights, lower)
         assert seen.gates is not None
         _, weight_hh, bias_ih, bias_hh = layer_parameters(self.second)
         top = gru(seen.gates + bias_ih, between, weight_hh, bias_hh, self.fast)

@@ -10,7 +10,7 @@ the size of the state, L counts layers, C is the size of a context, U that of th
 """
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -49,13 +49,15 @@ class Products(NamedTuple):
     """What is linear in a decoder, its matrices taken apart once a batch.
 
     word [3D, E] and fed [3D, I] act on the inputs of the first layer, context [R, C] on a context on its way into the
-    recurrence (R is 3D for its gates; None if it takes none), readout on the inputs of the readout.
+    recurrence (R is 3D for its gates; None if it takes none), readout on the inputs of the readout. upper [3D, C] act
+    on the contexts that go into the second layer and those above it; none do without multi-step attention.
     """
 
     word: Tensor
     fed: Tensor
     context: Tensor | None
     readout: Parts
+    upper: Sequence[Tensor] = ()
 
 
 class Seen(NamedTuple):
@@ -175,17 +177,23 @@ class RecurrentDecoder(Decoder[Asked, RecurrentState]):
         """
         raise TypeError(f"{type(self).__name__} does not define how it is wired")
 
-    def update(self, gates: Tensor, hidden: Tensor) -> tuple[Tensor, Tensor]:
+    def update(
+        self, gates: Tensor, hidden: Tensor, more: Callable[[int, Tensor], Tensor] | None = None
+    ) -> tuple[Tensor, Tensor]:
         """The recurrent layers from the gate inputs of the first [..., 3D] and hidden [N, L, D].
 
-        Returns the states of the top layer [..., D] and the new hidden state.
+        `more` says what else goes into the gates of a layer above the first, from the number of the layer below it and
+        the new states of that [..., D]. Returns the states of the top layer [..., D] and the new hidden state.
         """
         lasts: list[Tensor] = []
         states = gates
         for layer, first in enumerate(hidden.unbind(1)):
             weight_ih, weight_hh, bias_ih, bias_hh = layer_parameters(self.rnn, layer)
             if layer:
-                states = linear(dropout(states, self.rnn.dropout, self.training, self.fast), weight_ih, bias_ih)
+                below = states
+                states = linear(dropout(below, self.rnn.dropout, self.training, self.fast), weight_ih, bias_ih)
+                if more is not None:
+                    states = states + more(layer - 1, below)
             states = gru(states, first, weight_hh, bias_hh, self.fast)
             lasts.append(states if states.ndim == 2 else states[:, -1])
         return states, torch.stack(lasts, 1)

@@ -15,7 +15,8 @@ class Luong(AttentiveDecoder):
     """h_t = GRU(h_{t-1}, [y_{t-1}; htilde_{t-1}]); c_t = attend(h_t).
 
     Luong, Pham, Manning 2015, sections 3 and 3.3. htilde_t, the readout's features, is fed to the next step's input
-    unless `input_feeding` is off.
+    unless `input_feeding` is off. With `multi_step` each layer attends with its state, and the layer above takes the
+    context in.
     """
 
     PAPER_FIRST_STATE = "last"
@@ -28,12 +29,14 @@ class Luong(AttentiveDecoder):
         layers: Positive = 1,
         first_state: FirstStateKind = "auto",
         input_feeding: bool = True,
+        multi_step: bool = False,
         dropout: Fraction = 0.0,
         fast: bool = True,
     ) -> None:
         fed = "features" if input_feeding else "nothing"
-        super().__init__(parts, fed, size, layers, first_state, dropout, fast)
-        self.input_feeding = self.carries_contexts = input_feeding
+        super().__init__(parts, fed, size, layers, first_state, dropout, fast, multi_step)
+        self.input_feeding = input_feeding
+        self.carries_contexts = input_feeding or multi_step
 
     def check_parts(self) -> None:
         super().check_parts()
@@ -55,5 +58,5 @@ class Luong(AttentiveDecoder):
     ) -> tuple[Tensor, Tensor, Seen]:
         if self.input_feeding:
             gates = gates + linear(state.feed, memory.products.fed)
-        top, hidden = self.update(gates, state.hidden)
-        return top, hidden, self.attend(top, state, memory, weights)
+        top, hidden, lower = self.update_attending(gates, state, memory, weights)
+        return top, hidden, self.attend(top, state, memory, weights, lower)
