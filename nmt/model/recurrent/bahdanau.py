@@ -81,18 +81,16 @@ class Bahdanau(AttentiveDecoder):
     def transition(
         self, gates: Tensor, state: RecurrentState, memory: RecurrentMemory, weights: bool
     ) -> tuple[Tensor, Tensor, Seen]:
-        *below, before = state.hidden.unbind(1)
-        lower = [self.ask(layer, own, state, memory, weights) for layer, own in enumerate(below[: len(self.lower)])]
+        before, count = state.hidden[:, -1], len(self.lower)
+        lower = [self.ask(layer, state.hidden[:, layer], state, memory, weights) for layer in range(count)]
         seen = self.attend(before, state, memory, weights, lower)
         assert seen.gates is not None
-        if not lower:
-            top, hidden = self.update(gates + seen.gates, state.hidden)
-        else:
-            products = memory.products
-            matrices = (products.fed, *products.upper[:-1])
-            into = [linear(own.context[:, 0], matrix) for own, matrix in zip(lower, matrices, strict=True)]
-            into.append(seen.gates)
-            top, hidden = self.update(gates + into[0], state.hidden, lambda layer, _: into[layer + 1])
+        # Layer by layer from the first; without multi-step attention there is one context, and it goes into the first.
+        matrices = (memory.products.fed, *memory.products.upper)[:count]
+        into = [linear(own.context[:, 0], matrix) for own, matrix in zip(lower, matrices, strict=True)]
+        into.append(seen.gates)
+        above = (lambda layer, _: into[layer + 1]) if lower else None
+        top, hidden = self.update(gates + into[0], state.hidden, above)
         return before if self.previous_state else top, hidden, seen
 
     def forward(
