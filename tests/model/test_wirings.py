@@ -237,30 +237,6 @@ def test_a_readout_that_would_leave_the_attention_unused_is_refused() -> None:
         model("decoder/readout=state", "attention/read=hard", "attention.read.objective=enumerate")
 
 
-@pytest.mark.parametrize(
-    ("overrides", "message"),
-    [
-        ((), r"decoder\.multi_step=true: needs a second layer\. Give decoder\.layers=2 or decoder\.multi_step=false"),
-        (
-            ("decoder.layers=2", "attention/read=hard", "attention.read.objective=enumerate"),
-            r"multi_step=true has several\. Give attention\.read\.objective=sampled or decoder\.multi_step=false",
-        ),
-    ],
-)
-@pytest.mark.parametrize("wiring", WITH_ATTENTION)
-def test_what_multi_step_attention_cannot_be_is_refused(wiring: str, overrides: tuple[str, ...], message: str) -> None:
-    with pytest.raises(UserError, match=message):
-        model(f"decoder={wiring}", "decoder.multi_step=true", *overrides)
-
-
-def test_multi_step_attention_pins_every_layer() -> None:
-    made = model("decoder=bahdanau", *MULTI_STEP).pinned([2])
-    source, mask, _ = sentences(LENGTHS, 23)
-    weights = made(source, mask, None, targets()).weights
-    assert weights[0, :, 0].argmax(-1).tolist() == [2, 2, 2]
-    assert (weights[0, :, 0, 2] == 1).all()
-
-
 #: Beside the readout, every setting that says what a step or its readout sees; those that a wiring has are crossed.
 SIGHT: dict[str, list[Any]] = {
     "decoder.readout.word": [False, True],

@@ -2,9 +2,8 @@
 
 import math
 
-import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from nmt.model import Encoded, Sizes, Words
 from nmt.model.recurrent.conditional import Conditional
@@ -81,58 +80,6 @@ def test_conditional_by_hand() -> None:
     decoded, following = decoder.step(Words(embedded), state, memory)
     torch.testing.assert_close(following.hidden, torch.stack([states[0], expected], 1))
     torch.testing.assert_close(decoded.features, decoder.readout(expected, embedded, context.unsqueeze(0)))
-
-
-def cell_of(weights: dict[str, Tensor], layer: int, inputs: Tensor) -> nn.GRUCell:
-    """torch's GRU cell with the weights of a layer; `inputs` are columns for what more goes into it."""
-    own = {name[:-3]: value for name, value in weights.items() if name.endswith(f"_l{layer}")}
-    own["weight_ih"] = torch.cat([own["weight_ih"], inputs], 1)
-    cell = nn.GRUCell(own["weight_ih"].shape[1], 10, dtype=torch.float64)
-    cell.load_state_dict(own)
-    return cell
-
-
-@pytest.mark.parametrize("wiring", ["bahdanau", "luong", "conditional"])
-def test_multi_step_attention_by_hand(wiring: str) -> None:
-    """Three layers with dot products, each context beside what comes from the layer below, with torch's GRU cells.
-
-    In bahdanau a layer asks with its previous state before it takes the context in, elsewhere with its new state, for
-    the layer above.
-    """
-    multi_step = ("decoder.layers=3", "decoder.multi_step=true")
-    made = model(f"decoder={wiring}", "attention/score=dot", "decoder/readout=maxout", *multi_step)
-    memory, state = started(made, *sentences([4], 23))
-    decoder = attentive(made)
-    state = state._replace(feed=torch.randn(state.feed.shape, dtype=torch.float64))
-    word, values, before = made.target_embedding(torch.tensor([8])), memory.attention.values[0, 0], state.hidden[0]
-    weights, nothing = decoder.rnn.state_dict(), torch.zeros(30, 0, dtype=torch.float64)
-    shares, contexts, states = [], [], []
-
-    def ask(query: Tensor) -> Tensor:
-        shares.append(torch.softmax(values @ query, -1))
-        contexts.append(shares[-1] @ values)
-        return contexts[-1]
-
-    inputs = [word[0], state.feed[0]]
-    for layer in range(3):
-        if wiring == "bahdanau":
-            inputs.append(ask(before[layer]))
-        more = nothing if layer == 0 else decoder.upper[layer - 1].weight
-        cell = cell_of(weights, layer, more)
-        states.append(cell(torch.cat(inputs).unsqueeze(0), before[layer].unsqueeze(0))[0])
-        inputs = [states[-1]]
-        if wiring != "bahdanau":
-            inputs.append(ask(states[-1]))
-    if isinstance(decoder, Conditional):
-        second = nn.GRUCell(10, 10, dtype=torch.float64)
-        second.load_state_dict({name[:-3]: value for name, value in decoder.second.state_dict().items()})
-        states[-1] = second(contexts[-1].unsqueeze(0), states[-1].unsqueeze(0))[0]
-    decoded, following = decoder.step(Words(word), state, memory)
-    torch.testing.assert_close(following.hidden[0], torch.stack(states))
-    assert decoded.weights is not None
-    torch.testing.assert_close(decoded.weights[0], torch.stack(shares))
-    torch.testing.assert_close(decoded.features[0], decoder.readout(states[-1], word[0], contexts[-1]))
-    assert decoder.heads == ("1.1", "2.1", "3.1")
 
 
 def test_the_tanh_readout_by_hand() -> None:
