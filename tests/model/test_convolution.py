@@ -14,7 +14,7 @@ from nmt.model.convolutional.decoder import ConvolutionalDecoder, ConvolutionSta
 from nmt.model.convolutional.encoder import ConvolutionalEncoder
 from nmt.model.convolutional.layer import GatedConvolution, NormalLinear
 from nmt.model.layered import LayeredMemory, of_all_layers
-from tests.catalogue import ENCODERS, READS, SCORES, WINDOWED, model, options, sentences
+from tests.catalogue import ATTENTIVE, ENCODERS, READS, SCORES, WINDOWED, WITH_ATTENTION, model, options, sentences
 from tests.model import test_wirings as properties
 from tests.model.test_initialise import fresh
 
@@ -105,6 +105,44 @@ def test_a_slot_holds_its_neighbours(layers: int, kernel_size: int, before: int,
     assert changed == [4 - after <= slot <= 4 + before for slot in range(9)]
     beyond = ((one.values - one.keys) - (two.values - two.keys)).abs().amax(2)[0] > 1e-12
     assert beyond.tolist() == [slot == 4 for slot in range(9)]
+
+
+def test_gradients_agree_with_finite_differences() -> None:
+    made = model(*DOT, "decoder.kernel_size=2", pieces=(7, 5))
+    source, mask, _ = sentences([3, 1], 7)
+    target = sentences([2, 2], 5)[0]
+    parameters = dict(made.named_parameters())
+    names = [
+        *("encoder.layers.0.linear.bias", "encoder.entrance.linear.bias", "encoder.exit.bias"),
+        *("decoder.entrance.positions.table.weight", "decoder.layers.0.linear.weight", "decoder.layers.1.query.bias"),
+    ]
+
+    def loss(*values: Tensor) -> Tensor:
+        own = dict(zip(names, values, strict=True))
+        features: Tensor = torch.func.functional_call(made, own, (source, mask, None, target)).features
+        return (features**2).sum(-1)[:, -1]
+
+    inputs = tuple(parameters[name].detach().clone().requires_grad_() for name in names)
+    assert torch.autograd.gradcheck(loss, inputs, fast_mode=True)
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        *((f"decoder={decoder}", "attention/score=additive") for decoder in ATTENTIVE),
+        *((f"decoder={wiring}", "decoder.layers=2", "decoder.multi_step=true") for wiring in WITH_ATTENTION),
+    ],
+    ids=" ".join,
+)
+def test_every_decoder_finds_slots_by_their_keys(overrides: tuple[str, ...]) -> None:
+    """Where all keys are equal, so are all weights, whatever the values."""
+    made = model("encoder=conv", *overrides)
+    mask = torch.tensor([[True] * 5, [True] * 4 + [False]])
+    values, keys = torch.randn(2, 5, 7, dtype=torch.float64), torch.zeros(2, 5, 7, dtype=torch.float64)
+    memory, state = made.decoder.start(Encoded(values, mask, keys))
+    weights = made.decoder(torch.randn(2, 3, 7, dtype=torch.float64), state, memory).weights
+    even = (mask / mask.sum(1, keepdim=True)).double()
+    torch.testing.assert_close(weights, even[:, None, None].expand_as(weights), rtol=1e-6, atol=1e-6)
 
 
 def test_what_is_kept_for_the_next_step_is_the_last_inputs_of_each_layer() -> None:

@@ -46,6 +46,8 @@ def course(run: Path) -> list[tuple[float, ...]]:
         (["trainer.steps=15", "trainer.average=checkpoints", "trainer.validate_every=3"], 10),
         (["trainer.steps=12", "trainer.validate_every=2", "trainer.patience=1", "optimizer.lr=0"], 3),
         (["trainer.steps=10", "encoder=transformer", "decoder=transformer", "encoder/positions=learned"], 4),
+        (["trainer.steps=10", "encoder=conv", "decoder=conv", "attention/score=dot"], 4),
+        (["trainer.steps=10", "decoder.layers=2", "decoder.multi_step=true"], 6),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )

@@ -50,7 +50,7 @@ class AttentiveConvolution(GatedConvolution):
     ) -> tuple[Tensor, Attended]:
         """Add the context to x [N, T, D], for words g [N, T, E] at steps [N, T]; the rest as `Attention.ask` has it."""
         attended = self.attention.ask(self.query(x) + words, memory, steps, state, weights=weights)
-        lengths = memory.mask.sum(-1).repeat_interleave(len(x) // len(memory.mask))[:, None, None]
+        lengths = memory.mask.sum(-1).to(x.dtype).repeat_interleave(len(x) // len(memory.mask))[:, None, None]
         return (x + lengths.sqrt() * attended.context) * HALF_VARIANCE, attended
 
 
