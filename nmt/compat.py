@@ -82,7 +82,7 @@ def with_choices(tree: dict[str, Any]) -> dict[str, Any]:
         UserError: a class is unknown or missing.
     """
     if "choices" in tree:
-        return tree
+        return with_later_settings(tree)
     choices = {}
     for place, classes in CLASSES.items():
         node = look_up(tree, place)
@@ -99,7 +99,23 @@ def with_choices(tree: dict[str, Any]) -> dict[str, Any]:
     project = False if choices["attention/score"] == "scaled_dot" and complete["attention"]["heads"] == 1 else None
     complete["attention"] = {"project": project, **complete["attention"]}
     complete["model"] = {"fast": True, **complete["model"]}
-    return complete
+    return with_later_settings(complete)
+
+
+#: Settings that are younger than some runs, by place and choice, with the value that runs without them have.
+LATER: dict[tuple[str, str], dict[str, Any]] = {
+    ("trainer", "default"): {"r_drop": 0.0},
+    **{("decoder", wiring): {"multi_step": False} for wiring in ("bahdanau", "conditional", "luong")},
+}
+
+
+def with_later_settings(tree: dict[str, Any]) -> dict[str, Any]:
+    """The configuration of a run with the settings that did not exist when it was trained."""
+    choices = tree["choices"]
+    if not isinstance(choices, dict):  # which `with_classes` refuses
+        return tree
+    later = {place: values for (place, choice), values in LATER.items() if choices.get(place) == choice}
+    return tree | {place: values | tree[place] for place, values in later.items() if isinstance(tree.get(place), dict)}
 
 
 #: What `decoder.first_state=auto` means with an encoder that has a last state. Version 0.1 had no other encoder, and

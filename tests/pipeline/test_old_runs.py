@@ -99,3 +99,12 @@ def test_auto_is_the_first_state_of_the_wirings_paper() -> None:
         assert settings(config)["decoder.first_state"] == kind
     config = compose("train", ["encoder=embeddings"])
     assert settings(config)["decoder.first_state"] == "auto"  # the mean, which no old run could have
+
+
+def test_a_run_gets_the_settings_that_are_younger_than_it() -> None:
+    """Runs that name choices, too; a setting that a run has stays."""
+    for wiring, own in (("luong", {"multi_step": False}), ("none", {})):
+        tree = {"choices": {"decoder": wiring, "trainer": "default"}, "decoder": {"size": 3}, "trainer": {}}
+        assert compat.with_choices(tree) == {**tree, "decoder": {"size": 3, **own}, "trainer": {"r_drop": 0.0}}
+    tree = {"choices": {"decoder": "luong"}, "decoder": {"multi_step": True}}
+    assert compat.with_choices(tree) == tree
