@@ -18,7 +18,8 @@ def fast_dropout(inputs: Tensor, p: float) -> Tensor:
     count = inputs.numel()
     words = torch.empty((count + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
     bits = words.view(torch.int16)[:count].view(inputs.shape)
-    return inputs * ((bits >= threshold - 2**15).to(inputs.dtype) * (2**16 / (2**16 - threshold)))
+    # In place, torch compares with vector instructions; a comparison into a tensor of truth values does not.
+    return inputs * bits.ge_(threshold - 2**15).to(inputs.dtype).mul_(2**16 / (2**16 - threshold))
 
 
 def dropout(inputs: Tensor, p: float, training: bool, fast: bool = True) -> Tensor:

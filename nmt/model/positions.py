@@ -21,6 +21,13 @@ def sinusoids(positions: Tensor, size: int) -> Tensor:
     return torch.where(columns % 2 == 0, angles.sin(), angles.cos())
 
 
+def _rows_of_sinusoids(positions: Tensor, size: int) -> Tensor:
+    """`sinusoids`; on a CPU a position that many words share is computed once."""
+    if positions.device.type != "cpu" or not positions.numel():  # elsewhere the wait for the last costs more
+        return sinusoids(positions, size)
+    return sinusoids(torch.arange(int(positions.max()) + 1), size)[positions]
+
+
 class Positions(nn.Module):
     """The contract, and no positions at all: self-attention then sees a bag of words.
 
@@ -48,7 +55,7 @@ class Sinusoidal(Positions):
     """x_t = E y_t + PE_t / E^1/2: the embeddings of Vaswani et al. 2017, section 3.4, before they multiply by E^1/2."""
 
     def forward(self, embedded: Tensor, positions: Tensor) -> Tensor:
-        added: Tensor = sinusoids(positions, self.size).to(embedded.dtype) * self.size**-0.5
+        added: Tensor = _rows_of_sinusoids(positions, self.size).to(embedded.dtype) * self.size**-0.5
         return embedded + added
 
 

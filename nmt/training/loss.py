@@ -76,7 +76,10 @@ def _one_pass(
 ) -> tuple[Loss, Tensor]:
     """The loss without R-Drop, and the logits [N, V] of the real target tokens."""
     mask = batch.target_mask
-    decoded = model(batch.source, batch.source_mask, batch.source_lengths, batch.target_in, scheduled_sampling)
+    decoded = model(
+        *(batch.source, batch.source_mask, batch.source_lengths, batch.target_in, scheduled_sampling),
+        weights=bool(guided and batch.links.numel()),
+    )
     targets = batch.target_out[mask]
     logits = model.target_logits(decoded, mask)
     total, plain = smoothed_cross_entropy(logits, targets, label_smoothing, model.fast)

@@ -63,7 +63,7 @@ class FeedForward(nn.Module):
         self.inner, self.outer = nn.Linear(size, inner_size), nn.Linear(inner_size, size)
 
     def forward(self, x: Tensor) -> Tensor:
-        outer: Tensor = self.outer(self.inner(x).relu())
+        outer: Tensor = self.outer(self.inner(x).relu_())
         return outer
 
 
