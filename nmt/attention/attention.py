@@ -135,6 +135,7 @@ class Attention(nn.Module):
         self.value = nn.Linear(value_size, size, bias) if project else None
         reshaped = project or self.context_size != value_size
         self.out = nn.Linear(size if project else value_size, self.context_size, bias) if reshaped else None
+        self.merge: nn.Module | None = None
         self.dropout, self.coverage = nn.Dropout(dropout), coverage
         if memorised != "other":
             self._check_self_attention(memorised)
@@ -172,6 +173,14 @@ class Attention(nn.Module):
             return vectors.unsqueeze(1)
         split: Tensor = projection(vectors).unflatten(-1, (self.heads, -1)).transpose(1, 2)
         return split.contiguous()
+
+    def branch(self, make: Callable[[int, int, int], nn.Module]) -> None:
+        """Merge the heads' contexts by what `make` returns, [B, H, T, Dv] -> [B, T, C], in place of a projection.
+
+        `make` is called with H, the size Dv of one head's context, and C.
+        """
+        size = self.context_size if self.out is None else self.out.in_features
+        self.merge, self.out = make(self.heads, size // self.heads, self.context_size), None
 
     @property
     def max_positions(self) -> int | None:
@@ -260,7 +269,11 @@ class Attention(nn.Module):
 
     def _merge(self, context: Tensor) -> Tensor:
         """[B, H, T, Dv] -> [B, T, C]."""
-        merged: Tensor = context.transpose(1, 2).flatten(2)
+        merged: Tensor
+        if self.merge is not None:
+            merged = self.merge(context)
+            return merged
+        merged = context.transpose(1, 2).flatten(2)
         if self.out is not None:
             merged = self.out(merged)
         return merged

@@ -112,6 +112,10 @@ class Display:
             }
             self._board.scalars(spent.steps, curves)
 
+    def show_curves(self, step: int, curves: dict[str, float]) -> None:
+        """Add a point to each of these curves."""
+        self._board.scalars(step, curves)
+
     def show_validation(self, result: Validated, spent: Spent, best: bool) -> dict[str, float]:
         """Show a validation, and return its line in the history."""
         means = self._means

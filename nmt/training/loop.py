@@ -14,6 +14,7 @@ import torch
 from nmt.data.batch import Batch
 from nmt.data.planning import TokenBatches
 from nmt.memory import give_memory_back
+from nmt.model.transformer.weighted import branch_weights
 from nmt.signals import handling
 from nmt.training.budget import Spent
 from nmt.training.checkpoint import Checkpoint, Counters
@@ -130,7 +131,9 @@ class TrainingLoop:
     def _validate(self) -> None:
         counters = self.counters
         self.learner.averaging.before_validation()
-        result = self.validation(self.learner.averaging.best_guess)
+        model = self.learner.averaging.best_guess
+        result = self.validation(model)
+        self.display.show_curves(counters.step, branch_weights(model))
         # The other figure decides between equals: a young model's BLEU stays at 0 while its perplexity falls.
         figures = (result.bleu, -result.loss) if self.settings.select == "bleu" else (-result.loss, result.bleu)
         best = figures > counters.best

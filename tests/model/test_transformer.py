@@ -43,6 +43,8 @@ COMBINATIONS = [
     ("encoder=transformer", "decoder=none"),
     (*BOTH, "encoder.norm=post", "decoder.norm=post"),
     (*BOTH, "decoder.layers=1", "decoder.feed_forward_size=3"),
+    (*BOTH, "encoder.branches=true", "decoder.branches=true"),
+    (*BOTH, "decoder.branches=true", "decoder.norm=post", "attention.coverage=true"),
     (*BOTH, "attention.coverage=true"),
     (*BOTH, "attention/read=hard"),
     (*BOTH, "attention.heads=1", "attention.project=false"),
@@ -277,6 +279,14 @@ def test_words_beyond_learned_positions_share_the_last_one() -> None:
             r"decoder=transformer has no readout. Give attention\.read\.objective=sampled",
         ),
         (("model.tie_embeddings=target",), r"need decoder\.size to be model\.embedding_size.*Give decoder\.size=7"),
+        (
+            ("encoder.branches=true", "encoder.feed_forward_size=10"),
+            r"encoder\.feed_forward_size=10: must be a multiple of the 3 heads.*Give encoder\.feed_forward_size=9",
+        ),
+        (
+            ("decoder.branches=true", "decoder.feed_forward_size=5"),
+            r"decoder\.feed_forward_size=5: must be a multiple of the 2 heads.*Give decoder\.feed_forward_size=4",
+        ),
         (("encoder.norm=past",), r"encoder\.norm=past: must be pre or post"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",

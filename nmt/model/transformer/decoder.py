@@ -52,6 +52,7 @@ class TransformerDecoder(Decoder[SourceMemory, Cache]):
         size: Positive,
         layers: Positive = 3,
         feed_forward_size: Positive | None = None,
+        branches: bool = False,
         norm: Norm = "pre",
         dropout: Fraction = 0.0,
         fast: bool = True,
@@ -68,7 +69,7 @@ class TransformerDecoder(Decoder[SourceMemory, Cache]):
             DecoderLayer(
                 parts.self_attention(size, size, context_size=size, memorised="past", also=windows),
                 parts.attention(size, parts.sizes.value, context_size=size),
-                *(size, feed_forward_size, norm, dropout, fast),
+                *(size, feed_forward_size, branches, norm, dropout, fast),
             )
             for _ in range(layers)
         )

@@ -25,6 +25,7 @@ class TransformerEncoder(Encoder):
         size: Positive,
         layers: Positive = 3,
         feed_forward_size: Positive | None = None,
+        branches: bool = False,
         norm: Norm = "pre",
         dropout: Fraction = 0.0,
         fast: bool = True,
@@ -38,6 +39,7 @@ class TransformerEncoder(Encoder):
             size: D, of a word's vector.
             layers: how many.
             feed_forward_size: of the inner layer; None for 4 times the size.
+            branches: gives each head a part of the feed-forward network (Ahmed, Keskar, Socher 2017).
             norm: where LayerNorm stands, "pre" or "post".
             dropout: of what each sublayer adds.
             fast: uses the fast forms of `nmt.kernels`.
@@ -49,7 +51,7 @@ class TransformerEncoder(Encoder):
         stack = nn.ModuleList(
             EncoderLayer(
                 self_attention(size, size, context_size=size, memorised="own", also=windows),
-                *(size, feed_forward_size, norm, dropout, fast),
+                *(size, feed_forward_size, branches, norm, dropout, fast),
             )
             for _ in range(layers)
         )

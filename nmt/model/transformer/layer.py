@@ -3,6 +3,7 @@
 Shapes: N rows (sentences or hypotheses), T words of each, D the size of a word's vector, E of an embedding.
 """
 
+import functools
 from collections.abc import Callable
 from typing import Literal
 
@@ -12,6 +13,7 @@ from nmt.attention import Attended, Attention, AttentionState, Memory
 from nmt.kernels.dot_tanh import at_least_float32
 from nmt.kernels.dropout import Dropout
 from nmt.model.positions import Positions
+from nmt.model.transformer.weighted import Branches
 
 Norm = Literal["pre", "post"]
 
@@ -68,23 +70,37 @@ class FeedForward(nn.Module):
 
 
 class EncoderLayer(nn.Module):
-    """Self-attention and a feed-forward network."""
+    """Self-attention and a feed-forward network, or both in one sublayer of branches."""
 
     def __init__(
         self,
         self_attention: Attention,
         size: int,
         feed_forward_size: int | None,
+        branches: bool,
         norm: Norm,
         dropout: float,
         fast: bool,
+        last_attention: Attention | None = None,
     ) -> None:
-        """`feed_forward_size` None is 4 times the size."""
+        """`feed_forward_size` None is 4 times the size. With `branches` the last attention has the networks.
+
+        `last_attention` None is the self-attention.
+
+        Raises:
+            SettingError: the feed-forward size cannot be shared among the branches.
+        """
         super().__init__()
         self.self_attention = self_attention
-        self.feed_forward = FeedForward(size, 4 * size if feed_forward_size is None else feed_forward_size)
         self.around_self = Residual(size, norm, dropout, fast)
-        self.around_feed_forward = Residual(size, norm, dropout, fast)
+        inner_size = 4 * size if feed_forward_size is None else feed_forward_size
+        self.branches = branches
+        if branches:
+            last = self_attention if last_attention is None else last_attention
+            last.branch(functools.partial(Branches, inner_size=inner_size))
+        else:
+            self.feed_forward = FeedForward(size, inner_size)
+            self.around_feed_forward = Residual(size, norm, dropout, fast)
 
     def attend_to_self(
         self, x: Tensor, mask: Tensor, steps: Tensor, past: Memory | None = None, *, looking: bool = False
@@ -102,7 +118,9 @@ class EncoderLayer(nn.Module):
         return self.around_self.after(x, attended.context), memory, attended.weights
 
     def transform(self, x: Tensor) -> Tensor:
-        """The last sublayer."""
+        """The last sublayer; none where there are branches."""
+        if self.branches:
+            return x
         return self.around_feed_forward.after(x, self.feed_forward(self.around_feed_forward.before(x)))
 
     def forward(self, x: Tensor, mask: Tensor, steps: Tensor) -> Tensor:
@@ -119,11 +137,12 @@ class DecoderLayer(EncoderLayer):
         attention: Attention,
         size: int,
         feed_forward_size: int | None,
+        branches: bool,
         norm: Norm,
         dropout: float,
         fast: bool,
     ) -> None:
-        super().__init__(self_attention, size, feed_forward_size, norm, dropout, fast)
+        super().__init__(self_attention, size, feed_forward_size, branches, norm, dropout, fast, attention)
         self.attention = attention
         self.around_attention = Residual(size, norm, dropout, fast)
 
