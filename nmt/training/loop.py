@@ -131,9 +131,8 @@ class TrainingLoop:
     def _validate(self) -> None:
         counters = self.counters
         self.learner.averaging.before_validation()
-        model = self.learner.averaging.best_guess
-        result = self.validation(model)
-        self.display.show_curves(counters.step, branch_weights(model))
+        result = self.validation(self.learner.averaging.best_guess)
+        self.display.show_curves(counters.step, branch_weights(self.learner.averaging.best_guess))
         # The other figure decides between equals: a young model's BLEU stays at 0 while its perplexity falls.
         figures = (result.bleu, -result.loss) if self.settings.select == "bleu" else (-result.loss, result.bleu)
         best = figures > counters.best
