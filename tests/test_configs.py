@@ -270,7 +270,7 @@ VARIANTS = (
     "encoder=transformer encoder/window=local_m",
     "encoder=transformer encoder/positions=relative",
     "decoder=transformer decoder.norm=post",
-    "encoder=transformer encoder.branches=true decoder=transformer decoder.branches=true",
+    "decoder=transformer decoder.branches=true",
     "encoder=conv decoder=conv",
     "encoder=gru decoder=conv",
     "encoder=conv decoder=luong",
