@@ -11,7 +11,7 @@ from benchmarking import flops
 from benchmarking.clocks import Feed
 from benchmarking.flops import Product
 from benchmarking.models import built, composed, run_trainer, take
-from benchmarking.settings import WIRINGS, Exchange, Json, Place, Sizes
+from benchmarking.settings import MODELS, WIRINGS, Exchange, Json, Place, Sizes
 from nmt.compute import Compute
 from nmt.data.batch import make_batch
 from nmt.data.pairs import EncodedPairs, Ragged
@@ -28,7 +28,7 @@ def multiplying(settings: Json, exchange: Exchange) -> None:
     source, target = (max(1, round(length)) for length in settings["lengths"])
     answer: Json = {}
     while (order := exchange(answer)) is not None:
-        products = flops.training(sizes, WIRINGS[order["wiring"]], settings["batch"], source, target)
+        products = flops.training(sizes, MODELS[order["wiring"]], settings["batch"], source, target)
         answer = {"rate": rate(products, order["seconds"], place, compute.dtype or torch.float32)}
 
 

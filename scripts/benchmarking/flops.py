@@ -37,6 +37,25 @@ class Product(NamedTuple):
         return 2 * self.rows * self.inner * self.columns * self.steps * self.copies
 
 
+def _transformer(sizes: Sizes, sentences: int, source: int, target: int) -> list[Product]:
+    """`forward` of the Transformer. Masked self-attention counts what its mask hides: nobody leaves it out."""
+    size, layers = sizes.embedding, sizes.layers
+    products = []
+    for side, tokens, length in (("encoder", sentences * source, source), ("decoder", sentences * target, target)):
+        products.append(Product(f"{side}, self-attention", tokens, size, size, copies=4 * layers))
+        for name, inner, columns in (("energies", size, length), ("contexts", length, size)):
+            products.append(Product(f"{side}, {name}", 1, inner, columns, tokens, layers, weights=False))
+        products.append(Product(f"{side}, inner layer", tokens, size, 4 * size, copies=layers))
+        products.append(Product(f"{side}, outer layer", tokens, 4 * size, size, copies=layers))
+    written = sentences * target
+    products.append(Product("queries and results", written, size, size, copies=2 * layers))
+    products.append(Product("keys and values", sentences * source, size, size, copies=2 * layers))
+    products.append(Product("energies", 1, size, source, written, layers, weights=False))
+    products.append(Product("contexts", 1, source, size, written, layers, weights=False))
+    products.append(Product("softmax", written, size, sizes.pieces))
+    return products
+
+
 def forward(sizes: Sizes, wiring: Wiring, sentences: int, source: int, target: int) -> list[Product]:
     """The products of a forward pass over `sentences` pairs, all of `source` and `target` tokens, ends included.
 
@@ -48,6 +67,8 @@ def forward(sizes: Sizes, wiring: Wiring, sentences: int, source: int, target: i
         source: S, tokens of a source sentence with its end.
         target: T, tokens of a target sentence with its end.
     """
+    if wiring.kind == "transformer":
+        return _transformer(sizes, sentences, source, target)
     read, written = sentences * source, sentences * target
     values, state = 2 * sizes.encoder, sizes.decoder  # values: both directions side by side
     products = []

@@ -4,7 +4,8 @@ import statistics
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from benchmarking.settings import Json
+from benchmarking import flops
+from benchmarking.settings import Json, Sizes, Wiring
 
 
 def spread(values: Sequence[float]) -> list[float]:
@@ -19,6 +20,27 @@ def summary(rounds: Sequence[dict[str, float]]) -> Json:
     medians["spread"] = {key: spread([entry[key] for entry in rounds]) for key in keys}
     medians["rounds"] = len(rounds)
     return medians
+
+
+def trained(answer: Json, rate: float, sizes: Sizes, wiring: Wiring | None) -> dict[str, float]:
+    """The figures of a round of training, from what its case answered and the rate of matrix multiplies beside it.
+
+    Without a wiring there is no count of operations.
+    """
+    figures = {
+        "tokens_per_second": answer["tokens"] / answer["seconds"],
+        "sentences_per_batch": answer["sentences"] / answer["batches"],
+        "source_padding": answer["padding"][0],
+        "target_padding": answer["padding"][1],
+    }
+    if wiring is not None:
+        needed = flops.total(sizes, wiring, map(tuple, answer["lengths"])) / answer["tokens"]
+        figures["flops_per_token"] = needed
+        figures["flops_per_second"] = needed * figures["tokens_per_second"]
+        figures["multiply_rate"] = rate
+        figures["limit_tokens_per_second"] = rate / needed
+        figures["fraction_of_limit"] = figures["flops_per_second"] / rate
+    return figures
 
 
 def beside(ours: Sequence[float], theirs: Sequence[float], unit: str) -> Json:

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
-from benchmarking.settings import Json, Sizes
+from benchmarking.settings import HEADS, Json, Sizes
 from nmt.files import write_text
 
 #: The most pieces that a peer may say for a sentence.
@@ -296,6 +296,7 @@ class OpenNMT(Peer):
     name, title, module, variable = "opennmt-py", "OpenNMT-py", "onmt", "NMT_ONMT_PYTHON"
     began = r"Start training loop"
     report = r"Step\s+(\d+)/"
+    template = "onmt.yaml"
 
     def model(self, update: int) -> Path:
         return self.task.folder / f"onmt_model_step_{update}.pt"
@@ -309,7 +310,7 @@ class OpenNMT(Peer):
             else ""
         )
         settings = self._settings(updates, keep_every)
-        write_text(self.task.folder / "onmt.yaml", _template("onmt.yaml").format(**settings, decay=decay))
+        write_text(self.task.folder / "onmt.yaml", _template(self.template).format(**settings, decay=decay))
         output = self._run("-m", "onmt.bin.train", "-config", "onmt.yaml")
         self.updates = updates
         return output
@@ -328,6 +329,16 @@ class OpenNMT(Peer):
         )  # fmt: skip
         milliseconds = self._numbers(r"Average translation time \(ms\): ([\d.]+)", output, "how long it took")[-1]
         return Translated(1000 / milliseconds, self._texts(self.task.folder / "onmt.out"))
+
+
+class OpenNMTTransformer(OpenNMT):
+    """Its Transformer: pre-normalised, as ours."""
+
+    template = "onmt_transformer.yaml"
+
+    def _settings(self, updates: int, keep_every: int | None = None) -> Json:
+        settings = super()._settings(updates, keep_every)
+        return {**settings, "heads": HEADS, "inner": 4 * self.task.sizes.embedding}
 
 
 PEERS: tuple[type[Peer], ...] = (Joey, OpenNMT)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarking.numbers import Fit
-from benchmarking.settings import AXES, WIRINGS, Json
+from benchmarking.settings import AXES, TORCH_TRANSFORMER, TRANSFORMER, WIRINGS, Json
 from nmt.files import replace_atomically, write_text
 
 if TYPE_CHECKING:
@@ -38,6 +38,8 @@ def text(results: Json) -> str:
     ]
     for precision, measured in results.get("cuda", {}).items():
         lines += _place(measured, f"GPU, {precision}")
+    if "transformer" in results:
+        lines += ["## Training the Transformer, on the CPU", "", *_transformer(results["transformer"]), ""]
     if "startup" in results:
         lines += ["## Start-up: one line through nmt.translate, on the CPU", "", *_startup(results["startup"]), ""]
     for axis, curves in results.get("growth", {}).items():
@@ -99,6 +101,27 @@ def _training(measured: Json) -> list[str]:
         ],
         rows,
     )
+
+
+def _transformer(measured: Json) -> list[str]:
+    titles = {TRANSFORMER.name: "ours", TORCH_TRANSFORMER: "torch's layers, our loop", "opennmt-py": "OpenNMT-py"}
+    rows = []
+    for name, title in titles.items():
+        if (figures := measured.get(name)) is None:
+            continue
+        counted = "fraction_of_limit" in figures
+        rows.append(
+            [
+                title,
+                _with_spread(figures, "tokens_per_second", "{:,.0f}"),
+                _with_spread(figures["ratio"], "ours_over_theirs", "{:.2f}") if name != TRANSFORMER.name else "",
+                f"{figures['flops_per_token'] / 1e6:.1f}" if counted else "",
+                _with_spread(figures, "multiply_rate", "{:,.0f}", 1e9) if counted else "",
+                _with_spread(figures, "fraction_of_limit", "{:.1f} %", 0.01) if counted else "",
+            ]
+        )
+    head = ["program", "target tokens/s", "ours / theirs", "MFLOP/token", "products GFLOP/s", "of limit"]
+    return [*table(head, rows), *(measured[key] for key in ("missing", "failed") if key in measured)]
 
 
 def _translating(measured: Json) -> list[str]:

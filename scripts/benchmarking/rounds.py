@@ -4,10 +4,10 @@ import contextlib
 import tempfile
 from pathlib import Path
 
-from benchmarking import flops, growth, peers, startup, translating
+from benchmarking import growth, peers, startup, transformer, translating
 from benchmarking.crew import Case
 from benchmarking.neighbours import load
-from benchmarking.numbers import beside, summary
+from benchmarking.numbers import beside, summary, trained
 from benchmarking.peers import Peer, PeerError
 from benchmarking.session import Benchmark, Options, say
 from benchmarking.settings import PLAIN, WIRINGS, Json, Place
@@ -49,6 +49,8 @@ class _Rounds(Benchmark):
                 results.update(measured)
             else:
                 results.setdefault("cuda", {})[place.precision] = measured
+        if "transformer" in options.parts:
+            results["transformer"] = transformer.measure(self, places[0])
         if "startup" in options.parts:
             results["startup"] = startup.measure(self, self.weights(places[0], "bahdanau"))
         if "growth" in options.parts:
@@ -125,7 +127,7 @@ class _Rounds(Benchmark):
                     rate = 0.0
                     if name in WIRINGS:
                         rate = multiplying.ask(wiring=name, seconds=self.scale.rate_seconds)["rate"]
-                    rounds[name].append(self._trained(name, answers[name], rate))
+                    rounds[name].append(trained(answers[name], rate, self.sizes, WIRINGS.get(name)))
                     speed = rounds[name][-1]["tokens_per_second"]
                     say(f"round {number}, training, {name}: {speed:,.0f} target tokens/s")
                 for peer in theirs:
@@ -156,23 +158,6 @@ class _Rounds(Benchmark):
                 say(f"training {name} for {lacking} more updates before it translates")
                 cases[name].ask(updates=lacking)
             cases[name].ask(save=self.weights(place, name))
-
-    def _trained(self, name: str, answer: Json, rate: float) -> dict[str, float]:
-        """The figures of one round of training."""
-        figures = {
-            "tokens_per_second": answer["tokens"] / answer["seconds"],
-            "sentences_per_batch": answer["sentences"] / answer["batches"],
-            "source_padding": answer["padding"][0],
-            "target_padding": answer["padding"][1],
-        }
-        if name in WIRINGS:
-            needed = flops.total(self.sizes, WIRINGS[name], map(tuple, answer["lengths"])) / answer["tokens"]
-            figures["flops_per_token"] = needed
-            figures["flops_per_second"] = needed * figures["tokens_per_second"]
-            figures["multiply_rate"] = rate
-            figures["limit_tokens_per_second"] = rate / needed
-            figures["fraction_of_limit"] = figures["flops_per_second"] / rate
-        return figures
 
     def _train_peer(self, peer: Peer, number: str, rounds: dict[str, list[float]], peer_results: Json) -> None:
         """A round of a peer's training; one that failed is left alone from then on."""

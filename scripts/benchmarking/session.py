@@ -7,9 +7,9 @@ from pathlib import Path
 
 from benchmarking import crew
 from benchmarking.peers import Peer, Task, find
-from benchmarking.settings import MATCHED, QUICK, WIRINGS, Json, Place, Scale
+from benchmarking.settings import MATCHED, QUICK, WIRINGS, Json, Place, Scale, Sizes
 
-PARTS = ("training", "translating", "startup", "growth")
+PARTS = ("training", "transformer", "translating", "startup", "growth")
 
 
 def say(text: str) -> None:
@@ -88,12 +88,20 @@ class Session:
             say(note)
 
     def peer(
-        self, kind: type[Peer], folder: Path, batch: int, lines: int | None, cuda: bool = False, split: str = "test"
+        self,
+        kind: type[Peer],
+        folder: Path,
+        batch: int,
+        lines: int | None,
+        cuda: bool = False,
+        split: str = "test",
+        sizes: Sizes | None = None,
     ) -> Peer | str:
-        """A peer with its task (see `Task`), or why it is not there."""
+        """A peer with its task (see `Task`), or why it is not there; `sizes` None are the matched model's."""
+        sizes = sizes or self.sizes
         source, target = self.corpus["languages"]
         task = Task(
-            self.data, folder, (source, target), self.sizes, batch, self.scale.longest, self.threads, cuda, lines, split
+            self.data, folder, (source, target), sizes, batch, self.scale.longest, self.threads, cuda, lines, split
         )
         return find(kind, self._pythons.get(kind.name), task)
 

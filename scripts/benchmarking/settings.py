@@ -47,6 +47,17 @@ WIRINGS = {
     )
 }
 
+#: The Transformer, which is measured by itself: beside torch's own layers and OpenNMT-py's.
+TRANSFORMER = Wiring("transformer", "transformer", False, "Transformer", ("encoder=transformer", "decoder=transformer"))
+
+#: The same model of torch's own layers, in the project's loop.
+TORCH_TRANSFORMER = "torch.nn.Transformer"
+
+#: Of all its attention.
+HEADS = 4
+
+MODELS = {**WIRINGS, TRANSFORMER.name: TRANSFORMER}
+
 #: The comparison on a GPU: torch's own GRUs, encoder and decoder, without attention.
 PLAIN = "cudnn"
 
@@ -110,6 +121,7 @@ class Scale:
     Attributes:
         tiny: whether our own model is to be of these sizes too.
         sizes: of the model; `pieces` is what a tokenizer that is trained here is asked for.
+        transformer: sizes of the Transformer, all but `layers` and `pieces` alike.
         batch: sentences a training batch.
         longest: pieces a side; longer pairs are left out, as the peers leave them out.
         warm_up: updates before anything is measured.
@@ -130,6 +142,7 @@ class Scale:
 
     tiny: bool = False
     sizes: Sizes = field(default_factory=Sizes)
+    transformer: Sizes = field(default_factory=lambda: Sizes(8000, 256, 256, 256, 256, 256, layers=3))
     batch: int = 80
     longest: int = 80
     warm_up: int = 4
@@ -161,6 +174,7 @@ MATCHED = Scale()
 QUICK = Scale(
     tiny=True,
     sizes=Sizes(pieces=500, embedding=16, encoder=8, decoder=16, attention=16, features=16),
+    transformer=Sizes(pieces=500, embedding=16, encoder=16, decoder=16, attention=16, features=16),
     batch=8,
     warm_up=1,
     updates=2,
@@ -181,6 +195,16 @@ QUICK = Scale(
 
 def shape(wiring: Wiring, sizes: Sizes) -> list[str]:
     """The command line that makes the matched model of the project's own configuration."""
+    if wiring.kind == "transformer":
+        return [
+            *wiring.overrides,
+            "model.tie_embeddings=all",
+            "tokenizer.joint=true",
+            "model.dropout=0.1",
+            f"model.embedding_size={sizes.embedding}",
+            *(f"{side}.layers={sizes.layers}" for side in ("encoder", "decoder")),
+            *(f"{attention}.heads={HEADS}" for attention in _ATTENTIONS),
+        ]
     return [
         *wiring.overrides,
         "model.tie_embeddings=none",
@@ -189,6 +213,9 @@ def shape(wiring: Wiring, sizes: Sizes) -> list[str]:
         f"decoder.layers={sizes.layers}",
         *_widths(sizes),
     ]
+
+
+_ATTENTIONS = ("encoder.self_attention", "decoder.self_attention", "attention")
 
 
 def _widths(sizes: Sizes) -> list[str]:

@@ -18,7 +18,20 @@ from benchmarking.costs import growing, multiplying
 from benchmarking.models import built, composed, run_trainer, scores_of, take, translator_of
 from benchmarking.neighbours import Neighbours, load
 from benchmarking.plain import Plain, train_plain
-from benchmarking.settings import PLAIN, WIRINGS, Exchange, Json, Place, Scale, Sizes, unattended
+from benchmarking.settings import (
+    MODELS,
+    PLAIN,
+    TORCH_TRANSFORMER,
+    TRANSFORMER,
+    WIRINGS,
+    Exchange,
+    Json,
+    Place,
+    Scale,
+    Sizes,
+    unattended,
+)
+from benchmarking.torch_transformer import replaced
 from nmt import __version__, build
 from nmt.command.composing import compose
 from nmt.compute import Compute, choose_device
@@ -85,8 +98,11 @@ def training(settings: Json, exchange: Exchange) -> None:
         with contextlib.suppress(Enough):
             train_plain(Plain(sizes, 0.3).to(place.device), feed, place)
         return
-    config = composed(WIRINGS[settings["wiring"]], sizes, batch, scale.longest)
+    in_torch = settings["wiring"] == TORCH_TRANSFORMER
+    config = composed(TRANSFORMER if in_torch else MODELS[settings["wiring"]], sizes, batch, scale.longest)
     model = built(config, sizes, place)
+    if in_torch:
+        model = replaced(model, sizes, float(config.model.dropout))
 
     def answering(answer: Json) -> Json | None:
         order = exchange(answer)

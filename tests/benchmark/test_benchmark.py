@@ -17,16 +17,24 @@ from benchmarking.plain import Plain, train_plain
 from benchmarking.settings import (
     CURVES,
     FASTER,
+    HEADS,
     MATCHED,
     QUICK,
     SEARCHES,
+    TORCH_TRANSFORMER,
+    TRANSFORMER,
     WIRINGS,
     Json,
     Place,
     Sizes,
+    overrides,
 )
+from benchmarking.torch_transformer import replaced
 from omegaconf import OmegaConf
 
+from nmt import build
+from nmt.command.composing import compose
+from nmt.data.batch import make_batch
 from nmt.data.pairs import EncodedPairs, Ragged
 from tests.benchmark.test_operations import SIZES
 
@@ -269,6 +277,7 @@ def test_a_whole_run(tmp_path: Path, python: str) -> None:
     theirs, ours = joey["translating"], found["translating"]["bahdanau"]["beam5"]
     assert theirs["our_bleu"] == ours["bleu"]
     assert theirs["pieces_per_sentence"] > 0
+    _check_transformer(found["transformer"], sizes)
     startup = found["startup"]
     assert startup["answer_seconds"] > 0
     least = startup["import_torch_seconds"] + startup["read_model_seconds"]
@@ -292,6 +301,71 @@ def _check_training(training: Json, sizes: Sizes, corpus: Json) -> None:
         assert own["flops_per_token"] == pytest.approx(
             flops.pair(sizes, WIRINGS[name], source, target) / target, rel=0.5
         )
+
+
+def _check_transformer(measured: Json, sizes: Sizes) -> None:
+    assert measured["sizes"] == {**QUICK.transformer._asdict(), "pieces": sizes.pieces}
+    assert "NMT_ONMT_PYTHON" in measured["missing"]
+    ours, theirs = measured["transformer"], measured[TORCH_TRANSFORMER]
+    for own in (ours, theirs):
+        assert own["fraction_of_limit"] == pytest.approx(own["tokens_per_second"] / own["limit_tokens_per_second"])
+    assert ours["ratio"]["ours_over_theirs"] == 1
+    assert ours["tokens_per_second"] == pytest.approx(theirs["tokens_per_second"] * theirs["ratio"]["ours_over_theirs"])
+
+
+def test_the_transformer_of_torch_is_the_same_model() -> None:
+    """The features of our layers with the weights of torch's, padding and future hidden in both."""
+    sizes = Sizes(11, 8, 8, 8, 8, 8, layers=2)
+    config = compose("train", overrides(TRANSFORMER, sizes, 4, 80))
+    ours, theirs = (build.assemble(config, 11, 11, True).eval() for _ in range(2))
+    theirs = replaced(theirs, sizes, 0.1).eval()
+    with torch.no_grad():
+        for parameter in theirs.parameters():
+            parameter.add_(torch.randn(parameter.shape) * 0.2)
+    assert sum(own.numel() for own in ours.parameters()) == sum(own.numel() for own in theirs.parameters())
+    own, other = ours.state_dict(), theirs.state_dict()
+    for name in own:
+        own[name] = other[name] if name in other else _of_torch(other, name)
+    ours.load_state_dict(own)
+    batch = make_batch([[4, 5, 6], [7]], [[7, 8], [9, 10, 4, 5]])
+    inputs = (batch.source, batch.source_mask, batch.source_lengths, batch.target_in)
+    features, expected = (made(*inputs).features[batch.target_mask] for made in (ours, theirs))
+    torch.testing.assert_close(features, expected, atol=1e-5, rtol=1e-5)
+    dropouts = [layer.p for layer in theirs.modules() if isinstance(layer, torch.nn.Dropout)]
+    assert dropouts.count(0.0) == 4  # of the inner layers
+    assert {layer.dropout for layer in theirs.modules() if isinstance(layer, torch.nn.MultiheadAttention)} == {0.0}
+
+
+def _of_torch(other: dict[str, torch.Tensor], name: str) -> torch.Tensor:
+    """A parameter of our layers among torch's."""
+    side, *rest = name.split(".")
+    if rest[0] == "norm":
+        return other[f"{side}.stack.norm.{rest[1]}"]
+    _, layer, part, *inner = rest
+    stack = f"{side}.stack.layers.{layer}"
+    norms = {"around_self": "norm1", "around_attention": "norm2"}
+    norms["around_feed_forward"] = "norm2" if side == "encoder" else "norm3"
+    if part in norms:
+        return other[f"{stack}.{norms[part]}.{inner[-1]}"]
+    if part == "feed_forward":
+        return other[f"{stack}.linear{1 if inner[0] == 'inner' else 2}.{inner[1]}"]
+    attention = f"{stack}.{'self_attn' if part == 'self_attention' else 'multihead_attn'}"
+    if inner[0] == "out":
+        return other[f"{attention}.out_proj.{inner[1]}"]
+    return other[f"{attention}.in_proj_{inner[1]}"].chunk(3)[("query", "key", "value").index(inner[0])]
+
+
+def test_the_transformer_of_opennmt_is_configured_as_ours(tmp_path: Path, python: str) -> None:
+    sizes = MATCHED.transformer
+    peer = peers.find(peers.OpenNMTTransformer, python, task(tmp_path)._replace(sizes=sizes))
+    assert isinstance(peer, peers.Peer)
+    assert peer.train(6) == pytest.approx(600)
+    config = OmegaConf.load(peer.task.folder / "onmt.yaml")
+    assert config.encoder_type == config.decoder_type == "transformer"
+    assert (config.enc_layers, config.dec_layers, config.heads) == (3, 3, HEADS)
+    assert (config.hidden_size, config.word_vec_size, config.transformer_ff) == (256, 256, 1024)
+    assert config.share_decoder_embeddings
+    assert config.share_embeddings
 
 
 def test_the_parts_are_those_of_the_help() -> None:
