@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from nmt import kernels
+from nmt.attention.attention import masked_softmax
 from nmt.data.batch import make_batch
 from nmt.model import Seq2Seq
 from nmt.search import BeamSearch, Limits
@@ -72,6 +73,30 @@ def test_without_fast_only_the_plain_kernels_run_and_the_numbers_agree(
     assert called == []
     for name, reference in references.items():
         torch.testing.assert_close(results[name], reference, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("branches", ["true", "false"])
+def test_a_transformer_trains_without_weights_and_agrees_with_its_plain_form(
+    branches: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[int] = []
+
+    def softmax(energies: torch.Tensor, visible: torch.Tensor) -> torch.Tensor:
+        calls.append(energies.shape[-1])
+        return masked_softmax(energies, visible)
+
+    monkeypatch.setattr("nmt.attention.attention.masked_softmax", softmax)
+    words = ("encoder=transformer", "decoder=transformer", "attention/score=scaled_dot", "attention.size=null")
+    words += (f"encoder.branches={branches}", f"decoder.branches={branches}")
+    batch = make_batch([[5, 6, 7], [8], [9, 4]], [[9, 4], [5, 6, 7, 8, 9], [4]])
+    found: list[list[torch.Tensor]] = []
+    for fast in ("true", "false"):
+        made = model(*words, f"model.fast={fast}", train=True)
+        loss = batch_loss(made, batch, 0.1)
+        found.append([loss.total, *torch.autograd.grad(loss.total, list(made.parameters()))])
+        assert len(calls) == (0 if fast == "true" else 6)  # two layers, with three kinds of attention in all
+    for result, reference in zip(*found, strict=True):
+        torch.testing.assert_close(result, reference, rtol=1e-5, atol=1e-5)
 
 
 def test_dropout_without_fast_is_that_of_torch(monkeypatch: pytest.MonkeyPatch) -> None:
