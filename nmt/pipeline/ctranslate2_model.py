@@ -88,6 +88,9 @@ def _refused_parts(name: str, side: Side, choices: Mapping[str, str]) -> Iterato
     positions = side.entrance.positions
     if type(positions) not in (Positions, Sinusoidal, Learned, RelativePositions):
         yield f"CTranslate2 does not know {name}/positions={choices[f'encoder/positions@{name}.positions']}."
+    if side.layers[0].branches:
+        yield f"CTranslate2 does not know {name}.branches=true. Train a run with {name}.branches=false."
+        return
     kind = DecoderLayer if isinstance(side, TransformerDecoder) else EncoderLayer
     for layer in side.layers:
         parts = [(layer, kind), (layer.feed_forward, FeedForward), (layer.around_self, Residual)]

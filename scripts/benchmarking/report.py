@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarking.numbers import Fit
-from benchmarking.settings import AXES, TORCH_TRANSFORMER, TRANSFORMER, WIRINGS, Json
+from benchmarking.settings import AXES, WIRINGS, Json
+from benchmarking.tables import table, transformer, with_spread
 from nmt.files import replace_atomically, write_text
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def text(results: Json) -> str:
     for precision, measured in results.get("cuda", {}).items():
         lines += _place(measured, f"GPU, {precision}")
     if "transformer" in results:
-        lines += ["## Training the Transformer, on the CPU", "", *_transformer(results["transformer"]), ""]
+        lines += ["## Training the Transformer, on the CPU", "", *transformer(results["transformer"]), ""]
     if "startup" in results:
         lines += ["## Start-up: one line through nmt.translate, on the CPU", "", *_startup(results["startup"]), ""]
     for axis, curves in results.get("growth", {}).items():
@@ -79,11 +80,11 @@ def _training(measured: Json) -> list[str]:
         rows.append(
             [
                 WIRINGS[name].title if name in WIRINGS else "torch's GRUs, no attention",
-                _with_spread(figures, "tokens_per_second", "{:,.0f}"),
+                with_spread(figures, "tokens_per_second", "{:,.0f}"),
                 f"{figures['flops_per_token'] / 1e6:.1f}" if counted else "",
-                _with_spread(figures, "multiply_rate", "{:,.0f}", 1e9) if counted else "",
+                with_spread(figures, "multiply_rate", "{:,.0f}", 1e9) if counted else "",
                 f"{figures['limit_tokens_per_second']:,.0f}" if counted else "",
-                _with_spread(figures, "fraction_of_limit", "{:.1f} %", 0.01) if counted else "",
+                with_spread(figures, "fraction_of_limit", "{:.1f} %", 0.01) if counted else "",
                 f"{figures['target_padding']:.1%}",
                 _mebibytes(figures),
             ]
@@ -103,27 +104,6 @@ def _training(measured: Json) -> list[str]:
     )
 
 
-def _transformer(measured: Json) -> list[str]:
-    titles = {TRANSFORMER.name: "ours", TORCH_TRANSFORMER: "torch's layers, our loop", "opennmt-py": "OpenNMT-py"}
-    rows = []
-    for name, title in titles.items():
-        if (figures := measured.get(name)) is None:
-            continue
-        counted = "fraction_of_limit" in figures
-        rows.append(
-            [
-                title,
-                _with_spread(figures, "tokens_per_second", "{:,.0f}"),
-                _with_spread(figures["ratio"], "ours_over_theirs", "{:.2f}") if name != TRANSFORMER.name else "",
-                f"{figures['flops_per_token'] / 1e6:.1f}" if counted else "",
-                _with_spread(figures, "multiply_rate", "{:,.0f}", 1e9) if counted else "",
-                _with_spread(figures, "fraction_of_limit", "{:.1f} %", 0.01) if counted else "",
-            ]
-        )
-    head = ["program", "target tokens/s", "ours / theirs", "MFLOP/token", "products GFLOP/s", "of limit"]
-    return [*table(head, rows), *(measured[key] for key in ("missing", "failed") if key in measured)]
-
-
 def _translating(measured: Json) -> list[str]:
     rows = []
     for name in measured:
@@ -134,7 +114,7 @@ def _translating(measured: Json) -> list[str]:
                         WIRINGS[name].title,
                         search,
                         batch,
-                        _with_spread(figures, "sentences_per_second", "{:,.1f}"),
+                        with_spread(figures, "sentences_per_second", "{:,.1f}"),
                         f"{figures['target_tokens_per_sentence']:.1f}",
                         _mebibytes(figures),
                         f"{by_batch['bleu']:.1f}" if batch == "64" else "",
@@ -145,7 +125,7 @@ def _translating(measured: Json) -> list[str]:
 
 def _startup(measured: Json) -> list[str]:
     names = ("answer_seconds", "import_torch_seconds", "read_model_seconds", "ratio")
-    row = [_with_spread(measured, name, "{:.2f}") for name in names]
+    row = [with_spread(measured, name, "{:.2f}") for name in names]
     return table(["answered, s", "importing torch, s", "reading the weights, s", "answered / the other two"], [row])
 
 
@@ -169,8 +149,8 @@ def _peers(peers: Json) -> list[str]:
                     [
                         f"{name} {figures['version']}",
                         title,
-                        _with_spread(measured, unit, form),
-                        _with_spread(ratio, "ours_over_theirs", "{:.2f}") if ratio else "",
+                        with_spread(measured, unit, form),
+                        with_spread(ratio, "ours_over_theirs", "{:.2f}") if ratio else "",
                         _both(measured, "bleu"),
                         _both(measured, "pieces_per_sentence"),
                     ]
@@ -332,21 +312,6 @@ def quality_plot(results: Json, folder: Path) -> Path:
     axes.set_xlim(left=0)
     axes.set_ylim(bottom=0)
     return _finished(figure, folder / "quality-over-time.png")
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """A Markdown table with columns of one width."""
-    widths = [max(len(row[column]) for row in [head, *rows]) for column in range(len(head))]
-    lines = [
-        "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |"
-        for row in [head, *rows]
-    ]
-    return [lines[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *lines[1:]]
-
-
-def _with_spread(figures: Json, key: str, form: str, unit: float = 1.0) -> str:
-    low, high = figures["spread"][key]
-    return f"{form.format(figures[key] / unit)} ({form.format(low / unit)} to {form.format(high / unit)})"
 
 
 def _mebibytes(figures: Json) -> str:

@@ -86,8 +86,8 @@ def test_a_transformer_trains_without_weights_and_agrees_with_its_plain_form(
         return masked_softmax(energies, visible)
 
     monkeypatch.setattr("nmt.attention.attention.masked_softmax", softmax)
-    words = ("encoder=transformer", "decoder=transformer", "attention/score=scaled_dot", "attention.size=null")
-    words += (f"encoder.branches={branches}", f"decoder.branches={branches}")
+    words = ["encoder=transformer", "decoder=transformer", "attention/score=scaled_dot", "attention.size=null"]
+    words += [f"encoder.branches={branches}", f"decoder.branches={branches}"]
     batch = make_batch([[5, 6, 7], [8], [9, 4]], [[9, 4], [5, 6, 7, 8, 9], [4]])
     found: list[list[torch.Tensor]] = []
     for fast in ("true", "false"):

@@ -150,6 +150,8 @@ def test_weights_are_quantised(transformer: Path, here: Path, capfd: Capture) ->
         (["attention/window=local_p"], "know attention/window=local_p."),
         (["attention/read=hard"], "know attention/read=hard. Train a run with attention/read=soft."),
         (["attention.project=false", "attention.heads=1"], "this run has attention.project=false"),
+        (["encoder.branches=true"], "know encoder.branches=true. Train a run with encoder.branches=false."),
+        (["decoder.branches=true"], "know decoder.branches=true. Train a run with decoder.branches=false."),
         (["attention.size=24"], "attention.size=24: CTranslate2 wants decoder.size=12 here."),
         (["encoder.self_attention.size=24"], "encoder.self_attention.size=24: CTranslate2 wants encoder.size=12 here."),
         (["attention.heads=2"], "decoder.self_attention.heads=4 and attention.heads=2: CTranslate2 has one number"),
