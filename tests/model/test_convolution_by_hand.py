@@ -30,6 +30,7 @@ def test_what_is_kept_for_the_next_step_is_the_last_inputs_of_each_layer() -> No
     second = made.step(torch.tensor([8, 9, 4]), first, memory).state
     assert isinstance(first, ConvolutionState)
     assert isinstance(second, ConvolutionState)
+    assert first.inputs[:, :, 1].all(), "the word that was read comes last"
     torch.testing.assert_close(second.inputs[:, :, 0], first.inputs[:, :, 1])
     assert second.steps.tolist() == [2, 2, 2]
     rows = torch.tensor([2, 0, 0])
