@@ -29,10 +29,22 @@ ROOMS = {
     "training": {"kernels", "text", "attention", "search", "data", "model", "translation", "drawing", "evaluation"},
     "comparison": {"alignment", "drawing", "evaluation"},
 }
-EVERYWHERE = {"compute", "errors", "files", "limits", "links", "memory", "signals", "compat_weights", "choices"}
+EVERYWHERE = {
+    "compute",
+    "errors",
+    "files",
+    "heads",
+    "limits",
+    "links",
+    "memory",
+    "signals",
+    "compat_weights",
+    "choices",
+}
 TOP = {
     "errors": set[str](),
     "files": set[str](),
+    "heads": set[str](),
     "limits": {"errors"},
     "links": {"errors"},
     "advice": set[str](),

@@ -28,6 +28,7 @@ from nmt.pipeline.requests import read
 from nmt.runs import Run, attends, check_name, missing_run
 from nmt.text.scripts import lengths, script_of
 from nmt.training.budget import Budget, Spent
+from nmt.training.guiding import guided_heads
 from nmt.training.schedules import Schedule
 from nmt.training.settings import TrainerSettings
 
@@ -199,7 +200,10 @@ def check_model(config: DictConfig) -> None:
     trainer = build.build_tokenizer_trainer(config)
     joint = len(trainer.models) == 1 if trainer.models else trainer.joint
     with possible():
-        build.build_optimizer(config, build.assemble(config, 8, 8, joint))
+        model = build.assemble(config, 8, 8, joint)
+        build.build_optimizer(config, model)
+    if build.build_trainer(config).guided_alignment and model.decoder.heads:
+        guided_heads(model.decoder.heads, config.trainer.get("guided_head"))
 
 
 @contextmanager

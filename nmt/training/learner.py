@@ -65,6 +65,7 @@ class Learner:
                     self.baseline,
                     settings.guided_alignment,
                     settings.r_drop,
+                    settings.guided_head,
                 )
             (loss.total / tokens).backward()
             total += loss.total.item()

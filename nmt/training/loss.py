@@ -9,7 +9,7 @@ from nmt.attention import LOG_PROB
 from nmt.data.batch import Batch
 from nmt.kernels.cross_entropy import smoothed_cross_entropy
 from nmt.model import Seq2Seq
-from nmt.training.guiding import guided_alignment
+from nmt.training.guiding import guided_alignment, guided_heads
 
 
 class Loss(NamedTuple):
@@ -47,18 +47,21 @@ def batch_loss(
     baseline: float = 0.0,
     guided: float = 0.0,
     r_drop: float = 0.0,
+    guided_head: str | None = None,
 ) -> Loss:
     """The loss of a batch, with teacher forcing unless `scheduled_sampling` > 0; padding never reaches the softmax.
 
     `baseline` is the expected log p(y_t), for mechanisms that sample. Their reward is the log-likelihood without label
-    smoothing. `guided` is the weight of the guided-alignment loss, if the batch has links.
+    smoothing. `guided` is the weight of the guided-alignment loss, if the batch has links. `guided_head` selects its
+    heads (see `guided_heads`).
 
     With `r_drop` the batch passes twice, each time with dropout of its own, and the loss is half of L_NLL + r_drop L_KL
     (Liang et al. 2021, eq. 1 to 4): the mean of both losses, and r_drop / 4 times the sum of both divergences.
     """
+    settings = label_smoothing, scheduled_sampling, baseline, guided, guided_head
     if not r_drop:
-        return _one_pass(model, batch, label_smoothing, scheduled_sampling, baseline, guided)[0]
-    passes = [_one_pass(model, batch, label_smoothing, scheduled_sampling, baseline, guided) for _ in range(2)]
+        return _one_pass(model, batch, *settings)[0]
+    passes = [_one_pass(model, batch, *settings) for _ in range(2)]
     (first, _), (second, _) = passes
     total = (first.total + second.total) / 2 + r_drop / 4 * divergences(*(logits for _, logits in passes))
     plain = (first.negative_log_likelihood + second.negative_log_likelihood) / 2
@@ -72,7 +75,13 @@ def divergences(first: Tensor, second: Tensor) -> Tensor:
 
 
 def _one_pass(
-    model: Seq2Seq, batch: Batch, label_smoothing: float, scheduled_sampling: float, baseline: float, guided: float
+    model: Seq2Seq,
+    batch: Batch,
+    label_smoothing: float,
+    scheduled_sampling: float,
+    baseline: float,
+    guided: float,
+    guided_head: str | None,
 ) -> tuple[Loss, Tensor]:
     """The loss without R-Drop, and the logits [N, V] of the real target tokens."""
     mask = batch.target_mask
@@ -90,5 +99,6 @@ def _one_pass(
         else:
             total = total + (term * mask).sum()
     if guided and batch.links.numel() and decoded.weights is not None:
-        total = total + guided * guided_alignment(decoded.weights, batch.links).sum()
+        heads = guided_heads(model.decoder.heads, guided_head)
+        total = total + guided * guided_alignment(decoded.weights, batch.links, heads).sum()
     return Loss(total, plain.sum(), targets.shape[0]), logits

@@ -41,6 +41,7 @@ class TrainerSettings:
     tensorboard: bool
     # Runs of earlier versions do not have these.
     guided_alignment: Weight = 0.0
+    guided_head: str | None = None
     r_drop: Weight = 0.0
 
     def __post_init__(self) -> None:

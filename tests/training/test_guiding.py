@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from nmt.data.batch import make_batch
-from nmt.training.guiding import LEAST, guided_alignment
+from nmt.errors import SettingError
+from nmt.training.guiding import LEAST, guided_alignment, guided_heads
 from nmt.training.loss import batch_loss
 from tests.catalogue import ATTENTIVE, model
 
@@ -22,6 +23,38 @@ def test_it_is_the_cross_entropy_by_hand() -> None:
     assert found.shape == (1, 3)
     expected = [-0.5 * math.log(0.4) - 0.5 * math.log(0.5), -math.log(0.25), 0.0]
     assert found[0].tolist() == pytest.approx(expected)
+
+
+def test_heads_that_are_not_selected_do_not_count() -> None:
+    links = torch.tensor([[[0.0, 1.0]]])
+    weights = torch.tensor([[[[0.9, 0.1]], [[0.2, 0.8]], [[0.6, 0.4]]]])
+    for heads, share in (([1], 0.8), ([0, 2], 0.25), ([0, 1, 2], 1.3 / 3), (None, 1.3 / 3)):
+        assert guided_alignment(weights, links, heads).item() == pytest.approx(-math.log(share))
+
+
+@pytest.mark.parametrize(
+    ("heads", "selection", "positions"),
+    [
+        (["0"], None, [0]),
+        (["0", "1", "2"], None, [0, 1, 2]),
+        (["1.1", "1.2", "2.1", "2.2", "3.1", "3.2"], None, [2]),
+        (["1.1", "1.2", "2.1", "2.2", "3.1", "3.2"], "3.2", [5]),
+        (["1.1", "1.2", "2.1", "2.2", "3.1", "3.2"], "2.mean", [2, 3]),
+        (["1.1", "1.2", "2.1", "2.2", "3.1", "3.2"], "mean", [0, 1, 2, 3, 4, 5]),
+        ([f"{layer}.{head}" for layer in (1, 2) for head in range(1, 13)], "2.10", [21]),
+        (["1.1", "1.2"], None, [0, 1]),
+    ],
+)
+def test_it_trains_one_head_of_the_penultimate_layer(
+    heads: list[str], selection: str | None, positions: list[int]
+) -> None:
+    """Garg et al. 2019; the mean where there is one layer."""
+    assert guided_heads(heads, selection) == positions
+
+
+def test_a_head_that_is_not_there_is_named() -> None:
+    with pytest.raises(SettingError, match=r"trainer.guided_head=3.1: does not exist. Give mean, 2.mean or one from 1"):
+        guided_heads(["1.1", "1.2", "2.1", "2.2"], "3.1")
 
 
 def test_its_gradient_by_hand() -> None:
@@ -66,9 +99,12 @@ def test_it_adds_its_share_to_the_loss_and_draws_the_weights(wiring: str) -> Non
     links[:, [0, 1, 2], [2, 1, 0]] = 1
     batch = plain._replace(links=links)
     weights = made(batch.source, batch.source_mask, batch.source_lengths, batch.target_in).weights
-    without, found = batch_loss(made, batch), batch_loss(made, batch, guided=0.5)
+    without, found = batch_loss(made, batch), batch_loss(made, batch, guided=0.5, guided_head="mean")
     assert found.tokens == without.tokens
     assert found.negative_log_likelihood.item() == pytest.approx(without.negative_log_likelihood.item())
+    one = batch_loss(made, batch, guided=0.5).total - without.total
+    share = 0.5 * guided_alignment(weights, links, [0]).sum().item()  # the first head, of the first of two layers
+    assert one.item() == pytest.approx(share, rel=1e-4)
     share = 0.5 * guided_alignment(weights, links).sum().item()
     assert found.total.item() == pytest.approx(without.total.item() + share, rel=1e-5)
     assert batch_loss(made, plain, guided=0.5).total.item() == pytest.approx(without.total.item())
