@@ -13,11 +13,12 @@ from nmt.alignment.weights import Head
 from nmt.command.composing import compose
 from nmt.command.quoting import quote
 from nmt.errors import UserError
+from nmt.heads import AUTO
 from nmt.links import Link
 from nmt.pipeline.opening import TranslatorRequest
 from nmt.pipeline.requests import read
 from nmt.translation.translator import Translator
-from nmt.translation.types import Translation
+from nmt.translation.types import Translation, Views
 
 if TYPE_CHECKING:
     from nmt.drawing.heatmap import Level, NotebookFigure
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 # Settings of `nmt.translate` for the output of translations, which nmt.load does not take.
 _OF_THE_COMMAND = frozenset(
     {
-        *("run", "input", "output", "alignments", "heatmaps", "head", "shift"),
+        *("run", "input", "output", "alignments", "heatmaps", "attention", "head", "shift"),
         *("prefix", "format", "scores", "weights"),
     }
 )
@@ -80,17 +81,32 @@ class RunTranslator:
             for ranked in self._translator.translate_chunk(sentences, prefixes=prefixes)
         ]
 
+    def look(self, translation: Translation) -> Views:
+        """The translation with the weights of each attention: `encoder`, `decoder` and `cross`, each with `heatmap`.
+
+        `encoder` and `decoder` are self-attention; None if the model has none. An ensemble shows its first run.
+
+        Raises:
+            UserError: the translation is empty, or that of a line in parts.
+        """
+        (views,) = self._translator.look([translation])
+        if views is None:
+            raise UserError("look needs the translation of a line that is not empty and was not translated in parts.")
+        return Views(*(None if view is None else TranslatedSentence(*view) for view in views))
+
 
 class TranslatedSentence(Translation):
     """A translation with heatmap and links. A notebook displays its heatmap."""
 
     __slots__ = ()
 
-    def heatmap(self, head: Head = "mean", shift: int = 0, level: "Level" = "word") -> "NotebookFigure":
+    def heatmap(self, head: Head = AUTO, shift: int = 0, level: "Level" = "word") -> "NotebookFigure":
         """The attention weights as a figure, which a notebook displays and `savefig` writes.
 
         Args:
-            head: the name of an attention head, such as 0 or "2.1" (layer and head), or "mean".
+            head: the name of an attention head, such as 0 or "2.1" (layer and head); "2.mean" for the mean of a layer,
+                "mean" for that of all heads. "auto" is the mean of the penultimate layer, or of the only one. "all"
+                draws every head side by side, "2.all" those of layer 2.
             shift: 1 assigns each row to the previous word (Luong et al. 2015, footnote 14).
             level: "word" or "subword".
 
@@ -101,7 +117,7 @@ class TranslatedSentence(Translation):
 
         return figure(self, head=head, shift=shift, level=level)
 
-    def links(self, head: Head = "mean", shift: int = 0) -> list[Link]:
+    def links(self, head: Head = AUTO, shift: int = 0) -> list[Link]:
         """Links (source, target), from 0: for each word of the translation, the source word with the most weight.
 
         Raises:

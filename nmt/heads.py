@@ -2,12 +2,12 @@
 
 A model with several layers names its heads "layer.head", both from 1: "2.1" is the first head of the second layer. A
 model with one layer of attention numbers them from 0. A selection is a head, "2.mean" for the mean of a layer's heads,
-or "mean" for that of all heads.
+"mean" for that of all heads, or "auto" for what aligns best as far as that is known.
 """
 
 from collections.abc import Sequence
 
-MEAN = "mean"
+MEAN, AUTO, ALL = "mean", "auto", "all"
 
 
 def layers_of(heads: Sequence[str]) -> list[str]:
@@ -28,12 +28,30 @@ def selections(heads: Sequence[str]) -> list[str]:
 
 def selected(name: str, heads: Sequence[str]) -> list[int]:
     """The positions of the heads whose mean a selection is; none if there is no such selection."""
+    if name == AUTO:
+        name = default(heads)
     if name == MEAN:
         return list(range(len(heads)))
     layer, _, head = name.rpartition(".")
     if layer and head == MEAN:
         return [at for at, each in enumerate(heads) if each.partition(".")[0] == layer and "." in each]
     return [at for at, each in enumerate(heads) if each == name]
+
+
+def names_all(name: str) -> bool:
+    """Whether a name stands for several heads side by side: "all" or "2.all"."""
+    return name.rpartition(".")[2] == ALL
+
+
+def drawn(name: str, heads: Sequence[str]) -> list[str]:
+    """What is drawn side by side: the selection itself, for "all" every head, for "2.all" those of layer 2.
+
+    Nothing if there is no such selection.
+    """
+    if names_all(name):
+        layer = name.rpartition(".")[0]
+        return [heads[at] for at in selected(f"{layer}.{MEAN}" if layer else MEAN, heads)]
+    return [name] if selected(name, heads) else []
 
 
 def penultimate(heads: Sequence[str]) -> str | None:
@@ -60,6 +78,8 @@ def guided(heads: Sequence[str]) -> str:
 
 def described(name: str, heads: Sequence[str]) -> str:
     """A selection in words, such as "mean of the 4 heads of layer 2"."""
+    if name == AUTO:
+        name = default(heads)
     positions = selected(name, heads)
     if len(heads) == 1:
         return "one head"

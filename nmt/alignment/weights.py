@@ -11,20 +11,22 @@ import numpy.typing as npt
 
 from nmt.alignment.words import Units, source_units, target_units
 from nmt.errors import UserError
+from nmt.heads import AUTO, alternatives, selected
 from nmt.links import Link
 from nmt.translation.types import Translation
 
 Weights = npt.NDArray[np.float32]
-#: The name of a head, which may be a number, or "mean".
+#: The name of a head, which may be a number, or a selection of several (`nmt.heads`).
 Head = int | str
 
 
-def piece_weights(translation: Translation, head: Head = "mean", shift: int = 0) -> Weights:
+def piece_weights(translation: Translation, head: Head = AUTO, shift: int = 0) -> Weights:
     """The weights of one head over subword pieces, end of sentence included.
 
     Args:
         translation: what the translator returned.
-        head: name of a head, such as 0 or "2.1" (layer and head), or "mean" for the mean of all heads.
+        head: name of a head, such as 0 or "2.1" (layer and head); "2.mean" for the mean of a layer's heads, "mean" for
+            that of all heads. "auto" is the mean of the penultimate layer, or of all heads if there is one layer.
         shift: 0 leaves row t at the piece that was predicted from it; 1 moves it to the piece before, which
             was the decoder's input at that step (Luong et al. 2015, footnote 14). The first row, whose input
             was the beginning of the sentence, then falls away, and the last piece has none.
@@ -36,6 +38,8 @@ def piece_weights(translation: Translation, head: Head = "mean", shift: int = 0)
     Raises:
         UserError: the model has no attention, or no such head or shift.
     """
+    if translation.attends == "encoder":
+        shift = 0  # its rows are the words themselves
     if shift not in (0, 1):
         raise UserError(f"shift={shift}: a row belongs to the predicted piece (0) or to the one before it (1).")
     if translation.weights is None:
@@ -45,13 +49,15 @@ def piece_weights(translation: Translation, head: Head = "mean", shift: int = 0)
                 "decoder=bahdanau or decoder=luong to see what the model looks at."
             )
         return np.zeros((0, len(translation.source_pieces)), dtype=np.float32)  # of an empty line
+    if isinstance(head, float):  # 2.10 would be 2.1
+        raise UserError(f'head={head}: give the name of a head as text: "{head}".')
     heads = names_of_heads(translation)
-    if head == "mean":
-        weights: Weights = translation.weights.mean(axis=0, dtype=np.float32)
-    elif str(head) in heads:
-        weights = translation.weights[heads.index(str(head))]
-    else:
-        raise UserError(f"head={head}: the model has heads {heads[0]} to {heads[-1]}; or ask for head=mean.")
+    positions = selected(str(head), heads)
+    if not positions:
+        raise UserError(f"head={head} does not exist. Give {alternatives(heads)}.")
+    if len(positions) == 1:
+        return translation.weights[positions[0], shift:]
+    weights: Weights = translation.weights[positions].mean(axis=0, dtype=np.float32)
     return weights[shift:]
 
 
@@ -62,7 +68,7 @@ def names_of_heads(translation: Translation) -> Sequence[str]:
 
 
 def word_weights(
-    translation: Translation, head: Head = "mean", shift: int = 0, units: tuple[Units, Units] | None = None
+    translation: Translation, head: Head = AUTO, shift: int = 0, units: tuple[Units, Units] | None = None
 ) -> Weights:
     """The weights of one head over words.
 
@@ -72,7 +78,7 @@ def word_weights(
 
     Args:
         translation: what the translator returned.
-        head: name of a head, or "mean".
+        head: see `piece_weights`.
         shift: 0 or 1, in pieces; see `piece_weights`.
         units: of the source and of the target, where the words are not those that the text itself shows.
 
@@ -129,7 +135,7 @@ def best_links(weights: Weights, threshold: float | None = None) -> list[Link]:
 
 
 def links(
-    translation: Translation, head: Head = "mean", shift: int = 0, units: tuple[Units, Units] | None = None
+    translation: Translation, head: Head = AUTO, shift: int = 0, units: tuple[Units, Units] | None = None
 ) -> list[Link]:
     """Link every target word to the source word with the most weight; see `word_weights` and `best_links`."""
     return best_links(word_weights(translation, head, shift, units))

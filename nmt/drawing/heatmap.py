@@ -1,4 +1,4 @@
-"""Attention weights -> a heatmap: target as rows, source as columns, one head or the mean of all.
+"""Attention weights -> a heatmap: target as rows, source as columns, one head, a mean, or many heads side by side.
 
 Every heatmap names its head and its shift, and says that a weight is not an explanation (Jain and Wallace 2019).
 """
@@ -10,27 +10,30 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 
 from nmt.alignment.weights import Head, Weights, names_of_heads, piece_weights, word_weights
 from nmt.alignment.words import source_units, target_units
 from nmt.drawing import fonts
-from nmt.drawing.layout import shorten, wrap
+from nmt.drawing.layout import shorten
 from nmt.drawing.matrix import matrix
+from nmt.drawing.page import Caption, lay_out
+from nmt.drawing.panels import draw_panels
 from nmt.drawing.style import DPI, GREY, LINE, ruler, save
 from nmt.errors import UserError
+from nmt.heads import AUTO, described, drawn
 from nmt.translation.types import Translation
 
 Level = Literal["word", "subword"]
 
-WARNING = "A weight shows where the decoder looked, not why."
+WARNING = "A weight shows where the {} looked, not why."
+#: Titles, and what the corner says of columns and rows, for each attention.
+TITLES = {"cross": "Attention", "encoder": "Self-attention of the encoder", "decoder": "Self-attention of the decoder"}
+_CORNERS = {"cross": "source →\ntarget ↓", "encoder": "key →\nquery ↓", "decoder": "input →\ntarget ↓"}
 
-_MOST_PIXELS = 12_000  # per side; larger pictures have a lower resolution
 _ANNOTATED = 12  # values are written into matrices of at most this many rows and columns
 _LONGEST_LABEL = 26  # columns of text
-_EDGE = 0.18  # inches around everything
 _PAD = 5.0  # points between a label and the matrix
 
 
@@ -60,27 +63,29 @@ def _grid(translation: Translation, level: Level, head: Head, shift: int) -> _Gr
         raise UserError(f"level={level}: must be word or subword.")
     weights = word_weights(translation, head, shift)
     source, target = source_units(translation), target_units(translation)
-    remarks = ["A word's weight: summed over its source pieces, averaged over its target pieces."]
-    sides = [name for name, side in (("source", source), ("target", target)) if not side.are_words]
+    pieces = ("source", "target") if translation.attends == "cross" else ("column's", "row's")
+    remarks = ["A word's weight: summed over the {} pieces, averaged over the {} pieces.".format(*pieces)]
+    names = {"encoder": ("source", "source"), "decoder": ("target", "target")}.get(
+        translation.attends, ("source", "target")
+    )
+    sides = dict.fromkeys(name for name, side in zip(names, (source, target), strict=True) if not side.are_words)
     if sides:
         remarks.append(f"The {' and the '.join(sides)} has no spaces between words: shown as subword pieces.")
     left_out = 1 - weights.sum(axis=1)
     if left_out.size and left_out.max() > 0.05:
-        remarks.append("The weight that a row lacks to 1 is on the end of sentence.")
+        end = "beginning" if translation.attends == "decoder" else "end"
+        remarks.append(f"The weight that a row lacks to 1 is on the {end} of sentence.")
     return _Grid(weights, target.labels, source.labels, remarks)
 
 
-def _what(translation: Translation, level: Level, head: Head, shift: int) -> str:
-    heads = names_of_heads(translation)
-    if len(heads) <= 1:
-        heads_drawn = "one head"
-    elif head == "mean":
-        heads_drawn = f"mean of {len(heads)} heads"
-    else:
-        heads_drawn = f"head {head} (of heads {heads[0]} to {heads[-1]})"
+def _what(translation: Translation, level: Level, head: str, shift: int) -> str:
+    names = names_of_heads(translation)
+    count = len(drawn(head, names))
+    heads = f"{count} heads, layer.head" if count > 1 else described(head, names)
     unit = "word" if level == "word" else "piece"
     where = f"the {unit} that it predicts" if shift == 0 else f"the previous {unit}, its input"
-    return f"{level} level · {heads_drawn} · each row at {where} (shift {shift})"
+    row = f"each row at {where} (shift {shift})" if translation.attends != "encoder" else f"each row at its {unit}"
+    return f"{level} level · {heads} · {row}"
 
 
 def _right_to_left(text: str) -> bool:
@@ -91,10 +96,10 @@ def figure(
     translation: Translation,
     *,
     level: Level = "word",
-    head: Head = "mean",
+    head: Head = AUTO,
     shift: int = 0,
     reference: str | None = None,
-    title: str = "Attention",
+    title: str | None = None,
 ) -> NotebookFigure:
     """Draw the attention of one translation.
 
@@ -105,10 +110,10 @@ def figure(
         translation: the result of the translator.
         level: "word" sums and averages the weights of subword pieces (see `word_weights`). "subword" shows them as
             the decoder used them, with the end of sentence.
-        head: name of a head, or "mean".
+        head: a selection of heads (`nmt.heads`); "all" draws every head side by side, "2.all" those of layer 2.
         shift: 0 draws row t at the piece that it predicts, 1 at the previous piece (see `piece_weights`).
         reference: a reference translation, written below the matrix.
-        title: one line above the matrix.
+        title: one line above the matrix; None names the attention.
 
     Returns:
         A figure without a window or pyplot state; `pixels` and `draw` convert it to an image.
@@ -124,10 +129,10 @@ def draw(
     path: Path,
     *,
     level: Level = "word",
-    head: Head = "mean",
+    head: Head = AUTO,
     shift: int = 0,
     reference: str | None = None,
-    title: str = "Attention",
+    title: str | None = None,
 ) -> list[str]:
     """Draw the attention of one translation into a PNG file, atomically; arguments as `figure`.
 
@@ -143,45 +148,45 @@ def draw(
 
 
 def _figure(
-    translation: Translation, level: Level, head: Head, shift: int, reference: str | None, title: str
+    translation: Translation, level: Level, head: Head, shift: int, reference: str | None, title: str | None
 ) -> tuple[NotebookFigure, list[str]]:
-    weights, rows, columns, remarks = _grid(translation, level, head, shift)
+    names: Sequence[Head] = drawn(str(head), names_of_heads(translation)) or [head]  # `_grid` refuses an unknown one
+    grids = {str(name): _grid(translation, level, name, shift) for name in names}
+    weights, rows, columns, remarks = next(iter(grids.values()))
+    panels = {name: grid.weights for name, grid in grids.items()}
     if not weights.size:  # an empty line
-        weights = np.zeros((len(rows) or 1, len(columns) or 1), dtype=np.float32)
+        panels = {"": np.zeros((len(rows) or 1, len(columns) or 1), dtype=np.float32)}
     rows, columns = rows or ["(nothing)"], columns or ["(nothing)"]
     if _right_to_left(translation.source):
         remarks.append("Source words are in reading order, from left to right.")
 
     # One list of fonts for all text of the picture.
+    title = TITLES[translation.attends] if title is None else title
     texts = [fonts.clean(text) for text in (title, reference or "", *rows, *columns)]
     families, missing = fonts.families_for("".join(fonts.shape(text) for text in texts))
     title, reference, *labels = (fonts.without(text, missing) for text in texts)
     labels = [fonts.shape(shorten(label, _LONGEST_LABEL)) for label in labels]
     note = fonts.missing_note(missing)
 
-    captions = [_Caption(" ".join([WARNING, *remarks]), 8.0, GREY)]
+    warning = WARNING.format("encoder" if translation.attends == "encoder" else "decoder")
+    captions = [Caption(" ".join([warning, *remarks]), 8.0, GREY)]
     if reference:
-        captions.insert(0, _Caption(f"Reference: {reference}", 9.0, "black"))
+        captions.insert(0, Caption(f"Reference: {reference}", 9.0, "black"))
     if note:
-        captions.append(_Caption(note, 8.0, "#a03000"))
-    header = [_Caption(title, 12.5, "black"), _Caption(_what(translation, level, head, shift), 9.0, GREY)]
+        captions.append(Caption(note, 8.0, "#a03000"))
+    header = [Caption(title, 12.5, "black"), Caption(_what(translation, level, str(head), shift), 9.0, GREY)]
 
     picture = NotebookFigure(dpi=DPI, facecolor="white")
-    cell, points = _scale(max(weights.shape))
-    _draw_matrix(picture, weights, labels[: len(rows)], labels[len(rows) :], fonts.properties(families, points), cell)
-    _lay_out(picture, header, captions, families)
+    sides = labels[: len(rows)], labels[len(rows) :]
+    if len(panels) > 1:
+        captions.append(Caption("White is 0, dark blue is 1.", 8.0, GREY))
+        draw_panels(picture, panels, *sides, families, _CORNERS[translation.attends])
+    else:
+        (only,) = panels.values()
+        cell, points = _scale(max(only.shape))
+        _draw_matrix(picture, only, *sides, fonts.properties(families, points), cell, _CORNERS[translation.attends])
+    lay_out(picture, header, captions, families)
     return picture, [note] if note else []
-
-
-class _Caption(NamedTuple):
-    text: str
-    points: float
-    colour: str
-
-    @property
-    def leading(self) -> float:
-        """Inches from a line to the next."""
-        return self.points * 1.45 / 72
 
 
 def _scale(longest: int) -> tuple[float, float]:
@@ -192,7 +197,13 @@ def _scale(longest: int) -> tuple[float, float]:
 
 
 def _draw_matrix(
-    picture: Figure, weights: Weights, rows: Sequence[str], columns: Sequence[str], font: FontProperties, cell: float
+    picture: Figure,
+    weights: Weights,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    font: FontProperties,
+    cell: float,
+    corner: str,
 ) -> None:
     """Draw the matrix on a page of its size, with labels and colour bar, and with values if it is small."""
     height, width = (cell * cells for cells in weights.shape)
@@ -202,7 +213,7 @@ def _draw_matrix(
     image = matrix(axes, weights, rows, columns, font, slant=0 if upright else 45)
     axes.tick_params(which="major", pad=_PAD)
     axes.annotate(
-        "source →\ntarget ↓",
+        corner,
         (0, 1),
         xytext=(-_PAD, _PAD),
         xycoords="axes fraction",
@@ -227,35 +238,3 @@ def _draw_matrix(
     bar_axes.tick_params(length=2, color=GREY)
     bar_axes.set_yticks([0, 0.5, 1], ["0", "0.5", "1"], color=GREY, fontproperties=small)
     bar_axes.set_ylabel("weight", color=GREY, fontproperties=small)
-
-
-def _lay_out(
-    picture: Figure, header: Sequence[_Caption], captions: Sequence[_Caption], families: Sequence[str]
-) -> None:
-    """Enlarge the page so that matrix, labels, header and captions fit."""
-    (axes,) = picture.axes
-    matrix_width, matrix_height = picture.get_size_inches()
-    renderer = FigureCanvasAgg(Figure(dpi=picture.dpi)).get_renderer()  # type: ignore[no-untyped-call]
-    box = picture.get_tightbbox(renderer)  # inches, from the lower left corner of the matrix
-    width = max(box.width, 6.4 - 2 * _EDGE) + 2 * _EDGE
-    header, captions = (
-        [
-            caption._replace(text=fonts.shape(line))
-            for caption in texts
-            for line in wrap(caption.text, width - 2 * _EDGE, ruler(fonts.properties(families, caption.points)))
-        ]
-        for texts in (header, captions)
-    )
-    below = _EDGE + sum(line.leading for line in captions) + 0.16
-    height = below + box.height + 0.12 + sum(line.leading for line in header) + _EDGE
-    picture.set_size_inches(width, height)
-    left, bottom = (width - box.width) / 2 - box.x0, below - box.y0
-    axes.set_position((left / width, bottom / height, matrix_width / width, matrix_height / height))
-    for lines, top in ((header, height - _EDGE + 0.05), (captions, below - 0.1)):
-        for line in lines:
-            top -= line.leading
-            font = fonts.properties(families, line.points)
-            picture.text(
-                _EDGE / width, top / height, line.text, color=line.colour, fontproperties=font, parse_math=False
-            )
-    picture.dpi = min(DPI, _MOST_PIXELS / max(width, height))

@@ -34,11 +34,13 @@ def matrix(
         rows: labels at the left, after `fonts.shape`.
         columns: labels above.
         font: font of the labels.
-        slant: angle of the labels above, in degrees; 0 centres them over their columns.
+        slant: angle of the labels above, in degrees; 0 and 90 centre them over their columns.
     """
     image = axes.imshow(weights, cmap=WHITE_TO_BLUE, vmin=0, vmax=1, interpolation="nearest")
     axes.xaxis.tick_top()
     upright = {"ha": "center"} if not slant else {"ha": "left", "rotation": slant, "rotation_mode": "anchor"}
+    if slant == 90:
+        upright["va"] = "center"
     # parse_math: a dollar sign in a sentence is a dollar sign.
     axes.set_xticks(range(len(columns)), columns, fontproperties=font, parse_math=False, **upright)
     axes.set_yticks(range(len(rows)), rows, fontproperties=font, parse_math=False)

@@ -11,6 +11,7 @@ import numpy as np
 
 from nmt.alignment.weights import Head, word_weights
 from nmt.alignment.words import source_units, target_units
+from nmt.heads import AUTO
 from nmt.translation.types import Translation
 
 #: Preferred number of words: long enough to be interesting, short enough to fit side by side.
@@ -64,7 +65,7 @@ def hidden_share(forced: Sequence[Translation]) -> float | None:
 
 
 def attention_maps(
-    forced: Sequence[Translation], lines: Sequence[int], count: int, head: Head = "mean"
+    forced: Sequence[Translation], lines: Sequence[int], count: int, head: Head = AUTO
 ) -> list[AttentionMap]:
     """The weights of `count` sentence pairs of suitable length. The selection depends on the text only.
 
@@ -72,7 +73,7 @@ def attention_maps(
         forced: references under forced decoding.
         lines: their line numbers in the split, from 1.
         count: maximum number of pairs.
-        head: name of a head, or "mean".
+        head: a selection of heads (`nmt.heads`).
     """
 
     def beyond(translation: Translation) -> int:

@@ -4,7 +4,7 @@ Calls the other files of this room and writes their results, atomically and with
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ from nmt.errors import UserError
 from nmt.evaluation import by_length, metrics
 from nmt.evaluation.references import AttentionMap
 from nmt.files import write_json, write_text
+from nmt.heads import AUTO
 from nmt.links import Link, format_links, parse_file
 from nmt.text.scripts import unspaced
 from nmt.translation.types import Translation
@@ -62,14 +63,20 @@ class HeatmapSettings(NamedTuple):
     Attributes:
         first: number of lines, from the first, with heatmaps.
         lines: numbers, from 1, of further lines with heatmaps.
-        head: name of a head, or "mean".
+        head: a selection of heads (`nmt.heads`).
         shift: 0 or 1; the alignment error rate is computed for both.
+        pictured: heads that heatmaps show instead; None for `head`.
+        view: what heatmaps show of a translation, such as its self-attention; None for the translation itself.
+        asked: the setting from which the head follows, such as "auto"; "" for the head itself.
     """
 
     first: int = 10
     lines: Sequence[int] = ()
-    head: Head = "mean"
+    head: Head = AUTO
     shift: int = 0
+    asked: str = ""
+    pictured: Head | None = None
+    view: Callable[[Translation], Translation | None] | None = None
 
 
 def evaluate_split(
@@ -115,6 +122,7 @@ def evaluate_split(
     by_length = _by_length(translations, references, languages[1], folder, name)
     if attentive:
         write_text(folder / "alignments.pharaoh", "".join(f"{format_links(pair)}\n" for pair in linked))
+    if attentive or display.view is not None:
         pictures, notes = _heatmaps(translations, references, folder / "heatmaps", name, display)
     else:
         pictures, notes = [], [NO_WEIGHTS]
@@ -126,7 +134,7 @@ def evaluate_split(
         "source_language": languages[0],
         "target_language": languages[1],
         **metrics.as_json(scores),
-        "alignment": {"head": display.head, **rates} if rates else None,
+        "alignment": {"head": display.asked or display.head, "selected": display.head, **rates} if rates else None,
         "measured": dict(measured or {}),
         "provenance": dict(provenance or {}),
     }
@@ -228,13 +236,17 @@ def _heatmaps(
     digits = max(4, len(str(len(translations))))
     levels: tuple[heatmap.Level, ...] = ("word", "subword")
     for line in sorted({*range(1, min(display.first, len(translations)) + 1), *display.lines}):
-        for level in () if _too_long(translations[line - 1]) else levels:
+        translation = translations[line - 1]
+        view = translation if display.view is None else display.view(translation)
+        if view is None or _too_long(view):
+            continue
+        for level in levels:
             pictures.append(folder / f"{line:0{digits}d}-{level}.png")
             missing = heatmap.draw(
-                translations[line - 1],
+                view,
                 pictures[-1],
                 level=level,
-                head=display.head,
+                head=display.head if display.pictured is None else display.pictured,
                 shift=display.shift,
                 reference=references[line - 1],
                 title=f"{name}, line {line}",

@@ -7,25 +7,28 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmt.alignment.weights import Head, Weights, best_links, saliency_weights, word_weights
+from nmt.alignment.weights import Weights, best_links, saliency_weights, word_weights
 from nmt.alignment.words import spelled
 from nmt.compute import Compute
+from nmt.heads import MEAN
 from nmt.limits import Positive
 from nmt.links import GoldLinks, Link
 from nmt.pipeline.linking import WordSplitters
 from nmt.pipeline.opening import Checkpoint, has_weights, head_of, open_model
 from nmt.runs import Run
 from nmt.search import GreedySearch
+from nmt.translation.stepping import heads_of
 from nmt.translation.translator import Translator
 
 CHUNK = 500  # sentence pairs whose matrices are in memory at a time
 
 
 class Evidence(NamedTuple):
-    """A source of links: attention with a shift, or saliency, whose shift is 0."""
+    """A source of links: attention with a shift and a selection of heads, or saliency, whose shift is 0."""
 
     method: str
     shift: int
+    head: str = MEAN
 
     def __str__(self) -> str:
         return f"attention, shift {self.shift}" if self.method == "attention" else self.method
@@ -58,18 +61,29 @@ class AlignerRequest:
 class Aligner:
     """A run that aligns. The backward run translates targets into sources; its links are reversed."""
 
-    def __init__(self, run: Run, request: AlignerRequest, *, backward: bool) -> None:
+    def __init__(self, run: Run, translator: Translator, *, head: str, max_length: int, backward: bool = False) -> None:
+        """`head` selects heads or is "auto"; pairs with more than `max_length` pieces on a side get no links.
+
+        Raises:
+            UserError: there are no such heads.
+        """
+        self.run, self.translator, self.backward, self.max_length = run, translator, backward, max_length
+        self.attends = has_weights(translator)
+        self.head = head_of(head, translator) if self.attends else MEAN
+
+    @classmethod
+    def open(cls, run: Run, request: AlignerRequest, *, backward: bool) -> "Aligner":
+        """The aligner of a run (UserError if it is incomplete or damaged, or has no such heads)."""
         model, tokenizer = open_model(run, request.checkpoint, request.compute)
-        self.run, self.backward, self.max_length = run, backward, request.max_length
-        self.translator = Translator(
-            [model],
-            tokenizer,
-            GreedySearch(),
-            compute=request.compute,
-            batch_sentences=request.batch_sentences,
+        translator = Translator(
+            [model], tokenizer, GreedySearch(), compute=request.compute, batch_sentences=request.batch_sentences
         )
-        self.attends = has_weights(self.translator)
-        self.head: Head = head_of(request.head, self.translator) if self.attends else "mean"
+        return cls(run, translator, head=request.head, max_length=request.max_length, backward=backward)
+
+    @property
+    def heads(self) -> Sequence[str]:
+        """The names of the heads."""
+        return heads_of(self.translator.models)
 
     def weights(self, pairs: SentencePairs, evidence: Collection[Evidence]) -> Iterator[dict[Evidence, Weights]]:
         """What the words of each pair came from, by each of the evidence.
@@ -86,27 +100,36 @@ class Aligner:
         links = best_links(weights, threshold)
         return [(target, source) for source, target in links] if self.backward else links
 
-    def _chunk(self, pairs: SentencePairs, first: int, evidence: Collection[Evidence]) -> list[dict[Evidence, Weights]]:
+    def _chunk(
+        self, pairs: SentencePairs, first: int, evidence: Collection[Evidence]
+    ) -> Iterator[dict[Evidence, Weights]]:
         sides = [side[first : first + CHUNK] for side in (pairs.source, pairs.target)]
         splitters = pairs.words[1:]
         if self.backward:
             sides, splitters = sides[::-1], splitters[::-1]
-        weights = [{kind: np.zeros((0, 0), dtype=np.float32) for kind in evidence} for _ in sides[0]]
         rows = list(self._usable(sides, f"{pairs.name}, pair", first + 1))
         sources, targets = ([side[row] for row in rows] for side in sides)
-        words = [[split(line) for line in side] for split, side in zip(splitters, (sources, targets), strict=True)]
-        for method in {kind.method for kind in evidence}:
-            force = self.translator.saliency if method == "saliency" else self.translator.force
-            for row, forced, *labels in zip(rows, force(sources, targets), *words, strict=True):
-                source = spelled(forced.source, forced.source_spans, labels[0])
-                units = source, spelled(forced.text, forced.spans, labels[1])
-                for kind in (kind for kind in evidence if kind.method == method):
-                    weights[row][kind] = (
-                        saliency_weights(forced, units)
-                        if method == "saliency"
-                        else word_weights(forced, self.head, kind.shift, units)
+        ways = {"attention": self.translator.force, "saliency": self.translator.saliency}
+        forced = [(name, ways[name](sources, targets)) for name in {kind.method for kind in evidence}]
+        number_of = {row: number for number, row in enumerate(rows)}
+        for row, texts in enumerate(zip(*sides, strict=True)):
+            weights = {kind: np.zeros((0, 0), dtype=np.float32) for kind in evidence}
+            if row in number_of:
+                labels = [split(text) for split, text in zip(splitters, texts, strict=True)]
+                for method, translations in forced:
+                    translation = translations[number_of[row]]
+                    units = (
+                        spelled(translation.source, translation.source_spans, labels[0]),
+                        spelled(translation.text, translation.spans, labels[1]),
                     )
-        return weights
+                    weights |= {
+                        kind: saliency_weights(translation, units)
+                        if method == "saliency"
+                        else word_weights(translation, kind.head, kind.shift, units)
+                        for kind in evidence
+                        if kind.method == method
+                    }
+            yield weights
 
     def _usable(self, sides: Sequence[Sequence[str]], name: str, number: int) -> Iterator[int]:
         """The pairs with text on both sides that are not too long; warns of long pairs, numbered from `number`."""

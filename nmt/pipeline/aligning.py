@@ -18,9 +18,11 @@ from nmt.data.corpus import DataSource, Split, safe_name
 from nmt.data.languages import UNNAMED
 from nmt.errors import SettingError, UserError
 from nmt.files import write_json
+from nmt.heads import AUTO, MEAN, described
 from nmt.limits import Limit
-from nmt.links import GoldLinks, Link, format_links, parse_file
+from nmt.links import GoldLinks, Link, format_links
 from nmt.pipeline.aligner import SALIENCY, Aligner, AlignerRequest, Evidence, SentencePairs
+from nmt.pipeline.choosing import Chosen, choose, own_gold, own_validation
 from nmt.pipeline.linking import GoldFile, WordSplitters, check_base, named_languages, read_text, table
 from nmt.pipeline.opening import own_data, own_split
 from nmt.pipeline.paths import check_paths, writer
@@ -79,10 +81,11 @@ class Aligning:
 
 
 class Choice(NamedTuple):
-    """The evidence for each method and direction, and how the shift of the attention was chosen."""
+    """The evidence for each method and direction, how the shift of the attention was chosen, and its heads in words."""
 
     by_method: Mapping[str, Sequence[Evidence]]
     shift_from: str
+    heads: Sequence[str] = ()
 
 
 def align(request: Aligning) -> int:
@@ -92,7 +95,7 @@ def align(request: Aligning) -> int:
     runs = _runs(request)
     source = own_data(runs[0]) if request.source is None else None
     pairs = _pairs(request, runs[0], source)
-    aligners = [Aligner(run, request.aligner, backward=number == 1) for number, run in enumerate(runs)]
+    aligners = [Aligner.open(run, request.aligner, backward=number == 1) for number, run in enumerate(runs)]
     attends = all(aligner.attends for aligner in aligners)
     if request.method == "attention" and not attends:
         without = next(aligner for aligner in aligners if not aligner.attends)
@@ -101,14 +104,16 @@ def align(request: Aligning) -> int:
             f"method=saliency, which works for any model, or use a run with attention."
         )
     choice = Choice({"saliency": [SALIENCY for _ in aligners]}, "")
+    evidence: list[set[Evidence]] = [{SALIENCY} for _ in aligners]
     if attends and (request.method == "attention" or pairs.gold is not None):
-        shifts, shift_from = _shifts(request, source, aligners)
-        choice = Choice(
-            {**choice.by_method, "attention": [Evidence("attention", shift) for shift in shifts]}, shift_from
-        )
-    evidence: list[set[Evidence]] = [{used} for used in choice.by_method[request.method]]
-    if pairs.gold is not None:
-        evidence = [{SALIENCY, *(Evidence("attention", shift) for shift in SHIFTS if attends)} for _ in aligners]
+        chosen = _chosen(request, source, aligners)
+        heads = [described(each.evidence.head, own.heads) for each, own in zip(chosen, aligners) if len(own.heads) > 1]
+        by_method = {**choice.by_method, "attention": [each.evidence for each in chosen]}
+        choice = Choice(by_method, chosen[0].shift_from, heads)
+        evidence = [{SALIENCY, *(each.evidence._replace(shift=shift) for shift in SHIFTS)} for each in chosen]
+    if pairs.gold is None:
+        evidence = [{used} for used in choice.by_method[request.method]]
+    else:
         print(f"Aligning {pairs.name}: {len(pairs.source):,} sentence pairs ...", file=sys.stderr, flush=True)
     links = _write(request, pairs, aligners, evidence, choice.by_method[request.method])
     if pairs.gold is not None:
@@ -202,7 +207,7 @@ def _pairs(request: Aligning, run: Run, source: DataSource | None) -> SentencePa
     if request.gold is not None:
         gold = GoldFile("gold", request.gold, request.gold_base).read(text, words)
     elif source is not None and split is not None and source.has_links:  # links for guided alignment are not gold
-        gold = _own_gold(split, words.name)
+        gold = own_gold(split, words.name)
     return SentencePairs(name, *text, words, gold)
 
 
@@ -217,18 +222,8 @@ def _only_test(run: Run, source: DataSource) -> str:
     )
 
 
-def _own_gold(split: Split, words: str) -> list[GoldLinks] | None:
-    if split.links is None:
-        return None
-    if words != "whitespace":
-        raise UserError(
-            f"words={words}: the gold links of {split.name} count words between white space. Leave words= out."
-        )
-    return parse_file(split.links, f"The gold of {split.name}", pairs=len(split.links))
-
-
 def _validation(request: Aligning, run: Run, source: DataSource | None) -> SentencePairs | None:
-    """Validation data for shift=auto: files, or the run's own validation set if it has links."""
+    """Validation data for shift=auto and head=auto: files, or the run's own validation set if it has links."""
     text = read_text({"valid_source": request.valid_source, "valid_target": request.valid_target})
     if text is not None and request.valid_gold is None:
         raise UserError("valid_source= and valid_target= need valid_gold= as well: their links.")
@@ -239,48 +234,14 @@ def _validation(request: Aligning, run: Run, source: DataSource | None) -> Sente
             text = list(split.source), list(split.target)
         gold = GoldFile("valid_gold", request.valid_gold, request.gold_base).read(text, words)
         return SentencePairs("valid", *text, words, gold)
-    if source is None:
-        # Missing data are not an error: the user has not asked for them.
-        with contextlib.suppress(UserError):
-            source = own_data(run)
-    if source is None or not source.has_links:
-        return None
-    split = own_split(run, source, "valid")
-    words = WordSplitters.of("whitespace", ("", ""))
-    return SentencePairs("valid", split.source, split.target, words, _own_gold(split, words.name))
+    return own_validation(run, source)
 
 
-def _shifts(request: Aligning, source: DataSource | None, aligners: Sequence[Aligner]) -> tuple[list[int], str]:
-    """The shift of each direction, as set, or the better shift on validation links, never on test links.
-
-    And how it was chosen: "set", "validation" or, without validation links, "default".
-    """
-    if request.shift != "auto":
-        return [int(request.shift)] * len(aligners), "set"
-    pairs = _validation(request, aligners[0].run, source)
-    if pairs is None or pairs.gold is None:
-        print(
-            "shift=auto: no validation links, so shift=0. To choose the shift on validation links, give "
-            "valid_gold=FILE.",
-            file=sys.stderr,
-        )
-        return [0] * len(aligners), "default"
-    kinds = [Evidence("attention", shift) for shift in SHIFTS]
-    shifts = []
-    for aligner in aligners:
-        links: Links = {kind: [] for kind in kinds}
-        for weights in aligner.weights(pairs, kinds):
-            _extend(links, {kind: aligner.links(weights[kind], request.threshold) for kind in kinds})
-        rates = {kind.shift: 100 * against_gold(links[kind], pairs.gold).aer for kind in kinds}
-        best = min(SHIFTS, key=lambda shift: rates[shift])
-        figures = " and ".join(f"{rate:.1f} % with shift {shift}" for shift, rate in rates.items())
-        print(
-            f"shift=auto: on the {len(pairs.source):,} validation pairs the AER of {aligner.run.folder} is {figures}, "
-            f"so a row of its weights belongs to {SHIFTS[best]} (shift {best}).",
-            file=sys.stderr,
-        )
-        shifts.append(best)
-    return shifts, "validation"
+def _chosen(request: Aligning, source: DataSource | None, aligners: Sequence[Aligner]) -> list[Chosen]:
+    """The evidence of each direction."""
+    several = any(aligner.head == AUTO and len(aligner.heads) > 1 for aligner in aligners)
+    pairs = _validation(request, aligners[0].run, source) if several or request.shift == AUTO else None
+    return [choose(aligner, request.shift, pairs, request.threshold) for aligner in aligners]
 
 
 # Output
@@ -298,7 +259,10 @@ def _save_rates(request: Aligning, run: Run, pairs: SentencePairs, links: Links,
     assert pairs.gold is not None
     settings = {key: getattr(request if key == "words" else request.aligner, key) for key in MEASURED}
     gold_lines = [format_links(gold.sure, gold.possible) for gold in pairs.gold]
-    digested = [*pairs.source, *pairs.target, *gold_lines, *map(str, settings.values()), str(request.threshold)]
+    # With one head, earlier versions measured the same under their default: the mean.
+    renamed = {AUTO: MEAN, MEAN: "all"}.get(request.aligner.head, request.aligner.head)
+    values = map(str, {**settings, "head": renamed}.values())
+    digested = [*pairs.source, *pairs.target, *gold_lines, *values, str(request.threshold)]
     digest = hashlib.sha256("\n".join(digested).encode("utf-8", "surrogatepass")).hexdigest()[:8]
     gold = pairs.name if request.gold is None else request.gold.name
     if request.threshold is not None:
@@ -313,6 +277,7 @@ def _save_rates(request: Aligning, run: Run, pairs: SentencePairs, links: Links,
         "checkpoint": request.aligner.checkpoint,
         "step": run.best_step() if request.aligner.checkpoint == "best" else None,
         "attention": None if attention is None else str(attention[0]),
+        "head": None if attention is None else attention[0].head,
         "shift_from": choice.shift_from,
         "rates": {str(kind): _finite(against_gold(links[kind], pairs.gold)) for kind in sorted(links)},
     }
@@ -343,4 +308,5 @@ def _report(request: Aligning, pairs: SentencePairs, links: Sequence[Links], cho
             what = " and ".join(dict.fromkeys(map(str, kinds)))
             mark = " *" if kinds == used else ""
             rows[f"{request.joining} of {what}{mark}"] = [request.join(pair) for pair in zip(*both, strict=True)]
-    return f"{pairs.name}: word links against gold links (*: written to output=)\n\n{table(rows, pairs.gold)}"
+    heads = "".join(f"attention: {head}\n" for head in choice.heads)
+    return f"{pairs.name}: word links against gold links (*: written to output=)\n{heads}\n{table(rows, pairs.gold)}"

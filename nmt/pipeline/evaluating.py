@@ -1,26 +1,31 @@
 """From a run to its scores: translate test splits, score them, and draw heatmaps."""
 
+import functools
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
-from nmt.alignment.weights import Head
 from nmt.data.corpus import Split
 from nmt.data.languages import UNNAMED
 from nmt.errors import UserError
 from nmt.evaluation.references import attention_maps, entropy, hidden_share, perplexity
 from nmt.evaluation.split import Gold, HeatmapSettings, SplitResult, evaluate_split, summary
+from nmt.heads import AUTO, MEAN, names_all
+from nmt.pipeline.aligner import Aligner
+from nmt.pipeline.choosing import choose, own_validation
 from nmt.pipeline.linking import named_languages
-from nmt.pipeline.opening import TranslatorRequest, has_weights, head_of, own_data, own_split
+from nmt.pipeline.opening import TranslatorRequest, default_head, has_weights, head_of, own_data, own_split
 from nmt.pipeline.paths import check_paths
 from nmt.pipeline.requests import GivenText
+from nmt.pipeline.viewing import pictured_head, view_of
 from nmt.runs import Run
 from nmt.text.scripts import language_by_script
+from nmt.translation.stepping import heads_of
 from nmt.translation.translator import Translator
-from nmt.translation.types import Translation
+from nmt.translation.types import Attends, Translation
 
 TER_CHARACTERS = 10_000  # the longest reference without a warning
 ATTENTION_MAPS = 6  # references whose weights are saved for nmt.compare
@@ -37,6 +42,7 @@ class Evaluating:
     output: Path | None
     pictures: int
     lines: Sequence[Any]
+    attention: Attends
     head: str
     shift: Literal[0, 1]
 
@@ -57,6 +63,13 @@ class Evaluating:
         return runs[0].folder / f"evaluation-with-{others}"[:200]
 
 
+class Heads(NamedTuple):
+    """The heads of links, and those that heatmaps show."""
+
+    linked: str
+    pictured: str
+
+
 def evaluate(request: Evaluating) -> int:
     """Score every test split of the run's data set, one of them, or a pair of files; print a table."""
     check_paths({}, {"output": request.folder}, folders=["output"])
@@ -75,7 +88,11 @@ def evaluated(request: Evaluating) -> list[SplitResult]:
     codes, splits = _splits(request.text, request.translator.runs[0])
     _check_lines(request.lines, splits)
     translator = request.translator.open()
-    head = head_of(request.head, translator)
+    pictured = pictured_head(request.attention, request.head, translator)
+    of_pictures = request.attention != "cross" or names_all(request.head)
+    head = AUTO if of_pictures else head_of(request.head, translator)
+    if head == AUTO and has_weights(translator):
+        head = _best_head(request, translator)
     if request.lines and not has_weights(translator):
         raise UserError(
             "lines= needs attention, but this run has none (decoder=none). Leave it out, or use a run with attention."
@@ -85,8 +102,20 @@ def evaluated(request: Evaluating) -> list[SplitResult]:
     for split in splits:
         named = None if request.languages is None else named_languages(request.languages, codes)
         languages = named or (codes[0], language_by_script(split.target, codes[1]))
-        results.append(_evaluate(request, translator, split, languages, head, provenance))
+        heads = Heads(head, head if pictured == AUTO else pictured)
+        results.append(_evaluate(request, translator, split, languages, heads, provenance))
     return results
+
+
+def _best_head(request: Evaluating, translator: Translator) -> str:
+    """The head with the best links on the validation links of the run's data, if there are any."""
+    runs = request.translator.runs
+    if len(heads_of(translator.models)) < 2:
+        return MEAN
+    if len(runs) > 1:
+        return default_head(runs, translator)
+    aligner = Aligner(runs[0], translator, head=AUTO, max_length=request.translator.max_source_length)
+    return choose(aligner, str(request.shift), own_validation(runs[0])).evidence.head
 
 
 def _splits(text: GivenText, run: Run) -> tuple[tuple[str, str], list[Split]]:
@@ -116,7 +145,7 @@ def _evaluate(
     translator: Translator,
     split: Split,
     languages: tuple[str, str],
-    head: Head,
+    heads: Heads,
     provenance: Mapping[str, Any],
 ) -> SplitResult:
     print(f"Translating {split.name}: {len(split.source):,} sentences ...", file=sys.stderr, flush=True)
@@ -144,10 +173,18 @@ def _evaluate(
         languages=languages,
         folder=request.folder / split.name,
         gold=gold,
-        display=HeatmapSettings(max(0, request.pictures), request.lines, head, request.shift),
+        display=HeatmapSettings(
+            max(0, request.pictures),
+            request.lines,
+            heads.linked,
+            request.shift,
+            AUTO if heads.linked != request.head else request.head,
+            heads.pictured,
+            None if request.attention == "cross" else functools.partial(view_of, translator, request.attention),
+        ),
         provenance={**provenance, "text": split.fingerprint()},
         measured=_measured(translator, translations, seconds, references),
-        attention_maps=attention_maps(references, [row + 1 for row in rows], ATTENTION_MAPS, head),
+        attention_maps=attention_maps(references, [row + 1 for row in rows], ATTENTION_MAPS, heads.linked),
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from nmt.alignment.weights import Head, links
+from nmt.heads import AUTO
 from nmt.links import Link, format_links
 from nmt.translation.types import Translation
 
@@ -28,7 +29,7 @@ class Format(NamedTuple):
     nbest: int = 1
     scores: bool = False
     weights: bool = False
-    head: Head = "mean"
+    head: Head = AUTO
     shift: int = 0
 
     def records(self, line: int, ranked: Sequence[Translation]) -> list[str]:

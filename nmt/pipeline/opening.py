@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from nmt import build
-from nmt.alignment.weights import Head
 from nmt.compute import Compute
 from nmt.data.corpus import DataSource, Split
 from nmt.errors import SettingError, UserError, reading
+from nmt.heads import AUTO, alternatives, default, guided, selected
 from nmt.limits import NotNegative, Positive, Weight
 from nmt.model import Seq2Seq
 from nmt.model.weights import load_weights
@@ -179,10 +179,18 @@ def has_weights(translator: Translator) -> bool:
     return all(model.decoder.heads for model in translator.models)
 
 
-def head_of(text: str, translator: Translator) -> Head:
-    """The head of the attention that a text names, or "mean" (UserError if there is no such head)."""
+def head_of(text: str, translator: Translator) -> str:
+    """The selection of heads that a text names (UserError if there are no such heads)."""
     heads = heads_of(translator.models) or ("0",)
-    if text != "mean" and text not in heads:
-        several = f"one from {heads[0]} to {heads[-1]}" if len(heads) > 1 else f"head={heads[0]}"
-        raise UserError(f"head={text} does not exist. Give head=mean or {several}.")
-    return int(text) if text.isdecimal() else text
+    if not selected(text, heads):
+        raise UserError(f"head={text} does not exist. Give head={AUTO}, {alternatives(heads)}.")
+    return text
+
+
+def default_head(runs: Sequence[Run], translator: Translator) -> str:
+    """What head=auto means without validation links: the head that a run was guided to align, or `heads.default`."""
+    heads = heads_of(translator.models)
+    trainer = runs[0].config().get("trainer", {})
+    if len(runs) == 1 and trainer.get("guided_alignment"):
+        return str(trainer.get("guided_head") or guided(heads))
+    return default(heads)

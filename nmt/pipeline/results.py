@@ -142,7 +142,9 @@ def _with_rates(
     """
     saved = scores["alignment"] or {}
     head = saved.get("head", "mean")
-    gold = split if head == "mean" else f"{split}, head={head}"
+    # Earlier versions have no "selected", and their default was the mean.
+    usual = head == "auto" or (head == "mean" and "selected" not in saved)
+    gold = split if usual else f"{split}, head={head}"
     rates = {f"attention, shift {shift}": saved.get(f"shift_{shift}") for shift in (0, 1)}
     ways = {way: 100 * float(rate["aer"]) for way, rate in rates.items() if rate}
     known = {key: measured for key, measured in aligned.items() if (measured.gold, measured.pairs) == (gold, pairs)}

@@ -1,6 +1,7 @@
 """From lines to translated lines: a file, or a pipe whose lines are translated as they arrive."""
 
 import contextlib
+import functools
 import queue
 import sys
 import threading
@@ -13,11 +14,15 @@ from typing import BinaryIO, Literal
 from nmt.alignment.weights import Head
 from nmt.data.lines import iterate_lines, open_lines
 from nmt.errors import UserError
+from nmt.heads import AUTO, MEAN, described, names_all
 from nmt.links import format_links
 from nmt.pipeline.formats import Format
-from nmt.pipeline.opening import TranslatorRequest, has_weights, head_of
+from nmt.pipeline.opening import TranslatorRequest, default_head, has_weights, head_of
 from nmt.pipeline.paths import check_paths, standard_output, writer
-from nmt.translation.types import Translation
+from nmt.pipeline.viewing import pictured_head, view_of
+from nmt.translation.stepping import heads_of
+from nmt.translation.translator import Translator
+from nmt.translation.types import Attends, Translation
 
 CHUNK, CHARACTERS = 2000, 500_000  # maximum number of lines, and about of characters, in memory
 #: Writes the n-best list of a line, numbered from 1.
@@ -37,17 +42,20 @@ class Translating:
     prefix: Path | None
     alignments: Path | None
     heatmaps: Path | None
+    attention: Attends
     head: str
     shift: Literal[0, 1]
 
     def __post_init__(self) -> None:
+        if self.attention != "cross" and self.heatmaps is None:
+            raise UserError(f"attention={self.attention} is for heatmaps. Give heatmaps=FOLDER as well.")
         if self.weights and self.format != "jsonl":
             raise UserError("weights=true needs format=jsonl.")
 
     @property
     def draws_weights(self) -> bool:
-        """Whether any output needs attention weights."""
-        return self.alignments is not None or self.heatmaps is not None
+        """Whether any output needs the weights of the attention to the source."""
+        return self.alignments is not None or (self.heatmaps is not None and self.attention == "cross")
 
 
 def translate(request: Translating) -> int:
@@ -62,14 +70,18 @@ def translate(request: Translating) -> int:
         )
     if request.weights and not has_weights(translator):
         raise UserError("weights=true needs attention, but this run has none (decoder=none). Leave it out.")
-    head, nbest = head_of(request.head, translator), translator.search.nbest
+    pictured = pictured_head(request.attention, request.head, translator) if request.heatmaps is not None else AUTO
+    head, nbest = _head(request, translator), translator.search.nbest
+    if pictured == AUTO:
+        pictured = head
     form = Format(request.format, nbest, request.scores, request.weights, head, request.shift)
     with contextlib.ExitStack() as stack:
         writers = [_records(stack, request.output, form)]
         if request.alignments is not None:
             writers.append(_links(stack, request.alignments, head, request.shift))
         if request.heatmaps is not None:
-            writers.append(_pictures(request.heatmaps, head, request.shift))
+            view = functools.partial(view_of, translator, request.attention)
+            writers.append(_pictures(request.heatmaps, pictured, request.shift, view))
         prefixes = _Prefixes(request.prefix, stack)
         number = 0
         for lines in _chunks(request.input, stack):
@@ -82,6 +94,24 @@ def translate(request: Translating) -> int:
                     sys.stdout.flush()
         prefixes.check_end()
     return 0
+
+
+def _head(request: Translating, translator: Translator) -> str:
+    """The head of links and heatmaps; for head=auto with a note if the model has several layers."""
+    of_pictures = request.heatmaps is not None and (request.attention != "cross" or names_all(request.head))
+    heads = heads_of(translator.models)
+    head = AUTO if of_pictures else head_of(request.head, translator)
+    if head != AUTO or len(heads) < 2:
+        return head
+    head = default_head(request.translator.runs, translator)
+    links = request.alignments is not None or request.format != "text"
+    if head != MEAN and (links or (request.draws_weights and not of_pictures)):
+        print(
+            f"head=auto: links and heatmaps use head={head}, the {described(head, heads).partition(' (')[0]}. To see "
+            f"which head aligns best: python -m nmt.align run={request.translator.runs[0].folder}",
+            file=sys.stderr,
+        )
+    return head
 
 
 class _Prefixes:
@@ -132,16 +162,17 @@ def _links(stack: contextlib.ExitStack, path: Path, head: Head, shift: int) -> W
     return write
 
 
-def _pictures(folder: Path, head: Head, shift: int) -> Write:
-    """Write an attention map of each line that has text; print each warning once."""
+def _pictures(folder: Path, head: Head, shift: int, view: Callable[[Translation], Translation | None]) -> Write:
+    """Write a heatmap of the view of each line that has one; print each warning once."""
     from nmt.drawing.heatmap import draw
 
     warnings = set[str]()
 
     def write(number: int, translations: Sequence[Translation]) -> None:
-        if translations[0].weights is None:
+        translation = view(translations[0])
+        if translation is None or translation.weights is None:
             return
-        for warning in draw(translations[0], folder / f"{number:05d}.png", head=head, shift=shift):
+        for warning in draw(translation, folder / f"{number:05d}.png", head=head, shift=shift):
             if warning not in warnings:
                 warnings.add(warning)
                 print(f"warning: {warning}", file=sys.stderr)

@@ -194,6 +194,14 @@ class Vocabulary:
         """The subword string of each token; U+2581 marks the start of a word, <0x41> a byte."""
         return [self._pieces[token] for token in tokens]
 
+    def ids(self, pieces: Sequence[str]) -> list[int]:
+        """The token of each subword string: the inverse of `pieces`."""
+        return [self._ids[piece] for piece in pieces]
+
+    @cached_property
+    def _ids(self) -> dict[str, int]:
+        return {piece: token for token, piece in enumerate(self._pieces)}
+
     def words(self, tokens: Sequence[int]) -> list[int]:
         """For each token the index in `decode(tokens).split()` of the word it belongs to; see `spans.words_of`."""
         return words_of(*self.spell(tokens))

@@ -21,9 +21,10 @@ from nmt.search import Hypothesis, Limits, Prefix, Search
 from nmt.text.spans import Span, words_of
 from nmt.text.tokenizer import BOS, EOS, SPECIAL_PIECES, Tokenizer
 from nmt.translation import forcing
+from nmt.translation.looking import view_all
 from nmt.translation.shortlist import Shortlist
 from nmt.translation.stepping import Stepper
-from nmt.translation.types import Translation
+from nmt.translation.types import Translation, Views
 
 END = SPECIAL_PIECES[EOS]
 LENGTH_RATIO, EXTRA_LENGTH = 2.0, 10  # of the longest translation, if the run does not store them
@@ -177,6 +178,14 @@ class Translator:
     def saliency(self, sources: Sequence[str], targets: Sequence[str]) -> list[Translation]:
         """As `force`, with the saliency of source pieces instead of weights, one head; see `forcing`."""
         return self._force(sources, targets, forcing.saliency)  # in float32: saliency depends on small differences
+
+    def look(self, translations: Sequence[Translation]) -> list[Views | None]:
+        """Each translation with the weights of every attention of the first model, which predicts its pieces again.
+
+        None for an empty line, and for a long line that was translated in parts.
+        """
+        with _evaluating(self.models):
+            return view_all(self.models[0], self.tokenizer, translations, self.compute)
 
     def _force(
         self, sources: Sequence[str], targets: Sequence[str], look: Callable[[Seq2Seq, Batch], forcing.Forced]

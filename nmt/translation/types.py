@@ -1,12 +1,15 @@
 """The result of translating, from which scores, alignments and heatmaps are computed."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from nmt.text.spans import Span
+
+#: Which attention: of the encoder to itself, of the decoder to itself, of the decoder to the source.
+Attends = Literal["encoder", "decoder", "cross"]
 
 
 class Translation(NamedTuple):
@@ -27,6 +30,8 @@ class Translation(NamedTuple):
         spans: [T] the same for the target, characters of `text`.
         weights: [H, T, S] attention weights; None if the decoder has no attention.
         heads: [H] their names.
+        attends: whose weights they are. "encoder" has the source on both sides. "decoder" has the target on both: row t
+            predicts piece t, and column t is the input at step t, the beginning of the sentence or piece t - 1.
     """
 
     source: str
@@ -39,3 +44,15 @@ class Translation(NamedTuple):
     spans: list[Span | None]
     weights: npt.NDArray[np.float32] | None
     heads: Sequence[str] = ()
+    attends: Attends = "cross"
+
+
+class Views(NamedTuple):
+    """A translation with the weights of each attention; None where the model has no such attention.
+
+    A view is drawn, and its words are found, like any translation.
+    """
+
+    encoder: Translation | None
+    decoder: Translation | None
+    cross: Translation | None

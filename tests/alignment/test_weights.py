@@ -106,7 +106,7 @@ def test_no_attention_is_said() -> None:
 
 @pytest.mark.parametrize("head", [2, -1])
 def test_a_head_that_does_not_exist_is_named(head: int) -> None:
-    with pytest.raises(UserError, match=f"head={head}: the model has heads 0 to 1"):
+    with pytest.raises(UserError, match=f"head={head} does not exist. Give mean or one from 0 to 1"):
         word_weights(WORKED, head=head)
 
 

@@ -203,7 +203,7 @@ TRANSLATE = ["run={run}", "input={here}/in.txt", "output={here}/out.txt"]
         ([*TRANSLATE, "search.beam_size=0"], ["search.beam_size=0: must be at least 1"]),
         ([*TRANSLATE, "search=astar"], ["There is no search=astar", "beam, greedy, sampling"]),
         ([*TRANSLATE, "search.temperature=2"], ["belongs to search=sampling"]),
-        ([*TRANSLATE, "head=1"], ["head=1 does not exist. Give head=mean or head=0"]),
+        ([*TRANSLATE, "head=1"], ["head=1 does not exist. Give head=auto, mean or 0"]),
         ([*TRANSLATE, "head=best"], ["head=best does not exist"]),
         ([*TRANSLATE, "shift=2"], ["shift=2: must be 0 or 1"]),
         ([*TRANSLATE, "checkpoint=first"], ["checkpoint=first: must be best or last"]),

@@ -46,7 +46,7 @@ def test_weights_links_and_pictures_are_by_layer_and_head(transformer: Path, her
     assert len({json.dumps(record["links"]) for record in records.values()}) > 1
     capfd.readouterr()
     assert call("translate", *line, "head=3.1") == 1
-    assert "head=3.1 does not exist. Give head=mean or one from 1.1 to 2.4." in capfd.readouterr().err
+    assert "head=3.1 does not exist. Give head=auto, mean, 2.mean or one from 1.1 to 2.4." in capfd.readouterr().err
 
 
 def test_it_is_evaluated_and_aligned_by_a_head(transformer: Path, here: Path, capfd: Capture) -> None:

@@ -1,0 +1,95 @@
+"""Many heads side by side: a small matrix for each, a row of them for each layer, the lowest layer above."""
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+
+from matplotlib.figure import Figure
+
+from nmt.alignment.weights import Weights
+from nmt.drawing import fonts
+from nmt.drawing.matrix import matrix
+from nmt.drawing.style import GREY, ruler
+
+_GAP = 0.14  # inches between panels
+_COLUMNS = 8  # panels of a row; a single layer with more heads continues in the next row
+
+
+def rows_of_panels(names: Sequence[str]) -> list[list[str]]:
+    """The names of heads row by row: a row for each layer, cut into rows of equal length if it is long."""
+    rows = []
+    for _, layer in groupby(names, key=lambda name: name.rpartition(".")[0]):
+        heads = list(layer)
+        count = -(-len(heads) // _COLUMNS)
+        length = -(-len(heads) // count)
+        rows += [heads[first : first + length] for first in range(0, len(heads), length)]
+    return rows
+
+
+def draw_panels(
+    picture: Figure,
+    panels: Mapping[str, Weights],
+    rows: Sequence[str],
+    columns: Sequence[str],
+    families: Sequence[str],
+    corner: str,
+) -> None:
+    """Draw the matrices of heads on a page of their size; labels stand at the left and above the first row.
+
+    Args:
+        picture: an empty figure.
+        panels: weights [R, C] by the name of the head.
+        rows, columns: their labels, after `fonts.shape`.
+        families: of the labels.
+        corner: what the rows and the columns are.
+    """
+    longest = max(len(rows), len(columns))
+    cell, points = (0.185, 8.0) if longest <= 12 else (0.145, 7.0) if longest <= 24 else (0.11, 5.5)
+    font, small = fonts.properties(families, points), fonts.properties([fonts.BASE], 8.0)
+    grid = rows_of_panels(list(panels))
+    width, height = cell * len(columns), cell * len(rows)
+    caption = 1.7 * 8.0 / 72  # inches, of the name above a matrix
+    labels = max(map(ruler(font), columns)) + 0.06  # upright, above the names of the first row
+    across = max(map(len, grid)) * (width + _GAP) - _GAP
+    along = len(grid) * (height + caption + _GAP) - _GAP - caption
+    picture.set_size_inches(across, along)
+    for down, names in enumerate(grid):
+        top = down * (height + caption + _GAP)
+        for right, name in enumerate(names):
+            axes = picture.add_axes(
+                (right * (width + _GAP) / across, 1 - (top + height) / along, width / across, height / along)
+            )
+            first = not down
+            matrix(
+                axes,
+                panels[name],
+                rows if not right else [""] * len(rows),
+                columns if first else [""] * len(columns),
+                font,
+                slant=90,
+            )
+            axes.tick_params(which="major", pad=3.0)
+            up = (labels if first else 0.0) + 0.05
+            axes.annotate(
+                name,
+                (0, 1),
+                xytext=(0, up * 72),
+                xycoords="axes fraction",
+                textcoords="offset points",
+                ha="left",
+                va="bottom",
+                color="black",
+                fontproperties=small,
+            )
+            if first and not right:
+                axes.annotate(
+                    corner,
+                    (0, 1),
+                    xytext=(-3.0, 3.0),
+                    xycoords="axes fraction",
+                    textcoords="offset points",
+                    ha="right",
+                    va="bottom",
+                    color=GREY,
+                    linespacing=1.3,
+                    fontproperties=fonts.properties([fonts.BASE], 7.0),
+                )

@@ -1,0 +1,43 @@
+"""Which attention a heatmap shows: the setting `attention`, the heads that it has, and the view of a translation."""
+
+from nmt.errors import UserError
+from nmt.heads import ALL, AUTO, alternatives, drawn
+from nmt.translation.stepping import heads_of
+from nmt.translation.translator import Translator
+from nmt.translation.types import Attends, Translation
+
+
+def pictured_head(attention: Attends, head: str, translator: Translator) -> str:
+    """The heads that heatmaps of an attention show, as `head` names them; "auto" is every head of self-attention.
+
+    Raises:
+        UserError: the model has no such attention, or the attention has no such heads.
+    """
+    model = translator.models[0]
+    heads = {
+        "encoder": model.encoder.heads,
+        "decoder": model.decoder.self_heads,
+        "cross": heads_of(translator.models),
+    }[attention]
+    if attention != "cross":
+        if len(translator.models) > 1:
+            raise UserError(f"attention={attention} needs one run, not an ensemble. Give run=checkpoints/NAME.")
+        if not heads:
+            raise UserError(
+                f"attention={attention} shows the self-attention of the {attention}, but this run's {attention} has "
+                f"none. Leave it out, or use a run with {attention}=transformer."
+            )
+        if head == AUTO:
+            return ALL
+    if heads and not drawn(head, heads):
+        several = f", {ALL}" if len(heads) > 1 else ""
+        raise UserError(f"head={head} does not exist. Give head={AUTO}{several}, {alternatives(heads)}.")
+    return head
+
+
+def view_of(translator: Translator, attention: Attends, translation: Translation) -> Translation | None:
+    """A translation with the weights of an attention; None if it cannot be seen, such as a line in parts."""
+    if attention == "cross":
+        return translation
+    (views,) = translator.look([translation])
+    return None if views is None else views._asdict()[attention]

@@ -1,0 +1,67 @@
+"""Finished translations -> views of them with the weights of every attention of the model."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from nmt.compute import Compute
+from nmt.data.batch import make_batch
+from nmt.model import Seq2Seq
+from nmt.text.tokenizer import BOS, EOS, SPECIAL_PIECES, Tokenizer
+from nmt.translation import forcing
+from nmt.translation.types import Translation, Views
+
+BEGIN, END = SPECIAL_PIECES[BOS], SPECIAL_PIECES[EOS]
+
+
+def can_look(translation: Translation) -> bool:
+    """Whether the translation is that of one text: not of an empty line, nor joined from the parts of a long line."""
+    return len(translation.source_pieces) > 1 and translation.source_pieces.count(END) == 1
+
+
+def views(model: Seq2Seq, tokenizer: Tokenizer, translation: Translation, compute: Compute) -> Views:
+    """A translation that `can_look`, seen by a model in evaluation mode: its weights while it predicts these pieces."""
+    source = tokenizer.source.ids(translation.source_pieces[:-1])
+    pieces = translation.pieces
+    target = tokenizer.target.ids(pieces[:-1] if pieces[-1:] == [END] else pieces)
+    with compute.autocast(), torch.no_grad():
+        looks = forcing.look(model, make_batch([source], [target], [0]).to(compute.device))
+    encoder, decoder, cross = (_array(weights) for weights in looks)
+    count = len(pieces)  # without the end if the length limit cut the translation
+    return Views(
+        None
+        if encoder is None
+        else translation._replace(
+            text=translation.source,
+            pieces=translation.source_pieces,
+            spans=translation.source_spans,
+            weights=encoder,
+            heads=model.encoder.heads,
+            attends="encoder",
+        ),
+        None
+        if decoder is None
+        else translation._replace(
+            source=translation.text,
+            source_pieces=[BEGIN, *pieces][:count],
+            source_spans=[None, *translation.spans][:count],
+            weights=decoder[:, :count, :count],
+            heads=model.decoder.self_heads,
+            attends="decoder",
+        ),
+        None if cross is None else translation._replace(weights=cross[:, :count], heads=model.decoder.heads),
+    )
+
+
+def view_all(
+    model: Seq2Seq, tokenizer: Tokenizer, translations: Sequence[Translation], compute: Compute
+) -> list[Views | None]:
+    """The views of each translation; None for those that cannot be looked at."""
+    return [views(model, tokenizer, each, compute) if can_look(each) else None for each in translations]
+
+
+def _array(weights: Tensor | None) -> npt.NDArray[np.float32] | None:
+    return None if weights is None else weights[0].float().cpu().numpy()
