@@ -42,7 +42,7 @@ class Evaluating:
     output: Path | None
     pictures: int
     lines: Sequence[Any]
-    attention: Attends
+    view: Attends
     head: str
     shift: Literal[0, 1]
 
@@ -88,8 +88,8 @@ def evaluated(request: Evaluating) -> list[SplitResult]:
     codes, splits = _splits(request.text, request.translator.runs[0])
     _check_lines(request.lines, splits)
     translator = request.translator.open()
-    pictured = pictured_head(request.attention, request.head, translator)
-    of_pictures = request.attention != "cross" or names_all(request.head)
+    pictured = pictured_head(request.view, request.head, translator)
+    of_pictures = request.view != "cross" or names_all(request.head)
     head = AUTO if of_pictures else head_of(request.head, translator)
     if head == AUTO and has_weights(translator):
         head = _best_head(request, translator)
@@ -180,7 +180,7 @@ def _evaluate(
             request.shift,
             AUTO if heads.linked != request.head else request.head,
             heads.pictured,
-            None if request.attention == "cross" else functools.partial(view_of, translator, request.attention),
+            None if request.view == "cross" else functools.partial(view_of, translator, request.view),
         ),
         provenance={**provenance, "text": split.fingerprint()},
         measured=_measured(translator, translations, seconds, references),

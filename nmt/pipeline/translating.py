@@ -42,20 +42,20 @@ class Translating:
     prefix: Path | None
     alignments: Path | None
     heatmaps: Path | None
-    attention: Attends
+    view: Attends
     head: str
     shift: Literal[0, 1]
 
     def __post_init__(self) -> None:
-        if self.attention != "cross" and self.heatmaps is None:
-            raise UserError(f"attention={self.attention} is for heatmaps. Give heatmaps=FOLDER as well.")
+        if self.view != "cross" and self.heatmaps is None:
+            raise UserError(f"view={self.view} is for heatmaps. Give heatmaps=FOLDER as well.")
         if self.weights and self.format != "jsonl":
             raise UserError("weights=true needs format=jsonl.")
 
     @property
     def draws_weights(self) -> bool:
         """Whether any output needs the weights of the attention to the source."""
-        return self.alignments is not None or (self.heatmaps is not None and self.attention == "cross")
+        return self.alignments is not None or (self.heatmaps is not None and self.view == "cross")
 
 
 def translate(request: Translating) -> int:
@@ -70,7 +70,7 @@ def translate(request: Translating) -> int:
         )
     if request.weights and not has_weights(translator):
         raise UserError("weights=true needs attention, but this run has none (decoder=none). Leave it out.")
-    pictured = pictured_head(request.attention, request.head, translator) if request.heatmaps is not None else AUTO
+    pictured = pictured_head(request.view, request.head, translator) if request.heatmaps is not None else AUTO
     head, nbest = _head(request, translator), translator.search.nbest
     if pictured == AUTO:
         pictured = head
@@ -80,7 +80,7 @@ def translate(request: Translating) -> int:
         if request.alignments is not None:
             writers.append(_links(stack, request.alignments, head, request.shift))
         if request.heatmaps is not None:
-            view = functools.partial(view_of, translator, request.attention)
+            view = functools.partial(view_of, translator, request.view)
             writers.append(_pictures(request.heatmaps, pictured, request.shift, view))
         prefixes = _Prefixes(request.prefix, stack)
         number = 0
@@ -98,7 +98,7 @@ def translate(request: Translating) -> int:
 
 def _head(request: Translating, translator: Translator) -> str:
     """The head of links and heatmaps; for head=auto with a note if the model has several layers."""
-    of_pictures = request.heatmaps is not None and (request.attention != "cross" or names_all(request.head))
+    of_pictures = request.heatmaps is not None and (request.view != "cross" or names_all(request.head))
     heads = heads_of(translator.models)
     head = AUTO if of_pictures else head_of(request.head, translator)
     if head != AUTO or len(heads) < 2:

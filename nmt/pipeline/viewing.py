@@ -1,4 +1,4 @@
-"""Which attention a heatmap shows: the setting `attention`, the heads that it has, and the view of a translation."""
+"""Which attention a heatmap shows: the setting `view`, the heads that it has, and the view of a translation."""
 
 from nmt.errors import UserError
 from nmt.heads import ALL, AUTO, alternatives, drawn
@@ -21,10 +21,10 @@ def pictured_head(attention: Attends, head: str, translator: Translator) -> str:
     }[attention]
     if attention != "cross":
         if len(translator.models) > 1:
-            raise UserError(f"attention={attention} needs one run, not an ensemble. Give run=checkpoints/NAME.")
+            raise UserError(f"view={attention} needs one run, not an ensemble. Give run=checkpoints/NAME.")
         if not heads:
             raise UserError(
-                f"attention={attention} shows the self-attention of the {attention}, but this run's {attention} has "
+                f"view={attention} shows the self-attention of the {attention}, but this run's {attention} has "
                 f"none. Leave it out, or use a run with {attention}=transformer."
             )
         if head == AUTO:

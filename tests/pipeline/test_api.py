@@ -50,7 +50,7 @@ def test_a_heatmap_is_a_figure_that_a_notebook_shows(translator: nmt.RunTranslat
     assert nothing._repr_png_() is None
     figure.savefig(tmp_path / "a.png")
     assert (tmp_path / "a.png").read_bytes().startswith(PNG)
-    with pytest.raises(UserError, match="heads 0 to 0"):
+    with pytest.raises(UserError, match=r"head=1 does not exist\. Give mean or 0"):
         translation.heatmap(head=1)
     assert translation.heatmap(shift=1, level="subword").axes
     links = translation.links()

@@ -2,14 +2,20 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 
+from nmt.alignment.weights import word_weights
+from nmt.alignment.words import source_units, target_units
 from nmt.data.batch import make_batch
 from nmt.model.transformer.decoder import TransformerDecoder
 from nmt.model.transformer.encoder import TransformerEncoder
+from nmt.search import GreedySearch
+from nmt.text.train import TokenizerTrainer
 from nmt.translation import forcing
+from nmt.translation.translator import Translator
 from tests.catalogue import ENCODERS, WIRINGS, model
 from tests.model.test_transformer import BOTH, SCALED, layers_of, torch_state, torch_weights
 
@@ -157,3 +163,45 @@ def test_what_a_model_does_not_have_is_none(encoder: str, decoder: str) -> None:
     assert (looks.encoder is not None) == (encoder == "transformer")
     assert (looks.decoder is not None) == (decoder == "transformer")
     assert (looks.cross is not None) == (decoder != "none")
+
+
+PAIRS = [("ein rotes Haus", "a red house"), ("zwei Wörter", "two words"), ("drei", "three"), ("vier Häuser", "four")]
+
+
+@pytest.fixture(scope="module")
+def translator() -> Translator:
+    """An untrained Transformer with a tokenizer of four pairs."""
+    tokenizer = TokenizerTrainer(model_type="char", vocabulary_size=100).train(*zip(*PAIRS, strict=True))[0]
+    made = model(*BOTH, pieces=(tokenizer.source.size, tokenizer.target.size)).float()
+    return Translator([made], tokenizer, GreedySearch(), batch_sentences=3, max_source_length=20)
+
+
+def test_views_show_the_search_that_made_the_translation(translator: Translator) -> None:
+    """The weights of each step of search, and pieces and words of the right side on each axis."""
+    translations = [best[0] for best in translator.translate([source for source, _ in PAIRS])]
+    for translation, views in zip(translations, translator.look(translations), strict=True):
+        assert views is not None
+        assert views.encoder is not None
+        assert views.decoder is not None
+        assert views.cross is not None
+        assert translation.weights is not None
+        assert views.cross.weights is not None
+        np.testing.assert_allclose(views.cross.weights, translation.weights, atol=1e-5)
+        assert views.cross.heads == translation.heads
+        assert views.encoder.pieces == views.encoder.source_pieces == translation.source_pieces
+        assert views.decoder.pieces == translation.pieces
+        assert views.decoder.source_pieces == ["<s>", *translation.pieces[:-1]]
+        for view, heads in zip(views, (6, 10, 4), strict=True):
+            assert view is not None
+            assert view.weights is not None
+            assert view.weights.shape == (heads, len(view.pieces), len(view.source_pieces))
+            assert len(view.heads) == heads
+            assert word_weights(view, "1.1").shape == tuple(
+                len(each.labels) for each in (target_units(view), source_units(view))
+            )
+
+
+def test_lines_in_parts_and_empty_lines_have_no_view(translator: Translator) -> None:
+    lines = ["", "ein rotes Haus zwei Wörter drei", "drei"]
+    translations = [best[0] for best in translator.translate(lines)]
+    assert [views is None for views in translator.look(translations)] == [True, True, False]
