@@ -6,11 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from nmt.comparison import plots
 from nmt.comparison.blocks import Block, Heading, Lines, Picture, Table
 from nmt.comparison.labels import setting_words, telling
+from nmt.comparison.results import HEAD_ENTROPY
 from nmt.comparison.variants import Comparison, OnSplit, Spread
 from nmt.comparison.verdict import judgement, p_text, verdict
 from nmt.drawing.by_length import by_length
 from nmt.drawing.layout import plain_table
 from nmt.drawing.style import png
+from nmt.heads import layers_of
 
 
 def title(comparison: Comparison) -> str:
@@ -114,7 +116,25 @@ def _scores(comparison: Comparison, split: OnSplit) -> list[Block]:
         Picture(f"scores-{split.name}", png(plots.scores(comparison, split)), f"BLEU of each variant on {split.name}"),
         scores_table(comparison, split),
         Lines([caption]),
+        *_entropies(comparison, split),
     ]
+
+
+def _entropies(comparison: Comparison, split: OnSplit) -> list[Block]:
+    """The entropy of each head, a row for each layer of the variants with several heads."""
+    by_layer: list[tuple[str, str, list[str]]] = []
+    for at in _order(split):
+        heads = [key.removeprefix(HEAD_ENTROPY) for key in split.figures[at] if key.startswith(HEAD_ENTROPY)]
+        for layer in layers_of(heads) or ([""] if heads else []):
+            of_layer = [head for head in heads if not layer or head.startswith(f"{layer}.")]
+            figures = [_mean(split.figures[at][HEAD_ENTROPY + head]) for head in of_layer]
+            by_layer.append((comparison.variants[at].label, layer, figures))
+    if not by_layer:
+        return []
+    most = max(len(figures) for _, _, figures in by_layer)
+    rows = [[label, layer, *figures, *[""] * (most - len(figures))] for label, layer, figures in by_layer]
+    caption = "Entropy of the weights by layer and head, in nats. Under 0.5, a head mostly looks at one piece."
+    return [Table(["variant", "layer", *(f"head {number}" for number in range(1, most + 1))], rows), Lines([caption])]
 
 
 _COSTS = (
@@ -185,10 +205,11 @@ def _alignments(comparison: Comparison) -> list[Block]:
     if not blocks:
         return []
     caption = (
-        "The links of each run against gold links, in per cent; less is better. The column 'attention' uses the shift "
-        "that was chosen on validation links, or 0 without such links. Saliency is gradient times input, which needs "
-        "no attention. The closest variant is compared with the others by Student's t over the runs, corrected by "
-        "Bonferroni for all pairs of variants. The test does not generalise to other gold sentences."
+        "The links of each run against gold links, in per cent; less is better. The column 'attention' uses the head "
+        "and the shift that were chosen on validation links; without such links, shift 0 and the mean of the heads of "
+        "the penultimate layer. Saliency is gradient times input, which needs no attention. The closest "
+        "variant is compared with the others by Student's t over the runs, corrected by Bonferroni for all pairs of "
+        "variants. The test does not generalise to other gold sentences."
     )
     by_hand = [gold.gold for gold in comparison.golds if gold.by_hand]
     if by_hand:
@@ -216,8 +237,8 @@ def _heatmaps(comparison: Comparison, split: OnSplit, most: int) -> list[Block]:
         Lines(
             [
                 "Weights over the same sentence pairs under forced decoding, with the source above and the reference "
-                "at the left. Each map is the mean over the heads of the variant's first seed. A weight shows where "
-                "the decoder looked, not why."
+                "at the left. Each map is of a variant's first seed and the heads that nmt.evaluate used (head=). "
+                "A weight shows where the decoder looked, not why."
             ]
         ),
     ]

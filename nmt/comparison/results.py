@@ -74,6 +74,9 @@ def check_counts(statistics: Mapping[Metric, Statistics], scores: Mapping[str, m
             )
 
 
+#: Before the name of a head: the entropy of its weights.
+HEAD_ENTROPY = "entropy of head "
+
 #: Links read off the attention with the shift that was chosen.
 ATTENTION = "attention"
 

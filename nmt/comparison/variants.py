@@ -12,7 +12,7 @@ import numpy as np
 from nmt.comparison import significance
 from nmt.comparison.comparable import common, comparable, is_named, without_seed
 from nmt.comparison.labels import labels
-from nmt.comparison.results import ATTENTION, SCORERS, TESTED, Metric, Result, Scored
+from nmt.comparison.results import ATTENTION, HEAD_ENTROPY, SCORERS, TESTED, Metric, Result, Scored
 from nmt.comparison.significance import Contrast, Runs, Statistics
 from nmt.errors import UserError, nearest
 from nmt.evaluation.by_length import binned
@@ -242,9 +242,11 @@ def _training(runs: Sequence[Result]) -> dict[str, Spread]:
 
 
 def _figures(scored: Scored) -> dict[str, Any]:
+    by_head = scored.measured.get("attention_entropy_by_head") or {}
     return {
         **{name: score.value for name, score in scored.scores.items()},
         **scored.measured,
+        **{HEAD_ENTROPY + head: value for head, value in by_head.items()},
     }
 
 

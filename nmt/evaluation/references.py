@@ -9,7 +9,7 @@ from typing import TypedDict
 
 import numpy as np
 
-from nmt.alignment.weights import Head, word_weights
+from nmt.alignment.weights import Head, names_of_heads, word_weights
 from nmt.alignment.words import source_units, target_units
 from nmt.heads import AUTO
 from nmt.translation.types import Translation
@@ -52,6 +52,22 @@ def entropy(forced: Sequence[Translation]) -> float | None:
         total -= float((shares * np.log(shares, out=np.zeros_like(shares), where=shares > 0)).sum())
         rows += int(seen.sum())
     return total / rows if rows else None
+
+
+def entropy_by_head(forced: Sequence[Translation]) -> dict[str, float] | None:
+    """The `entropy` of each head, by its name; None if the decoder has fewer than two."""
+    heads = next((names_of_heads(translation) for translation in forced if translation.weights is not None), ())
+    if len(heads) < 2:
+        return None
+    by_head = {}
+    for at, head in enumerate(heads):
+        of_head = [
+            translation._replace(weights=translation.weights[at : at + 1])
+            for translation in forced
+            if translation.weights is not None
+        ]
+        by_head[head] = entropy(of_head) or 0.0
+    return by_head
 
 
 def hidden_share(forced: Sequence[Translation]) -> float | None:

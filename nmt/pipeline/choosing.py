@@ -88,8 +88,8 @@ def _report(aligner: Aligner, pairs: int, rates: dict[Evidence, float], best: Ev
     ]
     asked = "shift=auto head=auto" if len(shifts) > 1 else "head=auto"
     table = plain_table(("", *(f"shift {shift}" for shift in shifts)), rows)
-    chosen = described(best.head, aligner.heads).partition(" (")[0]
-    return f"{asked}: {where}\n\n{table}\n\nLinks use head={best.head}, the {chosen}; {belongs}.\n"
+    mean = f", the {described(best.head, aligner.heads)}" if best.head not in aligner.heads else ""
+    return f"{asked}: {where}\n\n{table}\n\nLinks use head={best.head}{mean}; {belongs}.\n"
 
 
 def own_validation(run: Run, source: DataSource | None = None) -> SentencePairs | None:

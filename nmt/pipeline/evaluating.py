@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 from nmt.data.corpus import Split
 from nmt.data.languages import UNNAMED
 from nmt.errors import UserError
-from nmt.evaluation.references import attention_maps, entropy, hidden_share, perplexity
+from nmt.evaluation.references import attention_maps, entropy, entropy_by_head, hidden_share, perplexity
 from nmt.evaluation.split import Gold, HeatmapSettings, SplitResult, evaluate_split, summary
 from nmt.heads import AUTO, MEAN, names_all
 from nmt.pipeline.aligner import Aligner
@@ -211,6 +211,7 @@ def _measured(
     return {
         "perplexity": perplexity(references) if single else None,
         "attention_entropy": entropy(references) if single else None,
+        "attention_entropy_by_head": entropy_by_head(references) if single else None,
         "hidden_share": hidden_share(references) if single else None,
         "forced_sentences": len(references),
         "parameters": sum(weight.numel() for model in translator.models for weight in model.parameters()),

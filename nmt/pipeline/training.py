@@ -26,7 +26,7 @@ from nmt.text.tokenizer import Tokenizer
 from nmt.training.checkpoint import check_state, load_state
 from nmt.training.learner import Learner
 from nmt.training.loop import Outcome, TrainingLoop
-from nmt.training.validation import Validation, greedy_bleu
+from nmt.training.validation import Validation, greedy_bleu, look_at
 from nmt.translation.translator import EXTRA_LENGTH
 
 PRIVATE = ("trainer.pt", "last.safetensors", "tensorboard")  # not needed for translating
@@ -86,7 +86,9 @@ class _Session:
         translate = greedy_bleu(sources, references, source.languages[1], tokenizer, compute, ratio)
         with _enough_memory():
             learner = Learner(model, optimizer, self.recipe.schedule, settings, compute)
-            loop = TrainingLoop(settings, learner, batches, Validation(valid_batches, translate, compute), run)
+            look = look_at(settings.samples if settings.tensorboard else 0, tokenizer, compute)
+            validation = Validation(valid_batches, translate, compute, look)
+            loop = TrainingLoop(settings, learner, batches, validation, run)
             outcome = loop.run(self.recipe.place.seed, state)
         return self._finish(run, outcome, len(pairs))
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from nmt.errors import UserError
 from nmt.files import full
-from nmt.translation.types import Translation
+from nmt.heads import ALL, AUTO, layers_of
+from nmt.translation.types import Translation, Views
 
 
 class Board:
@@ -34,8 +35,11 @@ class Board:
             for name, value in values.items():
                 self._writer.add_scalar(name, value, step)
 
-    def samples(self, step: int, translations: Sequence[Translation]) -> None:
-        """Add sentences with their translations and attention maps."""
+    def samples(self, step: int, translations: Sequence[Translation], views: Sequence[Views | None] = ()) -> None:
+        """Add sentences with their translations and attention maps, and those of self-attention from `views`.
+
+        A map of several layers shows every head.
+        """
         if self._writer is None:
             return
         from nmt.drawing.heatmap import figure
@@ -45,9 +49,13 @@ class Board:
             for number, translation in enumerate(translations):
                 text = f"{translation.source}\n\n> {translation.text}"
                 self._writer.add_text(f"samples/{number}", text, step)
-                if translation.weights is not None:
-                    picture = pixels(figure(translation))
-                    self._writer.add_image(f"attention/{number}", picture, step, dataformats="HWC")
+                shown = {"attention": translation if translation.weights is not None else None}
+                if number < len(views) and (seen := views[number]) is not None:
+                    shown |= {"encoder_self_attention": seen.encoder, "decoder_self_attention": seen.decoder}
+                for name, view in shown.items():
+                    if view is not None:
+                        picture = pixels(figure(view, head=ALL if layers_of(view.heads) else AUTO))
+                        self._writer.add_image(f"{name}/{number}", picture, step, dataformats="HWC")
 
     def close(self) -> None:
         """End the events file."""

@@ -125,7 +125,7 @@ class Display:
             f"{'  best so far' if best else ''}"
         )
         self._board.scalars(spent.steps, {"valid/perplexity": result.perplexity, "valid/bleu": result.bleu})
-        self._board.samples(spent.steps, result.translations[: self._samples])
+        self._board.samples(spent.steps, result.translations[: self._samples], result.views)
         return {
             "step": spent.steps,
             "epoch": round(spent.epochs, 4),

@@ -13,18 +13,41 @@ from nmt.search import GreedySearch
 from nmt.text.scripts import language_by_script
 from nmt.text.tokenizer import Tokenizer
 from nmt.training.loss import batch_loss
+from nmt.translation.looking import view_all
 from nmt.translation.translator import Translator
-from nmt.translation.types import Translation
+from nmt.translation.types import Translation, Views
 
 Translate = Callable[[Seq2Seq], tuple[list[Translation], float]]
+Look = Callable[[Seq2Seq, Sequence[Translation]], Sequence[Views | None]]
+
+
+def not_at_all(model: Seq2Seq, translations: Sequence[Translation]) -> Sequence[Views | None]:
+    """No views."""
+    del model, translations
+    return ()
+
+
+def look_at(samples: int, tokenizer: Tokenizer, compute: Compute) -> Look:
+    """A function that returns views of the first `samples` translations, of models with self-attention."""
+
+    def look(model: Seq2Seq, translations: Sequence[Translation]) -> Sequence[Views | None]:
+        if not (model.encoder.heads or model.decoder.self_heads):
+            return ()
+        return view_all(model, tokenizer, translations[:samples], compute)
+
+    return look
 
 
 class Validated(NamedTuple):
-    """The mean negative log-likelihood of a target token, BLEU, and the translations that it was computed on."""
+    """The mean negative log-likelihood of a target token, BLEU, and the translations that it was computed on.
+
+    `views` are those of the first translations, if anybody asked for them.
+    """
 
     loss: float
     bleu: float
     translations: list[Translation]
+    views: Sequence[Views | None] = ()
 
     @property
     def perplexity(self) -> float:
@@ -35,8 +58,9 @@ class Validated(NamedTuple):
 class Validation:
     """Measures perplexity on `batches`, and BLEU with `translate`, which returns translations and their BLEU."""
 
-    def __init__(self, batches: TokenBatches, translate: Translate, compute: Compute) -> None:
-        self.batches, self.translate, self.compute = batches, translate, compute
+    def __init__(self, batches: TokenBatches, translate: Translate, compute: Compute, look: Look = not_at_all) -> None:
+        """`look` returns views of the first translations, for pictures of self-attention."""
+        self.batches, self.translate, self.compute, self.look = batches, translate, compute, look
 
     def __call__(self, model: Seq2Seq) -> Validated:
         """Measure a model without dropout, then set it back to its earlier mode."""
@@ -50,8 +74,9 @@ class Validation:
                 negative_log_likelihood += loss.negative_log_likelihood.item()
                 tokens += loss.tokens
         translations, bleu = self.translate(model)
+        views = self.look(model, translations)
         model.train(training)
-        return Validated(negative_log_likelihood / max(tokens, 1), bleu, translations)
+        return Validated(negative_log_likelihood / max(tokens, 1), bleu, translations, views)
 
 
 def greedy_bleu(

@@ -58,7 +58,7 @@ def test_validation_links_choose_and_test_links_do_not(trained: Path, here: Path
             out, err = capfd.readouterr()
             rates = candidates(err)
             assert len(rates) == 2 * (1 + 2 + 8)
-            head, shift = re.findall(r"^Links use head=(\S+), the .*\(shift (\d)\)", err, re.MULTILINE)[0]
+            head, shift = re.findall(r"^Links use head=([\w.]+)[,;] .*\(shift (\d)\)", err, re.MULTILINE)[0]
             assert rates[described(head, HEADS).partition(" (")[0], int(shift)] == min(rates.values())
             assert re.search(rf"^attention, shift {shift} \*", out, re.MULTILINE)
             chosen[turned, test_turned] = head, shift

@@ -10,7 +10,8 @@ from nmt.translation import forcing
 from tests.catalogue import DECODERS, model
 
 SOURCES, TARGETS = [[5, 6, 7], [8], [9, 10, 11, 12, 13]], [[9, 4], [5, 6, 7, 8], [14]]
-KINDS = [*((f"decoder={wiring}",) for wiring in DECODERS), ("decoder=bahdanau", "attention.heads=2")]
+MIXED = [("encoder=transformer", "decoder=transformer"), ("encoder=transformer", "decoder=luong"), ("encoder=conv",)]
+KINDS = [*((f"decoder={wiring}",) for wiring in DECODERS), ("decoder=bahdanau", "attention.heads=2"), *MIXED]
 every = pytest.mark.parametrize("overrides", KINDS, ids=" ".join)
 
 
