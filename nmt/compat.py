@@ -104,7 +104,7 @@ def with_choices(tree: dict[str, Any]) -> dict[str, Any]:
 
 #: Settings that are younger than some runs, by place and choice, with the value that runs without them have.
 LATER: dict[tuple[str, str], dict[str, Any]] = {
-    ("trainer", "default"): {"r_drop": 0.0},
+    ("trainer", "default"): {"guided_head": None, "r_drop": 0.0},
     **{("decoder", wiring): {"multi_step": False} for wiring in ("bahdanau", "conditional", "luong")},
 }
 

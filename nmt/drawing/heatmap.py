@@ -152,7 +152,8 @@ def _figure(
 ) -> tuple[NotebookFigure, list[str]]:
     names: Sequence[Head] = drawn(str(head), names_of_heads(translation)) or [head]  # `_grid` refuses an unknown one
     grids = {str(name): _grid(translation, level, name, shift) for name in names}
-    weights, rows, columns, remarks = next(iter(grids.values()))
+    weights, rows, columns, _ = next(iter(grids.values()))
+    remarks = list(dict.fromkeys(remark for grid in grids.values() for remark in grid.remarks))
     panels = {name: grid.weights for name, grid in grids.items()}
     if not weights.size:  # an empty line
         panels = {"": np.zeros((len(rows) or 1, len(columns) or 1), dtype=np.float32)}
