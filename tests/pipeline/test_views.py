@@ -17,9 +17,9 @@ SIZES = ("encoder.layers=2", "decoder.layers=2", "encoder.size=32", "attention/s
 
 @pytest.fixture(scope="module")
 def trained(text: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A Transformer with two layers of four heads that has learnt nothing, and its curves."""
+    """A Transformer with two layers of four heads that has learnt some words, and its curves."""
     folder = tmp_path_factory.mktemp("views")
-    more = ("name=numbers", "encoder=transformer", "decoder=transformer", "trainer.steps=3", "trainer.samples=1")
+    more = ("name=numbers", "encoder=transformer", "decoder=transformer", "trainer.steps=40", "trainer.samples=1")
     assert call("train", *words(text, folder, *more, *SIZES, "trainer.tensorboard=true")) == 0
     return folder / "numbers"
 
@@ -70,7 +70,7 @@ def test_evaluate_draws_a_view_and_scores_the_links_of_the_head(trained: Path, h
         (["view=encoder"], "view=encoder is for heatmaps. Give heatmaps=FOLDER as well."),
         (
             ["view=decoder", "heatmaps={here}/maps", "head=3.1"],
-            "head=3.1 does not exist. Give head=auto, all, mean, 2.",
+            "head=3.1 does not exist. Give head=auto, all, mean",
         ),
         (["heatmaps={here}/maps", "head=3.all"], "head=3.all does not exist. Give head=auto, all, mean"),
         (["alignments={here}/links", "head=all"], "head=all does not exist. Give head=auto, mean, 2.mean"),
