@@ -32,7 +32,8 @@ class Memory(NamedTuple):
 
     def select(self, rows: Tensor) -> "Memory":
         """The sentences `rows` [B'] of the batch."""
-        return Memory(self.keys[rows], self.values[rows], self.mask[rows])
+        # On a CPU several times as fast as indexing, which beam search would spend a tenth of its time on.
+        return Memory(*(part.index_select(0, rows) for part in self))
 
     def append(self, other: "Memory") -> "Memory":
         """The slots of `other` after these."""

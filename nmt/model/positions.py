@@ -21,11 +21,19 @@ def sinusoids(positions: Tensor, size: int) -> Tensor:
     return torch.where(columns % 2 == 0, angles.sin(), angles.cos())
 
 
-def _rows_of_sinusoids(positions: Tensor, size: int) -> Tensor:
-    """`sinusoids`; on a CPU a position that many words share is computed once."""
-    if positions.device.type != "cpu" or not positions.numel():  # elsewhere the wait for the last costs more
+def looked_up_sinusoids(positions: Tensor, size: int) -> Tensor:
+    """`sinusoids`, on a CPU from a table: a step of search wants the same few positions for all of its hypotheses."""
+    if positions.device.type != "cpu" or not positions.numel():
         return sinusoids(positions, size)
-    return sinusoids(torch.arange(int(positions.max()) + 1), size)[positions]
+    rows = 1 << int(positions.max()).bit_length()  # a power of two above the last position
+    return nn.functional.embedding(positions, _table(rows, size))
+
+
+@functools.lru_cache(maxsize=16)
+def _table(count: int, size: int) -> Tensor:
+    """The sinusoids of the first positions, [count, size]."""
+    with torch.inference_mode(False), torch.no_grad():
+        return sinusoids(torch.arange(count), size)
 
 
 class Positions(nn.Module):
@@ -55,7 +63,7 @@ class Sinusoidal(Positions):
     """x_t = E y_t + PE_t / E^1/2: the embeddings of Vaswani et al. 2017, section 3.4, before they multiply by E^1/2."""
 
     def forward(self, embedded: Tensor, positions: Tensor) -> Tensor:
-        added: Tensor = _rows_of_sinusoids(positions, self.size).to(embedded.dtype) * self.size**-0.5
+        added: Tensor = looked_up_sinusoids(positions, self.size).to(embedded.dtype) * self.size**-0.5
         return embedded + added
 
 

@@ -10,7 +10,7 @@ from nmt.command.composing import compose
 from nmt.data.batch import make_batch
 from nmt.errors import UserError
 from nmt.model import Seq2Seq
-from nmt.model.positions import sinusoids
+from nmt.model.positions import looked_up_sinusoids, sinusoids
 from nmt.training.loss import batch_loss
 from tests.catalogue import DECODERS, ENCODERS, assembled, sentences, small
 
@@ -59,6 +59,18 @@ def test_embeddings_know_no_neighbours_and_their_positions() -> None:
     assert (values != changed).any(2)[0].tolist() == [False, True, False]
     expected = made.source_embedding(source) + sinusoids(torch.arange(3), 7) * 7**-0.5
     torch.testing.assert_close(values, expected, check_dtype=False)
+
+
+@pytest.mark.parametrize(
+    "positions", [torch.arange(9).expand(2, 9), torch.tensor([[4], [0]]), torch.zeros(3, 0).long()]
+)
+def test_sinusoids_are_looked_up(positions: torch.Tensor) -> None:
+    """Also in search, whose tensors training cannot use."""
+    with torch.inference_mode():
+        looked_up_sinusoids(positions, 7)
+    looked_up = looked_up_sinusoids(positions, 7)
+    torch.testing.assert_close(looked_up, sinusoids(positions, 7))
+    assert looked_up.is_inference() is False
 
 
 def test_sinusoids_by_hand() -> None:

@@ -26,8 +26,8 @@ class ConvolutionState(NamedTuple):
 
     def select(self, rows: Tensor) -> "ConvolutionState":
         """The rows `rows` [N'], in that order, repeats allowed."""
-        states = tuple(tuple(part[rows] for part in state) for state in self.attention)
-        return ConvolutionState(self.steps[rows], self.inputs[rows], states)
+        states = tuple(tuple(part.index_select(0, rows) for part in state) for state in self.attention)
+        return ConvolutionState(self.steps.index_select(0, rows), self.inputs.index_select(0, rows), states)
 
 
 class AttentiveConvolution(GatedConvolution):

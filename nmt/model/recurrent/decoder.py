@@ -41,7 +41,10 @@ class RecurrentState(NamedTuple):
     def select(self, rows: Tensor) -> "RecurrentState":
         """The rows `rows` [N'], in that order, repeats allowed."""
         return RecurrentState(
-            self.hidden[rows], self.feed[rows], self.steps[rows], tuple(part[rows] for part in self.attention)
+            self.hidden.index_select(0, rows),
+            self.feed.index_select(0, rows),
+            self.steps.index_select(0, rows),
+            tuple(part.index_select(0, rows) for part in self.attention),
         )
 
 

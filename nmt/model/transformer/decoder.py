@@ -35,8 +35,10 @@ class Cache(NamedTuple):
 
     def select(self, rows: Tensor) -> "Cache":
         """The rows `rows` [N'], in that order, repeats allowed."""
-        states = (tuple(part[rows] for part in state) for state in self.attention)
-        return Cache(self.steps[rows], tuple(memory.select(rows) for memory in self.past), tuple(states))
+        states = (tuple(part.index_select(0, rows) for part in state) for state in self.attention)
+        return Cache(
+            self.steps.index_select(0, rows), tuple(memory.select(rows) for memory in self.past), tuple(states)
+        )
 
 
 class TransformerDecoder(Decoder[SourceMemory, Cache]):
