@@ -13,6 +13,7 @@ that have learned for the same time come from `quality_over_time.py --models DIR
 
 import argparse
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 # As a plain script from wherever it lies: the package need not be installed.
@@ -46,6 +47,12 @@ def parser() -> argparse.ArgumentParser:
         help="what quality_over_time.py --models DIR kept: bahdanau and the peers translate with these, trained for "
         "the same time, and with their tokenizer",
     )
+    say(
+        "--run",
+        metavar="DIR",
+        type=Path,
+        help="a run with a Transformer, which translates beside its export (exported)",
+    )
     say("--peers", action="store_true", help="measure Joey NMT and OpenNMT-py too, where they are")
     say("--peer-updates", metavar="N", type=count, help="updates of a peer in a round (60)")
     add_common(result)
@@ -65,8 +72,12 @@ def options(arguments: argparse.Namespace) -> Options:
             raise UserError("--models has a tokenizer of its own. Leave --tokenizer out.")
         tokenizer = str(models / "tokenizer.model")
         check_places({"--models": models / "nmt.safetensors"}, {})
+    if "exported" in parts and arguments.run is None and arguments.only is not None:
+        raise UserError("--only exported needs --run DIR, a trained run with encoder=transformer decoder=transformer.")
+    if arguments.run is not None and find_spec("ctranslate2") is None:
+        raise UserError("--run needs the package ctranslate2. Install it: pip install 'nmt[export]'")
     check_places(
-        {"--data": arguments.data, "--models" if models else "--tokenizer": tokenizer},
+        {"--run": arguments.run, "--data": arguments.data, "--models" if models else "--tokenizer": tokenizer},
         {"--json": arguments.json and arguments.json.absolute().parent, "--plot": arguments.plot},
     )
     return Options(
@@ -81,6 +92,7 @@ def options(arguments: argparse.Namespace) -> Options:
         models=models,
         peers=arguments.peers,
         peer_updates=arguments.peer_updates,
+        run=arguments.run,
         pythons=(("joeynmt", arguments.joey_python), ("opennmt-py", arguments.onmt_python)),
     )
 

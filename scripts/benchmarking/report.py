@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benchmarking.exported import PROGRAMS
 from benchmarking.numbers import Fit
 from benchmarking.settings import AXES, WIRINGS, Json
 from benchmarking.tables import table, transformer, with_spread
@@ -43,6 +44,8 @@ def text(results: Json) -> str:
         lines += ["## Training the Transformer, on the CPU", "", *transformer(results["transformer"]), ""]
     if "startup" in results:
         lines += ["## Start-up: one line through nmt.translate, on the CPU", "", *_startup(results["startup"]), ""]
+    if "exported" in results:
+        lines += ["## A Transformer beside its export: beam 5, on the CPU", "", *_exported(results["exported"]), ""]
     for axis, curves in results.get("growth", {}).items():
         lines += _growth(axis, curves)
     return "\n".join(lines).rstrip() + "\n"
@@ -239,6 +242,20 @@ def quality_text(results: Json) -> str:
             "",
         ]
     )
+
+
+def _exported(measured: Json) -> list[str]:
+    rows = [
+        [
+            PROGRAMS[name],
+            _with_spread(figures, "sentences_per_second", "{:,.1f}"),
+            _with_spread(figures, "of_nmt", "{:.2f}"),
+            f"{figures['bleu']:.1f}",
+            f"{figures['same']:,} of {figures['sentences']:,}",
+        ]
+        for name, figures in measured.items()
+    ]
+    return table(["program", "sentences/s", "nmt's speed over it", "BLEU", "same as nmt"], rows)
 
 
 def _number(value: float | None) -> str:

@@ -4,7 +4,7 @@ import contextlib
 import tempfile
 from pathlib import Path
 
-from benchmarking import growth, peers, startup, transformer, translating
+from benchmarking import exported, growth, peers, startup, transformer, translating
 from benchmarking.crew import Case
 from benchmarking.neighbours import load
 from benchmarking.numbers import beside, summary, trained
@@ -55,6 +55,8 @@ class _Rounds(Benchmark):
             results["startup"] = startup.measure(self, self.weights(places[0], "bahdanau"))
         if "growth" in options.parts:
             results["growth"] = growth.measure(self, places[0])
+        if "exported" in options.parts and options.run is not None:
+            results["exported"] = exported.measure(self, options.run)
         results["machine"]["load_after"] = load()
         return results
 

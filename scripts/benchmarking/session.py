@@ -9,7 +9,7 @@ from benchmarking import crew
 from benchmarking.peers import Peer, Task, find
 from benchmarking.settings import MATCHED, QUICK, WIRINGS, Json, Place, Scale, Sizes
 
-PARTS = ("training", "transformer", "translating", "startup", "growth")
+PARTS = ("training", "transformer", "translating", "startup", "growth", "exported")
 
 
 def say(text: str) -> None:
@@ -48,6 +48,7 @@ class Options(Common):
         models: a folder with models of `bahdanau` and the peers to translate with; None trains them for `updates`.
         peers: whether other programs are measured too.
         peer_updates: of a peer, in a round.
+        run: a trained Transformer, which translates beside its export; None leaves the part "exported" out.
     """
 
     parts: Sequence[str] = PARTS
@@ -57,6 +58,7 @@ class Options(Common):
     models: Path | None = None
     peers: bool = False
     peer_updates: int | None = None
+    run: Path | None = None
 
 
 class Session:
