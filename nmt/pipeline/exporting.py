@@ -116,7 +116,9 @@ def export(request: Exporting) -> int:
             tokenizer.save(staging)
             write_text(staging / "translate.py", _program(run, tokenizer))
             write_text(staging / "README.md", _readme(run, request, tokenizer))
-            checked = _check(run, request, largest_difference(staging, model, tokenizer))
+            checked = ""
+            if request.quantization == "float32":  # other weights are rounded
+                checked = _checked(run, largest_difference(staging, model, tokenizer))
     except OSError as error:
         if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR) and output.exists():
             raise _taken(output) from error  # created meanwhile
@@ -126,14 +128,12 @@ def export(request: Exporting) -> int:
     return 0
 
 
-def _check(run: Run, request: Exporting, difference: float) -> str:
-    """What to say of the largest difference of a log-probability; rounded weights are not compared."""
-    if request.quantization != "float32":
-        return ""
+def _checked(run: Run, difference: float) -> str:
+    """What to say of the largest difference of a log-probability (UserError if rounding does not explain it)."""
     if not difference <= TOLERANCE:
         raise UserError(
-            f"{run.folder} cannot be exported: log-probabilities of the export differ by up to "
-            f"{difference:.2g} from those of the run. This is a fault of nmt: please report it."
+            f"{run.folder} cannot be exported: log-probabilities of the export differ by up to {difference:.2g} from "
+            f"those of the run. This is a fault of nmt: please report it."
         )
     return f", log-probabilities as the run's (largest difference: {difference:.1g})"
 
