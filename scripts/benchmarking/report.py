@@ -248,8 +248,8 @@ def _exported(measured: Json) -> list[str]:
     rows = [
         [
             PROGRAMS[name],
-            _with_spread(figures, "sentences_per_second", "{:,.1f}"),
-            _with_spread(figures, "of_nmt", "{:.2f}"),
+            with_spread(figures, "sentences_per_second", "{:,.1f}"),
+            with_spread(figures, "of_nmt", "{:.2f}"),
             f"{figures['bleu']:.1f}",
             f"{figures['same']:,} of {figures['sentences']:,}",
         ]
