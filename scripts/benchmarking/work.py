@@ -15,7 +15,7 @@ import torch
 from benchmarking import corpus
 from benchmarking.clocks import Clock, Enough, Feed, Still, Timed
 from benchmarking.costs import growing, multiplying
-from benchmarking.exported import translate_exported
+from benchmarking.export_case import translate_exported
 from benchmarking.models import built, composed, run_trainer, scores_of, take, translator_of
 from benchmarking.neighbours import Neighbours, load
 from benchmarking.plain import Plain, train_plain
