@@ -17,6 +17,9 @@ class Branches(nn.Module):
     each has the H-th part of its inner layer. The weights kappa and alpha sum to one whatever the optimiser does: they
     are softmax(k) and softmax(a). They start equal.
 
+    Branches take the place of a feed-forward network and of the attention before it, with one residual connection
+    around them. The decoder's masked self-attention keeps its heads.
+
     The paper's learning rates for kappa and alpha alone are left out, and so is their freezing before the end: k and a
     learn as all vectors do. So is the dropout inside a branch.
     """
