@@ -23,7 +23,6 @@ COLOURS = {
     "better": "#1f5fa8",
     "worse": "#c05a00",
     NOT_SIGNIFICANT: "#8a8f96",
-    "too few trials": "#8a8f96",
     "baseline": "#222222",
     **{f"{side}{ONE_SEED}": "#8a8f96" for side in ("better", "worse")},
 }

@@ -286,18 +286,21 @@ def _method(comparison: Comparison) -> list[Block]:
         Heading("How the differences were tested"),
         Lines(
             [
-                f"Each variant is tested twice against the baseline, {_baseline(comparison)}.",
-                f"Does the difference hold on other sentences? This is tested by paired approximate randomisation with "
-                f"{comparison.trials:,} trials. Each trial swaps the two variants' translations of a sentence, of all "
-                f"seeds at once, with probability one half. p is the share of trials with a difference at least as "
-                f"large. (MultEval swaps each seed separately, which counts a sentence that suits a variant in every "
-                f"seed several times.)",
-                "Does the difference hold with other seeds? This is tested by Student's t over the runs, with the "
-                "run-to-run standard deviation pooled over all variants. If every variant has one seed, only the first "
-                "test is possible, and the report says so.",
-                f"The larger p counts, corrected by Holm for {_count(len(comparison.variants) - 1, 'variant')}. A "
-                f"difference is significant at p < {comparison.alpha:g}. 'Min. detectable' is the true difference that "
-                f"4 of 5 such comparisons would find, if both tests were independent.",
+                f"Each variant is tested against the baseline, {_baseline(comparison)}.",
+                "The test asks whether other sentences and other seeds would also show a difference. It is Student's "
+                "t, and its standard error has both sources of noise: sentences (jackknife) and runs (standard "
+                "deviation over seeds, pooled over all variants unless Bartlett's test finds that they differ, then "
+                "Welch). "
+                "Degrees of freedom are Satterthwaite's. If every variant has one seed, the error is that of sentences "
+                "alone, and the report says so.",
+                f"p is corrected by Holm for {_count(len(comparison.variants) - 1, 'variant')}. A difference is "
+                f"significant at p < {comparison.alpha:g}. 'Min. detectable' is the true difference that 4 of 5 such "
+                f"comparisons would find.",
+                f"Two further p-values show where the noise is. They are not corrected and decide nothing. "
+                f"'p, sentences' takes these runs as given: paired approximate randomisation with "
+                f"{comparison.trials:,} trials, each of which swaps the two variants' translations of a sentence, of "
+                f"all seeds at once, with probability one half. 'p, seeds' takes these sentences as given: Student's t "
+                f"over the runs.",
                 "chrF is tested in the same way, and TER is not tested. Each metric on each split is a separate "
                 "family. Differences from the highest score are corrected by Bonferroni for all pairs of variants, "
                 "because the scores themselves selected it.",
@@ -310,12 +313,13 @@ def _method(comparison: Comparison) -> list[Block]:
             for variant, contrast in zip(comparison.variants, split.contrasts[metric], strict=True):  # type: ignore[index]
                 if contrast is not None:
                     seeds = "-" if contrast.p_seeds is None else p_text(contrast.p_seeds)
-                    rows.append(
-                        [variant.label, title, f"{contrast.difference:+.2f}", p_text(contrast.p_sentences), seeds,
-                         p_text(contrast.p), f"{contrast.detectable:.2f}", judgement(comparison, contrast)]
-                    )  # fmt: skip
+                    amounts = f"{contrast.difference:+.2f}", f"{contrast.error:.2f}"
+                    p_values = p_text(contrast.p_sentences), seeds, p_text(contrast.p)
+                    said = judgement(comparison, contrast)
+                    rows.append([variant.label, title, *amounts, *p_values, f"{contrast.detectable:.2f}", said])
         if rows:
-            header = [split.name, "metric", "difference", "p, sentences", "p, seeds", "p, Holm", "min. detectable", ""]
+            tests = ["difference", "error", "p, sentences", "p, seeds", "p, Holm", "min. detectable"]
+            header = [split.name, "metric", *tests, ""]
             blocks.append(Table(header, rows))
         blocks.append(Lines([f"{metric.upper()}: {signature}" for metric, signature in split.signatures.items()]))
     keys = telling([variant.runs[0].settings for variant in comparison.variants], comparison.differing)

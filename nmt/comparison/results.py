@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from nmt.comparison import significance
-from nmt.comparison.significance import Statistics
+from nmt.comparison.variance import Statistics
 from nmt.errors import UserError
 from nmt.evaluation import metrics
 from nmt.evaluation.references import AttentionMap

@@ -1,23 +1,30 @@
 """Two variants, several seeds, one test set -> is the difference more than noise? Stands on the metrics.
 
-Two kinds of noise can make a difference. Another test set would have given another one: approximate
-randomisation over sentences (Noreen 1989; Riezler and Maxwell 2005, as sacreBLEU has it), a sentence with all its
-seeds at once. Other seeds would have given another one: Student's t over the runs, with the deviation
-pooled over all variants. A difference is called real where both say so, so that the larger p counts (an
-intersection-union test, Berger 1982), corrected by Holm (1979) for the number of variants. Where no variant has two
-seeds, only the first can be asked, and no difference is called real.
+Two kinds of noise can make a difference: other sentences and other seeds would have given another one. One test has
+both errors: Student's t of the difference, with the standard error of `variance`, corrected by Holm (1979) for the
+number of variants. Two more p-values describe where the noise is: approximate randomisation over sentences (Noreen
+1989; Riezler and Maxwell 2005, as sacreBLEU has it), which takes the runs as they are, and Student's t over runs, which
+takes the sentences as they are. Neither tests whether other seeds and other sentences would say the same, nor does the
+larger of both: where nothing differs, it rejects 8 to 14 % at a level of 5 % (docs/statistics.md). Where no variant has
+two seeds, the error is that of sentences alone, and no difference is called real.
 """
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import optimize, stats  # type: ignore[import-untyped]
 
-Statistics = npt.NDArray[np.float64]
-Scorer = Callable[[Statistics], npt.NDArray[np.float64]]
+from nmt.comparison.variance import (
+    Error,
+    Scorer,
+    Statistics,
+    by_runs,
+    by_sentences,
+    error_of,
+    interaction,
+    pseudo_values,
+)
 
 _CELLS = 20_000_000  # of the largest matrix of swaps, 4 bytes each
 POWER = 0.8
@@ -70,12 +77,10 @@ class Randomised(NamedTuple):
         difference: the second variant's mean score over seeds less the first's.
         p: the share of random swaps that make as large a difference, two-sided, with the 1 added to both
             counts that keeps it above zero (Davison and Hinkley 1997, section 4.3).
-        deviation: standard deviation of the difference where swaps alone make it.
     """
 
     difference: float
     p: float
-    deviation: float
 
 
 def randomise(
@@ -111,21 +116,7 @@ def randomise(
         parts.append(differences / len(first))
     differences = np.concatenate(parts)
     extreme = int((np.abs(differences) >= abs(observed) - 1e-9).sum())
-    return Randomised(observed, (extreme + 1) / (trials + 1), float(differences.std()))
-
-
-def student_t(t: float, freedom: int) -> float:
-    """P(|T| >= |t|) for Student's distribution with so many degrees of freedom."""
-    return float(2 * stats.t.sf(abs(t), freedom))
-
-
-def pooled_deviation(groups: Sequence[Sequence[float]]) -> tuple[float, int]:
-    """The run-to-run deviation that groups of scores share, and its degrees of freedom (0: no group has two)."""
-    freedom = sum(len(group) - 1 for group in groups)
-    if freedom < 1:
-        return math.nan, 0
-    squares = sum(float(np.var(group)) * len(group) for group in groups)
-    return math.sqrt(squares / freedom), freedom
+    return Randomised(observed, (extreme + 1) / (trials + 1))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -136,12 +127,6 @@ def holm(p_values: Sequence[float]) -> list[float]:
         largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[index]))
         adjusted[index] = largest
     return adjusted
-
-
-def least_trials(tests: int, alpha: float) -> int:
-    """The fewest swaps that let one of so many tests be significant: tests / (trials + 1), its least p, below alpha."""
-    trials = math.ceil(tests / alpha) - 1
-    return trials if tests * (1 / (trials + 1)) < alpha else trials + 1
 
 
 class Runs(NamedTuple):
@@ -173,15 +158,17 @@ class Contrast(NamedTuple):
 
     Attributes:
         difference: the variant's mean over its seeds less the baseline's over its own.
-        p_sentences: of the randomisation over sentences, with the seeds that both have.
+        error: its standard error, over sentences and seeds.
+        p_sentences: of the randomisation over sentences, with the seeds that both have. A description, as is p_seeds.
         p_seeds: of the t over runs; None where no variant has two seeds.
-        p: the larger of the two, corrected for the number of tests.
+        p: of the t with both errors, corrected for the number of tests.
         detectable: the smallest true difference that would have been found with probability 0.8.
         significant: whether p is below the level.
         real: whether other seeds were asked besides: significant, and some variant has two seeds.
     """
 
     difference: float
+    error: float
     p_sentences: float
     p_seeds: float | None
     p: float
@@ -194,8 +181,8 @@ def contrast_with(
     baseline: Runs,
     others: Sequence[Runs],
     scorer: Scorer,
-    spread: tuple[float, int],
     *,
+    groups: Sequence[Sequence[float]] = (),
     trials: int = 10_000,
     alpha: float = 0.05,
     picked: bool = False,
@@ -209,63 +196,44 @@ def contrast_with(
         baseline: its runs.
         others: the runs of each other variant, with as many sentences; the numbers of seeds may differ.
         scorer: of the metric.
-        spread: run-to-run deviation and its degrees of freedom (`pooled_deviation`).
-        trials: random swaps a test.
+        groups: the scores of further variants' runs, which also tell how much runs of a variant deviate.
+        trials: random swaps for `p_sentences`.
         alpha: the level.
         picked: whether the baseline was picked by its score.
     """
     pairs = len(others) * (len(others) + 1) // 2
-    deviation, freedom = spread
+    level = alpha / max(pairs if picked else len(others), 1)
+    variants = [baseline, *others]
+    scores = [scorer(runs.counts.sum(1)).tolist() for runs in variants]
+    values = [pseudo_values(runs.counts, scorer) for runs in variants]
+    shared = interaction(values)
     rows = []
-    for runs in others:
-        difference = _mean(runs, scorer) - _mean(baseline, scorer)
-        randomised = randomise(*paired(baseline, runs), scorer, trials=trials)
-        # Where the seeds that both have point the other way, they are no evidence for the difference of the means.
-        p_sentences = randomised.p if randomised.difference * difference > 0 else 1.0
-        error = deviation * math.sqrt(1 / len(runs.seeds) + 1 / len(baseline.seeds)) if freedom else 0.0
-        p_seeds = _by_seeds(difference, error, freedom) if freedom else None
-        detectable = _detectable(randomised.deviation, error, freedom, alpha / (pairs if picked else len(others)))
-        rows.append((difference, p_sentences, p_seeds, detectable))
-    larger = [max(p_sentences, p_seeds or 0.0) for _, p_sentences, p_seeds, _ in rows]
-    adjusted = [min(1.0, pairs * p) for p in larger] if picked else holm(larger)
+    for at, runs in enumerate(others, 1):
+        difference = float(np.mean(scores[at]) - np.mean(scores[0]))
+        over_runs = by_runs(scores[0], scores[at], [*scores, *groups])
+        over_sentences = by_sentences(values[0], values[at])
+        sizes = len(baseline.seeds), len(runs.seeds)
+        error = error_of(over_sentences, over_runs, shared, sizes, baseline.counts.shape[1])
+        by_seeds = Error(over_runs.variance**0.5, over_runs.freedom).p(difference) if over_runs.freedom else None
+        swapped = randomise(*paired(baseline, runs), scorer, trials=trials)
+        rows.append((difference, error, swapped.p, by_seeds))
+    raw = [error.p(difference) for difference, error, _, _ in rows]
+    adjusted = [min(1.0, pairs * p) for p in raw] if picked else holm(raw)
     return [
-        Contrast(difference, p_sentences, p_seeds, p, detectable, p < alpha, p < alpha and p_seeds is not None)
-        for (difference, p_sentences, p_seeds, detectable), p in zip(rows, adjusted, strict=True)
+        Contrast(
+            *(difference, error.size, p_sentences, p_seeds, p),
+            detectable=error.detectable(level, POWER),
+            significant=p < alpha,
+            real=p < alpha and p_seeds is not None,
+        )
+        for (difference, error, p_sentences, p_seeds), p in zip(rows, adjusted, strict=True)
     ]
 
 
-def _mean(runs: Runs, scorer: Scorer) -> float:
-    """The score of a variant: the mean over its runs."""
-    return float(scorer(runs.counts.sum(1)).mean())
+def p_by_seeds(first: Sequence[float], second: Sequence[float], groups: Sequence[Sequence[float]]) -> float | None:
+    """The p of Student's t for the scores of two variants' runs; None where no variant has two.
 
-
-def p_by_seeds(first: Sequence[float], second: Sequence[float], spread: tuple[float, int]) -> float | None:
-    """The p of Student's t for two groups of scores that share a run-to-run deviation; None where that is unknown."""
-    deviation, freedom = spread
-    error = deviation * math.sqrt(1 / len(first) + 1 / len(second))
-    return _by_seeds(float(np.mean(first) - np.mean(second)), error, freedom) if freedom else None
-
-
-def _by_seeds(difference: float, error: float, freedom: int) -> float:
-    """See `p_by_seeds`; with no deviation at all, a difference is sure."""
-    return student_t(difference / error, freedom) if error else float(difference == 0)
-
-
-def _detectable(by_sentences: float, by_seeds: float, freedom: int, level: float) -> float:
-    """The difference that passes both tests at `level` with a probability of 0.8, were they independent."""
-    seeded = freedom > 0 and by_seeds > 0
-    if not by_sentences and not seeded:
-        return 0.0
-
-    def power(difference: float) -> float:
-        passes = 1.0
-        if by_sentences:
-            passes *= stats.norm.sf(stats.norm.isf(level / 2), difference / by_sentences)
-        if seeded:
-            passes *= stats.nct.sf(stats.t.isf(level / 2, freedom), freedom, difference / by_seeds)
-        return passes
-
-    most = max(by_sentences, by_seeds)
-    while power(most) < POWER:
-        most *= 2
-    return float(optimize.brentq(lambda difference: power(difference) - POWER, 0, most))
+    `groups` are the scores of all variants (see `by_runs`).
+    """
+    part = by_runs(first, second, groups)
+    return Error(part.variance**0.5, part.freedom).p(float(np.mean(first) - np.mean(second))) if part.freedom else None

@@ -13,7 +13,8 @@ from nmt.comparison import significance
 from nmt.comparison.comparable import common, comparable, is_named, without_seed
 from nmt.comparison.labels import labels
 from nmt.comparison.results import ATTENTION, HEAD_ENTROPY, SCORERS, TESTED, Metric, Result, Scored
-from nmt.comparison.significance import Contrast, Runs, Statistics
+from nmt.comparison.significance import Contrast, Runs
+from nmt.comparison.variance import Statistics
 from nmt.errors import UserError, nearest
 from nmt.evaluation.by_length import binned
 
@@ -303,12 +304,8 @@ def _on_split(
         ]
         for metric in TESTED
     }
-    contrasts = {
-        metric: _contrasts(runs[metric], [row[metric].values for row in figures], metric, baseline, alpha, trials)
-        for metric in TESTED
-    }
+    contrasts = {metric: _contrasts(runs[metric], metric, baseline, alpha, trials) for metric in TESTED}
     best = max(range(len(variants)), key=lambda index: figures[index]["bleu"].mean)
-    bleu = [row["bleu"].values for row in figures]
     bins = binned(scored[0][0].lengths)
     return OnSplit(
         name,
@@ -316,7 +313,7 @@ def _on_split(
         {metric: score.signature for metric, score in scored[0][0].scores.items()},
         contrasts,
         best,
-        _contrasts(runs["bleu"], bleu, "bleu", best, alpha, trials, picked=True),
+        _contrasts(runs["bleu"], "bleu", best, alpha, trials, picked=True),
         [(shortest, longest, len(rows)) for shortest, longest, rows in bins],
         [
             [float(significance.bleu_of(variant_runs.counts[:, rows].sum(1)).mean()) for _, _, rows in bins]
@@ -329,7 +326,6 @@ def _on_split(
 
 def _contrasts(
     runs: Sequence[Runs],
-    values: Sequence[Sequence[float]],
     metric: Metric,
     baseline: int,
     alpha: float,
@@ -341,7 +337,6 @@ def _contrasts(
         runs[baseline],
         [runs[index] for index in others],
         SCORERS[metric],
-        significance.pooled_deviation(values),
         trials=trials,
         alpha=alpha,
         picked=picked,

@@ -1,6 +1,7 @@
 """A comparison -> what it says: the verdict in words, each test in a few, all of it as JSON."""
 
 import math
+import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,15 +22,10 @@ def verdict(comparison: Comparison) -> list[str]:
         return [
             f"There is one variant, {variants[0].label}, with {_score_of(comparison, 0)}: nothing to compare it with."
         ]
-    few = too_few_trials(comparison, _against_one(comparison) if comparison.baseline_chosen else _pairs(comparison))
-    if few:
-        lines = [f"{variants[split.best].label} has the highest score: {_score_of(comparison, split.best)}."]
-        lines.append(f"The differences are not tested: {few}")
-    else:
-        lines = [
-            *(_against_baseline(comparison) if comparison.baseline_chosen else _highest(comparison)),
-            *_reach(comparison),
-        ]
+    lines = [
+        *(_against_baseline(comparison) if comparison.baseline_chosen else _highest(comparison)),
+        *_reach(comparison),
+    ]
     if split.figures[split.best]["bleu"].mean < LEARNT:
         lines.append(f"No variant has learnt to translate (BLEU below {LEARNT}): their differences may be chance.")
     if _one_seed(comparison):
@@ -55,52 +51,32 @@ def _closest(comparison: Comparison, rates: Mapping[str, Spread]) -> str:
     best = rates[label]
     rate = f"{best.mean:.1f} %, one seed" if best.deviation is None else f"{best.mean:.1f} ± {best.deviation:.1f} %"
     closest = f"{label} (alignment error rate {rate})"
-    spread = significance.pooled_deviation([figures.values for figures in rates.values()])
+    groups = [figures.values for figures in rates.values()]
     # Any two could have been compared: the lowest was picked by its rate.
     level = comparison.alpha / (len(rates) * (len(rates) - 1) / 2)
     near = [
         other
         for other, figures in rates.items()
         if other != label
-        and (p := significance.p_by_seeds(best.values, figures.values, spread)) is not None
+        and (p := significance.p_by_seeds(best.values, figures.values, groups)) is not None
         and p >= level
     ]
     return f"{closest}, not significantly different from {some(near)}" if near else closest
-
-
-def _against_one(comparison: Comparison) -> int:
-    """How many tests there are against a baseline."""
-    return len(comparison.variants) - 1
-
-
-def _pairs(comparison: Comparison) -> int:
-    """How many tests there could be against the highest, whichever that is."""
-    return len(comparison.variants) * (len(comparison.variants) - 1) // 2
-
-
-def too_few_trials(comparison: Comparison, tests: int) -> str:
-    """That none of so many tests could have found a difference, with the cure; "" where one could."""
-    needed = significance.least_trials(tests, comparison.alpha)
-    if comparison.trials >= needed:
-        return ""
-    return (
-        f"trials={comparison.trials} is too few for {len(comparison.variants)} variants. Give trials={needed} or more."
-    )
 
 
 def _reach(comparison: Comparison) -> list[str]:
     """How small a difference would have been found; no line where all translations are alike."""
     split = comparison.splits[0]
     contrasts = split.contrasts["bleu"] if comparison.baseline_chosen else split.to_best
-    reach = [contrast.detectable for contrast in contrasts if contrast is not None]
-    if max(reach) <= 0:
+    reach = statistics.median(contrast.detectable for contrast in contrasts if contrast is not None)
+    if reach <= 0:
         return []
     count = len(comparison.variants[0].runs[0].splits[split.name].hypotheses)
-    reached = " to ".join(dict.fromkeys(f"{amount:.1f}" for amount in (min(reach), max(reach))))
     between = " between these very runs" if _one_seed(comparison) else ""
+    over = " (the median over the variants)" if len(comparison.variants) > 2 else ""
     return [
-        f"The minimum detectable difference{between} on {count:,} sentences is {reached} BLEU (found four times in "
-        f"five); smaller differences may exist."
+        f"The minimum detectable difference{between} on {count:,} sentences is {reach:.1f} BLEU{over}: it would be "
+        f"found four times in five. Smaller differences may exist."
     ]
 
 
@@ -199,24 +175,11 @@ def _scored_names(comparison: Comparison, indices: Sequence[int]) -> str:
 
 
 def _not_different(comparison: Comparison, near: Sequence[int]) -> list[str]:
-    """What is not significantly different from the highest, and which of these trains fastest, if all were alike."""
+    """What is not significantly different from the highest."""
     best, variants = comparison.splits[0].best, comparison.variants
     if not near:
         return []
-    few = too_few_trials(comparison, _pairs(comparison))
-    if few:
-        return [f"Which variants come close to {variants[best].label} is not tested: {few}"]
-    line = f"Not significantly different from {variants[best].label}: {_scored_names(comparison, near)}."
-    machines = {run.training_machine for variant in variants for run in variant.runs}
-    speed = {
-        index: variants[index].training["train_tokens_per_second"].mean
-        for index in [best, *near]
-        if "train_tokens_per_second" in variants[index].training
-    }
-    if len(speed) > 1 and len(machines) == 1 and "" not in machines:
-        fastest = max(speed, key=speed.__getitem__)
-        line += f" Of these {variants[fastest].label} trains fastest ({speed[fastest]:,.0f} target tokens a second)."
-    return [line]
+    return [f"Not significantly different from {variants[best].label}: {_scored_names(comparison, near)}."]
 
 
 def _p(p: float) -> str:
@@ -236,13 +199,10 @@ def judgement(comparison: Comparison, contrast: Contrast | None) -> str:
     """A test in a few words.
 
     Returns:
-        "baseline", "n.s." (not significant), "better" or "worse" (with `ONE_SEED` where every variant has one seed), or
-        "too few trials".
+        "baseline", "n.s." (not significant), "better" or "worse" (with `ONE_SEED` where every variant has one seed).
     """
     if contrast is None:
         return "baseline"
-    if too_few_trials(comparison, _against_one(comparison)):
-        return "too few trials"
     if not contrast.significant:
         return NOT_SIGNIFICANT
     return ("better" if contrast.difference > 0 else "worse") + ("" if contrast.real else ONE_SEED)

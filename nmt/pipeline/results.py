@@ -13,7 +13,7 @@ import numpy as np
 
 from nmt import compat
 from nmt.comparison.results import TESTED, Aligned, Metric, Result, Scored, check_counts, counted
-from nmt.comparison.significance import Statistics
+from nmt.comparison.variance import Statistics
 from nmt.configuration import without_classes
 from nmt.data.corpus import Split
 from nmt.data.lines import read_lines

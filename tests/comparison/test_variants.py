@@ -5,7 +5,6 @@ import pytest
 
 from nmt.comparison.results import TESTED, Aligned, counted
 from nmt.comparison.variants import Comparison, compare
-from nmt.comparison.verdict import verdict
 from nmt.errors import UserError
 from nmt.evaluation import metrics
 from nmt.evaluation.metrics import MetricScore
@@ -61,16 +60,12 @@ def test_other_links_of_one_name_are_told_apart() -> None:
 def test_speeds_are_compared_on_one_machine_only() -> None:
     runs = [*runs_of(OLD, 0.8), *runs_of(NEW, 0.8)]
     alike = compare(runs, trials=50)
-    assert "trains fastest" in verdict(alike)[1]
     assert alike.notes == []
     for machine in ("cpu, 2 threads", ""):
         found = compare([runs[0]._replace(training_machine=machine), *runs[1:]], trials=50)
-        assert not any("fastest" in line for line in verdict(found))
         (note,) = found.notes
         assert note.startswith("Speeds of training are of different machines or threads: cpu, 1 threads; ")
         assert note.endswith(f"; {machine or 'unknown'}.")
-    unknown = compare([run._replace(training_machine="") for run in runs], trials=50)
-    assert not any("fastest" in line for line in verdict(unknown))
     own = runs[0].splits["test"]
     elsewhere = own._replace(measured={**own.measured, "device": "cuda:0"})
     found = compare([runs[0]._replace(splits={"test": elsewhere}), *runs[1:]], trials=50)

@@ -1,0 +1,158 @@
+"""The standard error of a difference between two variants: other sentences and other seeds would give another one.
+
+A score is a function of summed statistics, so a sentence has no score of its own. Its jackknife pseudo-value takes that
+place (Efron and Tibshirani 1993, section 11.5): N times the score of all sentences less N - 1 times that of all others.
+The pseudo-values x_ri of K runs and N sentences are a table of two random factors and their interaction. The variance
+of its mean has three parts:
+
+    sentences     s_i^2 / N          s_i: deviation of the means over runs; includes interaction / K
+    runs          s_r^2 / K          s_r: deviation of the means over sentences; includes interaction / N
+    interaction   s_ri^2 / (N K)     counted in both parts above, so it is subtracted once
+
+Two variants have the same sentences, so the sentences' part is that of the differences; the others are sums. Degrees of
+freedom are Satterthwaite's (1946).
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats  # type: ignore[import-untyped]
+
+Statistics = npt.NDArray[np.float64]
+Scorer = Callable[[Statistics], npt.NDArray[np.float64]]
+
+#: Bartlett's test below this level says that the deviations of variants are not the same.
+UNEQUAL = 0.05
+
+
+class Part(NamedTuple):
+    """A variance and its degrees of freedom; 0 degrees where it is unknown."""
+
+    variance: float
+    freedom: float
+
+
+UNKNOWN = Part(0.0, 0.0)
+
+
+def pseudo_values(counts: Statistics, scorer: Scorer) -> Statistics:
+    """The jackknife's values [K, N] of statistics [K, N, S]; their mean over sentences is nearly the score [K]."""
+    sentences = counts.shape[1]
+    total = counts.sum(1, keepdims=True)
+    values: Statistics = sentences * scorer(total) - (sentences - 1) * scorer(total - counts)
+    return values
+
+
+def by_sentences(first: Statistics, second: Statistics) -> Part:
+    """The sentences' part for pseudo-values [K, N] of two variants on the same sentences."""
+    sentences = first.shape[1]
+    if sentences < 2:
+        return UNKNOWN
+    return Part(float((second.mean(0) - first.mean(0)).var(ddof=1)) / sentences, sentences - 1)
+
+
+def interaction(variants: Sequence[Statistics]) -> Part:
+    """The mean square of the interaction, pooled over the pseudo-values [K, N] of variants with two runs or more."""
+    squares = freedom = 0.0
+    for values in variants:
+        runs, sentences = values.shape
+        if runs < 2 or sentences < 2:
+            continue
+        rest = values - values.mean(0) - values.mean(1, keepdims=True) + values.mean()
+        squares += float((rest**2).sum())
+        freedom += (runs - 1) * (sentences - 1)
+    return Part(squares / freedom, freedom) if freedom else UNKNOWN
+
+
+def by_runs(first: Sequence[float], second: Sequence[float], groups: Sequence[Sequence[float]]) -> Part:
+    """The runs' part for the scores of the runs of two variants.
+
+    The deviation is pooled over `groups`, the scores of all variants, unless Bartlett's test finds that they differ.
+    Then it is each variant's own (Welch 1947), where it has two runs.
+    """
+    pooled = _pooled(groups)
+    if not pooled.freedom:
+        return UNKNOWN
+    equal = _equal(groups)
+    parts = [
+        Part(_own(scores).variance / len(scores), _own(scores).freedom)
+        if not equal and len(scores) > 1
+        else Part(pooled.variance / len(scores), pooled.freedom)
+        for scores in (first, second)
+    ]
+    if equal:
+        return Part(sum(part.variance for part in parts), pooled.freedom)
+    return _sum(parts)
+
+
+def _own(scores: Sequence[float]) -> Part:
+    return Part(float(np.var(scores, ddof=1)), len(scores) - 1)
+
+
+def _pooled(groups: Sequence[Sequence[float]]) -> Part:
+    freedom = sum(len(group) - 1 for group in groups)
+    if freedom < 1:
+        return UNKNOWN
+    return Part(sum(float(np.var(group)) * len(group) for group in groups) / freedom, freedom)
+
+
+def _equal(groups: Sequence[Sequence[float]]) -> bool:
+    """Whether Bartlett's test allows one deviation for all groups with two values or more."""
+    several = [np.array(group, dtype=float) for group in groups if len(group) > 1 and np.var(group) > 0]
+    return len(several) < 2 or bool(stats.bartlett(*several).pvalue >= UNEQUAL)
+
+
+def _sum(parts: Sequence[Part], less: Part = UNKNOWN) -> Part:
+    """The sum of variances, less one that it holds twice, with Satterthwaite's degrees of freedom."""
+    known = [part for part in parts if part.freedom]
+    total = max([sum(part.variance for part in known) - less.variance, *(part.variance for part in known)], default=0.0)
+    if not total:
+        return Part(0.0, min((part.freedom for part in known), default=0.0))
+    spread = sum(part.variance**2 / part.freedom for part in (*known, less) if part.freedom)
+    return Part(total, total**2 / spread)
+
+
+class Error(NamedTuple):
+    """The standard error of a difference, and its degrees of freedom; 0 degrees where it is unknown."""
+
+    size: float
+    freedom: float
+
+    def p(self, difference: float) -> float:
+        """P(|T| >= |difference / error|) of Student's t; a difference without any error is certain."""
+        if not self.freedom:
+            return 1.0
+        return float(2 * stats.t.sf(abs(difference) / self.size, self.freedom)) if self.size else float(difference == 0)
+
+    def detectable(self, level: float, power: float) -> float:
+        """The true difference that a two-sided test at `level` finds with this power, by the noncentral t."""
+        if not self.freedom or not self.size:
+            return 0.0
+        bound = stats.t.isf(level / 2, self.freedom)
+        low, high = 0.0, 2 * bound
+        while stats.nct.sf(bound, self.freedom, high) < power:
+            high *= 2
+        for _ in range(60):
+            middle = (low + high) / 2
+            low, high = (middle, high) if stats.nct.sf(bound, self.freedom, middle) < power else (low, middle)
+        return float(high * self.size)
+
+
+def error_of(sentences: Part, runs: Part, shared: Part, counts: tuple[int, int], lines: int) -> Error:
+    """The error from both parts.
+
+    Args:
+        sentences: of `by_sentences`.
+        runs: of `by_runs`; unknown where no variant has two runs.
+        shared: the mean square of the interaction.
+        counts: runs of each variant.
+        lines: sentences.
+    """
+    if not runs.freedom:
+        return Error(math.sqrt(sentences.variance), sentences.freedom)
+    scale = (1 / counts[0] + 1 / counts[1]) / max(lines, 1)
+    total = _sum([sentences, runs], Part(shared.variance * scale, shared.freedom))
+    return Error(math.sqrt(total.variance), total.freedom)
