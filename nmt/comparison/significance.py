@@ -5,8 +5,8 @@ both errors: Student's t of the difference, with the standard error of `variance
 number of variants. Two more p-values describe where the noise is: approximate randomisation over sentences (Noreen
 1989; Riezler and Maxwell 2005, as sacreBLEU has it), which takes the runs as they are, and Student's t over runs, which
 takes the sentences as they are. Neither tests whether other seeds and other sentences would say the same, nor does the
-larger of both: where nothing differs, it rejects up to 10 % at a level of 5 % (docs/statistics.md). Where no variant has
-two seeds, the error is that of sentences alone, and no difference is called real.
+larger of both: where nothing differs, it rejects up to 10 % at a level of 5 % (docs/statistics.md). Where no variant
+has two seeds, the error is that of sentences alone, and no difference is called real.
 """
 
 from collections.abc import Sequence
