@@ -11,7 +11,9 @@ from tests.pipeline.small import call
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = DOCS / "from-seq2seq-to-transformer.md"
 TEXT = PAGE.read_text(encoding="utf-8")
-COMMANDS = [shlex.split(line) for line in re.findall("^ {4}(python -m nmt.*)$", TEXT, re.MULTILINE)]
+COMMANDS = [
+    shlex.split(line) for line in re.findall("^ {4}(python -m nmt.*)$", TEXT.replace("\\\n     ", ""), re.MULTILINE)
+]
 #: What makes a training of the page a matter of seconds.
 BRIEF = [
     *("data.train_pairs=200", "data.valid_pairs=10", "data.test_pairs=10", "tokenizer.vocabulary_size=400"),
