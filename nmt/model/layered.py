@@ -8,7 +8,7 @@ from torch import Tensor
 
 from nmt.attention import Attended, Attention, AttentionState, Memory
 from nmt.errors import UserError
-from nmt.model.contract import Decoded, Decoder, Encoded, Selectable, Slots, Words, head_names
+from nmt.model.contract import Decoded, Decoder, Encoded, Selectable, Slots, Words, head_names, stack_steps
 
 
 class LayeredMemory(NamedTuple):
@@ -69,16 +69,37 @@ class LayeredDecoder(Decoder[LayeredMemory, State]):
         return LayeredMemory(memories), tuple(tuple(part.flatten(0, 1) for part in state) for state in states)
 
     def step(self, words: Words, state: State, memory: LayeredMemory, *, weights: bool = True) -> tuple[Decoded, State]:
-        decoded, state = self.run(words.spread(words.embedded).unsqueeze(1), state, memory, weights)
-        seen = None if decoded.weights is None else decoded.weights[:, :, 0]
-        terms = {name: term[:, 0] for name, term in decoded.terms.items()}
-        return Decoded(decoded.features[:, 0], seen, terms), state
+        return self._next(words.spread(words.embedded), state, memory, weights=weights, looking=False)
 
     def forward(self, embedded: Tensor, state: State, memory: LayeredMemory, *, weights: bool = True) -> Decoded:
-        if self.attentions[0].coverage:  # a step depends on the weights of those before it
-            return super().forward(embedded, state, memory, weights=weights)
-        return self.run(embedded, state, memory, weights)[0]
+        return self._whole(embedded, state, memory, weights=weights, looking=False)
 
-    def run(self, embedded: Tensor, state: State, memory: LayeredMemory, weights: bool) -> tuple[Decoded, State]:
-        """The next words of N hypotheses, embedded [N, T, E]: one of each, or all of one hypothesis a sentence."""
+    def look(self, embedded: Tensor, state: State, memory: LayeredMemory) -> Decoded:
+        return self._whole(embedded, state, memory, weights=True, looking=True)
+
+    def _next(
+        self, words: Tensor, state: State, memory: LayeredMemory, *, weights: bool, looking: bool
+    ) -> tuple[Decoded, State]:
+        """The next word of N hypotheses, [N, E]."""
+        decoded, state = self.run(words.unsqueeze(1), state, memory, weights=weights, looking=looking)
+        seen, own = (None if each is None else each[:, :, 0] for each in (decoded.weights, decoded.self_weights))
+        terms = {name: term[:, 0] for name, term in decoded.terms.items()}
+        return Decoded(decoded.features[:, 0], seen, terms, self_weights=own), state
+
+    def _whole(self, embedded: Tensor, state: State, memory: LayeredMemory, *, weights: bool, looking: bool) -> Decoded:
+        if not self.attentions[0].coverage:
+            return self.run(embedded, state, memory, weights=weights, looking=looking)[0]
+        steps = []
+        for word in embedded.unbind(1):  # a step depends on the weights of those before it
+            decoded, state = self._next(word, state, memory, weights=weights, looking=looking)
+            steps.append(decoded)
+        return stack_steps(steps)
+
+    def run(
+        self, embedded: Tensor, state: State, memory: LayeredMemory, *, weights: bool, looking: bool
+    ) -> tuple[Decoded, State]:
+        """The next words of N hypotheses, embedded [N, T, E]: one of each, or all of one hypothesis a sentence.
+
+        With `looking` the weights of self-attention are returned as well.
+        """
         raise TypeError(f"{type(self).__name__} does not define what its layers do")

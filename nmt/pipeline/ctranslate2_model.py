@@ -74,8 +74,8 @@ def _refusals(model: Seq2Seq, choices: Mapping[str, str]) -> Iterator[str]:
     for name, side in sides:
         yield from _refused_parts(name, side, choices)
         yield from _refused_attention(f"{name}.self_attention", side.layers[0].self_attention, side, choices)
-    yield from _refused_attention("attention", decoder.towards_source[0], decoder, choices)
-    heads = [each.heads for each in (decoder.layers[0].self_attention, decoder.towards_source[0])]
+    yield from _refused_attention("attention", decoder.attentions[0], decoder, choices)
+    heads = [each.heads for each in (decoder.layers[0].self_attention, decoder.attentions[0])]
     if heads[0] != heads[1]:
         yield (
             f"decoder.self_attention.heads={heads[0]} and attention.heads={heads[1]}: CTranslate2 has one number of "

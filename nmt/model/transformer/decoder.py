@@ -6,21 +6,11 @@ from typing import NamedTuple, cast
 import torch
 from torch import Tensor, nn
 
-from nmt.attention import Attention, AttentionState, Memory
-from nmt.errors import UserError
+from nmt.attention import AttentionState, Memory
 from nmt.limits import Fraction, Positive
-from nmt.model.contract import Decoded, Decoder, DecoderParts, Encoded, Slots, Words, head_names, stack_steps
+from nmt.model.contract import Decoded, DecoderParts, Encoded, head_names
+from nmt.model.layered import LayeredDecoder, LayeredMemory, of_all_layers
 from nmt.model.transformer.layer import DecoderLayer, Entrance, Norm
-
-
-class SourceMemory(NamedTuple):
-    """The memory of B sentences, layer by layer."""
-
-    layers: tuple[Memory, ...]
-
-    def select(self, rows: Tensor) -> "SourceMemory":
-        """The sentences `rows` [B'] of the batch."""
-        return SourceMemory(tuple(memory.select(rows) for memory in self.layers))
 
 
 class Cache(NamedTuple):
@@ -41,7 +31,7 @@ class Cache(NamedTuple):
         )
 
 
-class TransformerDecoder(Decoder[SourceMemory, Cache]):
+class TransformerDecoder(LayeredDecoder[Cache]):
     """Layers of masked self-attention, attention to the source and feed-forward networks.
 
     Vaswani et al. 2017, section 3.1. A target word never sees the words after it.
@@ -77,96 +67,39 @@ class TransformerDecoder(Decoder[SourceMemory, Cache]):
         )
         self.layers = cast("Sequence[DecoderLayer]", stack)
         self.norm = nn.LayerNorm(size) if norm == "pre" else nn.Identity()
-        towards = self.towards_source
-        if towards[0].read.enumerates:
-            raise UserError(
-                "attention.read.objective=enumerate lets a readout choose among slots, and decoder=transformer has no "
-                "readout. Give attention.read.objective=sampled, or another decoder."
-            )
-        self.features, self.max_positions = size, towards[0].max_positions
+        self.take([layer.attention for layer in self.layers], "transformer")
+        self.features = size
         self.learned_positions = self.entrance.positions.learned_positions
-        self.heads = head_names(each.heads for each in towards)
         self.self_heads = head_names(layer.self_attention.heads for layer in self.layers)
         # What a step reads goes through the self-attention of the layers above into later steps.
         self.carries_contexts = layers > 1
         self.kind = f"{layers} layers, norm {norm}"
 
-    @property
-    def towards_source(self) -> list[Attention]:
-        """The attention to the source of each layer."""
-        return [layer.attention for layer in self.layers]
-
     def describe(self) -> str:
-        way = "step by step" if self.towards_source[0].coverage else "all steps at once"
-        return f", {self.kind}, training {way}"
+        return f", {self.kind}, {self.way}"
 
-    def pin(self, slots: Slots, device: torch.device) -> None:
-        for attention in self.towards_source:
-            attention.pin(slots, device)
+    def start(self, encoded: Encoded, *, searching: bool = False) -> tuple[LayeredMemory, Cache]:
+        memory, states = self.remember(encoded)
+        mask, nothing = encoded.mask, encoded.values.new_zeros(len(encoded.mask), 0, self.features)
+        past = tuple(layer.self_attention.remember(nothing, mask[:, :0]) for layer in self.layers)
+        return memory, Cache(torch.zeros(len(mask), dtype=torch.int64, device=mask.device), past, states)
 
-    def start(self, encoded: Encoded, *, searching: bool = False) -> tuple[SourceMemory, Cache]:
-        values, mask = encoded.values, encoded.mask
-        towards = self.towards_source
-        memories = [attention.remember(values, mask, encoded.keys) for attention in towards]
-        states = (attention.start(memory) for attention, memory in zip(towards, memories, strict=True))
-        nothing = values.new_zeros(len(mask), 0, self.features)
-        return SourceMemory(tuple(memories)), Cache(
-            torch.zeros(len(mask), dtype=torch.int64, device=mask.device),
-            tuple(layer.self_attention.remember(nothing, mask[:, :0]) for layer in self.layers),
-            tuple(tuple(part.flatten(0, 1) for part in state) for state in states),
-        )
-
-    def step(self, words: Words, state: Cache, memory: SourceMemory, *, weights: bool = True) -> tuple[Decoded, Cache]:
-        return self._step(words.spread(words.embedded), state, memory, weights)
-
-    def _step(
-        self, words: Tensor, state: Cache, memory: SourceMemory, weights: bool, looking: bool = False
+    def run(
+        self, embedded: Tensor, state: Cache, memory: LayeredMemory, *, weights: bool, looking: bool
     ) -> tuple[Decoded, Cache]:
-        """The next word of N hypotheses, [N, E]."""
-        decoded, state = self._run(words.unsqueeze(1), state, memory, weights, looking)
-        seen, seen_of_self = (
-            None if each is None else each[:, :, 0] for each in (decoded.weights, decoded.self_weights)
-        )
-        terms = {name: term[:, 0] for name, term in decoded.terms.items()}
-        return Decoded(decoded.features[:, 0], seen, terms, self_weights=seen_of_self), state
-
-    def forward(self, embedded: Tensor, state: Cache, memory: SourceMemory, *, weights: bool = True) -> Decoded:
-        return self._whole(embedded, state, memory, weights, looking=False)
-
-    def look(self, embedded: Tensor, state: Cache, memory: SourceMemory) -> Decoded:
-        return self._whole(embedded, state, memory, weights=True, looking=True)
-
-    def _whole(self, embedded: Tensor, state: Cache, memory: SourceMemory, weights: bool, looking: bool) -> Decoded:
-        if not self.towards_source[0].coverage:
-            return self._run(embedded, state, memory, weights, looking)[0]
-        steps = []
-        for word in embedded.unbind(1):  # a step depends on the weights of those before it
-            decoded, state = self._step(word, state, memory, weights, looking)
-            steps.append(decoded)
-        return stack_steps(steps)
-
-    def _run(
-        self, embedded: Tensor, state: Cache, memory: SourceMemory, weights: bool, looking: bool
-    ) -> tuple[Decoded, Cache]:
-        """The next words of N hypotheses, embedded [N, T, E]: one of each, or all of one hypothesis a sentence."""
-        rows, count = embedded.shape[:2]
+        count = embedded.shape[1]
         steps = state.steps.unsqueeze(1) + torch.arange(count, device=embedded.device)
         mask = torch.ones_like(steps, dtype=torch.bool)
         x = self.entrance(embedded, steps)
-        past, states, seen, seen_of_self = [], [], [], []
-        terms: dict[str, Tensor] = {}
+        past, seen, of_self = [], [], []
         for layer, words, source, before in zip(self.layers, state.past, memory.layers, state.attention, strict=True):
             x, words, own = layer.attend_to_self(x, mask, steps, words, looking=looking)
             x, attended = layer.attend_to_source(x, source, steps, before, weights)
             x = layer.transform(x)
             past.append(words)
-            states.append(tuple(part.flatten(0, 1) for part in attended.state))
+            seen.append(attended)
             if own is not None:
-                seen_of_self.append(own)
-            if attended.weights is not None:  # [B, H, K * T, S] -> [N, H, T, S]
-                seen.append(attended.weights.unflatten(2, (-1, count)).transpose(1, 2).flatten(0, 1))
-            for name, term in attended.terms.items():
-                terms[name] = terms.get(name, 0) + term.reshape(rows, count)
-        of_source, of_self = (torch.cat(each, 1) if each else None for each in (seen, seen_of_self))
-        decoded = Decoded(self.norm(x), of_source, terms, self_weights=of_self)
-        return decoded, Cache(state.steps + count, tuple(past), tuple(states))
+                of_self.append(own)
+        of_source, terms = of_all_layers(seen)
+        decoded = Decoded(self.norm(x), of_source, terms, self_weights=torch.cat(of_self, 1) if of_self else None)
+        return decoded, Cache(state.steps + count, tuple(past), tuple(attended.state for attended in seen))

@@ -149,12 +149,6 @@ class DecoderLayer(EncoderLayer):
     def attend_to_source(
         self, x: Tensor, memory: Memory, steps: Tensor, state: AttentionState, weights: bool
     ) -> tuple[Tensor, Attended]:
-        """The second sublayer, for words x [N, T, D] at steps [N, T] with the memory of B sentences, N = B * K.
-
-        K or T is 1. The state is [N, ...]. Returns [N, T, D], and what was attended to, [B, K * T, ...].
-        """
-        sentences = memory.mask.shape[0]
-        queries = self.around_attention.before(x).reshape(sentences, -1, x.shape[-1])
-        state = tuple(part.unflatten(0, (sentences, -1)) for part in state)
-        attended = self.attention(queries, memory, steps.reshape(sentences, -1), state, weights=weights)
-        return self.around_attention.after(x, attended.context.view_as(x)), attended
+        """The second sublayer, for words x [N, T, D] at steps [N, T]; memory and state as `Attention.ask` has them."""
+        attended = self.attention.ask(self.around_attention.before(x), memory, steps, state, weights=weights)
+        return self.around_attention.after(x, attended.context), attended
