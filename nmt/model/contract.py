@@ -31,7 +31,8 @@ class Selectable(Protocol):
 class Encoded(NamedTuple):
     """What an encoder leaves behind.
 
-    values [B, S, C]: a slot for each source token, zero where padded.
+    values [B, S, C]: a slot for each source token, zero where padded. In a fresh model they are about as small as
+        embeddings, C^-1/2, so that any decoder can follow any encoder.
     mask [B, S]: true where the token is real.
     keys [B, S, C]: what slots are found by, where that is not the values.
     last [B, L, C]: each layer's state after its last token, its directions side by side; recurrent encoders only.

@@ -52,6 +52,21 @@ def test_the_softmax_of_a_transformer_starts_neither_flat_nor_sharp(score: str, 
         assert largest < 0.9, "no head has made up its mind"
 
 
+@pytest.mark.parametrize("encoder", catalogue.ENCODERS)
+@pytest.mark.parametrize("decoder", catalogue.DECODERS)
+def test_any_decoder_starts_well_after_any_encoder(encoder: str, decoder: str) -> None:
+    """Slots start about as small as embeddings, whoever makes them; else a tanh that reads them is saturated."""
+    config = compose("train", [f"encoder={encoder}", f"decoder={decoder}"])
+    model = build.assemble(config, 1009, 1009, joint=True).eval()
+    source, mask, lengths = catalogue.sentences([17, 13, 11], 1009)
+    target = catalogue.sentences([13, 17, 11], 1009, seed=3)[0]
+    with torch.no_grad():
+        values = model.encoder(model.source_embedding(source), mask, lengths).values
+        logits = model.logits(model(source, mask, lengths, target).features)
+    assert 0.3 < values[mask].std().item() * config.model.embedding_size**0.5 < 3
+    assert 0.15 < logits.std().item() < 1.2
+
+
 @pytest.mark.parametrize("wiring", catalogue.WIRINGS)
 def test_recurrent_matrices_are_orthogonal_gate_by_gate(wiring: str) -> None:
     layers = [layer for layer in fresh(f"decoder={wiring}").modules() if isinstance(layer, nn.RNNBase)]

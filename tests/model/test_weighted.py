@@ -62,8 +62,8 @@ def test_whole_layers_are_the_equations() -> None:
     assert isinstance(own.merge, Branches)
     expected = x[0] + branched(own.merge, contexts)
     torch.testing.assert_close(layer(x, mask, steps)[0], expected)
-    torch.testing.assert_close(made.encoder(made.source_embedding(source), mask, lengths).values[0],
-                               made.encoder.norm(expected))  # fmt: skip
+    slots = made.encoder(made.source_embedding(source), mask, lengths).values[0] * made.encoder.size**0.5
+    torch.testing.assert_close(slots, made.encoder.norm(expected))
     assert decoder_layer.self_attention.merge is None
     assert isinstance(decoder_layer.attention.merge, Branches)
     assert not hasattr(layer, "feed_forward")

@@ -68,7 +68,7 @@ class TransformerDecoder(LayeredDecoder[Cache]):
         self.layers = cast("Sequence[DecoderLayer]", stack)
         self.norm = nn.LayerNorm(size) if norm == "pre" else nn.Identity()
         self.take([layer.attention for layer in self.layers], "transformer")
-        self.features = size
+        self.features, self.value_size = size, parts.sizes.value
         self.learned_positions = self.entrance.positions.learned_positions
         self.self_heads = head_names(layer.self_attention.heads for layer in self.layers)
         # What a step reads goes through the self-attention of the layers above into later steps.
@@ -79,7 +79,9 @@ class TransformerDecoder(LayeredDecoder[Cache]):
         return f", {self.kind}, {self.way}"
 
     def start(self, encoded: Encoded, *, searching: bool = False) -> tuple[LayeredMemory, Cache]:
-        memory, states = self.remember(encoded)
+        scale = self.value_size**0.5  # as `Entrance` does with embeddings
+        keys = None if encoded.keys is None else encoded.keys * scale
+        memory, states = self.remember(encoded._replace(values=encoded.values * scale, keys=keys))
         mask, nothing = encoded.mask, encoded.values.new_zeros(len(encoded.mask), 0, self.features)
         past = tuple(layer.self_attention.remember(nothing, mask[:, :0]) for layer in self.layers)
         return memory, Cache(torch.zeros(len(mask), dtype=torch.int64, device=mask.device), past, states)

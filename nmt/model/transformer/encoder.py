@@ -75,4 +75,5 @@ class TransformerEncoder(Encoder):
             x = layer.transform(x)
             if weights is not None:
                 seen.append(weights)
-        return Encoded(self.norm(x) * mask.unsqueeze(-1), mask, weights=torch.cat(seen, 1) if seen else None)
+        values = self.norm(x) * (mask.unsqueeze(-1) * self.size**-0.5)  # from deviation 1 to that of embeddings
+        return Encoded(values, mask, weights=torch.cat(seen, 1) if seen else None)
