@@ -44,7 +44,7 @@ def test_weights_links_and_pictures_are_by_layer(convolutional: Path, here: Path
         assert (here / f"{head}-maps" / "00001.png").stat().st_size > 1000
     capfd.readouterr()
     assert call("translate", *line, "head=2.2") == 1
-    assert "head=2.2 does not exist. Give head=mean or one from 1.1 to 2.1." in capfd.readouterr().err
+    assert "head=2.2 does not exist. Give head=auto, mean or one from 1.1 to 2.1." in capfd.readouterr().err
     files = [write_lines(here / side, lines) for side, lines in (("s", ["eins zwei"]), ("t", ["one two"]))]
     for more in ("head=2.1", "method=saliency"):
         line = [f"run={convolutional}", f"source={files[0]}", f"target={files[1]}", more, "shift=0"]
