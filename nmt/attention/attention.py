@@ -128,9 +128,8 @@ class Attention(nn.Module):
         if coverage:
             self.score.cover()
         self.window = window(query_size=inner[0], heads=heads)
-        if memorised == "past":
-            also = (Causal, *also)
-        self.also = nn.ModuleList(more(query_size=inner[0], heads=heads) for more in also)
+        causal = (Causal,) if memorised == "past" else ()
+        self.also = nn.ModuleList(more(query_size=inner[0], heads=heads) for more in (*causal, *also))
         self.query = nn.Linear(query_size, size, bias) if project else None
         self.key = nn.Linear(value_size, size, bias) if project and self.score.compares_keys else None
         self.value = nn.Linear(value_size, size, bias) if project else None

@@ -2,8 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
+from typing import Literal
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
 
 from nmt.alignment.weights import Weights
 from nmt.drawing import fonts
@@ -68,28 +71,29 @@ def draw_panels(
                 slant=90,
             )
             axes.tick_params(which="major", pad=3.0)
-            up = (labels if first else 0.0) + 0.05
-            axes.annotate(
-                name,
-                (0, 1),
-                xytext=(0, up * 72),
-                xycoords="axes fraction",
-                textcoords="offset points",
-                ha="left",
-                va="bottom",
-                color="black",
-                fontproperties=small,
-            )
+            _note(axes, name, (0, 72 * (0.05 + (labels if first else 0.0))), "left", "black", small)
             if first and not right:
-                axes.annotate(
-                    corner,
-                    (0, 1),
-                    xytext=(-3.0, 3.0),
-                    xycoords="axes fraction",
-                    textcoords="offset points",
-                    ha="right",
-                    va="bottom",
-                    color=GREY,
-                    linespacing=1.3,
-                    fontproperties=fonts.properties([fonts.BASE], 7.0),
-                )
+                _note(axes, corner, (-3.0, 3.0), "right", GREY, fonts.properties([fonts.BASE], 7.0))
+
+
+def _note(
+    axes: Axes,
+    text: str,
+    offset: tuple[float, float],
+    side: Literal["left", "right"],
+    colour: str,
+    font: FontProperties,
+) -> None:
+    """Write text beside the upper left corner of a matrix, `offset` points away."""
+    axes.annotate(
+        text,
+        (0, 1),
+        xytext=offset,
+        xycoords="axes fraction",
+        textcoords="offset points",
+        ha=side,
+        va="bottom",
+        color=colour,
+        linespacing=1.3,
+        fontproperties=font,
+    )

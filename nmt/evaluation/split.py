@@ -122,10 +122,9 @@ def evaluate_split(
     by_length = _by_length(translations, references, languages[1], folder, name)
     if attentive:
         write_text(folder / "alignments.pharaoh", "".join(f"{format_links(pair)}\n" for pair in linked))
-    if attentive or display.view is not None:
-        pictures, notes = _heatmaps(translations, references, folder / "heatmaps", name, display)
-    else:
-        pictures, notes = [], [NO_WEIGHTS]
+    drawn = attentive or display.view is not None
+    maps = folder / "heatmaps"
+    pictures, notes = _heatmaps(translations, references, maps, name, display) if drawn else ([], [NO_WEIGHTS])
     if attention_maps:
         write_text(folder / "attention.json", json.dumps(list(attention_maps), ensure_ascii=False) + "\n")
     rates = {f"shift_{shift}": score._asdict() for shift, score in alignment.items()}
