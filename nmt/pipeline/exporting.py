@@ -76,7 +76,7 @@ weights in {quantization}.
 - The model takes the pieces of SentencePiece as they are. CTranslate2 adds the end of sentence.
 - `translate.py` ranks translations as nmt does: log-probability / ((5 + pieces) / 6) ** length penalty, where the end
   of sentence is a piece. `length_penalty=` of CTranslate2 divides by pieces ** length penalty instead. With
-  `length_penalty=0` the two are equal.
+  `length_penalty=0` the two are equal. A coverage penalty is left out.
 - Greedy search gives nmt's translations, up to rounding. Beam search differs in about one sentence in a hundred: when a
   translation ends, CTranslate2 opens another in its place, and nmt does not.
 - `translate.py` limits the length of translations by the longest of 256 lines, nmt by each line.
