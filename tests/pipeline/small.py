@@ -106,6 +106,15 @@ def call(verb: str, *line: str) -> int:
     return run(verb, list(line))
 
 
+def learnt(run: Path, here: Path) -> int:
+    """How many of the first 100 sentences of the training text a run translates exactly."""
+    rows = pairs(100)
+    source = write_lines(here / "in", [row[0] for row in rows])
+    assert call("translate", f"run={run}", f"input={source}", f"output={here / 'out'}") == 0
+    translations = (here / "out").read_text(encoding="utf-8").splitlines()
+    return sum(ours == theirs for ours, (_, theirs) in zip(translations, rows, strict=True))
+
+
 def environment() -> dict[str, str]:
     """The environment of a program that is run beside this one."""
     return {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
