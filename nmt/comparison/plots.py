@@ -35,7 +35,7 @@ def scores(comparison: Comparison, split: OnSplit) -> Figure:
     picture = figure(8.2, 1.1 + 0.34 * len(order))
     axes = picture.add_subplot()
     for place, index in enumerate(order):
-        verdict = judgement(comparison, split.contrasts["bleu"][index])
+        verdict = judgement(split.contrasts["bleu"][index])
         bleu = split.figures[index]["bleu"]
         axes.plot(bleu.values, [place] * len(bleu.values), "o", color=COLOURS[verdict], markersize=5, alpha=0.45)
         axes.plot(bleu.mean, place, "|", color=COLOURS[verdict], markersize=17, markeredgewidth=2.6)

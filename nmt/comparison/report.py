@@ -5,11 +5,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 from nmt.comparison import plots
 from nmt.comparison.blocks import Block, Heading, Lines, Picture, Table
-from nmt.comparison.labels import setting_words, telling
+from nmt.comparison.method import by_design, method
 from nmt.comparison.results import HEAD_ENTROPY
 from nmt.comparison.variants import Comparison, OnSplit, Spread
-from nmt.comparison.verdict import judgement, p_text, verdict
-from nmt.drawing.by_length import by_length
+from nmt.comparison.verdict import baseline_label, count_of, judgement, p_text, verdict
+from nmt.drawing.by_length import FEW, by_length
 from nmt.drawing.layout import plain_table
 from nmt.drawing.style import png
 from nmt.heads import layers_of
@@ -19,11 +19,7 @@ def title(comparison: Comparison) -> str:
     """One line: how many variants and runs were compared, and on which splits."""
     runs = sum(len(variant.runs) for variant in comparison.variants)
     splits = ", ".join(split.name for split in comparison.splits)
-    return f"{_count(len(comparison.variants), 'variant')}, {_count(runs, 'run')}, on {splits}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+    return f"{count_of(len(comparison.variants), 'variant')}, {count_of(runs, 'run')}, on {splits}"
 
 
 def report(comparison: Comparison, heatmaps: int = 4) -> list[Block]:
@@ -41,6 +37,7 @@ def report(comparison: Comparison, heatmaps: int = 4) -> list[Block]:
     if course is not None:
         blocks += [Heading("Learning curves"), Picture("learning-curves", png(course), "learning curves")]
         blocks.append(Lines(["Means over seeds, up to the last update that all seeds of a variant have reached."]))
+    blocks += by_design(comparison, first)
     blocks += _lengths(comparison, first)
     blocks += _alignments(comparison)
     blocks += _heatmaps(comparison, first, heatmaps)
@@ -52,7 +49,7 @@ def report(comparison: Comparison, heatmaps: int = 4) -> list[Block]:
         if comparison.apart:
             blocks.append(Table(["run", "reason"], [list(row) for row in comparison.apart], text=True))
         blocks.append(Lines(comparison.notes))
-    blocks += _method(comparison)
+    blocks += method(comparison)
     return blocks
 
 
@@ -63,11 +60,6 @@ def _mean(value: Spread | None, digits: int = 2) -> str:
     return f"{value.mean:,.{digits}f}{deviation}"
 
 
-def _baseline(comparison: Comparison) -> str:
-    label = comparison.variants[comparison.baseline].label
-    return label if comparison.baseline_chosen else f"{label} (the first variant, because baseline= is not set)"
-
-
 def scores_table(comparison: Comparison, split: OnSplit) -> Table:
     """The figures of every variant on a split, the highest BLEU first."""
     columns: list[tuple[str, Callable[[int], str]]] = [
@@ -75,7 +67,7 @@ def scores_table(comparison: Comparison, split: OnSplit) -> Table:
         ("BLEU", lambda at: _mean(split.figures[at]["bleu"])),
         ("to baseline", lambda at: _difference(split, at)),
         ("p", lambda at: _p(split, at)),
-        ("", lambda at: judgement(comparison, split.contrasts["bleu"][at])),
+        ("", lambda at: judgement(split.contrasts["bleu"][at])),
         ("chrF", lambda at: _mean(split.figures[at]["chrf"])),
         ("TER", lambda at: _mean(split.figures[at]["ter"])),
         ("perplexity", lambda at: _mean(split.figures[at].get("perplexity"))),
@@ -87,7 +79,7 @@ def scores_table(comparison: Comparison, split: OnSplit) -> Table:
     return Table(
         ["variant", *(title for title, _ in columns)],
         [[comparison.variants[at].label, *(show(at) for _, show in columns)] for at in order],
-        [judgement(comparison, split.contrasts["bleu"][at]) for at in order],
+        [judgement(split.contrasts["bleu"][at]) for at in order],
     )
 
 
@@ -107,9 +99,9 @@ def _p(split: OnSplit, at: int) -> str:
 
 def _scores(comparison: Comparison, split: OnSplit) -> list[Block]:
     caption = (
-        f"Means and standard deviations over seeds. The baseline is {_baseline(comparison)}. p is corrected by Holm; "
-        f"n.s. means not significantly different from the baseline. Less TER and perplexity is better. Entropy of the "
-        f"weights is in nats: 0 if all weight is on one piece, log S if S pieces have equal weight."
+        f"Means and standard deviations over seeds. The baseline is {baseline_label(comparison)}. p is corrected by "
+        f"Holm; n.s. means not significantly different from the baseline. Less TER and perplexity is better. Entropy "
+        f"of the weights is in nats: 0 if all weight is on one piece, log S if S pieces have equal weight."
     )
     return [
         Heading(f"Scores on {split.name}"),
@@ -176,17 +168,23 @@ def _costs(comparison: Comparison) -> Table:
 
 
 def _lengths(comparison: Comparison, split: OnSplit) -> list[Block]:
-    if len(split.bins) < 2:
+    enough = [count >= FEW for _, _, count in split.bins]
+    if sum(enough) < 2:
         return []
     header = [f"{shortest}-{longest}" for shortest, longest, _ in split.bins]
-    rows = [[comparison.variants[at].label, *(f"{value:.1f}" for value in split.by_length[at])] for at in _order(split)]
+    by_bin = [[value if shown else None for value, shown in zip(row, enough, strict=True)] for row in split.by_length]
+    rows = [
+        [comparison.variants[at].label, *("" if value is None else f"{value:.1f}" for value in by_bin[at])]
+        for at in _order(split)
+    ]
     rows.append(["sentences", *(str(count) for _, _, count in split.bins)])
     title = f"BLEU by source length on {split.name}"
-    bleu = {variant.label: values for variant, values in zip(comparison.variants, split.by_length, strict=True)}
+    bleu = {variant.label: values for variant, values in zip(comparison.variants, by_bin, strict=True)}
     return [
         Heading(title),
         Picture(f"by-length-{split.name}", png(by_length(split.bins, bleu, split.unit, title)), title),
         Table([f"source {split.unit}", *header], rows),
+        *([] if all(enough) else [Lines([f"Lengths with fewer than {FEW} sentences are left blank."])]),
     ]
 
 
@@ -201,13 +199,18 @@ def _alignments(comparison: Comparison) -> list[Block]:
             [label, *(_mean(rates.get(way), 1) for way in ways)]
             for label, rates in sorted(measured, key=lambda row: _first(row[1], ways))
         ]
-        blocks.append(Table([f"{gold.gold}, {_count(gold.pairs, 'pair')}", *ways], rows))
+        rows += [
+            [f"({label})", f"{rate:.1f}", *[""] * (len(ways) - 1)] for label, rate in sorted(gold.without_model.items())
+        ]
+        blocks.append(Table([f"{gold.gold}, {count_of(gold.pairs, 'pair')}", *ways], rows))
     if not blocks:
         return []
     caption = (
         "The links of each run against gold links, in per cent; less is better. The column 'attention' uses the head "
         "and the shift that were chosen on validation links; without such links, shift 0 and the mean of the heads of "
-        "the penultimate layer. Saliency is gradient times input, which needs no attention. The closest "
+        "the penultimate layer. Saliency is gradient times input, which needs no attention. "
+        "Names in brackets are links that no variant made: the diagonal links each target word to the source word at "
+        "the same place, and the oracle is the best that one link per target word could do. The closest "
         "variant is compared with the others by Student's t over the runs, corrected by Bonferroni for all pairs of "
         "variants. The test does not generalise to other gold sentences."
     )
@@ -279,81 +282,6 @@ def _differences(comparison: Comparison, split: OnSplit) -> list[Block]:
         ]
         blocks.append(Table([f"line {difference.line}", "", "mean chrF"], rows, text=True))
     return blocks
-
-
-def _method(comparison: Comparison) -> list[Block]:
-    blocks: list[Block] = [
-        Heading("How the differences were tested"),
-        Lines(
-            [
-                f"Each variant is tested against the baseline, {_baseline(comparison)}.",
-                "The test asks whether other sentences and other seeds would also show a difference. It is Student's "
-                "t, and its standard error has both sources of noise: sentences (jackknife) and runs (standard "
-                "deviation over seeds, pooled over all variants unless Bartlett's test finds that they differ, then "
-                "Welch). "
-                "Degrees of freedom are Satterthwaite's. If every variant has one seed, the error is that of sentences "
-                "alone, and the report says so.",
-                f"p is corrected by Holm for {_count(len(comparison.variants) - 1, 'variant')}. A difference is "
-                f"significant at p < {comparison.alpha:g}. 'Min. detectable' is the true difference that 4 of 5 such "
-                f"comparisons would find.",
-                f"Two further p-values show where the noise is. They are not corrected and decide nothing. "
-                f"'p, sentences' takes these runs as given: paired approximate randomisation with "
-                f"{comparison.trials:,} trials, each of which swaps the two variants' translations of a sentence, of "
-                f"all seeds at once, with probability one half. 'p, seeds' takes these sentences as given: Student's t "
-                f"over the runs.",
-                "chrF is tested in the same way, and TER is not tested. Each metric on each split is a separate "
-                "family. Differences from the highest score are corrected by Bonferroni for all pairs of variants, "
-                "because the scores themselves selected it.",
-            ]
-        ),
-    ]
-    for split in comparison.splits:
-        rows = []
-        for metric, title in (("bleu", "BLEU"), ("chrf", "chrF")):
-            for variant, contrast in zip(comparison.variants, split.contrasts[metric], strict=True):  # type: ignore[index]
-                if contrast is not None:
-                    seeds = "-" if contrast.p_seeds is None else p_text(contrast.p_seeds)
-                    amounts = f"{contrast.difference:+.2f}", f"{contrast.error:.2f}"
-                    p_values = p_text(contrast.p_sentences), seeds, p_text(contrast.p)
-                    said = judgement(comparison, contrast)
-                    rows.append([variant.label, title, *amounts, *p_values, f"{contrast.detectable:.2f}", said])
-        if rows:
-            tests = ["difference", "error", "p, sentences", "p, seeds", "p, Holm", "min. detectable"]
-            header = [split.name, "metric", *tests, ""]
-            blocks.append(Table(header, rows))
-        blocks.append(Lines([f"{metric.upper()}: {signature}" for metric, signature in split.signatures.items()]))
-    keys = telling([variant.runs[0].settings for variant in comparison.variants], comparison.differing)
-    if keys:
-        rows = []
-        for variant in comparison.variants:
-            settings = variant.runs[0].settings
-            rows.append(
-                [variant.label, *(setting_words(key, settings[key]) if key in settings else "" for key in keys)]
-            )
-        blocks += [
-            Heading("Settings in which the variants differ"),
-            Table(["variant", *keys], rows, text=True),
-            Lines(["Not listed: settings that only some choices have and that are equal in all of these."]),
-        ]
-    blocks += [Heading("What they have in common"), Lines([*_trained_on(comparison), ", ".join(_shared(comparison))])]
-    runs = [[variant.label, ", ".join(run.name for run in variant.runs)] for variant in comparison.variants]
-    blocks += [Heading("Runs"), Table(["variant", "runs"], runs, text=True)]
-    return blocks
-
-
-def _trained_on(comparison: Comparison) -> list[str]:
-    words = (words for variant in comparison.variants for run in variant.runs for words in run.trained_on)
-    return [f"Trained {how}." for how in dict.fromkeys(words)]
-
-
-def _shared(comparison: Comparison) -> list[str]:
-    """The settings that are equal in all variants, as KEY=VALUE."""
-    settings = comparison.variants[0].runs[0].settings
-    return [
-        f"{key}={setting_words(key, value)}"
-        for key, value in settings.items()
-        if key not in comparison.differing and value is not None
-    ]
 
 
 def as_text(comparison: Comparison) -> str:

@@ -91,6 +91,7 @@ class Aligned(NamedTuple):
         attention: the way that stands for the attention, without looking at this gold; None without attention.
         shift_from: how its shift was found: "validation" (links), "default" (there were none), "set" (by hand) or,
             without attention, "".
+        without_model: alignment error rate in per cent of links that no run made, by their name.
     """
 
     gold: str
@@ -98,6 +99,7 @@ class Aligned(NamedTuple):
     rates: Mapping[str, float]
     attention: str | None
     shift_from: str
+    without_model: Mapping[str, float] = {}
 
 
 class Result(NamedTuple):

@@ -177,6 +177,51 @@ class Contrast(NamedTuple):
     real: bool
 
 
+class Tested(NamedTuple):
+    """The difference between two variants, the second less the first, with its standard error and two p-values.
+
+    Attributes:
+        difference: of the means over seeds.
+        error: its standard error, over sentences and seeds.
+        p: of the t with both errors, not corrected.
+        p_seeds: of the t over runs; None where no variant has two seeds.
+    """
+
+    difference: float
+    error: Error
+    p: float
+    p_seeds: float | None
+
+
+class Noise:
+    """The noise of several variants on one test set: of their sentences and of their seeds."""
+
+    def __init__(self, variants: Sequence[Runs], scorer: Scorer, groups: Sequence[Sequence[float]] = ()) -> None:
+        """Take the scores of all runs.
+
+        Args:
+            variants: their runs, with as many sentences; the numbers of seeds may differ.
+            scorer: of the metric.
+            groups: the scores of further variants' runs, which also tell how much runs of a variant deviate.
+        """
+        self._variants = variants
+        self._scores = [scorer(runs.counts.sum(1)).tolist() for runs in variants]
+        self._groups = [*self._scores, *groups]
+        self._values = [pseudo_values(runs.counts, scorer) for runs in variants]
+        self._shared = interaction(self._values)
+
+    def between(self, first: int, second: int) -> Tested:
+        """The test of one variant against another."""
+        difference = float(np.mean(self._scores[second]) - np.mean(self._scores[first]))
+        over_runs = by_runs(self._scores[first], self._scores[second], self._groups)
+        over_sentences = by_sentences(self._values[first], self._values[second])
+        sizes = len(self._variants[first].seeds), len(self._variants[second].seeds)
+        lines = self._variants[first].counts.shape[1]
+        error = error_of(over_sentences, over_runs, self._shared, sizes, lines)
+        by_seeds = Error(over_runs.variance**0.5, over_runs.freedom).p(difference) if over_runs.freedom else None
+        return Tested(difference, error, error.p(difference), by_seeds)
+
+
 def contrast_with(
     baseline: Runs,
     others: Sequence[Runs],
@@ -203,30 +248,18 @@ def contrast_with(
     """
     pairs = len(others) * (len(others) + 1) // 2
     level = alpha / max(pairs if picked else len(others), 1)
-    variants = [baseline, *others]
-    scores = [scorer(runs.counts.sum(1)).tolist() for runs in variants]
-    values = [pseudo_values(runs.counts, scorer) for runs in variants]
-    shared = interaction(values)
-    rows = []
-    for at, runs in enumerate(others, 1):
-        difference = float(np.mean(scores[at]) - np.mean(scores[0]))
-        over_runs = by_runs(scores[0], scores[at], [*scores, *groups])
-        over_sentences = by_sentences(values[0], values[at])
-        sizes = len(baseline.seeds), len(runs.seeds)
-        error = error_of(over_sentences, over_runs, shared, sizes, baseline.counts.shape[1])
-        by_seeds = Error(over_runs.variance**0.5, over_runs.freedom).p(difference) if over_runs.freedom else None
-        swapped = randomise(*paired(baseline, runs), scorer, trials=trials)
-        rows.append((difference, error, swapped.p, by_seeds))
-    raw = [error.p(difference) for difference, error, _, _ in rows]
-    adjusted = [min(1.0, pairs * p) for p in raw] if picked else holm(raw)
+    noise = Noise([baseline, *others], scorer, groups)
+    rows = [noise.between(0, at) for at in range(1, len(others) + 1)]
+    swapped = [randomise(*paired(baseline, runs), scorer, trials=trials).p for runs in others]
+    adjusted = [min(1.0, pairs * row.p) for row in rows] if picked else holm([row.p for row in rows])
     return [
         Contrast(
-            *(difference, error.size, p_sentences, p_seeds, p),
-            detectable=error.detectable(level, POWER),
+            *(row.difference, row.error.size, p_sentences, row.p_seeds, p),
+            detectable=row.error.detectable(level, POWER),
             significant=p < alpha,
-            real=p < alpha and p_seeds is not None,
+            real=p < alpha and row.p_seeds is not None,
         )
-        for (difference, error, p_sentences, p_seeds), p in zip(rows, adjusted, strict=True)
+        for row, p_sentences, p in zip(rows, swapped, adjusted, strict=True)
     ]
 
 

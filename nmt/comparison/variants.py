@@ -11,6 +11,7 @@ import numpy as np
 
 from nmt.comparison import significance
 from nmt.comparison.comparable import common, comparable, is_named, without_seed
+from nmt.comparison.families import Family, families
 from nmt.comparison.labels import labels
 from nmt.comparison.results import ATTENTION, HEAD_ENTROPY, SCORERS, TESTED, Metric, Result, Scored
 from nmt.comparison.significance import Contrast, Runs
@@ -62,6 +63,7 @@ class OnSplit(NamedTuple):
         by_length: for each variant the mean BLEU of each bin.
         unit: of the lengths.
         differences: where the variants differ most.
+        families: BLEU of the pairs of variants that differ in one setting only, by that setting.
     """
 
     name: str
@@ -74,6 +76,7 @@ class OnSplit(NamedTuple):
     by_length: list[list[float]]
     unit: str
     differences: list[Difference]
+    families: list[Family]
 
     @property
     def near(self) -> list[int]:
@@ -92,12 +95,14 @@ class OnGold(NamedTuple):
         rates: for each variant {a way to read links: alignment error rate in per cent}, `ATTENTION` among them where
             every run has attention; empty where a run of the variant was not measured.
         by_hand: whether somebody set the attention's shift in some of them.
+        without_model: alignment error rate in per cent of links that no run made, by their name.
     """
 
     gold: str
     pairs: int
     rates: list[dict[str, Spread]]
     by_hand: bool
+    without_model: Mapping[str, float]
 
 
 class Comparison(NamedTuple):
@@ -287,7 +292,9 @@ def _golds(variants: Sequence[Variant]) -> list[OnGold]:
         by_hand = any(
             key in run.aligned and run.aligned[key].shift_from == "set" for variant in variants for run in variant.runs
         )
-        golds.append(OnGold(name, measured.pairs, rates, by_hand))
+        others = [run.aligned[key].without_model for variant in variants for run in variant.runs if key in run.aligned]
+        without_model = {label: rate for rows in others for label, rate in rows.items()}
+        golds.append(OnGold(name, measured.pairs, rates, by_hand, without_model))
     return golds
 
 
@@ -321,6 +328,7 @@ def _on_split(
         ],
         scored[0][0].unit,
         _differences([variant_runs.counts for variant_runs in runs["chrf"]], sentences) if len(variants) > 1 else [],
+        families([variant.runs[0].settings for variant in variants], runs["bleu"], SCORERS["bleu"], alpha),
     )
 
 

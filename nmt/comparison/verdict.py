@@ -7,6 +7,7 @@ from typing import Any
 
 from nmt.comparison import significance
 from nmt.comparison.comparable import some
+from nmt.comparison.families import Pair
 from nmt.comparison.results import ATTENTION
 from nmt.comparison.significance import Contrast
 from nmt.comparison.variants import Comparison, OnSplit, Spread
@@ -191,11 +192,22 @@ def p_text(p: float) -> str:
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
+def count_of(number: int, noun: str) -> str:
+    """A number with its noun, in the plural unless it is one."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def baseline_label(comparison: Comparison) -> str:
+    """The label of the baseline, and that it was not chosen where nobody chose it."""
+    label = comparison.variants[comparison.baseline].label
+    return label if comparison.baseline_chosen else f"{label} (the first variant, because baseline= is not set)"
+
+
 NOT_SIGNIFICANT = "n.s."
 ONE_SEED = " on these sentences, one seed"
 
 
-def judgement(comparison: Comparison, contrast: Contrast | None) -> str:
+def judgement(contrast: Contrast | Pair | None) -> str:
     """A test in a few words.
 
     Returns:
@@ -232,6 +244,7 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
             {
                 "gold": gold.gold,
                 "pairs": gold.pairs,
+                "without_model": dict(gold.without_model),
                 "variants": [
                     {"label": variant.label, "aer": {key: value._asdict() for key, value in rates.items()}}
                     for variant, rates in zip(comparison.variants, gold.rates, strict=True)
@@ -269,6 +282,12 @@ def _split_as_json(comparison: Comparison, split: OnSplit) -> dict[str, Any]:
             }
             for index, label in enumerate(labels)
         ],
+        "families": {
+            family.setting: [
+                {**pair._asdict(), "first": labels[pair.first], "second": labels[pair.second]} for pair in family.pairs
+            ]
+            for family in split.families
+        },
         "differences": [
             {"line": difference.line, "chrf": dict(zip(labels, difference.chrf, strict=True))}
             for difference in split.differences

@@ -1,5 +1,6 @@
 """BLEU against source length: figure 2 of Bahdanau, Cho and Bengio 2015, for one model or for several."""
 
+import math
 from collections.abc import Mapping, Sequence
 
 from matplotlib.figure import Figure
@@ -13,13 +14,18 @@ FEW = 30
 
 
 def by_length(
-    bins: Sequence[tuple[int, int, int]], bleu: Mapping[str, Sequence[float]], unit: str, title: str, note: str = ""
+    bins: Sequence[tuple[int, int, int]],
+    bleu: Mapping[str, Sequence[float | None]],
+    unit: str,
+    title: str,
+    note: str = "",
 ) -> Figure:
     """Draw BLEU of each bin, one line per model; points of bins with few sentences are hollow.
 
     Args:
         bins: shortest and longest source length, and number of sentences.
-        bleu: BLEU of each bin, by name of the model; with one model, the values are written beside the points.
+        bleu: BLEU of each bin, by name of the model, None for no point; with one model, the values are written beside
+            the points.
         unit: of the lengths, "words" or "characters".
         title: above the axes.
         note: a small line at the bottom.
@@ -29,8 +35,9 @@ def by_length(
     axes = picture.add_subplot()
     places = range(len(bins))
     for index, (name, values) in enumerate(bleu.items()):
-        (drawn,) = axes.plot(places, values, label=name, linewidth=1.6, **line(index))
-        for place, value, (_, _, count) in zip(places, values, bins, strict=True):
+        measured = [math.nan if value is None else value for value in values]
+        (drawn,) = axes.plot(places, measured, label=name, linewidth=1.6, **line(index))
+        for place, value, (_, _, count) in zip(places, measured, bins, strict=True):
             fill = "white" if count < FEW else drawn.get_color()
             axes.plot(place, value, "o", markersize=7 if alone else 4, color=drawn.get_color(), markerfacecolor=fill)
             if alone:
@@ -44,7 +51,7 @@ def by_length(
                 )
     axes.set_xlim(-0.6, len(bins) - 0.4)
     if alone:
-        axes.set_ylim(0, max(max(values) for values in bleu.values()) * 1.15 + 1)
+        axes.set_ylim(0, max(value or 0 for values in bleu.values() for value in values) * 1.15 + 1)
     axes.yaxis.set_major_locator(MaxNLocator(6))
     axes.set_xticks(places, [f"{shortest}-{longest}\nn={count}" for shortest, longest, count in bins])
     few = f"; hollow: fewer than {FEW} sentences" if any(count < FEW for _, _, count in bins) else ""

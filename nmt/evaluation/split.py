@@ -6,8 +6,9 @@ Calls the other files of this room and writes their results, atomically and with
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from nmt.alignment.baselines import baselines
 from nmt.alignment.error_rate import AlignmentScore, against_gold, as_row
 from nmt.alignment.weights import SHIFTS, Head, links
 from nmt.alignment.words import spelled
@@ -31,6 +32,7 @@ class SplitResult(NamedTuple):
         scores: the metrics.
         by_length: BLEU by source length; None if every source line is empty.
         alignment: agreement with the gold links for shift 0 and shift 1; empty without gold links.
+        without_model: the same of links that need no model, by their name.
         pictures: the heatmaps, in the order of their lines.
         notes: notes for the user.
         folder: the folder of the files.
@@ -40,6 +42,7 @@ class SplitResult(NamedTuple):
     scores: metrics.Scores
     by_length: by_length.ByLength | None
     alignment: dict[int, AlignmentScore]
+    without_model: dict[str, AlignmentScore]
     pictures: list[Path]
     notes: list[str]
     folder: Path
@@ -115,7 +118,7 @@ def evaluate_split(
     """
     _check(translations, name, display.lines)
     scores = metrics.score([translation.text for translation in translations], references, languages[1])
-    alignment = {} if gold is None else _error_rates(gold, display.head)
+    alignment, without_model = ({}, {}) if gold is None else _error_rates(gold, display.head)
     attentive = _attentive(translations)
     linked = [_links(translation, display) for translation in translations] if attentive else []
     _write_text(translations, references, folder)
@@ -127,18 +130,19 @@ def evaluate_split(
     pictures, notes = _heatmaps(translations, references, maps, name, display) if drawn else ([], [NO_WEIGHTS])
     if attention_maps:
         write_text(folder / "attention.json", json.dumps(list(attention_maps), ensure_ascii=False) + "\n")
-    rates = {f"shift_{shift}": score._asdict() for shift, score in alignment.items()}
+    rates: dict[str, Any] = {f"shift_{shift}": score._asdict() for shift, score in alignment.items()}
+    rates["without_model"] = {label: score._asdict() for label, score in without_model.items()}
     record = {
         "split": name,
         "source_language": languages[0],
         "target_language": languages[1],
         **metrics.as_json(scores),
-        "alignment": {"head": display.asked or display.head, "selected": display.head, **rates} if rates else None,
+        "alignment": {"head": display.asked or display.head, "selected": display.head, **rates} if alignment else None,
         "measured": dict(measured or {}),
         "provenance": dict(provenance or {}),
     }
     write_json(folder / "scores.json", record)
-    return SplitResult(name, scores, by_length, alignment, pictures, notes, folder)
+    return SplitResult(name, scores, by_length, alignment, without_model, pictures, notes, folder)
 
 
 def _links(translation: Translation, display: HeatmapSettings) -> list[Link]:
@@ -198,13 +202,16 @@ def _by_length(
     return result
 
 
-def _error_rates(gold: Gold, head: Head) -> dict[int, AlignmentScore]:
-    """The alignment error rate for each shift; empty without attention or without sure gold links."""
+def _error_rates(gold: Gold, head: Head) -> tuple[dict[int, AlignmentScore], dict[str, AlignmentScore]]:
+    """Scores of the attention's links for each shift, and of links that need no model.
+
+    Both are empty without attention or without sure gold links.
+    """
     if not _attentive(gold.forced):
-        return {}
+        return {}, {}
     links_of = parse_file(gold.lines, "The gold", pairs=len(gold.forced))
     if not any(pair.sure for pair in links_of):
-        return {}
+        return {}, {}
     # Gold links count whitespace-separated words in every script.
     units = [
         (
@@ -213,13 +220,15 @@ def _error_rates(gold: Gold, head: Head) -> dict[int, AlignmentScore]:
         )
         for translation in gold.forced
     ]
-    return {
+    by_shift = {
         shift: against_gold(
             [links(translation, head, shift, pair) for translation, pair in zip(gold.forced, units, strict=True)],
             links_of,
         )
         for shift in SHIFTS
     }
+    without_model = baselines(links_of, [(len(source.labels), len(target.labels)) for source, target in units])
+    return by_shift, {label: against_gold(guess, links_of) for label, guess in without_model.items()}
 
 
 def _heatmaps(
@@ -265,6 +274,10 @@ def summary(results: Sequence[SplitResult]) -> str:
             lines = [
                 "  shift {} (row t at {}): {}  (precision {}, recall {})".format(shift, SHIFTS[shift], *as_row(score))
                 for shift, score in result.alignment.items()
+            ]
+            lines += [
+                "  {}: {}  (precision {}, recall {})".format(label, *as_row(score))
+                for label, score in result.without_model.items()
             ]
             parts.append("\n".join([f"{result.name}, alignment error rate against the gold links", *lines]))
         where = [f"{result.name}, all results: {result.folder}"]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
+from nmt.alignment.baselines import baselines
 from nmt.alignment.error_rate import AlignmentScore, against_gold
 from nmt.alignment.symmetrize import SYMMETRIZATIONS, symmetrize
 from nmt.alignment.weights import SHIFTS, Weights
@@ -23,13 +24,13 @@ from nmt.limits import Limit
 from nmt.links import GoldLinks, Link, format_links
 from nmt.pipeline.aligner import SALIENCY, Aligner, AlignerRequest, Evidence, SentencePairs
 from nmt.pipeline.choosing import Chosen, choose, own_gold, own_validation
-from nmt.pipeline.linking import GoldFile, WordSplitters, check_base, named_languages, read_text, table
+from nmt.pipeline.linking import LinksFile, WordSplitters, check_base, named_languages, read_text, table
 from nmt.pipeline.opening import own_data, own_split
 from nmt.pipeline.paths import check_paths, writer
 from nmt.runs import Run
 
 MEASURED = ("words", "head", "checkpoint", "max_length")  # settings that, with the threshold, identify a measurement
-INPUTS = ("source", "target", "gold", "valid_source", "valid_target", "valid_gold")
+INPUTS = ("source", "target", "gold", "other_links", "valid_source", "valid_target", "valid_gold")
 Share = Annotated[float, Limit(lambda value: 0 < value <= 1, "greater than 0 and at most 1")]
 Links = dict[Evidence, list[list[Link]]]  # the links of every pair
 
@@ -46,6 +47,8 @@ class Aligning:
     split: str | None
     gold: Path | None
     gold_base: int
+    other_links: Path | None
+    links_base: int
     words: str
     languages: Any
     method: Literal["attention", "saliency"]
@@ -61,6 +64,7 @@ class Aligning:
 
     def __post_init__(self) -> None:
         check_base("gold_base", self.gold_base)
+        check_base("links_base", self.links_base)
         if self.run is None:
             raise UserError("Give run=checkpoints/NAME to make links, or links=FILE gold=FILE to score existing links.")
         if self.method == "saliency" and self.shift == "1":
@@ -115,12 +119,27 @@ def align(request: Aligning) -> int:
         evidence = [{used} for used in choice.by_method[request.method]]
     else:
         print(f"Aligning {pairs.name}: {len(pairs.source):,} sentence pairs ...", file=sys.stderr, flush=True)
+    without_model = _without_model(request, pairs)
     links = _write(request, pairs, aligners, evidence, choice.by_method[request.method])
     if pairs.gold is not None:
-        print(_report(request, pairs, links, choice))
+        print(_report(request, pairs, links, choice, without_model))
         if len(aligners) == 1:
-            _save_rates(request, aligners[0].run, pairs, links[0], choice)
+            _save_rates(request, aligners[0].run, pairs, links[0], choice, without_model)
     return 0
+
+
+def _without_model(request: Aligning, pairs: SentencePairs) -> dict[str, Sequence[Iterable[Link]]]:
+    """Links to compare the run's links with, by name: of another program, on the diagonal, and of an oracle."""
+    if pairs.gold is None:
+        if request.other_links is not None:
+            raise UserError("other_links= is scored against gold links: give gold=FILE as well.")
+        return {}
+    others: dict[str, Sequence[Iterable[Link]]] = {}
+    text = pairs.source, pairs.target
+    if request.other_links is not None:
+        read = LinksFile("links", request.other_links, request.links_base).read(text, pairs.words)
+        others[request.other_links.name] = [guess.possible for guess in read]
+    return {**others, **baselines(pairs.gold, pairs.words.sizes(*text))}
 
 
 def _write(
@@ -205,7 +224,7 @@ def _pairs(request: Aligning, run: Run, source: DataSource | None) -> SentencePa
     assert text is not None
     gold: list[GoldLinks] | None = None
     if request.gold is not None:
-        gold = GoldFile("gold", request.gold, request.gold_base).read(text, words)
+        gold = LinksFile("gold", request.gold, request.gold_base).read(text, words)
     elif source is not None and split is not None and source.has_links:  # links for guided alignment are not gold
         gold = own_gold(split, words.name)
     return SentencePairs(name, *text, words, gold)
@@ -232,7 +251,7 @@ def _validation(request: Aligning, run: Run, source: DataSource | None) -> Sente
         if text is None:
             split = own_split(run, source or own_data(run), "valid")
             text = list(split.source), list(split.target)
-        gold = GoldFile("valid_gold", request.valid_gold, request.gold_base).read(text, words)
+        gold = LinksFile("valid_gold", request.valid_gold, request.gold_base).read(text, words)
         return SentencePairs("valid", *text, words, gold)
     return own_validation(run, source)
 
@@ -254,7 +273,14 @@ def _as_json(labels: Sequence[Sequence[str]], weights: Sequence[Weights]) -> str
     return json.dumps({"source": labels[0], "target": labels[1], **names}, ensure_ascii=False)
 
 
-def _save_rates(request: Aligning, run: Run, pairs: SentencePairs, links: Links, choice: Choice) -> None:
+def _save_rates(
+    request: Aligning,
+    run: Run,
+    pairs: SentencePairs,
+    links: Links,
+    choice: Choice,
+    without_model: Mapping[str, Sequence[Iterable[Link]]],
+) -> None:
     """Save the error rates in the run's folder, for `nmt.compare`."""
     assert pairs.gold is not None
     settings = {key: getattr(request if key == "words" else request.aligner, key) for key in MEASURED}
@@ -280,6 +306,7 @@ def _save_rates(request: Aligning, run: Run, pairs: SentencePairs, links: Links,
         "head": None if attention is None else attention[0].head,
         "shift_from": choice.shift_from,
         "rates": {str(kind): _finite(against_gold(links[kind], pairs.gold)) for kind in sorted(links)},
+        "without_model": {name: _finite(against_gold(guess, pairs.gold)) for name, guess in without_model.items()},
     }
     path = run.alignments / f"{safe_name(gold)}-{digest}.json"
     try:
@@ -293,8 +320,14 @@ def _finite(score: AlignmentScore) -> dict[str, float | None]:
     return {key: None if math.isnan(value) else value for key, value in score._asdict().items()}
 
 
-def _report(request: Aligning, pairs: SentencePairs, links: Sequence[Links], choice: Choice) -> str:
-    """The table of error rates: all evidence of each direction, and of both directions combined."""
+def _report(
+    request: Aligning,
+    pairs: SentencePairs,
+    links: Sequence[Links],
+    choice: Choice,
+    without_model: Mapping[str, Sequence[Iterable[Link]]],
+) -> str:
+    """The table of error rates: all evidence of each direction, and of both directions combined; then other links."""
     assert pairs.gold is not None
     rows: dict[str, Sequence[Iterable[Link]]] = {}
     used = choice.by_method[request.method]
@@ -308,5 +341,6 @@ def _report(request: Aligning, pairs: SentencePairs, links: Sequence[Links], cho
             what = " and ".join(dict.fromkeys(map(str, kinds)))
             mark = " *" if kinds == used else ""
             rows[f"{request.joining} of {what}{mark}"] = [request.join(pair) for pair in zip(*both, strict=True)]
+    rows |= without_model
     heads = "".join(f"attention: {head}\n" for head in choice.heads)
     return f"{pairs.name}: word links against gold links (*: written to output=)\n{heads}\n{table(rows, pairs.gold)}"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from nmt.alignment.baselines import baselines
 from nmt.alignment.error_rate import against_gold, as_row
 from nmt.alignment.splitting import Splitter, splitter
 from nmt.data.languages import language_codes
@@ -31,7 +32,7 @@ from nmt.pipeline.requests import check_pair
 #: Settings that have no effect on a file of links.
 _OF_RUNS = (
     *("run", "reverse", "split", "output", "matrix", "threshold", "symmetrize", "method", "shift", "head"),
-    *("checkpoint", "valid_source", "valid_target", "valid_gold", "valid_words"),
+    *("other_links", "checkpoint", "valid_source", "valid_target", "valid_gold", "valid_words"),
 )
 
 
@@ -47,25 +48,30 @@ class WordSplitters(NamedTuple):
         """The splitters of this name for these languages; see `nmt.alignment.splitting.splitter`."""
         return cls(name, splitter(name, codes[0]), splitter(name, codes[1]))
 
+    def sizes(self, sources: Sequence[str], targets: Sequence[str]) -> list[tuple[int, int]]:
+        """The number of source and target words of each sentence pair."""
+        return [(len(self.source(source)), len(self.target(target))) for source, target in zip(sources, targets)]
 
-class GoldFile(NamedTuple):
-    """A file of gold links, its setting, and the number of the first word."""
+
+class LinksFile(NamedTuple):
+    """A file of links, its setting, and the number of the first word; all gold settings share `gold_base`."""
 
     key: str
     path: Path
     base: int
 
     def read(self, text: tuple[Sequence[str], Sequence[str]], words: WordSplitters) -> list[GoldLinks]:
-        """The gold links of a text, checked against its words.
+        """The links of a text, checked against its words.
 
         Raises:
             UserError: a line is malformed, a link names a missing word, the number of sentence pairs differs, or
                 there is no link.
         """
-        gold = _parsed(read_lines(self.path), self._replace(key="gold"), len(text[0]))
-        _check_gold(gold, self)
-        check_links(gold, text, words, self.path)
-        return gold
+        base = self._replace(key=self.key.removeprefix("valid_"))
+        links = _parsed(read_lines(self.path), base, len(text[0]))
+        _check_gold(links, self)
+        check_links(links, text, words, self.path)
+        return links
 
 
 @dataclass(frozen=True)
@@ -100,8 +106,8 @@ def score_links(request: Linking, overrides: Sequence[str]) -> int:
     text_files = {"source": request.source, "target": request.target}
     check_paths({"links": request.links, "gold": request.gold, **text_files}, {})
     files = [
-        GoldFile("links", request.links, request.links_base),
-        GoldFile("gold", request.gold, request.gold_base),
+        LinksFile("links", request.links, request.links_base),
+        LinksFile("gold", request.gold, request.gold_base),
     ]
     contents = [read_lines(file.path) for file in files]
     sizes = {str(file.path): len(lines) for file, lines in zip(files, contents, strict=True) if not is_naacl(lines)}
@@ -120,7 +126,10 @@ def score_links(request: Linking, overrides: Sequence[str]) -> int:
         check_links(links, text, words, request.links)
         check_links(gold, text, words, request.gold)
     # A predicted link is a link: the mark p (possible) makes no difference.
-    print(table({str(request.links): [guess.possible for guess in links]}, gold))
+    predicted: dict[str, Sequence[Iterable[Link]]] = {str(request.links): [guess.possible for guess in links]}
+    if text:
+        predicted |= baselines(gold, words.sizes(*text))
+    print(table(predicted, gold))
     return 0
 
 
@@ -154,25 +163,25 @@ def read_text(files: Mapping[str, Path | None]) -> tuple[list[str], list[str]] |
     return source, target
 
 
-def _check_gold(gold: Sequence[GoldLinks], file: GoldFile) -> None:
+def _check_gold(gold: Sequence[GoldLinks], file: LinksFile) -> None:
     """UserError if there are no gold links."""
     if not any(links.possible for links in gold):
         raise UserError(f"{file.path} contains no links. Give another file: {file.key}=FILE.")
 
 
-def _parsed(lines: Sequence[str], file: GoldFile, pairs: int) -> list[GoldLinks]:
+def _parsed(lines: Sequence[str], file: LinksFile, pairs: int) -> list[GoldLinks]:
     links = parse_file(lines, str(file.path), base=file.base, pairs=pairs)
     _doubt_base(links, is_naacl(lines), file)
     return links
 
 
-def _numbered(lines: Sequence[str], file: GoldFile) -> dict[int, GoldLinks]:
+def _numbered(lines: Sequence[str], file: LinksFile) -> dict[int, GoldLinks]:
     links = parse_numbered(lines, str(file.path), base=file.base)
     _doubt_base(links.values(), True, file)
     return links
 
 
-def _doubt_base(links: Iterable[GoldLinks], numbered: bool, file: GoldFile) -> None:
+def _doubt_base(links: Iterable[GoldLinks], numbered: bool, file: LinksFile) -> None:
     """Warn of links that seem to be counted from 1 but are read as counted from 0."""
     if file.base == 0 and looks_based_on_one(links, numbered):
         what = "links word 0 to word 0" if numbered else "names a word 0"

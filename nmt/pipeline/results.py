@@ -116,12 +116,18 @@ def _aligned(run: Run) -> dict[str, Aligned]:
             )
             continue
         with reading(path):
-            rates = {evidence: 100 * float(score["aer"]) for evidence, score in saved["rates"].items()}
+            rates, without_model = (
+                {name: 100 * float(score["aer"]) for name, score in scores.items()}
+                for scores in (saved["rates"], saved.get("without_model", {}))  # earlier versions have none
+            )
             attention = None if saved["attention"] is None else str(saved["attention"])
-            if attention not in (None, *rates) or not all(0 <= rate <= 100 for rate in rates.values()):
+            if attention not in (None, *rates) or not all(
+                0 <= rate <= 100 for rate in [*rates.values(), *without_model.values()]
+            ):
                 raise damaged(path)
             shift_from = str(saved["shift_from"])
-            measurement = Aligned(str(saved["gold"]), int(saved["pairs"]), rates, attention, shift_from)
+            gold, pairs = str(saved["gold"]), int(saved["pairs"])
+            measurement = Aligned(gold, pairs, rates, attention, shift_from, without_model)
             stale = saved["checkpoint"] == "best" and saved["step"] != run.best_step()
         if stale:
             print(
@@ -147,8 +153,9 @@ def _with_rates(
     gold = split if usual else f"{split}, head={head}"
     rates = {f"attention, shift {shift}": saved.get(f"shift_{shift}") for shift in (0, 1)}
     ways = {way: 100 * float(rate["aer"]) for way, rate in rates.items() if rate}
+    without_model = {name: 100 * float(rate["aer"]) for name, rate in saved.get("without_model", {}).items()}
     known = {key: measured for key, measured in aligned.items() if (measured.gold, measured.pairs) == (gold, pairs)}
-    by_text = next(iter(known.values()), Aligned(gold, pairs, ways, "attention, shift 0", "default"))
+    by_text = next(iter(known.values()), Aligned(gold, pairs, ways, "attention, shift 0", "default", without_model))
     others = {key: measured for key, measured in aligned.items() if key not in known}
     return {**others, f"{scores['provenance']['text']} {gold}": by_text} if by_text.rates else others
 

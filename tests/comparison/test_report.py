@@ -3,7 +3,7 @@
 from html.parser import HTMLParser
 
 from nmt.comparison import report
-from nmt.comparison.blocks import Heading, Picture, Table, as_html, as_markdown, file_name
+from nmt.comparison.blocks import Heading, Lines, Picture, Table, as_html, as_markdown, file_name
 from nmt.comparison.labels import telling
 from nmt.comparison.variants import Comparison, compare
 from nmt.comparison.verdict import verdict
@@ -108,7 +108,7 @@ def test_the_markdown_names_its_pictures(found: Comparison) -> None:
     text = as_markdown(blocks, "title")
     assert text.startswith(f"# title\n\n{verdict(found)[0]}\n")
     names = [file_name(block.name) for block in blocks if isinstance(block, Picture)]
-    assert len(names) == len(set(names)) == 4
+    assert len(names) == len(set(names)) == 3
     for name in names:
         assert f"(<pictures/{name}>)" in text
     assert "| a\\|b | line break |" in text
@@ -122,3 +122,16 @@ def test_the_terminal_gets_the_verdict_and_the_scores(found: Comparison) -> None
     assert text.startswith(verdict(found)[0])
     for part in ("no attention", "n.s.", "left out: x: why", "note"):
         assert part in text
+
+
+def test_lengths_with_few_sentences_are_blank(found: Comparison) -> None:
+    """A score of few sentences is no figure."""
+    bins = [(1, 5, 40), (6, 10, 29), (11, 15, 30)]
+    split = found.splits[0]._replace(bins=bins, by_length=[[10.0, 20.0, 30.0]] * 3)
+    blocks = report.report(found._replace(splits=[split]), 0)
+    (table,) = (block for block in blocks if isinstance(block, Table) and block.header[0] == "source words")
+    assert [row[1:] for row in table.rows] == [["10.0", "", "30.0"]] * 3 + [["40", "29", "30"]]
+    assert Lines(["Lengths with fewer than 30 sentences are left blank."]) in blocks
+    thin = split._replace(bins=[(1, 5, 40), (6, 10, 29)], by_length=[[10.0, 20.0]] * 3)
+    headings = [block.text for block in report.report(found._replace(splits=[thin]), 0) if isinstance(block, Heading)]
+    assert not any("length" in text for text in headings)

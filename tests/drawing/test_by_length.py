@@ -1,5 +1,7 @@
 """The figure of BLEU by source length."""
 
+import math
+
 from matplotlib.text import Text
 
 from nmt.drawing.by_length import by_length
@@ -27,3 +29,11 @@ def test_models_are_told_apart_by_their_lines() -> None:
     assert [text.get_text() for text in legend.get_texts()] == ["a", "$b"]
     assert axes.lines[0].get_color() != axes.lines[3].get_color()
     assert not axes.texts
+
+
+def test_a_bin_without_a_value_has_no_point() -> None:
+    picture = by_length(BINS, {"a": [20.0, None], "b": [10.0, None]}, "words", "thin")
+    pixels(picture)
+    (axes,) = picture.axes
+    assert [math.isnan(float(y)) for y in axes.lines[0].get_ydata()] == [False, True]
+    assert axes.get_ylim()[1] < 30

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nmt.alignment.baselines import DIAGONAL, ORACLE
 from nmt.alignment.symmetrize import SYMMETRIZATIONS, symmetrize
 from nmt.compute import CPU
 from nmt.links import parse_links
@@ -20,6 +21,7 @@ from tests.pipeline.test_mistakes import refusal
 Capture = pytest.CaptureFixture[str]
 Links = list[set[tuple[int, int]]]
 
+WITHOUT_MODEL = (DIAGONAL, ORACLE)
 ROWS = [*pairs(360)[340:], ("", ""), ("eins", ""), *pairs(10)]
 
 
@@ -101,7 +103,7 @@ def test_error_rates_of_attention_and_saliency(trained: Path, here: Path, files:
     out, err = capfd.readouterr()
     assert "shift=auto: no validation links" in err
     found = rates(out)
-    assert set(found) == {"attention, shift 0", "attention, shift 1", "saliency"}
+    assert set(found) == {"attention, shift 0", "attention, shift 1", "saliency", *WITHOUT_MODEL}
     assert re.search(r"^attention, shift 0 \*", out, re.MULTILINE)
     for name, line in (
         ("attention, shift 0", ["shift=0"]),
@@ -110,10 +112,32 @@ def test_error_rates_of_attention_and_saliency(trained: Path, here: Path, files:
     ):
         assert call("align", f"run={trained}", *files, *line, f"output={here / name}") == 0
         assert call("align", f"links={here / name}", f"gold={path}", *files) == 0
-        assert list(rates(capfd.readouterr().out).values()) == [found[name]]
+        without_model = [found[own] for own in WITHOUT_MODEL]
+        assert list(rates(capfd.readouterr().out).values()) == [found[name], *without_model]
     assert read(here / "links") == read(here / "attention, shift 0")
     # The model has learnt a language of which word n is the translation of word n.
     assert float(found["saliency"]) < 50
+
+
+def test_links_of_another_program_stand_beside_those_of_the_run(
+    trained: Path, here: Path, files: list[str], capfd: Capture
+) -> None:
+    path, other = gold(here / "gold"), gold(here / "other", "{0}-{1}")
+    assert call("align", f"links={other}", f"gold={path}", *files) == 0
+    alone = rates(capfd.readouterr().out)
+    assert call("align", f"run={trained}", *files, f"gold={path}", f"other_links={other}") == 0
+    beside = rates(capfd.readouterr().out)
+    assert {name: beside[name] for name in ("other", *WITHOUT_MODEL)} == {
+        "other": alone.pop(str(other)),
+        **alone,
+    }
+    saved = [json.loads(file.read_text()) for file in (trained / "alignments").glob("gold-*.json")]
+    known = [list(measured["without_model"]) for measured in saved]
+    assert ["other", *WITHOUT_MODEL] in known
+    assert call("align", f"run={trained}", *files, f"other_links={other}") == 1
+    assert "other_links= is scored against gold links: give gold=FILE as well." in capfd.readouterr().err
+    assert call("align", f"run={trained}", *files, f"gold={path}", "other_links=none-such") == 1
+    assert "none-such" in capfd.readouterr().err
 
 
 def test_gold_without_sure_links_has_no_recall(here: Path, capfd: Capture) -> None:
@@ -248,7 +272,7 @@ def test_a_model_without_attention_has_its_saliency(
 ) -> None:
     line = [f"run={unattentive}", *files, "method=saliency", f"gold={gold(here / 'gold')}"]
     assert call("align", *line, f"output={here / 'links'}") == 0
-    assert set(rates(capfd.readouterr().out)) == {"saliency"}
+    assert set(rates(capfd.readouterr().out)) == {"saliency", *WITHOUT_MODEL}
     assert len(read(here / "links")) == len(ROWS)
 
 
