@@ -12,7 +12,7 @@ from nmt.attention.scores import ScaledDot, Score
 from nmt.attention.windows import Causal, Pinned, View, Window
 from nmt.errors import SettingError
 from nmt.kernels.dot_tanh import at_least_float32
-from nmt.limits import Fraction, Positive
+from nmt.limits import Fraction, Positive, Weight
 
 AttentionState = tuple[Tensor, ...]
 
@@ -93,6 +93,7 @@ class Attention(nn.Module):
         bias: bool = False,
         dropout: Fraction = 0.0,
         coverage: bool = False,
+        coverage_loss: Weight = 0.0,
         fast: bool = True,
         context_size: int | None = None,
         memorised: Memorised = "other",
@@ -108,6 +109,7 @@ class Attention(nn.Module):
             project, bias: of queries, keys, values, contexts; None projects for several heads or if the score wants it.
             dropout: of the weights, in training.
             coverage: shows the score the sum of the weights so far, which becomes the state.
+            coverage_loss: weight, in training, of what a step looks at again (See et al. 2017, eq. 12 and 13).
             fast: uses the fast forms of `nmt.kernels`.
             memorised: whose states the memory holds.
             also: make windows whose views are intersected with that of `window`, as `window` does.
@@ -136,7 +138,9 @@ class Attention(nn.Module):
         reshaped = project or self.context_size != value_size
         self.out = nn.Linear(size if project else value_size, self.context_size, bias) if reshaped else None
         self.merge: nn.Module | None = None
-        self.dropout, self.coverage = nn.Dropout(dropout), coverage
+        self.dropout, self.coverage, self.coverage_loss = nn.Dropout(dropout), coverage, coverage_loss
+        if coverage_loss and not coverage:
+            raise SettingError("coverage_loss", coverage_loss, "must be 0 without coverage. Give {key}.coverage=true.")
         if memorised != "other":
             self._check_self_attention(memorised)
 
@@ -232,9 +236,13 @@ class Attention(nn.Module):
         shares = masked_softmax(energies if view.bias is None else energies + view.bias, view.visible)
         if view.factor is not None:
             shares = shares * view.factor
-        if covered is not None:
-            state = (covered + shares.transpose(1, 2),)
         context, terms, choices = self.read(self.dropout(shares), memory.values)
+        if covered is not None:
+            by_step = shares.transpose(1, 2)
+            state = (covered + by_step,)
+            if self.training and self.coverage_loss:  # the mean over heads, each of which has a coverage of its own
+                again = torch.minimum(by_step, covered).sum(-1).mean(-1)
+                terms = {**terms, "coverage": self.coverage_loss * again}
         if choices is not None and self.out is not None:
             choices = choices._replace(contexts=self.out(choices.contexts))
         return Attended(self._merge(context), shares if weights else None, state, terms, choices)

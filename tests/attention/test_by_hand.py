@@ -151,6 +151,36 @@ def test_coverage_is_the_sum_of_the_weights_so_far_inside_the_tanh() -> None:
         torch.testing.assert_close(state[0][0, 0, 0], seen)
 
 
+@pytest.mark.parametrize("heads", [1, 2])
+def test_coverage_loss_is_the_weight_that_slots_get_again(heads: int) -> None:
+    """See et al. 2017, eq. 12: the sum over slots of the smaller of weight and coverage; heads are averaged."""
+    made = attention(coverage=True, coverage_loss=0.5, heads=heads, query_size=2, value_size=2, size=2).train()
+    memory = made.remember(torch.rand(3, 4, 2, dtype=F64), torch.ones(3, 4, dtype=torch.bool))
+    state = made.start(memory)
+    covered = torch.zeros(3, heads, 4, dtype=F64)
+    for t in range(3):
+        attended = made(torch.rand(3, 1, 2, dtype=F64), memory, torch.full((3, 1), t), state)
+        assert attended.weights is not None
+        weights = attended.weights[:, :, 0]
+        again = torch.tensor(
+            [
+                [sum(min(*both) for both in zip(*rows, strict=True)) for rows in zip(*head, strict=True)]
+                for head in zip(weights.tolist(), covered.tolist(), strict=True)
+            ],
+            dtype=F64,
+        )
+        torch.testing.assert_close(attended.terms["coverage"][:, 0], 0.5 * again.mean(1))
+        covered, state = covered + weights, attended.state
+    assert (attended.terms["coverage"] > 0).all()
+    made.eval()
+    assert not made(torch.rand(3, 1, 2, dtype=F64), memory, torch.full((3, 1), 3), state).terms
+
+
+def test_a_coverage_loss_needs_coverage() -> None:
+    with pytest.raises(UserError, match=r"attention\.coverage_loss=0\.5: must be 0 without.*attention\.coverage=true"):
+        attention(coverage_loss=0.5)
+
+
 @pytest.mark.parametrize("score", [name for name in SCORES if name != "additive"])
 def test_coverage_of_another_score_is_refused(score: str) -> None:
     with pytest.raises(UserError, match=r"attention\.coverage=true: only the additive.*attention/score=add"):
