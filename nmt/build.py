@@ -85,13 +85,16 @@ class ModelSettings:
     Attributes:
         embedding_size: of source and target words.
         tie_embeddings: which weights are one: those of no embeddings, of the decoder's input and output, of all.
-        dropout: of embeddings and before the softmax.
+        dropout: of embeddings.
+        output_dropout: of the decoder's features before the softmax; None is that of embeddings, or 0 if the decoder
+            drops its features itself.
         fast: whether fast kernels may be called. Runs of older versions do not have the key.
     """
 
     embedding_size: Positive
     tie_embeddings: Literal["none", "target", "all"]
     dropout: Fraction
+    output_dropout: Fraction | None = None
     fast: bool = True
 
 
@@ -258,7 +261,10 @@ def assemble(
     output = nn.Linear(features, target_pieces)
     if tie != "none":
         output.weight = target.weight
-    model = Seq2Seq(source, target, encoder, decoder, output, settings.dropout, settings.fast)
+    before_softmax = settings.output_dropout
+    if before_softmax is None:
+        before_softmax = 0.0 if decoder.drops_features else settings.dropout
+    model = Seq2Seq(source, target, encoder, decoder, output, settings.dropout, before_softmax, settings.fast)
     if initial:
         initialise(model, int(config.seed))
     return model

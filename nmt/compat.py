@@ -102,9 +102,12 @@ def with_choices(tree: dict[str, Any]) -> dict[str, Any]:
     return with_later_settings(complete)
 
 
-#: Settings that are younger than some runs, by place and choice, with the value that runs without them have.
-LATER: dict[tuple[str, str], dict[str, Any]] = {
+#: Settings that are younger than some runs, by place and choice (None: no group), with the value that runs without
+#: them have.
+LATER: dict[tuple[str, str | None], dict[str, Any]] = {
+    ("model", None): {"output_dropout": None},
     ("trainer", "default"): {"guided_head": None, "r_drop": 0.0},
+    **{("attention", choice): {"coverage_loss": 0.0} for choice in ("default", "multihead")},
     **{("decoder", wiring): {"multi_step": False} for wiring in ("bahdanau", "conditional", "luong")},
 }
 

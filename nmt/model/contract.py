@@ -178,6 +178,7 @@ class Decoder(nn.Module, Generic[Memory, State]):
         max_positions: the source token from which on no head looks, whatever it holds; None without such an end.
         learned_positions: how many target positions it can tell apart; words beyond share the last one. None for all.
         carries_contexts: whether what a step read changes the steps after it.
+        drops_features: whether dropout has acted on all that features consist of.
     """
 
     features: int
@@ -187,6 +188,7 @@ class Decoder(nn.Module, Generic[Memory, State]):
     max_positions: int | None = None
     learned_positions: int | None = None
     carries_contexts: bool = True
+    drops_features: bool = False
 
     def start(self, encoded: Encoded, *, searching: bool = False) -> tuple[Memory, State]:
         """Memory and first state, once a sentence.

@@ -37,16 +37,21 @@ class Seq2Seq(nn.Module):
         decoder: AnyDecoder,
         output: nn.Linear,
         dropout: float,
+        output_dropout: float,
         fast: bool = True,
     ) -> None:
-        """Parts arrive finished and tied. Without `fast` the model, its loss and its search use no fast kernel."""
+        """Parts arrive finished and tied.
+
+        `dropout` is that of embeddings, `output_dropout` of features. Without `fast` the model, its loss and its search
+        use no fast kernel.
+        """
         super().__init__()
         self.source_embedding = source_embedding
         self.target_embedding = target_embedding
         self.encoder = encoder
         self.decoder = decoder
         self.output = output
-        self.dropout = Dropout(dropout, fast)
+        self.dropout, self.output_dropout = Dropout(dropout, fast), Dropout(output_dropout, fast)
         self.fast = fast
 
     def encode(
@@ -72,7 +77,7 @@ class Seq2Seq(nn.Module):
 
         With `output`, rows of W and b, they are of these pieces alone.
         """
-        scaled = self.dropout(features) * self.decoder.logit_scale
+        scaled = self.output_dropout(features) * self.decoder.logit_scale
         logits: Tensor = self.output(scaled) if output is None else nn.functional.linear(scaled, *output)
         return logits
 

@@ -30,6 +30,24 @@ def test_embeddings_and_features_drop_out_in_training_and_only_there(dropout: fl
                 assert dropped == 0, name
 
 
+@pytest.mark.parametrize(
+    ("overrides", "expected"),
+    [
+        ([], 0.4),
+        (["model.output_dropout=0.1"], 0.1),
+        (["model.output_dropout=0"], 0.0),
+        (["encoder=conv", "decoder=conv"], 0.4),
+        (["encoder=transformer", "decoder=transformer"], 0.0),
+        (["encoder=transformer", "decoder=transformer", "model.output_dropout=0.1"], 0.1),
+    ],
+    ids=str,
+)
+def test_dropout_before_the_softmax(overrides: list[str], expected: float) -> None:
+    """A Transformer has dropped already what its features are the sum of."""
+    made = model("model.dropout=0.4", *overrides)
+    assert (made.dropout.p, made.output_dropout.p) == (0.4, expected)
+
+
 def test_without_attention_the_context_is_the_last_state_of_the_top_layer() -> None:
     """Both directions of torch's own GRU, each sentence alone: that is every step's input, and the readout's."""
     made = model("decoder=none", "encoder.layers=2")

@@ -37,6 +37,8 @@ class TransformerDecoder(LayeredDecoder[Cache]):
     Vaswani et al. 2017, section 3.1. A target word never sees the words after it.
     """
 
+    drops_features = True  # embeddings and what each sublayer adds; with more of it, training is much slower
+
     def __init__(
         self,
         parts: DecoderParts,
