@@ -17,6 +17,7 @@ checkpoints/NAME/
 
 import errno
 import functools
+import hashlib
 import json
 import os
 import platform
@@ -31,7 +32,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from nmt import compat
 from nmt.choices import place, with_classes
-from nmt.configuration import INCIDENTAL, flattened, resolved, without_classes
+from nmt.configuration import INCIDENTAL, config_folder, flattened, resolved, without_classes
 from nmt.errors import UserError, damaged, nearest
 from nmt.files import appearing, unwritable, write_json, write_text
 from nmt.locks import lock_file
@@ -172,6 +173,12 @@ class Run:
         known = self.facts() if (self.folder / "run.json").exists() else {}
         write_json(self.folder / "run.json", {**known, **facts})
 
+    def note_start(self) -> None:
+        """Note that training runs, and with which code; a resumed run may have been trained by several."""
+        known = self.facts().get("code", [])
+        known = known if isinstance(known, list) else []
+        self.note(status="running", code=[*(code for code in known if code != code_revision()), code_revision()])
+
     def history(self) -> list[dict[str, float]]:
         """The validations, in order."""
         path = self.folder / "history.jsonl"
@@ -286,6 +293,18 @@ def versions() -> dict[str, str]:
     """Versions of Python, nmt and the libraries."""
     by_package = {"python": platform.python_version(), "platform": platform.platform(), "nmt": _version("nmt")}
     return by_package | {name: _version(name) for name in LIBRARIES}
+
+
+@functools.cache
+def code_revision() -> str:
+    """A hash of this program: of its Python files and of the configuration's yaml files."""
+    package = Path(__file__).resolve().parent
+    digest = hashlib.sha256()
+    for root, pattern in ((package, "*.py"), (config_folder(), "*.yaml")):
+        for path in sorted(root.rglob(pattern)):
+            digest.update(f"{path.relative_to(root).as_posix()}\n".encode())
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:12]
 
 
 def _version(name: str) -> str:

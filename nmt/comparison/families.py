@@ -17,7 +17,7 @@ _ABSENT = object()
 _WITH_SETTINGS = ("attention/score", "attention/window", "attention/read")
 
 
-class Pair(NamedTuple):
+class OneSetting(NamedTuple):
     """Two variants that differ in one setting, and the test of their difference.
 
     Attributes:
@@ -45,7 +45,7 @@ class Family(NamedTuple):
     """All pairs that differ in one setting: its key, and the pairs."""
 
     setting: str
-    pairs: list[Pair]
+    pairs: list[OneSetting]
 
 
 def factor(first: Mapping[str, Any], second: Mapping[str, Any]) -> str | None:
@@ -87,7 +87,7 @@ def families(settings: Sequence[Mapping[str, Any]], runs: Sequence[Runs], scorer
             Family(
                 setting,
                 [
-                    Pair(
+                    OneSetting(
                         *(*pair, test.difference, test.error.size, p, test.error.detectable(level, POWER)),
                         significant=p < alpha,
                         real=p < alpha and test.p_seeds is not None,

@@ -85,8 +85,11 @@ def method(comparison: Comparison) -> list[Block]:
             Lines(["Not listed: settings that only some choices have and that are equal in all of these."]),
         ]
     blocks += [Heading("What they have in common"), Lines([*_trained_on(comparison), ", ".join(_shared(comparison))])]
-    runs = [[variant.label, ", ".join(run.name for run in variant.runs)] for variant in comparison.variants]
-    blocks += [Heading("Runs"), Table(["variant", "runs"], runs, text=True)]
+    runs = []
+    for variant in comparison.variants:
+        code = dict.fromkeys(revision for run in variant.runs for revision in run.code or ["unknown"])
+        runs.append([variant.label, ", ".join(run.name for run in variant.runs), ", ".join(code)])
+    blocks += [Heading("Runs"), Table(["variant", "runs", "trained by code"], runs, text=True)]
     return blocks
 
 

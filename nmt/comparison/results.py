@@ -116,6 +116,7 @@ class Result(NamedTuple):
         aligned: what is known against gold links, by a name that only the same measurement has.
         training_machine: where it was trained, such as "cpu, 1 threads"; "" where that is not known.
         trained_on: the text that it learnt from, and with what, as far as that is known, in words.
+        code: hashes of the programs that trained it, more than one if it was resumed with another; empty if unknown.
     """
 
     name: str
@@ -128,3 +129,4 @@ class Result(NamedTuple):
     aligned: Mapping[str, Aligned] = {}
     training_machine: str = ""
     trained_on: Sequence[str] = ()
+    code: Sequence[str] = ()

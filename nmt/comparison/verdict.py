@@ -7,7 +7,7 @@ from typing import Any
 
 from nmt.comparison import significance
 from nmt.comparison.comparable import some
-from nmt.comparison.families import Pair
+from nmt.comparison.families import OneSetting
 from nmt.comparison.results import ATTENTION
 from nmt.comparison.significance import Contrast
 from nmt.comparison.variants import Comparison, OnSplit, Spread
@@ -207,7 +207,7 @@ NOT_SIGNIFICANT = "n.s."
 ONE_SEED = " on these sentences, one seed"
 
 
-def judgement(contrast: Contrast | Pair | None) -> str:
+def judgement(contrast: Contrast | OneSetting | None) -> str:
     """A test in a few words.
 
     Returns:

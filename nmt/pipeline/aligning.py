@@ -27,7 +27,7 @@ from nmt.pipeline.choosing import Chosen, choose, own_gold, own_validation
 from nmt.pipeline.linking import LinksFile, WordSplitters, check_base, named_languages, read_text, table
 from nmt.pipeline.opening import own_data, own_split
 from nmt.pipeline.paths import check_paths, writer
-from nmt.runs import Run
+from nmt.runs import Run, code_revision
 
 MEASURED = ("words", "head", "checkpoint", "max_length")  # settings that, with the threshold, identify a measurement
 INPUTS = ("source", "target", "gold", "other_links", "valid_source", "valid_target", "valid_gold")
@@ -305,6 +305,7 @@ def _save_rates(
         "attention": None if attention is None else str(attention[0]),
         "head": None if attention is None else attention[0].head,
         "shift_from": choice.shift_from,
+        "code": code_revision(),
         "rates": {str(kind): _finite(against_gold(links[kind], pairs.gold)) for kind in sorted(links)},
         "without_model": {name: _finite(against_gold(guess, pairs.gold)) for name, guess in without_model.items()},
     }

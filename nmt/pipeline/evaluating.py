@@ -21,7 +21,7 @@ from nmt.pipeline.opening import TranslatorRequest, default_head, has_weights, h
 from nmt.pipeline.paths import check_paths
 from nmt.pipeline.requests import GivenText
 from nmt.pipeline.viewing import pictured_head, view_of
-from nmt.runs import Run
+from nmt.runs import Run, code_revision
 from nmt.text.scripts import language_by_script
 from nmt.translation.stepping import heads_of
 from nmt.translation.translator import Translator
@@ -237,5 +237,6 @@ def _provenance(request: TranslatorRequest, translator: Translator) -> dict[str,
         },
         "tokenizer": translator.tokenizer.fingerprint,
         "versions": facts.get("versions"),
+        "code": code_revision(),
         "model": {key: value for key, value in run.tree().items() if key in MODEL},
     }

@@ -79,6 +79,7 @@ def read_result(name: str, run: Run, given: Split | str | None) -> Result:
         aligned=aligned,
         training_machine=machine,
         trained_on=_trained_on(facts),
+        code=[str(code) for code in facts["code"]] if isinstance(facts.get("code"), list) else [],
     )
 
 

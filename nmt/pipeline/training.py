@@ -148,7 +148,7 @@ class _Session:
             run.log("resumed")
         else:
             run = self._create(tokenizer, facts)
-        run.note(status="running")
+        run.note_start()
         self.run = run
         for line in self.lines:
             run.log(line)

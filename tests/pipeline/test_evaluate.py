@@ -9,7 +9,7 @@ import pytest
 
 from nmt.data.corpus import Split
 from nmt.pipeline.results import read_result
-from nmt.runs import Run
+from nmt.runs import Run, code_revision
 from tests.pipeline.small import call, copied, pairs, snapshot, weights, words, write_lines
 
 Capture = pytest.CaptureFixture[str]
@@ -95,6 +95,7 @@ def test_the_scores_name_where_they_come_from(several: Path, here: Path) -> None
     best = [entry["step"] for entry in Run(several).history() if entry["best"]][-1]
     assert (provenance["checkpoint"], provenance["step"]) == ("best", best)
     assert provenance["versions"]["sacrebleu"]
+    assert provenance["code"] == code_revision()
     assert provenance["model"]["encoder"]["size"] == 16
     assert len(provenance["tokenizer"]) > 64
     assert provenance["text"] == Split("easy", *sides(here / "easy")).fingerprint()

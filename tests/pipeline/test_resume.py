@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmt.runs import Run
+from nmt.runs import Run, code_revision
 from nmt.training.loop import TrainingLoop
 from tests.pipeline.small import call, copied, opened_for_writing, same, snapshot, start, weights, words, write_lines
 
@@ -116,8 +116,10 @@ def test_a_signal_before_training_leaves_nothing(here: Path, text: Path) -> None
 def test_a_larger_budget_goes_on_from_the_end(here: Path, text: Path, trained: Path) -> None:
     run = copied(trained, here)
     before = Run(run).history()
+    Run(run).note(code=["0123456789ab"])  # another program trained it until now
     assert call("train", "name=numbers", f"checkpoints={here}", "resume=true", "trainer.steps=202") == 0
     assert Run(run).facts()["step"] == 202
+    assert Run(run).facts()["code"] == ["0123456789ab", code_revision()]
     assert Run(run).history()[: len(before)] == before
     assert Run(run).config().trainer.steps == 202
     assert Run(run).config().checkpoints == str(here)

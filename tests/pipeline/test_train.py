@@ -12,7 +12,7 @@ from omegaconf import OmegaConf
 
 from nmt.command.composing import compose
 from nmt.configuration import EXTENSIBLE, INCIDENTAL
-from nmt.runs import Run
+from nmt.runs import Run, code_revision
 from nmt.text.tokenizer import load_tokenizer
 from nmt.training.checkpoint import load_state
 from tests.pipeline.small import call, same, snapshot, weights, words
@@ -50,6 +50,7 @@ def test_a_run_folder_holds_everything(trained: Path) -> None:
     versions = known["versions"]
     assert isinstance(versions, dict)
     assert versions["torch"] == torch.__version__.partition("+")[0] or versions["torch"] == torch.__version__
+    assert known["code"] == [code_revision()]
     assert [path.name for path in (trained / "tokenizer").iterdir()] == ["tokenizer.model"]
     assert load_state(trained / "trainer.pt")["step"] == 200
     assert next((trained / "tensorboard").iterdir()).stat().st_size > 10_000  # with pictures in it
