@@ -8,7 +8,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from nmt import build
 from nmt.command.composing import compose
@@ -168,10 +168,16 @@ def test_every_data_set(choice: str, folders: dict[str, Path]) -> None:
 @pytest.mark.parametrize("choice", options("experiment"))
 def test_every_experiment(choice: str) -> None:
     """At a size for a laptop, whatever the paper's, and with a data set of one's own."""
-    sizes = ["decoder.size=16", "attention.size=6", "model.embedding_size=10", "decoder.readout.size=10"]
-    one_way = not compose("train", [f"experiment={choice}"]).encoder.bidirectional
-    words = [f"experiment={choice}", *sizes, f"encoder.size={16 if one_way else 8}", "data=builtin", "name=mine"]
-    config = compose("train", words)
+    preset = compose("train", [f"experiment={choice}"])
+    if "readout" in preset.decoder:
+        sizes = ["decoder.size=16", "attention.size=6", "model.embedding_size=10", "decoder.readout.size=10"]
+        sizes.append(f"encoder.size={8 if preset.encoder.bidirectional else 16}")
+    else:
+        sizes = [f"{side}={preset.choices[side]}" for side in ("encoder", "decoder")]  # whose small sizes `small` knows
+        sizes += [f"{side}.feed_forward_size=30" for side in ("encoder", "decoder") if "norm" in preset[side]]
+        sizes += ["model.embedding_size=10", "decoder.size=10"]
+    words = [f"experiment={choice}", *sizes, "data=builtin", "name=mine"]
+    config = compose("train", small(*words))
     build.assemble(config, 300, 300, joint=bool(config.tokenizer.joint))
     build.build_trainer(config)
     one_step(*[word for word in SMALL if "size=" not in word], *words, "tokenizer=unigram")
@@ -188,6 +194,15 @@ TABLE_4 = {
     "encoder.cell": "lstm", "decoder": "Luong", "decoder.size": 1000, "decoder.layers": 4,
     "decoder.input_feeding": True, "decoder.readout": "Tanh", "decoder.readout.size": 1000,
     "trainer.max_source_length": 50, "model.tie_embeddings": "none", "attention.heads": 1,
+}  # fmt: skip
+TRANSFORMER_BASE = {
+    "model.embedding_size": 512, "encoder.size": 512, "decoder.size": 512, "encoder.layers": 6, "decoder.layers": 6,
+    "encoder.feed_forward_size": 2048, "decoder.feed_forward_size": 2048, "attention.heads": 8,
+    "encoder.self_attention.heads": 8, "decoder.self_attention.heads": 8,
+    "encoder.norm": "post", "decoder.norm": "post",
+    "model.dropout": 0.1, "trainer.label_smoothing": 0.1, "optimizer.betas": [0.9, 0.98], "optimizer.eps": 1e-9,
+    "schedule": "InverseSquareRoot", "schedule.warmup_steps": 4000, "encoder.positions": "Sinusoidal",
+    "model.tie_embeddings": "all", "encoder.branches": False, "decoder.branches": False,
 }  # fmt: skip
 LOCAL_M = {"attention.window": "LocalMonotonic", "attention.window.radius": 10}
 LOCAL_P = {"attention.window": "LocalPredictive", "attention.window.radius": 10}
@@ -211,6 +226,13 @@ PAPERS: dict[str, dict[str, object]] = {
         "model.embedding_size": 500, "encoder.size": 1024, "decoder.size": 1024, "decoder": "Conditional",
         "decoder.first_state": "mean", "decoder.readout": "Tanh", "decoder.readout.size": 500, "attention.size": 2048,
     },
+    "vaswani2017_base": TRANSFORMER_BASE,
+    "ahmed2017_weighted_base": TRANSFORMER_BASE | {"encoder.branches": True, "decoder.branches": True},
+    "gehring2017_convs2s": {
+        "model.embedding_size": 512, "encoder.size": 512, "decoder.size": 512, "encoder.layers": 20,
+        "decoder.layers": 20, "encoder.kernel_size": 3, "decoder.kernel_size": 3, "attention.score": "Dot",
+        "encoder.positions": "Learned",
+    },
     "seq2seq_with_attention": {
         "decoder": "Bahdanau", "decoder.readout": "FromState", "decoder.first_state": "last",
         "attention.score": "Additive",
@@ -225,8 +247,12 @@ def test_presets_are_what_their_papers_say(choice: str) -> None:
         found = OmegaConf.select(config, key)
         if isinstance(found, DictConfig):
             found = found._target_.rpartition(".")[2]
+        elif isinstance(found, ListConfig):
+            found = list(found)
         assert found == expected, key
-    if config.attention.score._target_.endswith(".Dot"):
+    if choice.startswith("vaswani"):  # eq. 3
+        assert config.optimizer.lr == pytest.approx(512**-0.5 * 4000**-0.5, rel=0.01)
+    if config.attention.score._target_.endswith(".Dot") and "readout" in config.decoder:
         directions = 2 if config.encoder.bidirectional else 1
         assert config.decoder.size == directions * config.encoder.size
 
