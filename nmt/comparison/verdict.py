@@ -5,12 +5,13 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from nmt.alignment.baselines import DIAGONAL
 from nmt.comparison import significance
 from nmt.comparison.comparable import some
 from nmt.comparison.families import OneSetting
 from nmt.comparison.results import ATTENTION
 from nmt.comparison.significance import Contrast
-from nmt.comparison.variants import Comparison, OnSplit, Spread
+from nmt.comparison.variants import Comparison, OnGold, OnSplit, Spread
 
 #: BLEU under which hypotheses share little more than frequent words with their references.
 LEARNT = 5
@@ -33,17 +34,34 @@ def verdict(comparison: Comparison) -> list[str]:
         lines.append(
             "Every variant has one seed, and another seed may reverse a difference. Train more seeds (seed=1,2,3)."
         )
-    for gold in comparison.golds:
-        closest = []
-        for way in (ATTENTION, "saliency"):
-            rates = {variants[index].label: rates[way] for index, rates in enumerate(gold.rates) if way in rates}
-            if len(rates) > 1:
-                closest.append(f"by {way} {_closest(comparison, rates)}")
-        if closest:
-            lines.append(f"Closest to the word links of {gold.gold}: {'; '.join(closest)}.")
+    lines += [line for gold in comparison.golds if (line := _alignment(comparison, gold))]
     if comparison.apart:
         lines.append(f"Left out: {', '.join(name for name, _ in comparison.apart)} (reasons below).")
     return lines
+
+
+def _alignment(comparison: Comparison, gold: OnGold) -> str:
+    """Whose links are closest to gold links, beside the diagonal; "" if fewer than two variants were measured."""
+    diagonal = gold.without_model.get(DIAGONAL)
+    closest, worse = [], []
+    for way in (ATTENTION, "saliency"):
+        rates = {
+            variant.label: rates[way]
+            for variant, rates in zip(comparison.variants, gold.rates, strict=True)
+            if way in rates
+        }
+        if len(rates) < 2:
+            continue
+        not_better = [label for label, rate in rates.items() if diagonal is not None and rate.mean >= diagonal]
+        if len(not_better) < len(rates):
+            closest.append(f"by {way} {_closest(comparison, rates)}")
+            worse += [f"{some(not_better)} by {way}"] if not_better else []
+        else:
+            worse.append(f"any variant by {way}")
+    line = f"Closest to the word links of {gold.gold}: {'; '.join(closest)}." if closest else ""
+    if worse:
+        line += f" On {gold.gold}, a straight diagonal ({diagonal:.1f} %) has fewer errors than {'; '.join(worse)}."
+    return line.strip()
 
 
 def _closest(comparison: Comparison, rates: Mapping[str, Spread]) -> str:

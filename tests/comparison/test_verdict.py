@@ -5,7 +5,7 @@ import json
 import pytest
 
 from nmt.comparison import plots, report
-from nmt.comparison.blocks import as_html, as_markdown
+from nmt.comparison.blocks import Table, as_html, as_markdown
 from nmt.comparison.results import Aligned
 from nmt.comparison.variants import Comparison, compare
 from nmt.comparison.verdict import as_json, judgement, verdict
@@ -116,6 +116,30 @@ def test_of_one_seed_each_nothing_is_called_real(baseline: str | None) -> None:
     assert 'class="better"' not in page
     assert 'class="worse"' not in page
     assert "on these sentences, one seed" in page
+
+
+@pytest.mark.parametrize(
+    ("diagonal", "expected"),
+    [
+        (50.0, "Closest to the word links of gold: by saliency bahdanau (alignment error rate 20.0 ± 1.0 %)."),
+        (
+            30.0,
+            "Closest to the word links of gold: by saliency bahdanau (alignment error rate 20.0 ± 1.0 %). On gold, a "
+            "straight diagonal (30.0 %) has fewer errors than luong by saliency.",
+        ),
+        (19.0, "On gold, a straight diagonal (19.0 %) has fewer errors than any variant by saliency."),
+    ],
+)
+def test_error_rates_stand_beside_the_diagonal(diagonal: float, expected: str) -> None:
+    runs = []
+    for settings, rate in ((OLD, 20.0), (NEW, 40.0)):
+        for run, more in zip(runs_of(settings, 0.8), (-1.0, 0.0, 1.0), strict=True):
+            aligned = Aligned("gold", 9, {"saliency": rate + more}, None, "", {"diagonal": diagonal})
+            runs.append(run._replace(aligned={"gold-1": aligned}))
+    found = compare(runs, trials=50)
+    assert expected in verdict(found)
+    (table,) = (block for block in report.report(found, 0) if isinstance(block, Table) and "gold" in block.header[0])
+    assert ["(diagonal)", f"{diagonal:.1f}"] in table.rows
 
 
 def test_the_json_keeps_its_shape(found: Comparison) -> None:
