@@ -4,7 +4,7 @@ Until version 0.1 a run named classes instead of choices (see `nmt.choices`). `C
 other class is an error.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nmt.configuration import TARGET, look_up, without_classes
@@ -102,12 +102,13 @@ def with_choices(tree: dict[str, Any]) -> dict[str, Any]:
     return with_later_settings(complete)
 
 
-#: Settings that are younger than some runs, by place and choice (None: no group), with the value that runs without
+#: Settings that are younger than some runs, by group and choice (None: no group), with the value that runs without
 #: them have.
 LATER: dict[tuple[str, str | None], dict[str, Any]] = {
     ("model", None): {"output_dropout": None},
     ("trainer", "default"): {"guided_head": None, "r_drop": 0.0},
     **{("attention", choice): {"coverage_loss": 0.0} for choice in ("default", "multihead")},
+    ("attention/read", "hard"): {"baseline": "average"},
     **{("decoder", wiring): {"multi_step": False} for wiring in ("bahdanau", "conditional", "luong")},
 }
 
@@ -117,8 +118,18 @@ def with_later_settings(tree: dict[str, Any]) -> dict[str, Any]:
     choices = tree["choices"]
     if not isinstance(choices, dict):  # which `with_classes` refuses
         return tree
-    later = {place: values for (place, choice), values in LATER.items() if choices.get(place) == choice}
-    return tree | {place: values | tree[place] for place, values in later.items() if isinstance(tree.get(place), dict)}
+    for (group, choice), values in LATER.items():
+        if choices.get(group) == choice:
+            tree = _with_defaults(tree, group.split("/"), values)
+    return tree
+
+
+def _with_defaults(tree: dict[str, Any], path: Sequence[str], values: Mapping[str, Any]) -> dict[str, Any]:
+    """The tree with values that its node at `path` does not have; the same tree if there is no such node."""
+    if not path:
+        return {**values, **tree}
+    inner = tree.get(path[0])
+    return tree | {path[0]: _with_defaults(inner, path[1:], values)} if isinstance(inner, dict) else tree
 
 
 #: What `decoder.first_state=auto` means with an encoder that has a last state. Version 0.1 had no other encoder, and

@@ -4,7 +4,7 @@ A mechanism is three choices made independently: a score, a window and a read. `
 """
 
 from nmt.attention.attention import Attended, Attention, AttentionState, Memory
-from nmt.attention.reads import LOG_PROB, Choices, Read, Reading
+from nmt.attention.reads import LOG_PROB, Choices, Hard, Read, Reading
 from nmt.attention.scores import Score
 from nmt.attention.windows import View, Window
 
@@ -14,6 +14,7 @@ __all__ = [
     "Attention",
     "AttentionState",
     "Choices",
+    "Hard",
     "Memory",
     "Read",
     "Reading",

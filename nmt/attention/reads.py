@@ -15,6 +15,7 @@ from nmt.limits import Probability, Weight
 LOG_PROB: Final = "log_prob"
 
 Objective = Literal["sampled", "enumerate"]
+Baseline = Literal["average", "soft"]
 OBJECTIVES: Final[tuple[Objective, ...]] = get_args(Objective)
 
 
@@ -45,6 +46,8 @@ class Read(nn.Module):
     enumerates = False
     #: Whether it adds terms to the loss.
     has_terms = False
+    #: Whether it reads the weighted mean for the time being: for the reward that a sample is compared with.
+    softly = False
 
     def forward(self, weights: Tensor, values: Tensor) -> Reading:
         """The context of each step."""
@@ -67,7 +70,9 @@ class Hard(Read):
         gradient (the paper's eq. 12 and 13), to which the terms contribute the part of the draw. At its full weight
         the noise of that part drowns the rest, so `reward` scales it (the paper's lambda_r). A share `expected` of the
         steps reads sum_j a_tj v_j in place of a draw, as the paper does for whole captions: there the weights learn by
-        back-propagation. The gradient is unbiased with reward 1, entropy 0 and expected 0.
+        back-propagation. The gradient is unbiased with reward 1, entropy 0 and expected 0. A draw's reward is compared
+        with the running average of rewards (the paper's b), or with the reward of the same step under soft attention
+        and without dropout (self-critical: Rennie et al. 2017, eq. 8), which takes a second pass.
     enumerate: log sum_j a_tj p(y_t | j), with every slot through the readout and the softmax, wherever the target is
         given (Deng et al. 2018, section 3). Recurrences get the soft context, in search too. The sum is therefore the
         exact marginal only if no later step depends on a context: in `luong` without input feeding. Elsewhere it is
@@ -82,9 +87,11 @@ class Hard(Read):
         entropy: Weight = 0.0,
         reward: Weight = 1.0,
         expected: Probability = 0.0,
+        baseline: Baseline = "average",
     ) -> None:
         """`entropy` is the weight of the weights' entropy in the sampled objective; for the rest see the class."""
         super().__init__()
+        self.baseline = baseline
         self.enumerates = objective == "enumerate"
         self.entropy, self.reward, self.expected = entropy, reward, expected
 
@@ -93,6 +100,8 @@ class Hard(Read):
         visible = total != 0  # false where a step may look at nothing: its context is zero
         shares = torch.where(visible, weights / total.where(visible, 1), 1 / weights.shape[-1])
         logs = shares.where(shares != 0, 1).log()  # 0 where the share is 0, so that no gradient is infinite
+        if self.softly:
+            return Reading((shares * visible) @ values, {})
         if self.enumerates:
             contexts = values * visible.transpose(1, 2)  # [B, 1, S, Dv] * [B, T, 1, 1]
             return Reading(weights @ values, {}, Choices(contexts, logs.masked_fill(shares == 0, -torch.inf)[:, 0]))

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from nmt.attention import LOG_PROB
+from nmt.attention import LOG_PROB, Hard
 from nmt.data.batch import Batch
 from nmt.kernels.cross_entropy import smoothed_cross_entropy
 from nmt.model import Seq2Seq
@@ -20,7 +20,7 @@ class Loss(NamedTuple):
     tokens: int
 
 
-def score_function(log_prob: Tensor, rewards: Tensor, mask: Tensor, baseline: float, carried: bool) -> Tensor:
+def score_function(log_prob: Tensor, rewards: Tensor, mask: Tensor, baseline: float | Tensor, carried: bool) -> Tensor:
     """The score-function term of the loss (Xu et al. 2015, eq. 12 and 13): its value is zero, its gradient is not.
 
     The gradient of -sum_t log p(y_t) treats the samples as constants. With this term added, its expectation over the
@@ -30,7 +30,7 @@ def score_function(log_prob: Tensor, rewards: Tensor, mask: Tensor, baseline: fl
         log_prob: [B, T] log-probability of each step's sample.
         rewards: log p(y_t), 0 at padding. A sample's advantage is its reward minus the baseline.
         mask: true where the target is real.
-        baseline: the expected log p(y_t).
+        baseline: the expected log p(y_t), one for all steps or [B, T].
         carried: whether a sample also influences later steps, so that its reward includes theirs.
     """
     advantages = (rewards - baseline) * mask
@@ -68,6 +68,28 @@ def batch_loss(
     return Loss(total, plain, first.tokens)
 
 
+def _draws(model: Seq2Seq) -> list[Hard]:
+    return [module for module in model.modules() if isinstance(module, Hard)]
+
+
+def soft_rewards(model: Seq2Seq, batch: Batch) -> Tensor:
+    """log p(y_t) [B, T] with soft attention in place of draws, without dropout and gradients; 0 at padding."""
+    mask, training = batch.target_mask, model.training
+    for read in _draws(model):
+        read.softly = True
+    model.eval()
+    try:
+        with torch.no_grad():
+            decoded = model(batch.source, batch.source_mask, batch.source_lengths, batch.target_in, weights=False)
+            log_probs = torch.log_softmax(model.target_logits(decoded, mask), -1)
+    finally:
+        model.train(training)
+        for read in _draws(model):
+            read.softly = False
+    of_targets = log_probs.gather(-1, batch.target_out[mask].unsqueeze(-1)).squeeze(-1)
+    return torch.zeros(mask.shape, dtype=of_targets.dtype, device=mask.device).masked_scatter(mask, of_targets)
+
+
 def divergences(first: Tensor, second: Tensor) -> Tensor:
     """KL(p || q) + KL(q || p), summed over the rows of logits [N, V] of p and q: sum (p - q) (log p - log q)."""
     p, q = torch.log_softmax(first.float(), -1), torch.log_softmax(second.float(), -1)
@@ -95,7 +117,10 @@ def _one_pass(
     for name, term in decoded.terms.items():
         if name == LOG_PROB:
             rewards = torch.zeros_like(term).masked_scatter(mask, -plain.to(term.dtype))
-            total = total + score_function(term, rewards, mask, baseline, model.decoder.carries_contexts)
+            compared = (
+                soft_rewards(model, batch) if any(read.baseline == "soft" for read in _draws(model)) else baseline
+            )
+            total = total + score_function(term, rewards, mask, compared, model.decoder.carries_contexts)
         else:
             total = total + (term * mask).sum()
     if guided and batch.links.numel() and decoded.weights is not None:

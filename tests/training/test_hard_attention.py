@@ -85,10 +85,13 @@ def probability(weights: Tensor, chosen: tuple[int, ...]) -> Tensor:
 
 
 @every_wiring
-@pytest.mark.parametrize("baseline", [0.0, -7.5])
+@pytest.mark.parametrize("baseline", [0.0, -7.5, None], ids=["none", "constant", "soft"])
 def test_the_mean_sampled_gradient_is_that_of_the_bound(
-    overrides: tuple[str, ...], baseline: float, draws: Draws
+    overrides: tuple[str, ...], baseline: float | None, draws: Draws
 ) -> None:
+    """With any baseline, also that of soft attention."""
+    if baseline is None:
+        overrides, baseline = (*overrides, "attention.read.baseline=soft"), 0.0
     made = small(*overrides, *HARD)
     heads = len(made.decoder.heads)
     slots = 2 if heads == 2 else SLOTS
@@ -114,6 +117,22 @@ def test_the_mean_sampled_gradient_is_that_of_the_bound(
         torch.testing.assert_close(mean[name], gradient, atol=2e-5, rtol=1e-4, msg=name)  # the loss is float32
     scores = [name for name in parameters if "attention" in name]
     assert max(mean[name].abs().max() for name in scores) > 1e-3, "the attention learns"
+
+
+# Unlike soft attention, hard attention normalises the weights that local-p's factor has shrunk.
+@pytest.mark.parametrize("overrides", [own for own in WIRINGS if "attention/window=local_p" not in own], ids=" ".join)
+def test_the_soft_baseline_is_the_likelihood_under_soft_attention(overrides: tuple[str, ...]) -> None:
+    """Of the same parameters, step by step, without dropout; the model is left as it was."""
+    settings = (*overrides, "model.dropout=0.5")
+    batch = make_batch([[4, 6], [5]], [[5, 4], [3]])
+    hard, soft = small(*settings, *HARD), small(*settings).eval()
+    rewards = loss.soft_rewards(hard, batch)
+    decoded = soft(batch.source, batch.source_mask, batch.source_lengths, batch.target_in)
+    log_probs = torch.log_softmax(soft.logits(decoded.features), -1)
+    expected = log_probs.gather(2, batch.target_out.unsqueeze(2)).squeeze(2) * batch.target_mask
+    torch.testing.assert_close(rewards, expected, check_dtype=False, atol=1e-5, rtol=1e-5)
+    assert hard.training
+    assert not any(module.softly for module in hard.modules() if isinstance(module, reads.Hard))
 
 
 def test_draws_by_hand() -> None:
