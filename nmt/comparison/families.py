@@ -51,16 +51,21 @@ class Family(NamedTuple):
 def factor(first: Mapping[str, Any], second: Mapping[str, Any]) -> str | None:
     """The one setting in which two variants differ; None if they differ in none or in several.
 
-    A choice brings settings along: those that only one of the two has do not count where a choice differs.
+    A choice brings settings along: those in its place that only one of the two has do not count where it differs.
     """
     keys = dict.fromkeys([*first, *second])
     differing = [key for key in keys if first.get(key, _ABSENT) != second.get(key, _ABSENT)]
-    if any(is_choice(key) for key in differing):
-        differing = [key for key in differing if key in first and key in second]
-    if len(differing) != 1:
+    in_both = [key for key in differing if key in first and key in second] or differing
+    if len(in_both) != 1:
         return None
-    owners = [choice for choice in _WITH_SETTINGS if differing[0].startswith(f"{place(choice)}.")]
-    return owners[0] if owners else differing[0]
+    setting = in_both[0]
+    # A choice without settings is an empty node in its place.
+    if is_choice(setting):
+        differing = [key for key in differing if not f"{place(key)}.".startswith(f"{place(setting)}.")]
+    if set(differing) - {setting}:
+        return None
+    owners = [choice for choice in _WITH_SETTINGS if setting.startswith(f"{place(choice)}.")]
+    return owners[0] if owners else setting
 
 
 def families(settings: Sequence[Mapping[str, Any]], runs: Sequence[Runs], scorer: Scorer, alpha: float) -> list[Family]:

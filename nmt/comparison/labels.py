@@ -28,7 +28,7 @@ def labels(settings: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[str]]
     def rank(key: str) -> tuple[int, int, str]:
         if not is_choice(key):
             return (3 if key.startswith("data.") else 2, key.count("."), key)
-        return (0, _BARE.index(key), "") if key in _BARE else (1, key.count("/"), key)
+        return (0, _BARE.index(key), "") if key in _BARE else (1, key.count("/") + key.count("@"), key)
 
     label_keys: list[str] = []
     classes = 1
@@ -121,9 +121,11 @@ def _words(key: str, value: Any, keys: Sequence[str], shown: Sequence[str]) -> s
     if isinstance(value, bool):
         return name if value else f"no {name}"
     written = "none" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
-    # "local_p 2": the one number of a choice that stands before it needs no name.
+    # "local_p 2": the one number of a window that stands before it needs no name.
     choice = key.rpartition(".")[0].replace(".", "/")
-    alone = choice in _BARE[1:] and [one for one in shown if one == choice or one.startswith(f"{place(choice)}.")] == [
+    alone = choice == "attention/window" and [
+        one for one in shown if one == choice or one.startswith(f"{place(choice)}.")
+    ] == [
         choice,
         key,
     ]
