@@ -52,7 +52,7 @@ def _alignment(comparison: Comparison, gold: OnGold) -> str:
         }
         if len(rates) < 2:
             continue
-        not_better = [label for label, rate in rates.items() if diagonal is not None and rate.mean >= diagonal]
+        not_better = [label for label, rate in rates.items() if diagonal is not None and rate.mean > diagonal]
         if len(not_better) < len(rates):
             closest.append(f"by {way} {_closest(comparison, rates)}")
             worse += [f"{some(not_better)} by {way}"] if not_better else []

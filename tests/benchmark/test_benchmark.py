@@ -332,7 +332,7 @@ def test_the_transformer_of_torch_is_the_same_model() -> None:
     features, expected = (made(*inputs).features[batch.target_mask] for made in (ours, theirs))
     torch.testing.assert_close(features, expected, atol=1e-5, rtol=1e-5)
     dropouts = [layer.p for layer in theirs.modules() if isinstance(layer, torch.nn.Dropout)]
-    assert dropouts.count(0.0) == 4  # of the inner layers
+    assert dropouts.count(0.0) == 5  # of the inner layers and before the softmax
     assert {layer.dropout for layer in theirs.modules() if isinstance(layer, torch.nn.MultiheadAttention)} == {0.0}
 
 

@@ -269,7 +269,7 @@ def test_error_rates_that_align_has_kept(swept: Path, here: Path, capfd: Capture
     for name in ("bahdanau-1", "bahdanau-2", "none-1"):
         copied(swept / name, here / "runs")
     text = [f"source={write_lines(here / 'a', ['eins zwei'])}", f"target={write_lines(here / 'b', ['one two'])}"]
-    gold = write_lines(here / "gold", ["0-0 1-1"])
+    gold = write_lines(here / "gold", ["0-1 1-0"])  # where a diagonal is wrong
     for name, how in (("bahdanau-1", ["shift=0"]), ("none-1", ["method=saliency"]), ("bahdanau-2", ["shift=0"])):
         alone = [f"runs={here / 'runs'}", f"output={here / 'out'}", *QUICK]
         assert call("align", f"run={here / 'runs' / name}", *text, f"gold={gold}", *how) == 0
