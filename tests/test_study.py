@@ -11,11 +11,13 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 
-import attention_study as study
+import attention_study
+from studying import page as study
+from studying import rows, work
 
 from nmt import build
 from nmt.command.composing import compose
-from nmt.command.sweeping import expand
+from nmt.runs import settings
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -77,22 +79,43 @@ def test_the_literature_stands_beside_the_better_radius_of_each_window() -> None
 
 @pytest.mark.parametrize("words", [[], ["nonsense"], ["train"], ["report", "more=1"]])
 def test_a_word_that_it_does_not_know_gets_the_usage(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert study.main(words) == 1
+    assert attention_study.main(words) == 1
     assert "attention_study.py train multi30k=DIR" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("corpus", ["multi30k", "builtin"])
 def test_all_variants_can_be_built_and_differ(corpus: str) -> None:
-    groups = study.GROUPS if corpus == "multi30k" else study.ONCE
-    configs = [
-        compose("train", combination.overrides)
-        for _, overrides in groups
-        for combination in expand("train", [*study.MODEL, f"data={corpus}", *overrides, "seed=1"])
-    ]
+    variants = rows.ROWS if corpus == "multi30k" else rows.ONCE
+    configs = [compose("train", [*rows.SIZES, f"data={corpus}", *row.overrides, "seed=1"]) for row in variants]
     for config in configs:
         build.assemble(config, 50, 50, True)
-    wordings = {str(config) for config in configs}
-    assert len(wordings) == len(configs) == (16 if corpus == "multi30k" else 15)
+    identities = {str(settings(config)) for config in configs}
+    assert len(identities) == len({row.name for row in variants}) == len(variants)
+
+
+def test_a_run_that_is_recorded_is_not_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A study of one row and two seeds, one of them recorded: the other is trained, scored and recorded."""
+    monkeypatch.chdir(tmp_path)
+    small = ["model.embedding_size=8", "encoder.size=8", "decoder.size=16", "decoder.readout.size=8"]
+    small += ["trainer.steps=2", "data=builtin", "data.train_pairs=100", "tokenizer.vocabulary_size=400"]
+    small += ["trainer.validate_sentences=2", f"cache={tmp_path}/cache"]
+    row = rows.Row("luong", ("decoder=luong", "attention.size=8"))
+    measure = attention_study.builtin([]).measure
+    made = work.Study(tmp_path / "runs", tmp_path / "records", [row], [1, 2], small, measure)
+    work.archive(made, "luong-1").parent.mkdir()
+    work.archive(made, "luong-1").write_bytes(b"")
+    assert work.work(made, jobs=1) == 0
+    assert "1 of 2 runs are recorded, 1 are left." in capfd.readouterr().err
+    assert [path.name for path in made.runs.iterdir() if path.is_dir()] == ["luong-2"]
+    work.unpack([work.archive(made, "luong-2")], tmp_path / "unpacked")
+    record = tmp_path / "unpacked" / "luong-2"
+    assert (record / "evaluation" / "test" / "counts.npz").exists()
+    assert not list(record.rglob("*.safetensors"))
+    assert len(list((record / "alignments").glob("*.json"))) == 2
+    assert work.work(made, jobs=1) == 0
+    assert "2 of 2 runs are recorded, 0 are left." in capfd.readouterr().err
 
 
 def test_records_are_packed_alike(tmp_path: Path) -> None:
@@ -100,7 +123,7 @@ def test_records_are_packed_alike(tmp_path: Path) -> None:
     (tmp_path / "records" / "run-1" / "scores.json").write_text('{"bleu": 1}')
     archives = [tmp_path / "first.tar.xz", tmp_path / "second.tar.xz"]
     for archive in archives:
-        assert study.pack(tmp_path / "records", archive) == 0
+        assert work.pack(tmp_path / "records", archive) == 0
         (tmp_path / "records" / "run-1" / "scores.json").touch()
     assert archives[0].read_bytes() == archives[1].read_bytes()
     with tarfile.open(archives[0]) as file:
@@ -114,7 +137,7 @@ def test_the_page_is_what_the_committed_records_give(tmp_path: Path, monkeypatch
     for path in (study.RECORDS, study.BUILTIN_RECORDS, study.NOTES):
         shutil.copy(ROOT / path, tmp_path / path)
     monkeypatch.chdir(tmp_path)
-    assert study.main(["report"]) == 0
+    assert attention_study.main(["report"]) == 0
     for page in (study.PAGE, study.FOLDER / "report.html"):
         # What a figure looks like is the drawing library's, what it says is ours.
         assert _words(tmp_path / page) == _words(ROOT / page)

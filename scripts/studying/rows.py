@@ -1,0 +1,114 @@
+"""What the study trains: the variants, each a name and its overrides, in one order.
+
+All recurrent variants have one first state and one readout, so that wirings differ only in when they attend and in what
+they feed back. No variant has dropout before the softmax, as the Transformer has none.
+"""
+
+from typing import NamedTuple
+
+#: About two million weights; one core trains them in some six minutes.
+SIZES = ("model.embedding_size=128", "model.output_dropout=0", "trainer.tensorboard=false")
+_ENCODER = ("encoder=gru", "encoder.size=128")
+_ATTENTION = ("attention.size=256", "attention/score=additive", "attention.project=false")
+_DECODER = ("decoder.size=256", "decoder.first_state=mean", "decoder/readout=tanh", "decoder.readout.word=true")
+_RECURRENT = (*_ENCODER, *_ATTENTION, *_DECODER)
+_LAYERS = ("encoder.layers=3", "decoder.layers=3")
+#: The training text and budget of the short study.
+SHORT = (
+    *("data=multi30k", "data.source=de", "data.target=en", "tokenizer.split_digits=false", "trainer.epochs=4"),
+    "precision=float32",
+)
+SEEDS = (1, 2, 3)
+
+
+class Row(NamedTuple):
+    """A variant: the name of its runs without the seed, and its overrides."""
+
+    name: str
+    overrides: tuple[str, ...]
+
+
+def _rows(prefix: str, common: tuple[str, ...], variants: dict[str, tuple[str, ...]]) -> list[Row]:
+    return [Row(f"{prefix}{name}", (*common, *overrides)) for name, overrides in variants.items()]
+
+
+_LUONG = (*_RECURRENT, "decoder=luong")
+_BAHDANAU = (*_RECURRENT, "decoder=bahdanau")
+_GENERAL = (*_LUONG, "attention/score=general")
+_HARD = (*_BAHDANAU, "attention/read=hard")
+
+#: When the decoder asks, and what it feeds back.
+WIRINGS = [
+    *_rows("", _RECURRENT, {"none": ("decoder=none",), "bahdanau": ("decoder=bahdanau",)}),
+    Row("bahdanau-previous-state", (*_BAHDANAU, "decoder.previous_state=true")),
+    Row("conditional", (*_RECURRENT, "decoder=conditional")),
+    *_rows("luong-additive", _LUONG, {"": (), "-nofeed": ("decoder.input_feeding=false",)}),
+]
+#: How query and key are compared. Scores without parameters come as they are and between projections.
+SCORES = [
+    Row("luong-general", _GENERAL),
+    Row("luong-general-nofeed", (*_GENERAL, "decoder.input_feeding=false")),
+    *_rows("luong-", _LUONG, {name: (f"attention/score={name}",) for name in ("concat", "location")}),
+    *(
+        Row(f"luong-{score}{suffix}", (*_LUONG, f"attention/score={score}", *projected))
+        for score in ("dot", "scaled_dot", "cosine")
+        for suffix, projected in (("", ()), ("-projected", ("attention.project=true",)))
+    ),
+]
+WINDOWS = [
+    Row(f"luong-{window}-{radius}", (*_GENERAL, f"attention/window={window}", f"attention.window.radius={radius}"))
+    for window in ("local_m", "local_p")
+    for radius in (2, 4)
+]
+#: Each head has the share of the 256 dimensions that Vaswani et al. give it; one head with projections is the control.
+HEADS = [
+    Row("bahdanau-projected", (*_BAHDANAU, "attention.project=true")),
+    *(
+        Row(f"{name}-heads-{heads}", (*common, "attention.project=true", f"attention.heads={heads}"))
+        for name, common in (
+            ("bahdanau", _BAHDANAU),
+            ("luong-dot", (*_LUONG, "attention/score=dot")),
+            ("luong-scaled_dot", (*_LUONG, "attention/score=scaled_dot")),
+        )
+        for heads in (2, 4)
+    ),
+]
+COVERAGE = _rows("coverage", (*_BAHDANAU, "attention.coverage=true"), {"": (), "-loss": ("attention.coverage_loss=1",)})
+READS = [
+    *_rows(
+        "hard",
+        _HARD,
+        {
+            "": (),  # mostly its soft half learns
+            "-soft-half": ("attention.read.reward=0",),  # the control: no score-function gradient at all
+            "-self-critical": (
+                *("attention.read.reward=1", "attention.read.expected=0", "attention.read.baseline=soft"),
+            ),
+        },
+    ),
+    Row(
+        "hard-enumerate",
+        (*_LUONG, "decoder.input_feeding=false", "attention/read=hard", "attention.read.objective=enumerate"),
+    ),
+]
+_TRANSFORMER = ("encoder=transformer", "decoder=transformer", *_LAYERS)
+FAMILIES = [
+    Row("transformer", _TRANSFORMER),
+    Row("weighted-transformer", (*_TRANSFORMER, "encoder.branches=true", "decoder.branches=true")),
+    Row("gru-transformer", (*_ENCODER, "decoder=transformer", "decoder.layers=3")),
+    Row(
+        "transformer-luong",
+        ("encoder=transformer", "encoder.layers=3", *_ATTENTION, *_DECODER, "decoder=luong", "attention/score=general"),
+    ),
+    Row("conv", ("encoder=conv", "decoder=conv", *_LAYERS)),
+]
+ROWS = [*WIRINGS, *SCORES, *WINDOWS, *HEADS, *COVERAGE, *READS, *FAMILIES]
+
+#: Attention that is trained towards word links, for training text that has links.
+GUIDED = [
+    Row("guided-bahdanau", (*_BAHDANAU, "trainer.guided_alignment=1")),
+    Row("guided-luong", (*_LUONG, "trainer.guided_alignment=1")),
+]
+#: On the built-in corpus, whose links are exact: every mechanism, in the smaller of its sizes.
+_LARGER = ("-4",)
+ONCE = [row for row in [*ROWS, *GUIDED] if not row.name.endswith(_LARGER)]
