@@ -363,50 +363,6 @@ def test_a_bias_is_added_to_the_energies_before_the_softmax(heads: int) -> None:
     torch.testing.assert_close(weights, tensor([1 / 7, 2 / 7, 4 / 7, 0]).expand(1, heads, 2, 4))
 
 
-@pytest.mark.parametrize(("settings", "projected"), [
-    ({}, False),
-    ({"project": False}, False),
-    ({"project": True}, True),
-    ({"heads": 2}, True),
-    ({"heads": 2, "project": True}, True),
-    ({"score": "scaled_dot"}, True),
-    ({"score": "scaled_dot", "project": False}, False),
-])  # fmt: skip
-def test_projections_are_for_several_heads_and_for_who_wants_them(settings: dict[str, Any], projected: bool) -> None:
-    made = attention(**settings)
-    for projection in (made.query, made.key, made.value, made.out):
-        assert (projection is not None) is projected
-
-
-def test_projections_of_one_head_fit_vectors_of_different_sizes() -> None:
-    made = attention("dot", query_size=3, value_size=5, size=2, project=True)
-    shapes = [None if part is None else part.weight.shape for part in (made.query, made.key, made.value, made.out)]
-    assert shapes == [(2, 3), (2, 5), (2, 5), (5, 2)]
-    assert made.context_size == 5
-
-
-def test_choices_of_one_projected_head_are_projected_back() -> None:
-    """Their mean by the weights is the context."""
-    made = attention("additive", read="hard", objective="enumerate", project=True, value_size=5, size=6)
-    values, queries = torch.randn(2, 7, 5, dtype=F64), torch.randn(2, 3, 10, dtype=F64)
-    memory = made.remember(values, torch.ones(2, 7, dtype=torch.bool))
-    attended = made(queries, memory, torch.arange(3).expand(2, 3))
-    contexts, log_weights = attended.choices
-    torch.testing.assert_close((contexts * log_weights.exp().unsqueeze(-1)).sum(-2), attended.context)
-
-
-def test_heads_without_projections_are_refused() -> None:
-    with pytest.raises(UserError, match=r"attention\.project=false: must be true or null with attention\.heads=2"):
-        attention(heads=2, project=False)
-
-
-def test_heads_must_divide_the_size() -> None:
-    with pytest.raises(
-        UserError, match=r"attention\.size=6: must be a multiple of attention\.heads=4\. Give attention\.size=8"
-    ):
-        attention(size=6, heads=4)
-
-
 def test_dropout_acts_on_what_is_read_not_on_what_is_shown() -> None:
     made = attention("additive")
     made.dropout.p = 0.9
