@@ -2,11 +2,12 @@
 
     python scripts/attention_study.py train multi30k=DIR alignments=DIR [jobs=N] [KEY=VALUE ...]
     python scripts/attention_study.py builtin [jobs=N] [KEY=VALUE ...]
+    python scripts/attention_study.py answers
     python scripts/attention_study.py report
 
 `train` trains, scores and records every run that has no record yet, jobs=N at a time with one thread each; the same
-command goes on after an interruption. `builtin` does the same on the built-in corpus with one seed. `report` writes the
-page from the committed records.
+command goes on after an interruption. `builtin` does the same on the built-in corpus with one seed. `answers` prints
+what the records say so far, question by question. `report` writes the page from the committed records.
 
 `multi30k` is a folder with train.de.gz and so on. `alignments` is a folder with word links: for its validation and test
 sets multi30k_silver/val.de-en.sp and test_2016_flickr.de-en.sp, for other text deen/text.de, text.en and gold.sp.
@@ -16,7 +17,7 @@ Any other KEY=VALUE goes to every training.
 import sys
 from pathlib import Path
 
-from studying.page import FOLDER, JOINED, report
+from studying.page import FOLDER, JOINED, SPLIT, answered, report
 from studying.rows import ONCE, ROWS, SEEDS, SHORT, SIZES
 from studying.work import THRESHOLD, Study, link_method, work
 from verbs import key_values, script
@@ -26,7 +27,6 @@ from nmt.files import write_text
 
 RUNS = Path("checkpoints", "attention-study")
 LONG = Path("checkpoints", "attention-study-long")
-SPLIT = "test_2016_flickr"
 DEEN = ("text.de", "text.en", "gold.sp")  # words between spaces
 
 
@@ -37,6 +37,8 @@ def main(arguments: list[str]) -> int:
     jobs = int(given.pop("jobs", 0)) or None
     root, links = given.pop("multi30k", None), given.pop("alignments", None)
     further = [f"{key}={value}" for key, value in given.items()]
+    if part == "answers" and not words:
+        return answered(FOLDER / "short")
     if part == "report" and not words:
         return report()
     if part == "builtin" and root is None:

@@ -7,7 +7,11 @@ from typing import Any
 
 from verbs import verb
 
+from nmt.errors import UserError
 from nmt.files import write_text
+from nmt.pipeline.results import read_result
+from nmt.runs import Run, runs_in
+from studying.answers import first_screen
 from studying.work import unpack
 
 PAGE = Path("docs", "attention-study.md")
@@ -15,6 +19,8 @@ FOLDER = Path("docs", "attention-study")
 RECORDS = FOLDER / "records.tar.xz"
 BUILTIN_RECORDS = FOLDER / "builtin.tar.xz"
 NOTES = FOLDER / "notes.md"  # remarks on these runs, if there are any
+SPLIT = "test_2016_flickr"
+SILVER = "test_2016_flickr.de-en.sp, words=moses"
 JOINED = 3  # neighbouring sentences that make a long one
 BASELINE = "bahdanau-1"
 
@@ -32,6 +38,17 @@ def report() -> int:
     remarks = [NOTES.read_text("utf-8")] if NOTES.exists() else []
     parts = [TITLE, lead, METHOD, *remarks, published(figures), f"## {rest}", exact_links(exact)]
     write_text(PAGE, "\n\n".join(part.strip("\n") for part in parts) + "\n")
+    return 0
+
+
+def answered(folder: Path) -> int:
+    """Print what the records of a folder answer so far, from the seeds that every row has."""
+    with tempfile.TemporaryDirectory() as place:
+        unpack(sorted(folder.glob("*.tar.xz")), Path(place))
+        results = [read_result(path.name, Run(path), None) for path in runs_in(Path(place))]
+    if not results:
+        raise UserError(f"{folder} has no records yet. Train the study first.")
+    print(f"{len(results)} runs are recorded.\n\n{first_screen(results, SPLIT, SILVER)}")
     return 0
 
 

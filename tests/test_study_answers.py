@@ -1,0 +1,114 @@
+"""What the study answers: runs made by hand, of which each row gets a known share of its words right."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
+
+from studying import answers, rows
+
+from nmt.comparison.results import Aligned, Result
+from tests.comparison.runs import result
+
+SEEDS = (1, 2, 3)
+
+
+def runs(**qualities: float) -> list[Result]:
+    return [
+        result(f"{name.replace('_', '-')}-{seed}", seed, {}, part) for name, part in qualities.items() for seed in SEEDS
+    ]
+
+
+def found(made: list[Result], pairs: list[tuple[str, str]]) -> list[answers.Answer]:
+    by_row = answers.by_row(made)
+    return answers.answers(answers.Question("?", pairs), list(by_row), answers.noise_of(by_row, "test"))
+
+
+def test_every_contrast_is_between_two_rows_of_the_study() -> None:
+    names = {row.name for row in rows.ROWS}
+    asked = [name for question in answers.QUESTIONS for pair in question.pairs for name in pair]
+    assert set(asked) <= names
+    assert names - set(asked) == {"luong-location"}  # a mechanism of Luong et al. that no question is about
+
+
+def test_a_contrast_is_the_difference_of_the_means_of_sacrebleu() -> None:
+    made = runs(a=0.8, b=0.6)
+    (answer,) = found(made, [("a", "b")])
+    means = [sum(run.splits["test"].scores["bleu"].value for run in made[at : at + 3]) / 3 for at in (0, 3)]
+    assert answer.difference == pytest.approx(means[1] - means[0], abs=0.01)
+    assert answer.significant
+
+
+def test_p_values_are_corrected_within_the_question() -> None:
+    made = runs(a=0.8, b=0.78, c=0.5)
+    alone = found(made, [("a", "b")])[0].p
+    one, other = found(made, [("a", "b"), ("a", "c")])
+    assert one.p == pytest.approx(alone)
+    assert (one.significant, other.significant) == (False, True)
+    assert found(made, [("a", "c")])[0].p * 2 == pytest.approx(other.p)
+    assert found(made, [("a", "nobody")]) == []
+
+
+def test_the_sentence_says_what_the_tests_say() -> None:
+    better, worse = answers.Answer("a", "b", 2.0, 0.001, 1.5), answers.Answer("a", "c", -2.0, 0.0001, 1.5)
+    unclear = answers.Answer("a", "d", 0.5, 0.4, 1.5)
+    gain, change = answers.Question("?", []), answers.Question("?", [], "change")
+    assert answers.sentence(gain, [better]) == "Yes: `b` +2.00 against `a` (p = 0.001)."
+    assert answers.sentence(gain, [worse]) == "No: `c` -2.00 against `a` (p < 0.001)."
+    assert answers.sentence(change, [worse]).startswith("Yes: ")
+    assert answers.sentence(gain, [better, unclear]).startswith("In part: ")
+    nothing = (
+        "No difference was found. Not significant: `d` +0.50 against `a` (p = 0.400); 1.5 BLEU would have been found."
+    )
+    assert answers.sentence(gain, [unclear]) == nothing
+    assert answers.sentence(gain, []) == "Not measured."
+
+
+def test_a_length_is_where_all_longer_sentences_gain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sixty sentences of 2 to 14 words: the second row is right in those of 6 words and more, and only there."""
+    monkeypatch.setattr(answers, "FEW", 5)
+    made = runs(none=0.3, some=0.3)
+    full = runs(some=1.0)
+    for own, right in zip(made[3:], full, strict=True):
+        for at, length in enumerate(own.splits["test"].lengths):
+            if length > 5:
+                own.splits["test"].counts["bleu"][at] = right.splits["test"].counts["bleu"][at]
+    by_row = answers.by_row(made)
+    assert answers.from_length(by_row, "test", "none", "some").startswith("At 6 words and more. ")
+    assert answers.from_length(by_row, "test", "some", "none").startswith("In no range ")
+    assert answers.from_length(by_row, "test", "none", "nobody") == "Not measured."
+
+
+def test_weights_are_held_against_a_diagonal_and_against_saliency() -> None:
+    def aligned(attention: float, saliency: float) -> Aligned:
+        return Aligned(
+            "gold",
+            100,
+            {"attention, shift 0": attention, "saliency": saliency},
+            "attention, shift 0",
+            "",
+            {"diagonal": 40.0},
+        )
+
+    rates = {"good": (30.0, 20.0), "bad": (50.0, 20.0), "even": (40.0, 60.0)}
+    made = {
+        name: [
+            run._replace(aligned={"g": aligned(attention + noise, saliency - noise)})
+            for run, noise in zip(runs(**{name: 0.5}), (-0.5, 0.0, 0.5), strict=True)
+        ]
+        for name, (attention, saliency) in rates.items()
+    }
+    text = answers.explanation(made, "gold")
+    assert "a straight diagonal has 40.0 % errors. The weights of 1 of 3 rows" in text
+    assert text.endswith("in 2 of 3 rows.")
+    assert answers.explanation(made, "other") == "Not measured."
+
+
+def test_all_questions_stand_on_the_first_screen() -> None:
+    text = answers.first_screen(runs(none=0.3, luong_general=0.8), "test", "gold")
+    for question in answers.QUESTIONS:
+        assert f"**{question.text}** " in text
+    assert "**Does attention help?** Yes: `luong-general` +" in text
+    assert "**Is attention an explanation?** Not measured." in text
