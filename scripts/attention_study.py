@@ -1,13 +1,16 @@
 """Run the study of docs/attention-study.md: train its variants, score them, write the page.
 
     python scripts/attention_study.py train multi30k=DIR alignments=DIR [jobs=N] [KEY=VALUE ...]
+    python scripts/attention_study.py converge multi30k=DIR alignments=DIR [jobs=N] [KEY=VALUE ...]
     python scripts/attention_study.py builtin [jobs=N] [KEY=VALUE ...]
     python scripts/attention_study.py answers
     python scripts/attention_study.py report
 
-`train` trains, scores and records every run that has no record yet, jobs=N at a time with one thread each; the same
-command goes on after an interruption. `builtin` does the same on the built-in corpus with one seed. `answers` prints
-what the records say so far, question by question. `report` writes the page from the committed records.
+`train` trains, scores and records every run of the short study that has no record yet, jobs=N at a time with one thread
+each; the same command goes on after an interruption. `converge` first chooses the learning rate and dropout of eight
+models on validation data, then trains each to convergence, the best four in the other direction too. `builtin` trains
+on the built-in corpus with one seed. `answers` prints what the records say so far, question by question. `report`
+writes the page from the committed records.
 
 `multi30k` is a folder with train.de.gz and so on. `alignments` is a folder with word links: for its validation and test
 sets multi30k_silver/val.de-en.sp and test_2016_flickr.de-en.sp, for other text deen/text.de, text.en and gold.sp.
@@ -15,23 +18,25 @@ Any other KEY=VALUE goes to every training.
 """
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from studying.page import FOLDER, JOINED, SPLIT, answered, report
-from studying.rows import ONCE, ROWS, SEEDS, SHORT, SIZES
-from studying.work import THRESHOLD, Study, link_method, work
+from studying.rows import CONVERGED, DE_EN, EN_DE, GRID, LONG, ONCE, ROWS, SEEDS, SHORT, SIZES, TEXT, TUNING, Row
+from studying.work import THRESHOLD, Study, link_method, perplexity, work
 from verbs import key_values, script
 
 from nmt.data.lines import read_lines
 from nmt.files import write_text
 
 RUNS = Path("checkpoints", "attention-study")
-LONG = Path("checkpoints", "attention-study-long")
+JOINED_TEXT = Path("checkpoints", "attention-study-long")
 DEEN = ("text.de", "text.en", "gold.sp")  # words between spaces
 
 
 def main(arguments: list[str]) -> int:
-    """Run one of the three parts and return its exit status."""
+    """Run one of the parts and return its exit status."""
     part, *words = arguments or [""]
     given = key_values(words)
     jobs = int(given.pop("jobs", 0)) or None
@@ -43,23 +48,62 @@ def main(arguments: list[str]) -> int:
         return report()
     if part == "builtin" and root is None:
         return work(builtin(further), jobs)
-    if part == "train" and root is not None and links is not None:
+    if part in ("train", "converge") and root is not None and links is not None:
         join_lines(Path(root))
-        return work(short(Path(root), Path(links), further), jobs)
+        corpus = Corpus(Path(root), Path(links), further)
+        return work(corpus.short(), jobs) if part == "train" else converge(corpus, jobs)
     print(__doc__, file=sys.stderr)
     return 1
 
 
-def short(root: Path, links: Path, further: list[str]) -> Study:
-    """The variants on Multi30k, German to English, for four epochs."""
+class Corpus(NamedTuple):
+    """Multi30k, its word links, and overrides of every training."""
 
-    def measure(run: Path) -> list[list[str]]:
-        joined = [f"{key}={path}" for key, path in zip(("source", "reference"), joined_files(), strict=True)]
-        aligned = [["align", f"method={link_method(run)}", *words] for words in gold_links(root, links)]
-        return [["evaluate", f"split={SPLIT}", "pictures=0"], ["evaluate", *joined, "pictures=0"], *aligned]
+    root: Path
+    links: Path
+    further: list[str]
 
-    overrides = [*SIZES, *SHORT, f"data.root={root}", *further]
-    return Study(RUNS / "short", FOLDER / "short", ROWS, SEEDS, overrides, measure)
+    def study(self, name: str, rows: list[Row], seeds: Sequence[int], *overrides: str, links: bool = True) -> Study:
+        """A study of some rows; with `links`, runs are scored on long sentences and against word links, too."""
+
+        def measure(run: Path) -> list[list[str]]:
+            split = [["evaluate", f"split={SPLIT}", "pictures=0"]]
+            if not links:
+                return split
+            joined = [f"{key}={path}" for key, path in zip(("source", "reference"), joined_files(), strict=True)]
+            aligned = [["align", f"method={link_method(run)}", *words] for words in gold_links(self.root, self.links)]
+            return [*split, ["evaluate", *joined, "pictures=0"], *aligned]
+
+        place = f"data.root={self.root}"
+        return Study(
+            RUNS / name, FOLDER / name, rows, seeds, [*SIZES, *TEXT, place, *overrides, *self.further], measure
+        )
+
+    def short(self) -> Study:
+        """All variants, German to English."""
+        return self.study("short", ROWS, SEEDS, *DE_EN, *SHORT)
+
+
+def converge(corpus: Corpus, jobs: int | None) -> int:
+    """Choose the settings of each model, train it to convergence, and the best four in the other direction."""
+    candidates = [
+        Row(f"{row.name}-{at}", (*row.overrides, *words)) for row in CONVERGED for at, words in enumerate(GRID, 1)
+    ]
+    tuning = corpus.study("tuning", candidates, SEEDS[:1], *DE_EN, *TUNING, links=False)
+    if status := work(tuning, jobs):
+        return status
+    rows = [
+        Row(row.name, min(_of(candidates, row), key=lambda own: perplexity(tuning, own)).overrides) for row in CONVERGED
+    ]
+    there = corpus.study("converged", rows, SEEDS, *DE_EN, *LONG)
+    if status := work(there, jobs):
+        return status
+    best = sorted(rows, key=lambda row: perplexity(there, row))[:4]
+    return work(corpus.study("back", best, SEEDS, *EN_DE, *LONG, links=False), jobs)
+
+
+def _of(candidates: Sequence[Row], row: Row) -> list[Row]:
+    return [candidate for candidate in candidates if candidate.name.rpartition("-")[0] == row.name]
 
 
 def builtin(further: list[str]) -> Study:
@@ -76,7 +120,7 @@ def builtin(further: list[str]) -> Study:
 
 def joined_files() -> list[Path]:
     """The files of long sentences, German and English."""
-    return [LONG / f"test_2016_joined.{language}" for language in ("de", "en")]
+    return [JOINED_TEXT / f"test_2016_joined.{language}" for language in ("de", "en")]
 
 
 def join_lines(root: Path) -> None:

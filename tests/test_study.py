@@ -1,5 +1,6 @@
 """The attention study's script: its tables from a comparison's figures, and what it would train."""
 
+import json
 import re
 import shutil
 import sys
@@ -91,6 +92,26 @@ def test_all_variants_can_be_built_and_differ(corpus: str) -> None:
         build.assemble(config, 50, 50, True)
     identities = {str(settings(config)) for config in configs}
     assert len(identities) == len({row.name for row in variants}) == len(variants)
+
+
+def test_models_are_tuned_with_settings_that_exist() -> None:
+    assert len(rows.CONVERGED) == 8
+    for row in rows.CONVERGED:
+        for words in rows.GRID:
+            config = compose("train", [*rows.SIZES, *rows.TEXT, *rows.DE_EN, *rows.TUNING, *row.overrides, *words])
+            assert f"optimizer.lr={config.optimizer.lr}" == words[0]
+
+
+def test_the_best_of_a_row_is_that_of_its_records(tmp_path: Path) -> None:
+    study = work.Study(tmp_path, tmp_path, [], [1, 2], [], lambda _: [])
+    for seed, values in ((1, (9.0, 5.0, 6.0)), (2, (8.0, 7.0))):
+        folder = tmp_path / "record" / f"row-{seed}"
+        folder.mkdir(parents=True)
+        lines = [json.dumps({"step": at, "valid_perplexity": value}) for at, value in enumerate(values)]
+        (folder / "history.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        work.pack(folder.parent, work.archive(study, folder.name))
+        shutil.rmtree(folder.parent)
+    assert work.perplexity(study, rows.Row("row", ())) == 6.0
 
 
 def test_a_run_that_is_recorded_is_not_made_again(

@@ -13,11 +13,12 @@ _ATTENTION = ("attention.size=256", "attention/score=additive", "attention.proje
 _DECODER = ("decoder.size=256", "decoder.first_state=mean", "decoder/readout=tanh", "decoder.readout.word=true")
 _RECURRENT = (*_ENCODER, *_ATTENTION, *_DECODER)
 _LAYERS = ("encoder.layers=3", "decoder.layers=3")
-#: The training text and budget of the short study.
-SHORT = (
-    *("data=multi30k", "data.source=de", "data.target=en", "tokenizer.split_digits=false", "trainer.epochs=4"),
-    "precision=float32",
-)
+#: The training text.
+TEXT = ("data=multi30k", "tokenizer.split_digits=false", "precision=float32")
+DE_EN = ("data.source=de", "data.target=en")
+EN_DE = ("data.source=en", "data.target=de")
+#: Passes over the training text: of the short study, of a training that chooses a rate and a dropout, to convergence.
+SHORT, TUNING, LONG = ("trainer.epochs=4",), ("trainer.epochs=8",), ("trainer.epochs=16",)
 SEEDS = (1, 2, 3)
 
 
@@ -112,3 +113,16 @@ GUIDED = [
 #: On the built-in corpus, whose links are exact: every mechanism, in the smaller of its sizes.
 _LARGER = ("-4",)
 ONCE = [row for row in [*ROWS, *GUIDED] if not row.name.endswith(_LARGER)]
+
+#: The models that are trained to convergence.
+CONVERGED = [
+    row
+    for row in ROWS
+    if row.name
+    in (
+        *("none", "bahdanau", "conditional", "luong-general", "luong-general-nofeed", "luong-dot-projected"),
+        *("transformer", "gru-transformer"),
+    )
+]
+#: Each of them is trained with each of these first, and converges with the best.
+GRID = [(f"optimizer.lr={rate}", f"model.dropout={dropout}") for rate in (0.0015, 0.003) for dropout in (0.2, 0.35)]

@@ -5,6 +5,7 @@ machines, a few runs at a time: commit the records, and go on elsewhere.
 """
 
 import os
+import statistics
 import sys
 import tarfile
 import tempfile
@@ -83,6 +84,15 @@ def _one(study: Study, name: str, row: Row, seed: int) -> int:
         if status:
             return status
     return record(run, archive(study, name))
+
+
+def perplexity(study: Study, row: Row) -> float:
+    """The lowest validation perplexity of a row's runs, their mean over seeds, from the records."""
+    with tempfile.TemporaryDirectory() as folder:
+        names = [f"{row.name}-{seed}" for seed in study.seeds]
+        unpack([archive(study, name) for name in names], Path(folder))
+        histories = [Run(Path(folder, name)).history() for name in names]
+    return statistics.fmean(min(float(entry["valid_perplexity"]) for entry in history) for history in histories)
 
 
 def link_method(run: Path) -> str:
