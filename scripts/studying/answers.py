@@ -225,6 +225,8 @@ def first_screen(results: Sequence[Result], split: str, gold: str) -> str:
     rows = by_row(results)
     noise = noise_of(rows, split)
     lines = []
+    if min(map(len, rows.values())) < 2:
+        lines.append("Rows with one seed are among these: their p-values know the noise of sentences alone.")
     for question in QUESTIONS:
         lines.append(f"**{question.text}** {sentence(question, answers(question, list(rows), noise))}")
         if question is QUESTIONS[0]:
