@@ -6,7 +6,7 @@ It has the settings of the commands. `import nmt` provides the public names of t
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nmt.alignment import weights as alignment
 from nmt.alignment.weights import Head
@@ -80,6 +80,26 @@ class RunTranslator:
             [TranslatedSentence(*translation) for translation in ranked]
             for ranked in self._translator.translate_chunk(sentences, prefixes=prefixes)
         ]
+
+    def documents(self, sentences: Sequence[str], include: Sequence[str] = ("alignment",)) -> list[dict[str, Any]]:
+        """Translations as values that `json.dump` writes; docs/translation-json.md describes them.
+
+        Args:
+            sentences: one line of text each.
+            include: "alignment", "weights", "self_weights", "alternatives", "stages", "beam".
+
+        Raises:
+            UserError: there is no such detail.
+        """
+        from nmt.inspection.details import described_search, included, translate
+        from nmt.inspection.document import Style
+
+        style = Style(
+            self._translator.tokenizer.target,
+            aligned="alignment" in include,
+            search=described_search(self._translator),
+        )
+        return [translate(self._translator, sentence, style, included(include)) for sentence in sentences]
 
     def look(self, translation: Translation) -> Views:
         """The translation with the weights of each attention: `encoder`, `decoder` and `cross`, each with `heatmap`.

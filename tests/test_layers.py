@@ -24,6 +24,7 @@ ROOMS = {
     "model": {"kernels", "attention"},
     "translation": {"text", "data", "attention", "model", "search"},
     "alignment": {"text", "translation"},
+    "inspection": {"text", "data", "search", "attention", "model", "translation", "alignment"},
     "drawing": {"translation", "alignment"},
     "evaluation": {"text", "translation", "alignment", "drawing"},
     "training": {"kernels", "text", "attention", "search", "data", "model", "translation", "drawing", "evaluation"},
@@ -61,7 +62,7 @@ TOP = {
     "pipeline": {"nmt", *ROOMS, "runs", "records", "build", "command", "configuration", "compat", "advice", "locks"},
     "compute": set[str](),
     "signals": set[str](),
-    "api": {"alignment", "drawing", "translation", "command", "pipeline"},
+    "api": {"alignment", "drawing", "inspection", "translation", "command", "pipeline"},
     "__init__": {"api"},  # on request
     "verbs": {"command", "pipeline"},
     "__main__": {"nmt", "command", "configuration"},

@@ -3,7 +3,7 @@
 A mechanism is three choices made independently: a score, a window and a read. `Attention` composes them.
 """
 
-from nmt.attention.attention import Attended, Attention, AttentionState, Memory
+from nmt.attention.attention import Attended, Attention, AttentionState, Memory, Stages
 from nmt.attention.reads import LOG_PROB, Choices, Hard, Read, Reading
 from nmt.attention.scores import Score
 from nmt.attention.windows import View, Window
@@ -19,6 +19,7 @@ __all__ = [
     "Read",
     "Reading",
     "Score",
+    "Stages",
     "View",
     "Window",
 ]

@@ -43,6 +43,19 @@ class Memory(NamedTuple):
         return Memory(keys, values, torch.cat((self.mask, other.mask), 1))
 
 
+class Stages(NamedTuple):
+    """How energies became weights, [B, H, T, S] each.
+
+    energies: of the score, before the window. view: what the window shows, whose parts broadcast to [B, H, T, S].
+    shares: softmax over the visible slots of energies and bias. weights: shares times the window's factor.
+    """
+
+    energies: Tensor
+    view: View
+    shares: Tensor
+    weights: Tensor
+
+
 class Attended(NamedTuple):
     """What a query took away: context [B, T, C], weights [B, H, T, S], the new state, terms for the loss [B, T].
 
@@ -232,10 +245,7 @@ class Attention(nn.Module):
             return Attended(self._merge(_scaled_dot(split, memory, view)), None, state, {}, None)
         covered = state[0] if self.coverage else None
         assert covered is None or covered.shape[1] == queries.shape[1], "one step at a time where there is a state"
-        energies = self.score(split, memory.keys, *(() if covered is None else (covered.transpose(1, 2),)))
-        shares = masked_softmax(energies if view.bias is None else energies + view.bias, view.visible)
-        if view.factor is not None:
-            shares = shares * view.factor
+        shares = self._weigh(split, memory, view, covered).weights
         context, terms, choices = self.read(self.dropout(shares), memory.values)
         if covered is not None:
             by_step = shares.transpose(1, 2)
@@ -246,6 +256,27 @@ class Attention(nn.Module):
         if choices is not None and self.out is not None:
             choices = choices._replace(contexts=self.out(choices.contexts))
         return Attended(self._merge(context), shares if weights else None, state, terms, choices)
+
+    def _weigh(self, split: Tensor, memory: Memory, view: View, covered: Tensor | None) -> Stages:
+        """From projected queries [B, H, T, D] to weights; `covered` [B, T, H, S] is the coverage."""
+        energies = self.score(split, memory.keys, *(() if covered is None else (covered.transpose(1, 2),)))
+        shares = masked_softmax(energies if view.bias is None else energies + view.bias, view.visible)
+        weights = shares if view.factor is None else shares * view.factor
+        return Stages(energies, view, shares, weights)
+
+    def stages(
+        self, queries: Tensor, memory: Memory, steps: Tensor, state: AttentionState = ()
+    ) -> tuple[Stages, Tensor | None]:
+        """How `forward` comes to its weights for the same arguments, and the window's centres [B, H, T] if it has any.
+
+        The read is not a part: hard attention reads the slot with the largest weight.
+        """
+        split = self._split(self.query, queries)
+        view = self.view(split, steps, memory.mask)
+        centres = self.window.centres(split, steps.unsqueeze(1), memory.mask.unsqueeze(1))
+        if centres is not None:
+            centres = centres.expand(split.shape[:3])
+        return self._weigh(split, memory, view, state[0] if self.coverage else None), centres
 
     def ask(
         self, queries: Tensor, memory: Memory, steps: Tensor, state: AttentionState = (), *, weights: bool = True

@@ -61,6 +61,11 @@ class Window(nn.Module):
     def reset_parameters(self) -> None:
         """Set the vectors that the class owns to their first values."""
 
+    def centres(self, queries: Tensor, steps: Tensor, mask: Tensor) -> Tensor | None:
+        """The centre of each step's window [..., T], in slots from 0; None for a window without a centre."""
+        del queries, steps, mask
+        return None
+
     def forward(self, queries: Tensor, steps: Tensor, mask: Tensor) -> View:
         """The view of each step."""
         raise TypeError(f"{type(self).__name__} does not say which slots are visible")
@@ -92,10 +97,14 @@ class LocalMonotonic(Window):
         super().__init__(query_size, heads)
         self.radius = radius
 
+    def centres(self, queries: Tensor, steps: Tensor, mask: Tensor) -> Tensor:
+        """p_t = min(t, S - 1)."""
+        last = mask.sum(-1, keepdim=True) - 1
+        return torch.minimum(steps, last)
+
     def forward(self, queries: Tensor, steps: Tensor, mask: Tensor) -> View:
         positions = torch.arange(mask.shape[-1], device=mask.device)
-        last = mask.sum(-1, keepdim=True) - 1
-        centre = torch.minimum(steps, last).unsqueeze(-1)
+        centre = self.centres(queries, steps, mask).unsqueeze(-1)
         return View(mask.unsqueeze(-2) & ((positions - centre).abs() <= self.radius))
 
 
@@ -121,12 +130,16 @@ class LocalPredictive(Window):
         bound = self.query_size**-0.5
         nn.init.uniform_(self.v, -bound, bound)
 
-    def forward(self, queries: Tensor, steps: Tensor, mask: Tensor) -> View:
-        positions = torch.arange(mask.shape[-1], device=mask.device)
+    def centres(self, queries: Tensor, steps: Tensor, mask: Tensor) -> Tensor:
+        """p_t = S sigmoid(v^T tanh(W q_t)), eq. 9."""
         # In float32: positions in the dozens need more digits than bfloat16 has.
         place = dot_tanh(by_head(self.v, self.heads), self.W(queries).unsqueeze(-2), fast=False)  # [..., T, 1]
-        centre = mask.sum(-1)[..., None, None] * torch.sigmoid(place)
-        offset = positions - centre
+        centre: Tensor = mask.sum(-1)[..., None, None] * torch.sigmoid(place)
+        return centre.squeeze(-1)
+
+    def forward(self, queries: Tensor, steps: Tensor, mask: Tensor) -> View:
+        positions = torch.arange(mask.shape[-1], device=mask.device)
+        offset = positions - self.centres(queries, steps, mask).unsqueeze(-1)
         factor = torch.exp(-(offset**2) / (2 * (self.radius / 2) ** 2))
         return View(mask.unsqueeze(-2) & (offset.abs() <= self.radius), factor=factor)
 

@@ -190,6 +190,11 @@ class Decoder(nn.Module, Generic[Memory, State]):
     carries_contexts: bool = True
     drops_features: bool = False
 
+    @property
+    def source_attentions(self) -> Sequence[nn.Module]:
+        """The attention of each layer to the source, in the order of `heads`."""
+        return ()
+
     def start(self, encoded: Encoded, *, searching: bool = False) -> tuple[Memory, State]:
         """Memory and first state, once a sentence.
 

@@ -53,6 +53,10 @@ class LayeredDecoder(Decoder[LayeredMemory, State]):
         self.attentions, self.max_positions = attentions, attentions[0].max_positions
         self.heads = head_names(each.heads for each in attentions)
 
+    @property
+    def source_attentions(self) -> Sequence[Attention]:
+        return self.attentions
+
     def pin(self, slots: Slots, device: torch.device) -> None:
         for attention in self.attentions:
             attention.pin(slots, device)

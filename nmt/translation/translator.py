@@ -17,7 +17,7 @@ from nmt.data.batch import Batch, make_batch
 from nmt.errors import UserError
 from nmt.model import Seq2Seq
 from nmt.model.contract import Slots
-from nmt.search import Hypothesis, Limits, Prefix, Search
+from nmt.search import Hypothesis, Limits, Prefix, Search, SearchState, Step
 from nmt.text.spans import Span, words_of
 from nmt.text.tokenizer import BOS, EOS, SPECIAL_PIECES, Tokenizer
 from nmt.translation import forcing
@@ -30,6 +30,8 @@ END = SPECIAL_PIECES[EOS]
 LENGTH_RATIO, EXTRA_LENGTH = 2.0, 10  # of the longest translation, if the run does not store them
 REPORT_SECONDS = 30  # between progress reports on lines in parts
 FORCED_PLACES = 100_000  # limit on sentences times longest length squared in a batch of forced decoding
+#: Wraps a step function and its first state, to see what a search does with them.
+Watch = Callable[[Step, SearchState], tuple[Step, SearchState]]
 JOINED_WEIGHTS = 50_000_000  # the most weights that the parts of a line are joined to: 200 MB, nearly all zeros
 
 
@@ -106,22 +108,34 @@ class Translator:
             first += len(lines)
 
     def translate_chunk(
-        self, sentences: Sequence[str], first_line: int = 1, prefixes: Sequence[str] = ()
+        self,
+        sentences: Sequence[str],
+        first_line: int = 1,
+        prefixes: Sequence[str] = (),
+        *,
+        max_lengths: Sequence[int | None] = (),
+        watch: Watch | None = None,
     ) -> list[list[Translation]]:
         """The n-best lists of these sentences, whose first is line `first_line` of the input.
 
         Each translation begins with its prefix, unless the prefix is blank. A blank sentence stays empty.
 
+        Args:
+            max_lengths: the most target pieces of each sentence, or of each part of a long one, if not None.
+            watch: wraps the step function and the first state of each search.
+
         Raises:
             UserError: the model has no pieces for a prefix.
         """
         parts = self._parts(sentences, first_line, prefixes)
+        if max_lengths:
+            parts = [part._replace(max_length=max_lengths[part.sentence]) for part in parts]
         order = sorted(range(len(parts)), key=lambda part: -len(parts[part].tokens))
         nbest_lists: list[list[Hypothesis]] = [[] for _ in parts]
         last_report = time.monotonic()
         for start in range(0, len(order), self.batch_sentences):
             rows = order[start : start + self.batch_sentences]
-            for row, hypotheses in zip(rows, self._search([parts[row] for row in rows]), strict=True):
+            for row, hypotheses in zip(rows, self._search([parts[row] for row in rows], watch), strict=True):
                 nbest_lists[row] = hypotheses
             if (
                 self.warn is not None
@@ -230,14 +244,11 @@ class Translator:
             self.warn(f"prefix of line {line}: the model writes '{text}' as '{written}'.")
         return prefix
 
-    def _search(self, parts: Sequence["_Part"]) -> list[list[Hypothesis]]:
+    def _search(self, parts: Sequence["_Part"], watch: Watch | None = None) -> list[list[Hypothesis]]:
         sources, prefixes = [part.tokens for part in parts], [part.prefix for part in parts]
         with _evaluating(self.stepper.models), torch.inference_mode(), self.compute.autocast():
             batch = make_batch(sources, None, list(range(len(sources)))).to(self.compute.device)
-            lengths = [
-                math.ceil(self.length_ratio * len(tokens)) + self.extra_length + len(prefix)
-                for tokens, prefix in zip(sources, prefixes, strict=True)
-            ]
+            lengths = [len(part.prefix) + self._most_pieces(part) for part in parts]
             ids = None
             if self.shortlist is not None:
                 # The first token of a state belongs to the prefix.
@@ -251,12 +262,18 @@ class Translator:
             most = torch.tensor(lengths, device=self.compute.device)
             limits = Limits(BOS, EOS, forbidden, most, batch.source_mask, fast, prefixes)
             state = self.stepper.start(batch.source, batch.source_mask, batch.source_lengths, ids)
-            nbest_lists = self.search(self.stepper, state, limits)
+            step, first = (self.stepper, state) if watch is None else watch(self.stepper, state)
+            nbest_lists = self.search(step, first, limits)
             if ids is not None:
                 nbest_lists = [[_named(hypothesis, ids) for hypothesis in nbest] for nbest in nbest_lists]
         if self.weights or not self.search.needs_weights:
             return nbest_lists
         return [[hypothesis._replace(weights=None) for hypothesis in nbest] for nbest in nbest_lists]
+
+    def _most_pieces(self, part: "_Part") -> int:
+        """The most pieces of a translation, beside those of its prefix."""
+        most = math.ceil(self.length_ratio * len(part.tokens)) + self.extra_length
+        return most if part.max_length is None else min(most, max(1, part.max_length - len(part.prefix)))
 
     def _split(self, words: Sequence[int]) -> list[int]:
         """0 and the ends of parts of at most max_source_length pieces, at word boundaries if possible.
@@ -294,12 +311,13 @@ class Translator:
 
 
 class _Part(NamedTuple):
-    """A sentence or a part of it: index of the sentence, tokens and their spans, prefix of the translation."""
+    """A sentence or a part of it: its index, tokens and their spans; prefix and length of the translation."""
 
     sentence: int
     tokens: list[int]
     spans: list[Span | None]
     prefix: Prefix
+    max_length: int | None = None
 
 
 @contextlib.contextmanager

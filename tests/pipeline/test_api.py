@@ -130,3 +130,14 @@ def test_nothing_heavy_is_loaded_before_it_is_needed(here: Path) -> None:
         [sys.executable, "-c", program], cwd=here, env=environment(), capture_output=True, text=True, check=True
     )
     assert done.stdout == "module 'nmt' has no attribute 'laod'\n"
+
+
+def test_documents_are_the_translations(trained: Path) -> None:
+    translator = nmt.load(trained, "search.nbest=2")
+    (document,) = translator.documents(["zwei drei"], include=["alternatives", "beam"])
+    ((best, second),) = translator.nbest(["zwei drei"])
+    assert [each["text"] for each in document["hypotheses"]] == [best.text, second.text]
+    assert document["search"]["nbest"] == 2
+    assert document["hypotheses"][0]["alignment"] is None
+    with pytest.raises(UserError, match="include=beams does not exist"):
+        translator.documents(["zwei"], include=["beams"])

@@ -109,6 +109,10 @@ class AttentiveDecoder(RecurrentDecoder[RecurrentMemory]):
         self.heads = tuple(str(head) for head in range(self.attention.heads))
         self.max_positions = self.attention.max_positions
 
+    @property
+    def source_attentions(self) -> Sequence[Attention]:
+        return (*self.lower, self.attention)
+
     def pin(self, slots: Sequence[int | Sequence[int] | None], device: torch.device) -> None:
         for attention in (*self.lower, self.attention):
             attention.pin(slots, device)

@@ -1,0 +1,115 @@
+"""A search -> the tree of the hypotheses that it kept, seen from outside: search knows nothing of it.
+
+Search asks for steps and selects the hypotheses that stay open. Both pass through a `BeamRecord`.
+"""
+
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+from nmt.search import SearchState, Step
+from nmt.text.tokenizer import EOS
+
+NodeState = Literal["open", "ended", "dropped"]
+
+
+class Node(NamedTuple):
+    """A token of a hypothesis, after the node `parent`.
+
+    Attributes:
+        parent: the index of the node before it; None for the beginning of the sentence.
+        step: from 0; -1 for the beginning of the sentence.
+        token: its id; None for the beginning of the sentence.
+        log_prob: natural-log probability of the token at its step. total: the sum since the beginning.
+        state: "open" hypotheses go on. "ended" has the end of sentence. "dropped" was good enough for the beam, but
+            the search was over.
+    """
+
+    parent: int | None
+    step: int
+    token: int | None
+    log_prob: float
+    total: float
+    state: NodeState
+
+
+class _Watched(NamedTuple):
+    """The state of a search, with the node of each of its hypotheses; -1 for a hypothesis of probability zero."""
+
+    inner: SearchState
+    nodes: list[int]
+
+    def select(self, rows: Tensor, sentences: Tensor | None = None) -> "_Watched":
+        return _Watched(self.inner.select(rows, sentences), [self.nodes[row] for row in rows.tolist()])
+
+
+class BeamRecord:
+    """The tree of a beam search or a greedy search for one sentence: `nodes`, each after its parent."""
+
+    def __init__(self, size: int) -> None:
+        """`size` is the number of hypotheses in the beam, 1 for greedy search."""
+        self.size = size
+        self.nodes = [Node(None, -1, None, 0.0, 0.0, "open")]
+        self._step: Step | None = None
+        self._children: dict[tuple[int, int], int] = {}
+        self._pending: tuple[Tensor, list[int]] | None = None
+        self._count = 0
+
+    def watch(self, step: Step, state: SearchState) -> tuple[Step, SearchState]:
+        """The step function and the first state to search with in place of these."""
+        self._step = step
+        return self._stepped, _Watched(state, [0])
+
+    def finish(self) -> list[Node]:
+        """All nodes, after the search."""
+        self._close()
+        return self.nodes
+
+    def _stepped(self, tokens: Tensor, state: SearchState) -> tuple[Tensor, Tensor | None, SearchState]:
+        assert isinstance(state, _Watched)
+        assert self._step is not None
+        self._close()
+        nodes = state.nodes
+        if self._count:
+            # Hypotheses that have ended keep their row, with probability zero.
+            pairs = zip(nodes, tokens.tolist(), strict=True)
+            nodes = [-1 if pair[1] == EOS else self._children.get(pair, -1) for pair in pairs]
+            for node in nodes:
+                if node >= 0:
+                    self.nodes[node] = self.nodes[node]._replace(state="open")
+        self._count += 1
+        log_probs, weights, following = self._step(tokens, state.inner)
+        self._pending = log_probs, nodes
+        return log_probs, weights, _Watched(following, nodes)
+
+    def _close(self) -> None:
+        """Add the best candidates of the last step, whose impossible tokens search has set to -inf in place."""
+        if self._pending is None:
+            return
+        log_probs, nodes = self._pending
+        self._pending = None
+        before = [self.nodes[node].total if node >= 0 else float("-inf") for node in nodes]
+        totals = torch.tensor(before, device=log_probs.device).unsqueeze(1) + log_probs.float()
+        values, flat = totals.flatten().topk(min(self.size, totals.numel()))
+        for value, place in zip(values.tolist(), flat.tolist(), strict=True):
+            row, token = divmod(place, totals.shape[1])
+            if value == float("-inf"):
+                break
+            parent = nodes[row]
+            log_prob = float(log_probs[row, token])
+            total = self.nodes[parent].total + log_prob
+            self._children[parent, token] = len(self.nodes)
+            state: NodeState = "ended" if token == EOS else "dropped"
+            self.nodes.append(Node(parent, self._count - 1, token, log_prob, total, state))
+
+    def path(self, node: int) -> list[int]:
+        """The tokens from the beginning of the sentence to a node."""
+        tokens: list[int] = []
+        at: int | None = node
+        while at is not None:
+            token = self.nodes[at].token
+            if token is not None:
+                tokens.append(token)
+            at = self.nodes[at].parent
+        return tokens[::-1]

@@ -1,0 +1,136 @@
+"""Sentences -> documents with the details that somebody asks for, by the translator that translates them."""
+
+from collections.abc import Sequence, Set
+from typing import Final, Literal, get_args
+
+from nmt.errors import UserError
+from nmt.inspection.beam import BeamRecord
+from nmt.inspection.document import Beam, Details, Json, Style, document
+from nmt.inspection.forced import inspect, tokens_of
+from nmt.search import BeamSearch, GreedySearch, SamplingSearch
+from nmt.translation.looking import can_look
+from nmt.translation.translator import Translator
+from nmt.translation.types import Translation
+
+#: What a document can have beside the texts: word links, weights of the attention to the source, those of
+#: self-attention, the probable pieces of each step, how energies became weights, the tree of the search.
+Detail = Literal["alignment", "weights", "self_weights", "alternatives", "stages", "beam"]
+DETAILS: Final[frozenset[Detail]] = frozenset(get_args(Detail))
+
+
+def translate(
+    translator: Translator,
+    sentence: str,
+    style: Style,
+    include: Set[Detail],
+    prefix: str = "",
+    max_length: int | None = None,
+) -> Json:
+    """Translate one sentence and document it.
+
+    Raises:
+        UserError: the model cannot write the prefix.
+    """
+    size = beam_size(translator)
+    record = None
+    if "beam" in include and size is not None and len(pieces_of(translator, sentence)) <= translator.max_source_length:
+        record = BeamRecord(size)
+    (ranked,) = translator.translate_chunk(
+        [sentence], prefixes=[prefix], max_lengths=[max_length], watch=None if record is None else record.watch
+    )
+    beam = None
+    if record is not None and size is not None and can_look(ranked[0]):
+        hypotheses = [tokens_of(translator.tokenizer, each)[1] for each in ranked]
+        beam = Beam(size, record.finish(), hypotheses)
+    return documented(translator, ranked, style, include, forced=forced_characters(translator, prefix), beam=beam)
+
+
+def documented(
+    translator: Translator,
+    ranked: Sequence[Translation],
+    style: Style,
+    include: Set[Detail],
+    *,
+    forced: int = 0,
+    beam: Beam | None = None,
+) -> Json:
+    """The document of translations of one sentence.
+
+    Args:
+        translator: translated the sentence.
+        ranked: its translations, best first.
+        style: how the document is written.
+        include: the details.
+        forced: the number of characters at the beginning of each text that a person gave.
+        beam: of the search.
+    """
+    return document(ranked, style, [_details(translator, each, include, forced) for each in ranked], beam)
+
+
+def _details(translator: Translator, translation: Translation, include: Set[Detail], forced: int) -> Details:
+    """The details of a translation; those that need a forced decoding are missing for a line in parts."""
+    inspected, views = None, None
+    if can_look(translation):
+        if include & {"alternatives", "stages"}:
+            source, target = tokens_of(translator.tokenizer, translation)
+            inspected = inspect(translator.stepper, source, target, translator.compute, stages="stages" in include)
+        if "self_weights" in include:
+            (views,) = translator.look([translation])
+    return Details(
+        inspected,
+        views,
+        cross=bool(include & {"weights", "self_weights"}),
+        forced=forced,
+        **({} if "alternatives" in include else {"alternatives": 0}),
+    )
+
+
+def forced_characters(translator: Translator, prefix: str) -> int:
+    """How many characters of a translation its prefix is, as the model writes it."""
+    if not prefix.strip():
+        return 0
+    vocabulary = translator.tokenizer.target
+    return len(vocabulary.decode(vocabulary.encode([prefix])[0]).rstrip())
+
+
+def pieces_of(translator: Translator, sentence: str) -> list[int]:
+    """The source pieces of a sentence, without its end."""
+    return translator.tokenizer.source.encode([sentence])[0]
+
+
+def beam_size(translator: Translator) -> int | None:
+    """The number of hypotheses that search keeps; None for a search without a tree."""
+    search = translator.search
+    if isinstance(search, BeamSearch):
+        return search.beam_size
+    return 1 if isinstance(search, GreedySearch) and not isinstance(search, SamplingSearch) else None
+
+
+def described_search(translator: Translator) -> Json:
+    """The settings of the search, as documents name them."""
+    search = translator.search
+    if isinstance(search, BeamSearch):
+        return {
+            "choice": "beam",
+            "beam_size": search.beam_size,
+            "length_penalty": search.length_penalty,
+            "coverage_penalty": search.coverage_penalty,
+            "nbest": search.nbest,
+        }
+    if isinstance(search, SamplingSearch):
+        return {
+            "choice": "sampling",
+            "temperature": search.temperature,
+            "top_k": search.top_k,
+            "nbest": search.nbest,
+        }
+    return {"choice": "greedy", "beam_size": 1, "nbest": 1}
+
+
+def included(names: Sequence[str]) -> frozenset[Detail]:
+    """The details of these names (UserError for an unknown one)."""
+    known = {str(detail): detail for detail in DETAILS}
+    for name in names:
+        if name not in known:
+            raise UserError(f"include={name} does not exist. Give some of: {', '.join(get_args(Detail))}.")
+    return frozenset(known[name] for name in names)

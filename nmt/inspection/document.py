@@ -1,0 +1,297 @@
+"""A translation and what is known of it -> one JSON document: "nmt.translation", version 1.
+
+The page, programs, reports and notebooks read the same document. docs/serving.md describes it. Positions count from 0,
+characters are code points, logarithms are natural. What is not known, or was not asked for, is null.
+"""
+
+import base64
+import math
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from nmt.alignment.weights import links
+from nmt.alignment.words import units
+from nmt.heads import AUTO
+from nmt.inspection.beam import Node
+from nmt.inspection.forced import Inspected, LayerStages
+from nmt.links import format_links
+from nmt.text.spans import Span
+from nmt.text.tokenizer import BOS, SPECIAL_PIECES, Vocabulary
+from nmt.translation.looking import END
+from nmt.translation.types import Translation, Views
+
+FORMAT, VERSION = "nmt.translation", 1
+ALTERNATIVES = 5  # pieces per step
+DIGITS = 6  # after the point
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Details:
+    """What is known of a hypothesis beside the translation.
+
+    Attributes:
+        inspected: the probabilities of each step, and the stages of the weights; None for no such details.
+        views: the weights of self-attention; None for none.
+        cross: whether the weights of the attention to the source are shown.
+        forced: the number of characters at the beginning of the text that a person gave.
+        alternatives: the number of most probable pieces to show at each step.
+    """
+
+    inspected: Inspected | None = None
+    views: Views | None = None
+    cross: bool = False
+    forced: int = 0
+    alternatives: int = ALTERNATIVES
+
+
+@dataclass(frozen=True)
+class Style:
+    """How documents are written.
+
+    Attributes:
+        vocabulary: of the target, which names the alternatives.
+        head, shift: of the word links; see `nmt.alignment.weights`.
+        aligned: whether there are word links.
+        compact: weights are bytes in base64, for files. Otherwise they are numbers.
+        model, search: what made the translation.
+    """
+
+    vocabulary: Vocabulary
+    head: str = AUTO
+    shift: int = 0
+    aligned: bool = True
+    compact: bool = False
+    model: Mapping[str, Any] | None = None
+    search: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Beam:
+    """The tree of a search: the beam size, its nodes, and the tokens of each hypothesis that it returned."""
+
+    size: int
+    nodes: Sequence[Node]
+    hypotheses: Sequence[Sequence[int]] = field(default=())
+
+
+def document(
+    ranked: Sequence[Translation], style: Style, details: Sequence[Details] = (), beam: Beam | None = None
+) -> Json:
+    """The document of one sentence.
+
+    Args:
+        ranked: its translations, best first, at least one.
+        style: how it is written.
+        details: of each translation; () for none.
+        beam: of the search that found them.
+
+    Raises:
+        UserError: the model has no such head or shift.
+    """
+    first = ranked[0]
+    source, places = _side(first.source, first.source_pieces, first.source_spans)
+    source["pieces"] = _pieces(first.source_pieces, first.source_spans, places)
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "model": style.model,
+        "search": style.search,
+        "source": source,
+        "hypotheses": [
+            _hypothesis(translation, style, details[rank] if details else Details())
+            for rank, translation in enumerate(ranked)
+        ],
+        "beam": None if beam is None else _beam(beam, [each.score for each in ranked], style.vocabulary),
+    }
+
+
+def _hypothesis(translation: Translation, style: Style, details: Details) -> Json:
+    side, places = _side(translation.text, translation.pieces, translation.spans)
+    pieces = _pieces(translation.pieces, translation.spans, places)
+    inspected = details.inspected
+    log_probs = [None] * len(pieces) if inspected is None else inspected.of_pieces
+    steps = None if inspected is None or not details.alternatives else inspected.alternatives(details.alternatives)
+    for at, piece in enumerate(pieces):
+        span = translation.spans[at]
+        piece["log_prob"] = _number(log_probs[at])
+        # The end of a translation that a person gave entirely is given, too.
+        everything = details.forced >= len(translation.text) > 0
+        piece["forced"] = everything if span is None else span[0] < details.forced
+        piece["alternatives"] = None if steps is None else _alternatives(steps[at], style.vocabulary)
+    aligned = style.aligned and translation.weights is not None
+    return {
+        **side,
+        "score": _number(translation.score),
+        "log_prob": _number(translation.log_prob),
+        "complete": translation.pieces[-1:] == [END],
+        "pieces": pieces,
+        "alignment": {
+            "links": format_links(links(translation, style.head, style.shift)),
+            "head": style.head,
+            "shift": style.shift,
+        }
+        if aligned
+        else None,
+        "weights": _all_weights(translation, details, compact=style.compact),
+        "stages": [_stages(layer) for layer in inspected.layers] if inspected and inspected.layers else None,
+    }
+
+
+def _side(text: str, pieces: Sequence[str], spans: Sequence[Span | None]) -> tuple[Json, list[int | None]]:
+    """Text, direction and words of one side, and the word of each piece."""
+    found = units(text, spans)
+    members = found.members
+    places = [int(row.argmax()) if row.any() else None for row in members]
+    if found.are_words:
+        edges = [match.span() for match in re.finditer(r"\S+", text)]
+    else:
+        of_words = [[span for span, place in zip(spans, places) if place == word] for word in range(len(found.labels))]
+        edges = [
+            (min(span[0] for span in each if span), max(max(span[1], span[0] + 1) for span in each if span))
+            for each in of_words
+        ]
+    del pieces
+    words = [{"text": text[begin:end], "start": begin, "end": end} for begin, end in edges]
+    return {"text": text, "direction": direction(text), "spaced": found.are_words, "words": words}, places
+
+
+def direction(text: str) -> str:
+    """Return "rtl" if the first letter of a text is of a script that is written from right to left, else "ltr"."""
+    for character in text:
+        kind = unicodedata.bidirectional(character)
+        if kind in ("L", "R", "AL"):
+            return "ltr" if kind == "L" else "rtl"
+    return "ltr"
+
+
+def _pieces(pieces: Sequence[str], spans: Sequence[Span | None], places: Sequence[int | None]) -> list[Json]:
+    return [
+        {
+            "text": piece,
+            "start": None if span is None else span[0],
+            "end": None if span is None else span[1],
+            "word": place,
+        }
+        for piece, span, place in zip(pieces, spans, places, strict=True)
+    ]
+
+
+def _alternatives(step: Sequence[tuple[int, float]], vocabulary: Vocabulary) -> list[Json]:
+    names = vocabulary.pieces([token for token, _ in step])
+    return [
+        {"text": name, "log_prob": _number(log_prob), "rank": rank}
+        for rank, (name, (_, log_prob)) in enumerate(zip(names, step, strict=True), 1)
+    ]
+
+
+def _all_weights(translation: Translation, details: Details, *, compact: bool) -> Json | None:
+    """Weights by use; None if none were asked for."""
+    views = details.views
+    if not details.cross and views is None:
+        return None
+    cross = translation if details.cross else None
+    return {
+        "cross": _weights(cross, compact=compact),
+        "encoder": _weights(None if views is None else views.encoder, compact=compact),
+        "decoder": _weights(None if views is None else views.decoder, compact=compact),
+    }
+
+
+def _weights(view: Translation | None, *, compact: bool) -> Json | None:
+    if view is None or view.weights is None:
+        return None
+    weights = view.weights
+    names = view.heads if len(view.heads) == len(weights) else [str(head) for head in range(len(weights))]
+    return {
+        "heads": list(names),
+        "shape": list(weights.shape),
+        "data": None if compact else _flat(weights),
+        "bytes": _bytes(weights) if compact else None,
+    }
+
+
+def _bytes(weights: npt.NDArray[np.float32]) -> str:
+    """Weights in steps of 1 / 255, in base64."""
+    return base64.b64encode((weights.clip(0, 1) * 255).round().astype(np.uint8).tobytes()).decode("ascii")
+
+
+def _stages(layer: LayerStages) -> Json:
+    stages, attention = layer.stages, layer.attention
+    radius = getattr(attention.window, "radius", None)
+    gaussian = stages.view.factor is not None and radius is not None
+    return {
+        "heads": list(layer.heads),
+        "shape": list(stages.weights.shape),
+        "score": _choice(type(attention.score).__name__),
+        "equation": _equation(type(attention.score).__doc__ or ""),
+        "window": _choice(type(attention.window).__name__),
+        "read": _choice(type(attention.read).__name__),
+        "energies": _flat(stages.energies),
+        "visible": stages.view.visible.flatten().int().tolist(),
+        "bias": None if stages.view.bias is None else _flat(stages.view.bias),
+        "softmax": _flat(stages.shares),
+        "factor": None if stages.view.factor is None else _flat(stages.view.factor),
+        "weights": _flat(stages.weights),
+        "centres": None if layer.centres is None else _flat(layer.centres),
+        "radius": radius,
+        "sigma": radius / 2 if gaussian and radius is not None else None,
+        "slots": None if layer.slots is None else layer.slots.flatten().tolist(),
+    }
+
+
+def _choice(name: str) -> str:
+    """Turn the name of a class into that of a choice: "ScaledDot" -> "scaled_dot"."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+
+
+def _equation(documentation: str) -> str:
+    """The equation with which the description of a score begins."""
+    return " ".join(re.split(r"\.(?:\s|$)", documentation, maxsplit=1)[0].split())
+
+
+def _beam(beam: Beam, scores: Sequence[float], vocabulary: Vocabulary) -> Json:
+    ranks = {tuple(tokens): rank for rank, tokens in reversed(list(enumerate(beam.hypotheses)))}
+    paths: list[tuple[int, ...]] = []
+    nodes = []
+    for number, node in enumerate(beam.nodes):
+        token = BOS if node.token is None else node.token
+        paths.append(() if node.parent is None else (*paths[node.parent], token))
+        rank = ranks.get(paths[-1]) if node.state == "ended" else None
+        nodes.append(
+            {
+                "id": number,
+                "parent": node.parent,
+                "step": node.step,
+                "text": SPECIAL_PIECES[BOS] if node.token is None else vocabulary.pieces([token])[0],
+                "log_prob": _number(node.log_prob),
+                "total": _number(node.total),
+                "state": node.state,
+                "score": None if rank is None else _number(scores[rank]),
+                "hypothesis": rank,
+            }
+        )
+    return {"size": beam.size, "nodes": nodes}
+
+
+def _flat(values: npt.NDArray[np.float32] | Tensor) -> list[float | None]:
+    """All numbers, the last axis first to change, rounded; None for an infinite one."""
+    array = values.double().numpy() if isinstance(values, torch.Tensor) else values.astype(np.float64)
+    rounded = array.round(DIGITS).ravel()
+    if np.isfinite(rounded).all():
+        plain: list[float | None] = rounded.tolist()
+        return plain
+    return [value if math.isfinite(value) else None for value in rounded.tolist()]
+
+
+def _number(value: float | None) -> float | None:
+    return None if value is None or not math.isfinite(value) else round(value, DIGITS)
