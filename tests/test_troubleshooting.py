@@ -1,0 +1,77 @@
+"""The page on messages: each message that it quotes is one of the program's."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.pipeline.small import call
+
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
+QUOTED = re.findall(r"^### `(.*)`$", PAGE, re.MULTILINE)
+#: What stands for an expression in the text of an f-string.
+GAP = "\0"
+
+
+def texts(tree: ast.AST) -> Iterator[str]:
+    """Every string of a module, with a gap for each expression in it."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+        elif isinstance(node, ast.JoinedStr):
+            yield "".join(str(part.value) if isinstance(part, ast.Constant) else GAP for part in node.values)
+
+
+@pytest.fixture(scope="module")
+def messages() -> str:
+    """All strings of the program, one after the other."""
+    trees = (ast.parse(path.read_text(encoding="utf-8")) for path in sorted((ROOT / "nmt").rglob("*.py")))
+    return "\n".join(text.replace("\n", " ") for tree in trees for text in texts(tree))
+
+
+def pattern(quoted: str) -> str:
+    """The quoted message as a regular expression: `...` is anything in one string, at least an expression or a word."""
+    return ".+?".join(re.escape(part) for part in quoted.removeprefix("...").split("..."))
+
+
+@pytest.mark.parametrize("quoted", QUOTED)
+def test_a_quoted_message_is_in_the_program(quoted: str, messages: str) -> None:
+    assert re.search(pattern(quoted), messages), "the message has changed: change the page as well"
+
+
+def test_a_message_that_is_not_in_the_program_is_noticed(messages: str) -> None:
+    assert re.search(pattern("... has no key. Did you mean run=...?"), messages)
+    assert not re.search(pattern("... has no lock. Did you mean run=...?"), messages)
+    assert not re.search(pattern("There is no run ... is damaged"), messages)
+
+
+def test_each_message_has_its_cure() -> None:
+    sections = re.split(r"^### .*$", PAGE, flags=re.MULTILINE)[1:]
+    assert len(QUOTED) == len(sections) == len(set(QUOTED)) > 50
+    assert [quoted for quoted, text in zip(QUOTED, sections, strict=True) if len(text.split()) < 5] == []
+
+
+@pytest.mark.parametrize(
+    ("line", "quoted"),
+    [
+        (["train", "--name", "mine"], "is not an option of nmt."),
+        (["train", "seed=1,2"], "has several values, but a run takes one."),
+        (["train", "attention/score=dott"], "There is no attention/score=dott."),
+        (["train", "model=256"], "model is a group of settings; set them one by one:"),
+        (["train", "attention.head=4"], "There is no setting 'attention.head'"),
+        (["train", "data.files=[a.txt, b.txt"], "a bracket is missing."),
+        (["train", "data.files=[a.txt,b.txt]"], "There is no file a.txt"),
+        (["translate"], "run= must be given. For example:"),
+        (["translate", "run=checkpoints/mine"], "There is no run checkpoints/mine"),
+        (["translate", "run="], "run= has no value. Perhaps a shell variable is not set."),
+    ],
+)
+def test_a_mistake_of_the_page_gives_its_message(
+    line: list[str], quoted: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert call(line[0], *line[1:]) == 1
+    assert quoted in capsys.readouterr().err
