@@ -26,10 +26,9 @@ ROOMS = {
     "alignment": {"text", "translation"},
     "inspection": {"text", "data", "search", "attention", "model", "translation", "alignment"},
     "drawing": {"translation", "alignment"},
-    "viewer": set[str](),
-    "evaluation": {"text", "translation", "alignment", "drawing", "viewer"},
+    "evaluation": {"text", "translation", "alignment", "drawing"},
     "training": {"kernels", "text", "attention", "search", "data", "model", "translation", "drawing", "evaluation"},
-    "comparison": {"alignment", "drawing", "evaluation", "viewer"},
+    "comparison": {"alignment", "drawing", "evaluation"},
 }
 EVERYWHERE = {
     "compute",
@@ -209,7 +208,6 @@ LOADS = {
     "nmt.export": ("torch", "ctranslate2", *HEAVY),
     "nmt.translate": HEAVY,
     "nmt.translation": HEAVY,
-    "nmt.viewer.embed": ("torch", "hydra", *HEAVY),
 }
 
 
