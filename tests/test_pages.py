@@ -83,6 +83,28 @@ def test_what_the_page_on_heads_says_runs(tmp_path: Path, monkeypatch: pytest.Mo
     exec(compile(f"import nmt\n{lines}", "attention-heads.md", "exec"), {})
 
 
+#: The models of the walk as the study calls them.
+IN_THE_STUDY = {
+    "no attention": "no attention",
+    "`bahdanau`, additive": "bahdanau",
+    "`luong`, dot": "luong dot",
+    "`luong`, general": "luong general",
+    "`luong`, scaled dot, without projections": "luong scaled_dot",
+}
+
+
+def test_the_walk_quotes_the_study() -> None:
+    """The scores of the table, and those in its prose, are those of the study's page."""
+    page = (DOCS / "attention-study.md").read_text(encoding="utf-8")
+    study = page.partition("## Scores on test_2016_flickr\n")[2].partition("\n## ")[0]
+    scores = dict(re.findall(r"^\| ([^|]+) \| \d+ \| (\d+\.\d\d ± \d+\.\d\d) \|", study, re.MULTILINE))
+    measured = WALK.partition("## What was measured")[2]
+    rows = dict(re.findall(r"^\| \d+ \| (.+?) \| (\d+\.\d\d ± \d+\.\d\d) \|$", measured, re.MULTILINE))
+    assert rows == {name: scores[label] for name, label in IN_THE_STUDY.items()}
+    quoted = re.findall(r"\((\d+\.\d\d ± \d+\.\d\d)\)", measured)
+    assert quoted == [scores["luong concat"]]
+
+
 @pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda path: path.name)
 def test_the_pictures_are_there(page: Path) -> None:
     pictures = re.findall(r"!\[[^\]]*\]\(<?([^)>]+)>?\)", page.read_text(encoding="utf-8"))
