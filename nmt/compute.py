@@ -8,6 +8,7 @@ import torch
 from nmt.errors import UserError
 from nmt.limits import Positive
 from nmt.memory import keep_memory
+from nmt.processes import local_rank
 
 Precision = Literal["auto", "float32", "bf16"]
 
@@ -63,13 +64,13 @@ CPU = Compute(torch.device("cpu"))
 
 
 def choose_device(name: str) -> torch.device:
-    """The device of this name; auto is a CUDA GPU if there is one.
+    """The device of this name; auto is a CUDA GPU if there is one. Each process of torchrun gets a GPU of its own.
 
     Raises:
         UserError: there is no such device.
     """
     if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        name = "cuda" if torch.cuda.is_available() else "cpu"
     try:
         device = torch.device(name)
     except RuntimeError as error:
@@ -78,6 +79,14 @@ def choose_device(name: str) -> torch.device:
         raise UserError(f"device={name} is not supported. Give device=auto, cpu, cuda or cuda:N.")
     if device.type == "cuda":
         count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        place = local_rank()
+        if device.index is None and count and place is not None:
+            if place >= count:
+                raise UserError(
+                    f"This machine has {count} GPUs, fewer than the processes that torchrun started on it. Give "
+                    f"torchrun --nproc-per-node {count}."
+                )
+            return torch.device("cuda", place)
         if count == 0:
             raise UserError(
                 f"device={name}: torch finds no CUDA GPU on this machine. Give device=cpu, or install a driver and a "

@@ -26,6 +26,7 @@ EXTENSIBLE: Final = frozenset(
     {
         *("trainer", "trainer.steps", "trainer.epochs", "trainer.minutes", "trainer.patience"),
         *("trainer.validate_every", "trainer.validate_sentences"),
+        "trainer.accumulate",  # with another number of processes the same number of batches make an update
     }
 )
 # The result of `look_up` for a missing key.

@@ -23,11 +23,9 @@ def _work(verb: str, config: "DictConfig", overrides: list[str]) -> int:
 
     match verb:
         case "train":
-            from nmt.pipeline.recipe import opened
             from nmt.pipeline.training import train
 
-            with opened(config, overrides) as recipe:
-                return 0 if recipe is None else train(recipe)
+            return train(config, overrides)
         case "translate":
             from nmt.pipeline.translating import Translating, translate
 

@@ -38,6 +38,7 @@ EVERYWHERE = {
     "limits",
     "links",
     "memory",
+    "processes",
     "signals",
     "compat_weights",
     "choices",
@@ -52,6 +53,7 @@ TOP = {
     "memory": set[str](),
     "compat_weights": set[str](),
     "locks": {"errors"},
+    "processes": {"errors"},
     "configuration": {"errors"},
     "choices": {"configuration"},
     "compat": {"configuration"},
@@ -73,7 +75,16 @@ VERB = {"verbs"}
 DOORS = {
     "hydra": {"command"},
     # whoever holds a configuration names its type
-    "omegaconf": {"configuration", "command", "build", "runs", "verbs", "pipeline/recipe", "pipeline/requests"},
+    "omegaconf": {
+        "configuration",
+        "command",
+        "build",
+        "runs",
+        "verbs",
+        "pipeline/recipe",
+        "pipeline/requests",
+        "pipeline/training",
+    },
     "sentencepiece": {"text"},
     "datasets": {"data"},
     "babel": {"data"},

@@ -58,8 +58,8 @@ def merge_for_resume(
             "These settings cannot change when a run is resumed:\n"
             + "\n".join(lines)
             + "\nLeave them out, or train a new run with another name=. You can change the budget (trainer.steps, "
-            "trainer.epochs, trainer.minutes), the intervals of validation, saving and logging, the workers and the "
-            "device."
+            "trainer.epochs, trainer.minutes), trainer.accumulate, the intervals of validation, saving and logging, "
+            "the workers and the device."
         )
     merged = saved.copy()
     OmegaConf.set_struct(merged, False)

@@ -60,10 +60,10 @@ class TokenBatches:
         """The batch of these indices of `plan(epoch)`; the epoch matters to sampled pairs only."""
         return self._batch(self._open(epoch)[0], indices)
 
-    def epoch(self, epoch: int, start: int = 0) -> Iterator[Batch]:
-        """The batches of an epoch, from number `start` on (to resume within an epoch)."""
+    def epoch(self, epoch: int, start: int = 0, stride: int = 1) -> Iterator[Batch]:
+        """The batches of an epoch, from number `start` on (to resume within an epoch), every one of `stride`."""
         pairs, plan = self._open(epoch)
-        for indices in plan[start:]:
+        for indices in plan[start::stride]:
             yield self._batch(pairs, indices)
 
     def _batch(self, pairs: EncodedPairs, indices: Integers) -> Batch:

@@ -2,9 +2,9 @@
 
 import contextlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 
@@ -20,32 +20,83 @@ from nmt.locks import LockedError, locked
 from nmt.memory import peak_memory
 from nmt.model import Seq2Seq
 from nmt.pipeline.preparing import guiding_links, prepared, tokenizer_for
-from nmt.pipeline.recipe import Recipe, own_settings, possible, with_own_vocabularies
+from nmt.pipeline.recipe import Recipe, opened, own_settings, possible, resumed_recipe, with_own_vocabularies
+from nmt.processes import Processes, joined
 from nmt.runs import Run, TakenError, free_name
 from nmt.text.tokenizer import Tokenizer
 from nmt.training.checkpoint import check_state, load_state
+from nmt.training.following import follow
 from nmt.training.learner import Learner
 from nmt.training.loop import Outcome, TrainingLoop
 from nmt.training.validation import Validation, greedy_bleu, look_at
 from nmt.translation.translator import EXTRA_LENGTH
 
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
 PRIVATE = ("trainer.pt", "last.safetensors", "tensorboard")  # not needed for translating
 
 
-def train(recipe: Recipe) -> int:
-    """Train a run, or resume one. Nothing is written before all checks have passed.
+def train(config: "DictConfig", overrides: Sequence[str]) -> int:
+    """Train a run, or resume one, with all processes of torchrun. Nothing is written before all checks have passed.
 
     Returns the exit status: 0, or 128 + the signal that interrupted it.
     """
-    with contextlib.ExitStack() as lock:  # of a run that is named only when it is made
-        return _Session(recipe, lock).train()
+    with joined() as processes:
+        if not processes.leads:
+            return _follow(processes)
+        with (
+            contextlib.ExitStack() as lock,  # of a run that is named only when it is made
+            Announcement(processes) as announcement,
+            opened(config, overrides) as recipe,
+        ):
+            return 0 if recipe is None else _Session(recipe, lock, announcement).train()
+
+
+class Announcement:
+    """Tells the followers, once, which run is trained; a context that tells them of none if it ends before."""
+
+    def __init__(self, processes: Processes) -> None:
+        self.processes = processes
+        self._made = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.make(None)
+
+    def make(self, folder: Path | None) -> None:
+        """Tell them the run's folder."""
+        if not self._made:
+            self._made = True
+            self.processes.share(None if folder is None else str(folder))
+
+
+def _follow(processes: Processes) -> int:
+    """Take part in the training of the leader's run, which lies where all processes can read it."""
+    folder = processes.share()
+    if folder is None:
+        return 0
+    run = Run(Path(folder))
+    recipe = resumed_recipe(run.config(), run)
+    compute = recipe.place.compute
+    splits = recipe.source.read("train"), recipe.source.read("valid")
+    tokenizer = tokenizer_for(recipe, splits[0], lambda _: None)
+    with _enough_memory():
+        model = build.build_model(recipe.config, tokenizer).to(compute.device)
+        optimizer = build.build_optimizer(recipe.config, model)
+        _, batches, _ = prepared(recipe, tokenizer, splits, lambda _: None)
+        learner = Learner(model, optimizer, recipe.schedule, recipe.settings, compute, processes)
+        follow(learner, batches, recipe.place.seed)
+    return 0
 
 
 class _Session:
     """One session of one run. Messages go to the run's log as well, also those from before the run exists."""
 
-    def __init__(self, recipe: Recipe, lock: contextlib.ExitStack) -> None:
-        self.recipe, self.lock = recipe, lock
+    def __init__(self, recipe: Recipe, lock: contextlib.ExitStack, announcement: Announcement) -> None:
+        self.recipe, self.lock, self.announcement = recipe, lock, announcement
         self.run: Run | None = None
         self.lines: list[str] = []  # messages from before the run exists
 
@@ -79,13 +130,14 @@ class _Session:
         run = self._open(tokenizer, facts)
         ratio = length_ratio(pairs, EXTRA_LENGTH)
         run.note(length_ratio=ratio)
+        self.announcement.make(run.folder)
         if not run.lexicon.exists():
             lexicon_of(pairs, tokenizer.source.size).save(run.lexicon)
         count = settings.validate_sentences
         sources, references = list(valid_split.source[:count]), list(valid_split.target[:count])
         translate = greedy_bleu(sources, references, source.languages[1], tokenizer, compute, ratio)
         with _enough_memory():
-            learner = Learner(model, optimizer, self.recipe.schedule, settings, compute)
+            learner = Learner(model, optimizer, self.recipe.schedule, settings, compute, self.announcement.processes)
             look = look_at(settings.samples if settings.tensorboard else 0, tokenizer, compute)
             validation = Validation(valid_batches, translate, compute, look)
             loop = TrainingLoop(settings, learner, batches, validation, run)
@@ -115,7 +167,7 @@ class _Session:
             kind = f"{choices['encoder']} encoder, {choices['decoder']} decoder, {choices['attention/score']}"
         self.say(
             f"Model: {kind}, {parameters:,} parameters, {sizes} pieces, on {compute.device} "
-            f"({compute.threads} CPU threads) in {'bfloat16' if compute.dtype else 'float32'}"
+            f"({self._hands()}) in {'bfloat16' if compute.dtype else 'float32'}"
             f"{model.decoder.describe()}."
         )
         if compute.emulates:
@@ -139,6 +191,11 @@ class _Session:
             f"Training: {len(batches.plan(0)):,} batches an epoch, padding {source_padding:.1%} source and "
             f"{target_padding:.1%} target; budget {', '.join(budget)}."
         )
+
+    def _hands(self) -> str:
+        """The threads, and the processes if there are several."""
+        threads, count = f"{self.recipe.place.compute.threads} CPU threads", self.announcement.processes.count
+        return threads if count == 1 else f"{count} processes of {threads} each"
 
     def _open(self, tokenizer: Tokenizer, facts: dict[str, Any]) -> Run:
         """Make the run folder after all checks; `facts` are counts for run.json."""

@@ -4,6 +4,7 @@ The state is plain tensors and containers: loading it cannot execute code.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -49,13 +50,14 @@ class Checkpoint:
         """Write the current average as the best weights."""
         save_weights(self.folder / "best.safetensors", self.learner.averaging.best_guess)
 
-    def save(self, counters: Counters) -> None:
-        """Write the last weights, and the state for resuming."""
+    def save(self, counters: Counters, random_states: Sequence[torch.Tensor] = ()) -> None:
+        """Write the last weights, and the state for resuming, with the random states of the other processes."""
         save_weights(self.folder / "last.safetensors", self.learner.averaging.best_guess)
         state = {
             **self.learner.state(),
             **asdict(counters),
             "rng": torch.get_rng_state(),
+            "rng_of_followers": list(random_states),
             "cuda_rng": torch.cuda.get_rng_state_all() if self.learner.compute.on_gpu else [],
         }
         save_state(self.folder / "trainer.pt", state)

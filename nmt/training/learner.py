@@ -12,6 +12,7 @@ from nmt.compute import Compute
 from nmt.data.batch import Batch
 from nmt.errors import UserError
 from nmt.model import Seq2Seq
+from nmt.processes import ALONE, Processes
 from nmt.training.averaging import Averaging
 from nmt.training.loss import batch_loss
 from nmt.training.schedules import Schedule
@@ -38,22 +39,25 @@ class Learner:
         schedule: Schedule,
         settings: TrainerSettings,
         compute: Compute,
+        processes: Processes = ALONE,
     ) -> None:
         self.model, self.optimizer, self.schedule = model, optimizer, schedule
-        self.settings, self.compute = settings, compute
-        self.averaging = Averaging(model, settings.average, settings.ema_decay, settings.average_checkpoints)
+        self.settings, self.compute, self.processes = settings, compute, processes
+        # Only the leader measures and saves the average.
+        average = settings.average if processes.leads else "none"
+        self.averaging = Averaging(model, average, settings.ema_decay, settings.average_checkpoints)
         self.baseline = 0.0  # moving average of log p(y_t), for mechanisms that sample (Xu et al. 2015, section 4.1)
         for group in optimizer.param_groups:
             group.setdefault("initial_lr", group["lr"])
 
     def update(self, batches: Sequence[Batch], step: int, share: float) -> Update:
-        """Make update number `step`, counted from 0; `share` of the budget is used.
+        """Make update number `step`, counted from 0, from the batches of all processes; `share` of the budget is used.
 
         Raises:
-            UserError: the loss is not a number.
+            UserError: the loss is not a number, or another process has ended.
         """
         settings = self.settings
-        tokens = sum(int(batch.target_mask.sum()) for batch in batches)
+        tokens = self.processes.total(sum(int(batch.target_mask.sum()) for batch in batches))
         total = plain = 0.0
         for batch in batches:
             with self.compute.autocast():
@@ -70,6 +74,7 @@ class Learner:
             (loss.total / tokens).backward()
             total += loss.total.item()
             plain += loss.negative_log_likelihood.item()
+        total, plain = self.processes.sum_gradients(list(self.model.parameters()), [total, plain])
         if not math.isfinite(total):
             raise UserError(
                 f"The loss became {total} at step {step}. Train again with another name= and a smaller "

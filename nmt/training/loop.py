@@ -15,17 +15,16 @@ from nmt.data.batch import Batch
 from nmt.data.planning import TokenBatches
 from nmt.memory import give_memory_back
 from nmt.model.transformer.weighted import branch_weights
+from nmt.processes import LostProcessError, Order, Task
 from nmt.signals import handling
 from nmt.training.budget import Spent
 from nmt.training.checkpoint import Checkpoint, Counters
 from nmt.training.display import Display, Records
+from nmt.training.following import TIDY_EVERY, start
 from nmt.training.learner import Learner
 from nmt.training.progress import clock
 from nmt.training.settings import TrainerSettings
 from nmt.training.validation import Validation
-
-#: Steps between returns of free memory to the system: about every half minute, for some tenths of a second.
-_TIDY_EVERY = 100
 
 
 class Outcome(NamedTuple):
@@ -60,7 +59,7 @@ class TrainingLoop:
         """
         self.settings, self.budget = settings, settings.budget
         self.learner, self.batches, self.validation, self.records = learner, batches, validation, records
-        self.checkpoint = Checkpoint(records.folder, learner)
+        self.checkpoint, self.processes = Checkpoint(records.folder, learner), learner.processes
         self.counters = Counters()
         self.history: list[dict[str, float]] = []
         self.epoch_batches = max(1, len(batches.plan(0)))
@@ -90,23 +89,40 @@ class TrainingLoop:
         ):
             self.learner.model.train()
             self._estimate()
-            finished_by = self._train()
-            interrupted = finished_by == self.stop.signal
-            if not interrupted and (not self.history or self.history[-1]["step"] < self.counters.step):
-                self._validate()
-            self._save()
+            with self._leading(state):
+                finished_by = self._train()
+                interrupted = finished_by == self.stop.signal
+                if not interrupted and (not self.history or self.history[-1]["step"] < self.counters.step):
+                    self._validate()
+                self._save()
         return Outcome(finished_by, interrupted, self.counters.step, self._spent().minutes, self.history)
+
+    @contextlib.contextmanager
+    def _leading(self, state: dict[str, Any] | None) -> Iterator[None]:
+        """Lead the other processes, from a state that was restored; whatever ends the training, they stop as well."""
+        start(self.learner, state)
+        try:
+            yield
+        except LostProcessError:
+            self.checkpoint.save(self.counters)
+            raise
+        finally:
+            with contextlib.suppress(LostProcessError):
+                self.processes.give(Order(Task.STOP))
 
     def _train(self) -> str:
         """Update, validate and save until there is a reason to stop; return the reason."""
         settings, counters = self.settings, self.counters
+        size = settings.accumulate * self.processes.count
         while True:  # an epoch that was interrupted after its last batch has no batches left
-            self.epoch_batches = max(1, len(self.batches.plan(counters.epoch)))
-            for group in _groups(self.batches.epoch(counters.epoch, counters.batch), settings.accumulate):
+            plan = self.batches.plan(counters.epoch)
+            self.epoch_batches = max(1, len(plan))
+            batches = self.batches.epoch(counters.epoch, counters.batch, self.processes.count)
+            while group := list(islice(batches, settings.accumulate)):
                 if reason := self._reason_to_stop():
                     return reason
-                self._update(group)
-                if counters.step % _TIDY_EVERY == 0:
+                self._update(group, min(size, len(plan) - counters.batch))
+                if counters.step % TIDY_EVERY == 0:
                     give_memory_back()
                 if settings.validate_every is not None and counters.step % settings.validate_every == 0:
                     self._validate()
@@ -121,10 +137,16 @@ class TrainingLoop:
         impatient = patience is not None and self.counters.bad_validations >= patience
         return self.stop.signal or self.budget.used_up(self._spent()) or ("patience" if impatient else None)
 
-    def _update(self, group: Sequence[Batch]) -> None:
-        update = self.learner.update(group, self.counters.step, self.budget.share(self._spent()))
-        self.counters.step += 1
-        self.counters.batch += len(group)
+    def _update(self, group: Sequence[Batch], count: int) -> None:
+        """Make an update from `count` batches, of which the group is this process's share."""
+        counters = self.counters
+        order = Order(
+            Task.UPDATE, counters.epoch, counters.batch, count, counters.step, self.budget.share(self._spent())
+        )
+        self.processes.give(order)
+        update = self.learner.update(group, order.step, order.share)
+        counters.step += 1
+        counters.batch += count
         spent = self._spent()
         self.display.show_update(update, spent, self.budget.share(spent))
 
@@ -147,7 +169,9 @@ class TrainingLoop:
 
     def _save(self) -> None:
         self.counters.seconds = time.monotonic() - self.started
-        self.checkpoint.save(self.counters)
+        self.processes.give(Order(Task.SEND_RANDOM_STATE))
+        _, *states = self.processes.gather(None)
+        self.checkpoint.save(self.counters, states)
         self.saved = time.monotonic()
 
     def _estimate(self) -> None:
@@ -183,8 +207,3 @@ class StopRequest:
         line = f"\n{self.signal}: stopping after this step or validation. Ctrl-C again stops at once.\n"
         with contextlib.suppress(OSError):  # directly to the descriptor: the signal may interrupt a print
             os.write(2, line.encode())
-
-
-def _groups(batches: Iterator[Batch], size: int) -> Iterator[list[Batch]]:
-    while group := list(islice(batches, size)):
-        yield group

@@ -31,9 +31,9 @@ class Feed(TokenBatches):
         self._batches: list[Batch] = []
         self.updates = 0
 
-    def epoch(self, epoch: int, start: int = 0) -> Iterator[Batch]:
+    def epoch(self, epoch: int, start: int = 0, stride: int = 1) -> Iterator[Batch]:
         """The batches of an epoch, as long as updates are ordered."""
-        batches = super().epoch(epoch, start)
+        batches = super().epoch(epoch, start, stride)
         while True:
             if self._left == 0:
                 self._next_order()
@@ -102,10 +102,10 @@ class Timed(TokenBatches):
 
     clock: Clock
 
-    def epoch(self, epoch: int, start: int = 0) -> Iterator[Batch]:
+    def epoch(self, epoch: int, start: int = 0, stride: int = 1) -> Iterator[Batch]:
         """The batches of an epoch; making them is training too."""
         self.clock.run()
-        for batch in super().epoch(epoch, start):
+        for batch in super().epoch(epoch, start, stride):
             yield batch
             self.clock.run()  # the loop wants the next one
 
@@ -115,7 +115,7 @@ class Still(TokenBatches):
 
     clock: Clock
 
-    def epoch(self, epoch: int, start: int = 0) -> Iterator[Batch]:
+    def epoch(self, epoch: int, start: int = 0, stride: int = 1) -> Iterator[Batch]:
         """Nothing."""
         self.clock.stop()
         yield from ()

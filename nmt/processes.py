@@ -1,0 +1,184 @@
+"""The processes of one training, which torchrun starts on one machine or on several: who they are, what they exchange.
+
+Every process holds the whole model. Process 0 leads: it decides, validates and writes; the others follow.
+"""
+
+import contextlib
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+import torch
+import torch.distributed as dist
+
+from nmt.errors import UserError
+
+#: Followers wait for as long as a validation takes. A process that has died is noticed at once: its connection closes.
+_PATIENCE = timedelta(days=7)
+
+
+class LostProcessError(UserError):
+    """Another process of the training has ended."""
+
+
+class Task(IntEnum):
+    """What a follower can be told to do."""
+
+    STOP = 0
+    UPDATE = 1
+    SEND_RANDOM_STATE = 2
+
+
+class Order(NamedTuple):
+    """What the leader tells the others to do next.
+
+    Attributes:
+        task: what to do. The rest is for an update:
+        epoch: whose batches are next.
+        batch: number of the first of them in the epoch.
+        batches: how many there are for all processes.
+        step: number of the update.
+        share: of the budget that is used.
+    """
+
+    task: Task
+    epoch: int = 0
+    batch: int = 0
+    batches: int = 0
+    step: int = 0
+    share: float = 0.0
+
+
+@dataclass(frozen=True)
+class Processes:
+    """The processes of a training, seen from one of them.
+
+    Attributes:
+        rank: of this process, 0 for the leader.
+        count: of all processes.
+    """
+
+    rank: int = 0
+    count: int = 1
+
+    @property
+    def leads(self) -> bool:
+        """Whether this process decides, validates and writes."""
+        return self.rank == 0
+
+    def seed(self, seed: int) -> int:
+        """The seed of this process's dropout and draws; the leader's is `seed`, as without other processes."""
+        return seed + 1_000_003 * self.rank
+
+    def give(self, order: Order) -> None:
+        """Send an order to the followers."""
+        if self.count > 1:
+            self._broadcast(torch.tensor(order, dtype=torch.float64))
+
+    def receive(self) -> Order:
+        """Wait for the leader's next order."""
+        numbers = torch.zeros(len(Order._fields), dtype=torch.float64)
+        self._broadcast(numbers)
+        task, epoch, batch, batches, step, share = numbers.tolist()
+        return Order(Task(int(task)), int(epoch), int(batch), int(batches), int(step), share)
+
+    def share(self, value: Any = None) -> Any:
+        """The leader's value, in every process."""
+        if self.count == 1:
+            return value
+        values = [value]
+        with _connected():
+            dist.broadcast_object_list(values)
+        return values[0]
+
+    def gather(self, value: Any) -> list[Any]:
+        """The values of all processes by rank, for the leader; the others get an empty list."""
+        if self.count == 1:
+            return [value]
+        values: list[Any] | None = [None] * self.count if self.leads else None
+        with _connected():
+            dist.gather_object(value, values)
+        return values or []
+
+    def equalise(self, weights: Sequence[torch.Tensor]) -> None:
+        """Give every process the leader's weights."""
+        for weight in weights if self.count > 1 else ():
+            self._broadcast(weight.data)
+
+    def total(self, number: int) -> int:
+        """The sum of a number over the processes."""
+        if self.count == 1:
+            return number
+        numbers = torch.tensor(number)
+        with _connected():
+            dist.all_reduce(numbers)
+        return int(numbers)
+
+    def sum_gradients(self, parameters: Sequence[torch.nn.Parameter], further: Sequence[float]) -> list[float]:
+        """Replace the gradients by their sums over the processes; return the sums of further numbers.
+
+        One exchange for all. A parameter that has a gradient in no process keeps none.
+        """
+        if self.count == 1:
+            return list(further)
+        device = parameters[0].device
+        there = [float(parameter.grad is not None) for parameter in parameters]
+        gradients = [
+            torch.zeros_like(parameter) if parameter.grad is None else parameter.grad for parameter in parameters
+        ]
+        numbers = torch.tensor([*there, *further], dtype=torch.float32, device=device)
+        flat = torch.cat([*(gradient.reshape(-1) for gradient in gradients), numbers])
+        with _connected():
+            dist.all_reduce(flat)
+        sizes = [parameter.numel() for parameter in parameters]
+        *parts, numbers = flat.split([*sizes, len(numbers)])
+        values: list[float] = numbers.tolist()
+        for parameter, part, found in zip(parameters, parts, values, strict=False):
+            parameter.grad = part.view_as(parameter) if found else None
+        return values[len(parameters) :]
+
+    def _broadcast(self, tensor: torch.Tensor) -> None:
+        with _connected():
+            dist.broadcast(tensor, 0)
+
+
+ALONE = Processes()
+
+
+@contextlib.contextmanager
+def joined() -> Iterator[Processes]:
+    """This process among those of torchrun (`ALONE` if it did not start this one), connected until the end.
+
+    Tensors travel by gloo on CPUs and by NCCL on GPUs.
+    """
+    count = int(os.environ.get("WORLD_SIZE", "1"))
+    if count == 1:
+        yield ALONE
+        return
+    backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+    with _connected():
+        dist.init_process_group(backend, timeout=_PATIENCE)
+    try:
+        yield Processes(dist.get_rank(), count)
+    finally:
+        with contextlib.suppress(RuntimeError):  # of a connection that is lost already
+            dist.destroy_process_group()
+
+
+def local_rank() -> int | None:
+    """The number of this process among those on its machine; None without torchrun."""
+    return int(os.environ["LOCAL_RANK"]) if int(os.environ.get("WORLD_SIZE", "1")) > 1 else None
+
+
+@contextlib.contextmanager
+def _connected() -> Iterator[None]:
+    try:
+        yield
+    except RuntimeError as error:  # torch raises DistBackendError for NCCL, RuntimeError for gloo
+        raise LostProcessError(
+            f"The connection to another process of this training is lost ({str(error).splitlines()[0][:200]}). See "
+            f"that process's messages, then start all of them again with resume=auto and the run's name=."
+        ) from error

@@ -1,0 +1,93 @@
+"""Training in several processes: how they start alike, which batches each of them takes, and what a follower does."""
+
+import io
+import signal
+from typing import Any
+
+import torch
+
+from nmt.data.batch import Batch
+from nmt.data.planning import TokenBatches
+from nmt.errors import UserError
+from nmt.memory import give_memory_back
+from nmt.processes import LostProcessError, Order, Processes, Task
+from nmt.signals import handling
+from nmt.training.learner import Learner
+
+#: Steps between returns of free memory to the system: about every half minute, for some tenths of a second.
+TIDY_EVERY = 100
+
+
+def start(learner: Learner, state: dict[str, Any] | None = None) -> None:
+    """Give every process the leader's weights and, where the leader resumes from a state, all else that it has.
+
+    Args:
+        learner: of this process.
+        state: the state from which the leader resumes. A follower without a random state in it, because fewer
+            processes made it, keeps its own.
+    """
+    processes = learner.processes
+    if processes.count == 1:
+        return
+    file = io.BytesIO()
+    if state is not None:
+        learned = {key: value for key, value in learner.state().items() if key != "averaging"}
+        torch.save({**learned, "random_states": state.get("rng_of_followers", [])}, file)
+    sent = io.BytesIO(processes.share(file.getvalue()))
+    processes.equalise(list(learner.model.parameters()))
+    if processes.leads or not sent.getvalue():
+        return
+    received = torch.load(sent, map_location="cpu", weights_only=True)
+    learner.restore({**received, "averaging": learner.averaging.state_dict()})
+    if processes.rank <= len(received["random_states"]):
+        _set_random_state(learner, received["random_states"][processes.rank - 1])
+
+
+def own_batches(batches: TokenBatches, order: Order, processes: Processes) -> list[Batch]:
+    """The share of a follower in the batches of an update: every `processes.count`-th, from its rank on."""
+    plan = batches.plan(order.epoch)[order.batch : order.batch + order.batches]
+    return [batches.collate(indices, order.epoch) for indices in plan[processes.rank :: processes.count]]
+
+
+def follow(learner: Learner, batches: TokenBatches, seed: int) -> None:
+    """Make the leader's updates until it stops; signals are left to the leader, whom they reach as well.
+
+    Args:
+        learner: a model that is built like the leader's.
+        batches: the training batches, those of the leader.
+        seed: of the run.
+
+    Raises:
+        LostProcessError: another process has ended.
+    """
+    processes = learner.processes
+    torch.manual_seed(processes.seed(seed))
+    start(learner)
+    learner.model.train()
+    with handling((signal.SIGINT, signal.SIGTERM), lambda *_: None):
+        while (order := processes.receive()).task != Task.STOP:
+            if order.task == Task.SEND_RANDOM_STATE:
+                processes.gather(_random_state(learner))
+                continue
+            try:
+                learner.update(own_batches(batches, order, processes), order.step, order.share)
+            except LostProcessError:
+                raise
+            except UserError:  # the loss is not a number in any process, and the leader says so
+                return
+            if order.step % TIDY_EVERY == 0:
+                give_memory_back()
+
+
+def _random_state(learner: Learner) -> torch.Tensor:
+    """The states of the generators that a process draws from, on GPUs that of its device."""
+    compute = learner.compute
+    return torch.cuda.get_rng_state(compute.device) if compute.on_gpu else torch.get_rng_state()
+
+
+def _set_random_state(learner: Learner, state: torch.Tensor) -> None:
+    compute = learner.compute
+    if compute.on_gpu:
+        torch.cuda.set_rng_state(state, compute.device)
+    else:
+        torch.set_rng_state(state)
