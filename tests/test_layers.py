@@ -26,9 +26,10 @@ ROOMS = {
     "alignment": {"text", "translation"},
     "inspection": {"text", "data", "search", "attention", "model", "translation", "alignment"},
     "drawing": {"translation", "alignment"},
-    "evaluation": {"text", "translation", "alignment", "drawing"},
+    "viewer": set[str](),
+    "evaluation": {"text", "translation", "alignment", "drawing", "viewer"},
     "training": {"kernels", "text", "attention", "search", "data", "model", "translation", "drawing", "evaluation"},
-    "comparison": {"alignment", "drawing", "evaluation"},
+    "comparison": {"alignment", "drawing", "evaluation", "viewer"},
 }
 EVERYWHERE = {
     "compute",
@@ -219,6 +220,7 @@ LOADS = {
     "nmt.export": ("torch", "ctranslate2", *HEAVY),
     "nmt.translate": HEAVY,
     "nmt.translation": HEAVY,
+    "nmt.viewer.embed": ("torch", "hydra", *HEAVY),
 }
 
 

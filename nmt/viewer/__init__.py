@@ -1,0 +1,1 @@
+"""The viewer of translations: one set of files for the server's page, for reports and for notebooks."""

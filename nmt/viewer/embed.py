@@ -1,0 +1,115 @@
+"""Viewer and data -> one HTML file that works without any network: the door of reports and notebooks.
+
+The modules of the viewer are joined into one script. The file's Content-Security-Policy allows this script and this
+style sheet by their hashes, and nothing else: text of a corpus cannot run, whatever it says.
+"""
+
+import base64
+import functools
+import hashlib
+import html
+import json
+import re
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import Any
+
+_IMPORT = re.compile(r'^import \{([^}]*)\} from "\./([\w.]+)";\n', re.MULTILINE)
+_EXPORT = re.compile(r"^export ((?:async )?function|class|const) (\w+)", re.MULTILINE)
+
+
+def static(name: str) -> str:
+    """The text of a file of the viewer."""
+    return files("nmt.viewer").joinpath("static", name).read_text(encoding="utf-8")
+
+
+@functools.cache
+def bundle(entry: str = "report.js") -> str:
+    """A module and everything that it imports as one script, each module in a scope of its own.
+
+    Raises:
+        ValueError: a module uses a form of import or export that is not known here, or imports in a circle.
+    """
+    done: dict[str, str] = {}
+    _add(entry, done, ())
+    return '"use strict";\nconst modules = {};\n' + "\n".join(done.values())
+
+
+def _add(name: str, done: dict[str, str], waiting: tuple[str, ...]) -> None:
+    if name in waiting:
+        raise ValueError(f"{name} imports itself by way of {', '.join(waiting)}.")
+    if name in done:
+        return
+    source = static(name)
+    for _, other in _IMPORT.findall(source):
+        _add(other, done, (*waiting, name))
+    names = ", ".join(found for _, found in _EXPORT.findall(source))
+    body = _IMPORT.sub(lambda match: f'const {{{match[1]}}} = modules["{match[2]}"];\n', source)
+    body = _EXPORT.sub(r"\1 \2", body)
+    if re.search(r"^(import|export)\b", body, re.MULTILINE):
+        raise ValueError(f"{name} has an import or export that cannot be joined.")
+    done[name] = f'modules["{name}"] = (() => {{\n{body}\nreturn {{ {names} }};\n}})();\n'
+
+
+def embedded_json(value: Any) -> str:
+    """JSON that may stand in a script element: nothing in it can end the element or begin a comment."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    for char in "<>&\u2028\u2029":
+        text = text.replace(char, f"\\u{ord(char):04x}")
+    return text
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode('utf-8')).digest()).decode('ascii')}'"
+
+
+def viewer(identifier: str, data: Mapping[str, Any]) -> str:
+    """The place of a viewer in a page, with its data; `page` adds the script.
+
+    Args:
+        identifier: its id in the page, letters, digits and hyphens.
+        data: `sentences`, each with a `line`, `translations` (a `name` and a `translation`) and a `reference`; and
+            `corpus`, rows of measures, or None.
+
+    Raises:
+        ValueError: the identifier is none, or the data have a number that JSON has no word for.
+    """
+    if not re.fullmatch(r"[a-z][a-z0-9-]*", identifier):
+        raise ValueError(f"{identifier!r} cannot be the id of a viewer.")
+    return (
+        f'<script type="application/json" id="{identifier}-data">{embedded_json(data)}</script>\n'
+        f'<div class="nmt-viewer" id="{identifier}" data-source="{identifier}-data">'
+        f"<noscript><p>The viewer needs JavaScript.</p></noscript></div>"
+    )
+
+
+def page(title: str, body: str, *, script: bool = True) -> str:
+    """A whole HTML file that asks nothing of any network.
+
+    Args:
+        title: of the window, any text.
+        body: HTML, in which every text is escaped already.
+        script: whether the page has viewers; without it, nothing runs.
+    """
+    code, style = f"\n{bundle()}\n" if script else "", f"\n{static('style.css')}\n"
+    policy = (
+        f"default-src 'none'; style-src {_hash(style)}; img-src data: blob:; base-uri 'none'; form-action 'none'"
+        + (f"; script-src {_hash(code)}" if script else "")
+    )
+    runs = f'<script type="module">{code}</script>\n' if script else ""
+    return (
+        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{html.escape(title)}</title>\n'
+        f'<link rel="icon" href="data:,">\n<style>{style}</style>\n</head>\n<body class="report">\n'
+        f"{body}\n{runs}</body>\n</html>\n"
+    )
+
+
+def frame(title: str, body: str, height: int = 720) -> str:
+    """A page inside another page, such as a notebook's: an iframe that cannot reach what is around it."""
+    inside = html.escape(page(title, body), quote=True)
+    return (
+        f'<iframe title="{html.escape(title)}" sandbox="allow-scripts allow-downloads" width="100%" height="{height}" '
+        f'style="border:0" srcdoc="{inside}"></iframe>'
+    )

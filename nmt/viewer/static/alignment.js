@@ -1,0 +1,278 @@
+/** The section of alignments: links, matrix and list of the same weights. */
+
+import { bar, choice, h, roving, table } from "./dom.js";
+import { linksFigure, matrixFigure } from "./figures.js";
+import { isLit, matrixTable, valueOf } from "./matrix.js";
+import { saving } from "./export.js";
+import { lights } from "./state.js";
+import { entropies, partners, pharaoh, selections, strongest, usesOf, viewOf } from "./weights.js";
+import { number, part, percent, visible } from "./text.js";
+
+const LONG = 60; // words; a longer sentence begins with links instead of a matrix
+const USES = { cross: "target to source", encoder: "source to source", decoder: "target to target" };
+
+/** The weights that the settings choose; null without attention. */
+export function chosenView(translation, hypothesis, settings) {
+  return viewOf(translation, hypothesis, {
+    use: settings.get("use", "cross"),
+    head: settings.get("head"),
+    unit: settings.get("unit", "words"),
+    shift: settings.get("shift") === "" ? null : settings.get("shift"),
+  });
+}
+
+/** What is lit, as a sentence. */
+export function said(view, value) {
+  if (!value) return "Point at a word, or move to it with the Tab and arrow keys. A click or Enter keeps it lit.";
+  const { row, column } = value;
+  if (row !== undefined && column !== undefined) {
+    const share = percent(view.weights[row][column]);
+    return `“${view.rows[row].label}” takes ${share} of its attention from “${view.columns[column].label}”.`;
+  }
+  const side = row !== undefined ? "row" : "column";
+  const own = side === "row" ? view.rows[row] : view.columns[column];
+  const others = side === "row" ? view.columns : view.rows;
+  const strongestFirst = partners(view, side, row ?? column)
+    .filter(({ weight }) => weight >= 0.05)
+    .slice(0, 5);
+  const words = strongestFirst.map(({ at, weight }) => `“${others[at].label}” ${percent(weight)}`).join(", ");
+  if (!words) return `“${own.label}” has no weight of 5 % or more.`;
+  return side === "row" ? `“${own.label}” looks at ${words}.` : `“${own.label}” is looked at by ${words}.`;
+}
+
+function listTable(view, kept, selection) {
+  const entropy = entropies(view.weights);
+  const rows = view.rows.map((unit, row) => {
+    const linked = partners(view, "row", row).filter(({ at }) => kept[row][at]);
+    return [
+      h("button", { type: "button", class: "word", "data-row": row, dir: "auto" }, unit.label),
+      h(
+        "span",
+        { class: "partners" },
+        linked.map(({ at, weight }) =>
+          h(
+            "span",
+            { class: "partner", "data-column": at },
+            h("bdi", {}, view.columns[at].label),
+            " ",
+            bar(weight),
+            ` ${percent(weight)}`,
+          ),
+        ),
+      ),
+      number(entropy[row]),
+    ];
+  });
+  const made = table(["target", "looks at", "entropy"], rows, "List of links", { class: "list" });
+  lights(made, selection, valueOf);
+  selection.listen((value) => {
+    for (const each of made.querySelectorAll("[data-row], [data-column]"))
+      each.classList.toggle("lit", isLit(each, value));
+  });
+  return made;
+}
+
+function linksBox(view, kept, selection, width) {
+  const picture = linksFigure(view, kept, width);
+  roving(picture, (key, from) => {
+    const side = from.hasAttribute("data-row") ? "row" : "column";
+    const nodes = (one) => [...picture.querySelectorAll(`g[data-${one}]`)];
+    const at = nodes(side).indexOf(from);
+    const last = nodes(side).length - 1;
+    if (key === "ArrowLeft" || key === "ArrowRight") {
+      const other = nodes(key === "ArrowLeft" ? "column" : "row");
+      return other[Math.min(at, other.length - 1)];
+    }
+    const to = { ArrowUp: at - 1, ArrowDown: at + 1, Home: 0, End: last }[key];
+    return nodes(side)[to] ?? null;
+  });
+  lights(picture, selection, (element) => (element.closest("g.node") ? valueOf(element) : null));
+  selection.listen((value) => {
+    picture.classList.toggle("choosing", value !== null);
+    for (const each of picture.querySelectorAll("[data-row], [data-column]")) {
+      each.classList.toggle("lit", isLit(each, value) || isPartner(view, kept, each, value));
+    }
+  });
+  return picture;
+}
+
+function isPartner(view, kept, element, value) {
+  const own = value && valueOf(element);
+  if (!own || (own.row !== undefined && own.column !== undefined)) return false;
+  if (value.row !== undefined && value.column === undefined && own.column !== undefined)
+    return kept[value.row][own.column];
+  return value.column !== undefined && value.row === undefined && own.row !== undefined && kept[own.row][value.column];
+}
+
+/** The settings of the section. */
+function controls(hypothesis, view, settings) {
+  const set = (name) => (value) => settings.set({ [name]: value });
+  const uses = usesOf(hypothesis);
+  const form = settings.get("view", view.columns.length > LONG ? "links" : "matrix");
+  return h(
+    "div",
+    { class: "controls" },
+    choice(
+      "View",
+      [
+        ["matrix", "matrix"],
+        ["links", "links"],
+        ["list", "list"],
+      ],
+      form,
+      set("view"),
+    ),
+    uses.length > 1
+      ? choice(
+          "Attention",
+          uses.map((use) => [use, USES[use]]),
+          view.use,
+          (use) => settings.set({ use, head: "" }),
+        )
+      : null,
+    view.heads.length > 1
+      ? choice(
+          "Head",
+          selections(view.heads).map((name) => [name, name]),
+          view.head,
+          set("head"),
+        )
+      : null,
+    choice(
+      "Units",
+      [
+        ["words", "words"],
+        ["pieces", "pieces"],
+      ],
+      view.unit,
+      set("unit"),
+    ),
+    view.use === "cross"
+      ? choice(
+          "A row belongs to",
+          [
+            ["0", "the piece it predicts"],
+            ["1", "the piece before"],
+          ],
+          view.shift,
+          set("shift"),
+        )
+      : null,
+    choice(
+      "Numbers",
+      [
+        ["1", "all"],
+        ["0.9", "up to 90 %"],
+        ["0.75", "up to 75 %"],
+      ],
+      settings.get("mass", "1"),
+      set("mass"),
+    ),
+  );
+}
+
+/** A sentence as words that light their partners. */
+export function sentence(side, units, axis, selection, label) {
+  const words = side.words;
+  const spoken = h("p", { class: "sentence", dir: side.direction, role: "group", "aria-label": label });
+  let last = 0;
+  words.forEach((word, at) => {
+    if (word.start > last) spoken.append(visible(part(side.text, last, word.start)));
+    const unit = units.findIndex((each) => each.word === at && !each.end);
+    spoken.append(
+      h(
+        "button",
+        {
+          type: "button",
+          class: "word",
+          [`data-${axis}`]: unit < 0 ? null : unit,
+          "data-stop": true,
+          tabindex: at ? -1 : 0,
+        },
+        visible(word.text),
+      ),
+    );
+    last = word.end;
+  });
+  spoken.append(visible(part(side.text, last, [...side.text].length)));
+  if (!words.length) spoken.append(h("em", {}, "(empty)"));
+  const forward = side.direction === "rtl" ? "ArrowLeft" : "ArrowRight";
+  roving(spoken, (key, from) => {
+    const all = [...spoken.querySelectorAll("button")];
+    if (key === "Home") return all[0];
+    if (key === "End") return all.at(-1);
+    if (key === "ArrowUp" || key === "ArrowDown") return null;
+    return all[all.indexOf(from) + (key === forward ? 1 : -1)] ?? null;
+  });
+  return spoken;
+}
+
+/**
+ * Both sentences with lit words, and the weights between them.
+ * @param {HTMLElement} box the section's place, cleared first.
+ */
+export function showAlignment(box, translation, hypothesis, settings, selection) {
+  box.replaceChildren();
+  const view = chosenView(translation, hypothesis, settings);
+  if (!view) {
+    box.append(
+      h("p", { class: "note" }, "There are no attention weights: the model has no attention, or the line is too long."),
+    );
+    return;
+  }
+  const kept = strongest(view.weights, Number(settings.get("mass", "1")));
+  const form = settings.get("view", view.columns.length > LONG ? "links" : "matrix");
+  const status = h("p", { class: "status", role: "status" });
+  const label = `Attention of head ${view.head}: rows look at columns`;
+  const width = Math.max(280, Math.min(640, box.clientWidth || 640));
+  const figure =
+    form === "links"
+      ? linksBox(view, kept, selection, width)
+      : form === "list"
+        ? listTable(view, kept, selection)
+        : matrixTable(view, kept, selection, { label, bars: true });
+  selection.listen((value) => {
+    status.textContent = said(view, value);
+  });
+  box.append(
+    controls(hypothesis, view, settings),
+    status,
+    figure,
+    saving("alignment", {
+      svg: () => (form === "links" ? linksFigure(view, kept, 640) : matrixFigure(view, kept)),
+      json: () => ({
+        rows: view.rows,
+        columns: view.columns,
+        weights: view.weights,
+        head: view.head,
+        shift: view.shift,
+      }),
+      pharaoh: view.use === "cross" ? () => pharaoh(view) : null,
+    }),
+  );
+}
+
+/** Source and target of a translation as lines of words that light each other's partners. */
+export function showSentences(box, translation, hypothesis, settings, selection) {
+  const cross = viewOf(translation, hypothesis, { head: settings.get("head"), unit: "words" });
+  const [rows, columns] = [cross?.rows ?? [], cross?.columns ?? []];
+  const lines = h(
+    "div",
+    { class: "sentences" },
+    sentence(translation.source, columns, "column", selection, "Source"),
+    sentence(hypothesis, rows, "row", selection, "Translation"),
+  );
+  const status = h("p", { class: "status", role: "status" });
+  if (cross) {
+    lights(lines, selection, valueOf);
+    const kept = strongest(cross.weights, 0.75);
+    selection.listen((value) => {
+      status.textContent = said(cross, value);
+      for (const each of lines.querySelectorAll("[data-row], [data-column]")) {
+        each.classList.toggle("lit", isLit(each, value));
+        each.classList.toggle("partner", !isLit(each, value) && isPartner(cross, kept, each, value));
+      }
+    });
+  }
+  box.replaceChildren(lines, status);
+}

@@ -1,0 +1,30 @@
+/** Requests to the server; an error has the server's own words. */
+
+/** What a problem document says: the detail, the field and the cure. */
+export function problemText(problem, status) {
+  const detail = problem?.detail || problem?.title || `The server answered with status ${status}.`;
+  return [detail, problem?.cure].filter(Boolean).join(" ");
+}
+
+async function answered(response) {
+  const type = response.headers.get("content-type") ?? "";
+  const body = /json/.test(type) ? await response.json() : null;
+  if (!response.ok) throw new Error(problemText(body, response.status));
+  return body;
+}
+
+/** GET a path. */
+export async function get(path) {
+  return answered(await fetch(path));
+}
+
+/** POST a body as JSON. */
+export async function post(path, body) {
+  return answered(
+    await fetch(path, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify(body),
+    }),
+  );
+}

@@ -1,0 +1,113 @@
+/** Two translations of one sentence side by side: texts with their differences, A, B and A - B. */
+
+import { h, table } from "./dom.js";
+import { matrixFigure } from "./figures.js";
+import { matrixTable } from "./matrix.js";
+import { saving } from "./export.js";
+import { Selection } from "./state.js";
+import { difference, divergence, entropies, strongest, viewOf } from "./weights.js";
+import { number, visible } from "./text.js";
+
+/**
+ * The words of two texts, aligned by the longest common subsequence.
+ * @returns {{word: string, kind: "same" | "one" | "two"}[]} "one" stands in the first text only.
+ */
+export function compareWords(one, two) {
+  const [a, b] = [one.split(/\s+/).filter(Boolean), two.split(/\s+/).filter(Boolean)];
+  const best = Array.from({ length: a.length + 1 }, () => new Array(b.length + 1).fill(0));
+  for (let i = a.length - 1; i >= 0; i--) {
+    for (let j = b.length - 1; j >= 0; j--) {
+      best[i][j] = a[i] === b[j] ? best[i + 1][j + 1] + 1 : Math.max(best[i + 1][j], best[i][j + 1]);
+    }
+  }
+  const found = [];
+  let [i, j] = [0, 0];
+  while (i < a.length || j < b.length) {
+    if (i < a.length && j < b.length && a[i] === b[j]) {
+      found.push({ word: a[i++], kind: "same" });
+      j++;
+    } else if (j >= b.length || (i < a.length && best[i + 1][j] >= best[i][j + 1]))
+      found.push({ word: a[i++], kind: "one" });
+    else found.push({ word: b[j++], kind: "two" });
+  }
+  return found;
+}
+
+/** A text with marks where it differs from another. */
+export function marked(own, other, direction = "auto") {
+  const words = compareWords(own, other).filter(({ kind }) => kind !== "two");
+  return h(
+    "p",
+    { class: "sentence", dir: direction },
+    words.flatMap(({ word, kind }) => [kind === "same" ? visible(word) : h("mark", {}, visible(word)), " "]),
+    words.length ? null : h("em", {}, "(empty)"),
+  );
+}
+
+function panel(title, view, selection, signed) {
+  const kept = view.weights.map((row) => row.map(() => true));
+  return h(
+    "figure",
+    {},
+    h("figcaption", {}, title),
+    matrixTable(view, signed ? kept : strongest(view.weights, 1), selection, { label: title, signed }),
+    saving(title.replaceAll(" ", ""), {
+      svg: () => matrixFigure(view, kept, title),
+      json: () => ({ rows: view.rows, columns: view.columns, weights: view.weights }),
+    }),
+  );
+}
+
+/**
+ * Two translations of one source.
+ * @param {{name: string, translation: object}} one and two: what each model said.
+ * @param {{name: string, translation: object} | null} same the first's text under the second model (forced), for A - B.
+ */
+export function showBeside(box, one, two, same = null) {
+  const [first, second] = [one.translation.hypotheses[0], two.translation.hypotheses[0]];
+  const selection = new Selection();
+  const a = viewOf(one.translation, first, {});
+  const of = same ?? two;
+  const b = viewOf(of.translation, of.translation.hypotheses[0], {});
+  const minus = difference(a, b);
+  const parts = [
+    h("h3", {}, `A: ${one.name}`),
+    marked(first.text, second.text, first.direction),
+    h("h3", {}, `B: ${two.name}`),
+    marked(second.text, first.text, second.direction),
+  ];
+  if (first.text === second.text) parts.push(h("p", { class: "note" }, "Both say the same."));
+  if (!a || !b) parts.push(h("p", { class: "note" }, "One of them has no attention weights."));
+  else {
+    if (same) parts.push(h("p", { class: "note" }, "Both matrices are of the text of A, which B was made to say."));
+    parts.push(
+      h(
+        "div",
+        { class: "panels" },
+        panel("A", a, selection, false),
+        panel("B", b, selection, false),
+        minus ? panel("A - B", minus, selection, true) : null,
+      ),
+    );
+    if (minus) parts.push(wordTable(a, b));
+    else parts.push(h("p", { class: "note" }, "The words of the translations differ: there is no A - B."));
+  }
+  box.replaceChildren(...parts);
+}
+
+function wordTable(a, b) {
+  const top = (view, row) => {
+    const at = view.weights[row].indexOf(Math.max(...view.weights[row]));
+    return view.columns[at]?.label ?? "";
+  };
+  const [one, two] = [entropies(a.weights), entropies(b.weights)];
+  const rows = a.rows.map((unit, row) => [
+    unit.label,
+    top(a, row),
+    top(b, row),
+    number(one[row]),
+    number(two[row]),
+    number(divergence(a.weights[row], b.weights[row]), 3),
+  ]);
+  return table(["target", "A looks at", "B looks at", "entropy A", "entropy B", "divergence"], rows, "Word by word");
+}

@@ -1,0 +1,148 @@
+/** The sentences of a corpus as a table to sort and filter; a click opens one. */
+
+import { choice, entry, h, scrolling } from "./dom.js";
+import { saving } from "./export.js";
+import { number, visible } from "./text.js";
+
+const MOST = 200; // rows that are shown at once
+const NAMES = {
+  line: "line",
+  chrf: "chrF",
+  length: "words",
+  entropy: "entropy",
+  coverage: "coverage deviation",
+  repetition: "repeated",
+  log_prob: "log-prob. a piece",
+  disagreement: "disagreement",
+  error_rate: "link error rate",
+  unattended: "unattended words",
+};
+
+/** The measures that rows have, in a fixed order. */
+export function measuresOf(rows) {
+  return Object.keys(NAMES).filter((name) => rows.some((row) => typeof row[name] === "number"));
+}
+
+/**
+ * Rows that hold a text (in source, translation or reference), sorted by a measure; rows without it last.
+ * @param {object[]} rows
+ * @param {{by: string, descending: boolean, text: string}} wish
+ */
+export function arranged(rows, { by, descending, text }) {
+  const wanted = text.toLocaleLowerCase();
+  const holds = (row) =>
+    [row.source, row.translation, row.reference].some((each) => (each ?? "").toLocaleLowerCase().includes(wanted));
+  const found = wanted ? rows.filter(holds) : [...rows];
+  const value = (row) => (typeof row[by] === "number" ? row[by] : null);
+  return found.sort((one, two) => {
+    const [a, b] = [value(one), value(two)];
+    if (a === null || b === null) return (a === null) - (b === null) || one.line - two.line;
+    return (descending ? b - a : a - b) || one.line - two.line;
+  });
+}
+
+const shown = (value, name) =>
+  typeof value !== "number"
+    ? ""
+    : name === "line" || name === "length" || Number.isInteger(value)
+      ? String(value)
+      : number(value);
+
+/**
+ * The section.
+ * @param {object[]} rows of the corpus: line, source, translation, reference and measures.
+ * @param {(line: number) => void | null} open shows a sentence in the other sections.
+ * @param {Set<number>} opens the lines that can be opened.
+ */
+export function showCorpus(box, rows, settings, open, opens) {
+  const measures = measuresOf(rows);
+  const by = measures.includes(settings.get("sort")) ? settings.get("sort") : "line";
+  const descending = settings.get("order") === "down";
+  const text = settings.get("find");
+  const list = arranged(rows, { by, descending, text });
+  const head = h(
+    "tr",
+    {},
+    measures.map((name) =>
+      h(
+        "th",
+        {
+          scope: "col",
+          "aria-sort": name === by ? (descending ? "descending" : "ascending") : null,
+        },
+        h(
+          "button",
+          {
+            type: "button",
+            class: "sort",
+            onclick: () => settings.set({ sort: name, order: name === by && !descending ? "down" : "up" }),
+          },
+          NAMES[name],
+          name === by ? (descending ? " ↓" : " ↑") : "",
+        ),
+      ),
+    ),
+    h("th", { scope: "col" }, "sentences"),
+  );
+  const body = list.slice(0, MOST).map((row) =>
+    h(
+      "tr",
+      {},
+      measures.map((name) =>
+        h(
+          "td",
+          {},
+          name === "line" && opens.has(row.line)
+            ? h(
+                "button",
+                {
+                  type: "button",
+                  class: "small",
+                  onclick: () => open(row.line),
+                  "aria-label": `Open line ${row.line}`,
+                },
+                String(row.line),
+              )
+            : shown(row[name], name),
+        ),
+      ),
+      h(
+        "td",
+        { class: "texts" },
+        ["source", "translation", "reference"]
+          .filter((name) => typeof row[name] === "string")
+          .map((name) => h("p", { dir: "auto" }, h("span", { class: "dim" }, `${name} `), visible(row[name]))),
+      ),
+    ),
+  );
+  const find = h("input", { type: "search", value: text, onchange: () => settings.set({ find: find.value }) });
+  box.replaceChildren(
+    h(
+      "div",
+      { class: "controls" },
+      entry("Find text", find),
+      choice(
+        "Sort by",
+        measures.map((name) => [name, NAMES[name]]),
+        by,
+        (name) => settings.set({ sort: name }),
+      ),
+      choice(
+        "Order",
+        [
+          ["up", "smallest first"],
+          ["down", "largest first"],
+        ],
+        descending ? "down" : "up",
+        (order) => settings.set({ order }),
+      ),
+    ),
+    h(
+      "p",
+      { class: "status", role: "status" },
+      `${list.length} of ${rows.length} sentences${list.length > MOST ? `, the first ${MOST} shown` : ""}.`,
+    ),
+    scrolling("Sentences", h("table", { class: "corpus" }, h("thead", {}, head), h("tbody", {}, body))),
+    saving("corpus", { json: () => list }),
+  );
+}

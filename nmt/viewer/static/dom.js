@@ -1,0 +1,98 @@
+/** Elements of the page. Text becomes text nodes: nothing here parses HTML. */
+
+const SVG = "http://www.w3.org/2000/svg";
+
+function filled(element, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (typeof value === "function") element.addEventListener(name.slice(2), value);
+    else element.setAttribute(name, value === true ? "" : String(value));
+  }
+  element.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+/** An HTML element; an attribute "onclick" with a function becomes a listener. */
+export function h(tag, attributes = {}, ...children) {
+  return filled(document.createElement(tag), attributes, children);
+}
+
+/** An SVG element. */
+export function s(tag, attributes = {}, ...children) {
+  return filled(document.createElementNS(SVG, tag), attributes, children);
+}
+
+let fields = 0;
+
+/** A labelled select: options are [value, text]; `change` gets the new value. */
+export function choice(label, options, value, change) {
+  const id = `field-${++fields}`;
+  const select = h("select", { id, onchange: () => change(select.value) });
+  for (const [key, text] of options) {
+    select.append(h("option", { value: key, selected: String(key) === String(value) }, text));
+  }
+  return h("span", { class: "field" }, h("label", { for: id }, label), select);
+}
+
+/** A labelled input or text area. */
+export function entry(label, control) {
+  control.id = `field-${++fields}`;
+  return h("span", { class: "field" }, h("label", { for: control.id }, label), control);
+}
+
+/** A table from texts, numbers or elements; `scroll` names the box that scrolls on narrow screens. */
+export function table(header, rows, scroll, attributes = {}) {
+  const cells = (row, tag, more) =>
+    row.map((cell) =>
+      h(tag, { ...more, dir: typeof cell === "string" ? "auto" : null }, cell instanceof Node ? cell : String(cell)),
+    );
+  return scrolling(
+    scroll,
+    h(
+      "table",
+      attributes,
+      h("thead", {}, h("tr", {}, cells(header, "th", { scope: "col" }))),
+      h(
+        "tbody",
+        {},
+        rows.map((row) => h("tr", {}, cells(row, "td", {}))),
+      ),
+    ),
+  );
+}
+
+/** A box that scrolls by mouse, finger and keyboard. */
+export function scrolling(label, ...children) {
+  return h("div", { class: "wide", role: "region", "aria-label": label, tabindex: 0 }, ...children);
+}
+
+/** A horizontal bar of a share from 0 to 1. */
+export function bar(share, kind = "") {
+  const inner = h("span", { class: `fill ${kind}` });
+  inner.style.width = `${Math.round(100 * Math.max(0, Math.min(1, share)))}%`;
+  return h("span", { class: "bar", "aria-hidden": "true" }, inner);
+}
+
+/**
+ * One tab stop for many elements: arrow keys, Home and End move between them.
+ * @param {Element} box listens for the keys.
+ * @param {(key: string, from: Element) => Element | null} next the element that a key leads to.
+ */
+export function roving(box, next) {
+  box.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.altKey || event.metaKey || !event.key.match(/^(Arrow|Home$|End$)/)) return;
+    const to = next(event.key, event.target);
+    if (!to) return;
+    event.preventDefault();
+    moveStop(box, to);
+    to.focus();
+  });
+  box.addEventListener("focusin", (event) => {
+    if (event.target.hasAttribute("data-stop")) moveStop(box, event.target);
+  });
+}
+
+function moveStop(box, to) {
+  for (const each of box.querySelectorAll('[data-stop][tabindex="0"]')) each.setAttribute("tabindex", "-1");
+  to.setAttribute("tabindex", "0");
+}

@@ -1,0 +1,89 @@
+/** Is attention an explanation? Attention beside gradient times input and erasure, with their rank correlation. */
+
+import { post } from "./api.js";
+import { h, table } from "./dom.js";
+import { matrixFigure } from "./figures.js";
+import { matrixTable } from "./matrix.js";
+import { saving } from "./export.js";
+import { Selection } from "./state.js";
+import { number, visible } from "./text.js";
+
+const NAMES = { attention: "attention", gradient: "gradient × input", erasure: "erasure" };
+
+/** A matrix with signed numbers, scaled to the largest of all, so that -1 to 1 are shades. */
+export function scaled(rows) {
+  const most = Math.max(1e-12, ...rows.flat().map(Math.abs));
+  return rows.map((row) => row.map((value) => value / most));
+}
+
+/** The answer of the server as elements. */
+export function explained(answer) {
+  const unit = (text, at) => ({ label: visible(text), pieces: [at], word: at, end: false });
+  const [rows, columns] = [answer.words.target.map(unit), answer.words.source.map(unit)];
+  const selection = new Selection();
+  const panels = Object.entries(answer.methods)
+    .filter(([, found]) => found)
+    .map(([name, found]) => {
+      const view = { rows, columns, weights: name === "attention" ? found : scaled(found), unit: "words" };
+      const all = view.weights.map((row) => row.map(() => true));
+      const title = name === "attention" ? NAMES[name] : `${NAMES[name]}, in per cent of the largest`;
+      return h(
+        "figure",
+        {},
+        h("figcaption", {}, title),
+        matrixTable(view, all, selection, { label: title, signed: name !== "attention" }),
+        saving(`explanation-${name}`, {
+          svg: () => matrixFigure(view, all, title),
+          json: () => ({ rows, columns, values: found }),
+        }),
+      );
+    });
+  const header = [
+    "target",
+    ...answer.correlation.map(({ methods }) => methods.map((name) => NAMES[name]).join(" and ")),
+  ];
+  const cell = (value) => (value === null || value === undefined ? "–" : number(value));
+  const body = answer.words.target.map((word, at) => [
+    visible(word),
+    ...answer.correlation.map(({ by_word }) => cell(by_word[at])),
+  ]);
+  body.push(["mean", ...answer.correlation.map(({ mean }) => cell(mean))]);
+  return [
+    h("p", { class: "note" }, answer.caution),
+    h("div", { class: "panels" }, panels),
+    h("h3", {}, "Rank correlation (Spearman)"),
+    table(header, body, "Rank correlations"),
+  ];
+}
+
+/** The section: a button, because the methods cost many passes of the model. */
+export function showExplanation(box, translation, request) {
+  const result = h("div", { "aria-live": "polite" });
+  const button = h(
+    "button",
+    {
+      type: "button",
+      onclick: async () => {
+        button.disabled = true;
+        result.replaceChildren(h("p", {}, "Computing …"));
+        try {
+          const { model } = request();
+          result.replaceChildren(...explained(await post("/v1/explain", { model, text: translation.source.text })));
+        } catch (error) {
+          result.replaceChildren(h("p", { class: "problem", role: "alert" }, error.message));
+        }
+        button.disabled = false;
+      },
+    },
+    "Compare attention with gradient and erasure",
+  );
+  box.replaceChildren(
+    h(
+      "p",
+      {},
+      "Attention shows where the decoder looked. Gradients and erasure ask what the probability of a word depends on.",
+    ),
+    button,
+    result,
+  );
+}

@@ -1,0 +1,227 @@
+/** Weights as pictures: links between two columns of words, and a matrix; both are plain SVG. */
+
+import { s } from "./dom.js";
+import { percent, shortened } from "./text.js";
+
+const ROW = 26;
+const LETTER = 8; // pixels, about the width of a letter
+
+/**
+ * Links: source words at the left, target words at the right, a line for each weight.
+ * @param {object} view of `viewOf`.
+ * @param {boolean[][]} kept which weights are drawn.
+ * @param {number} width in pixels.
+ */
+export function linksFigure(view, kept, width) {
+  const column = Math.round(width * 0.36);
+  const height = ROW * Math.max(view.rows.length, view.columns.length) + 12;
+  const middle = (at) => ROW * at + ROW / 2 + 6;
+  const [from, to] = [column, width - column];
+  const bend = (to - from) / 2;
+  const lines = s("g", { fill: "none", stroke: "currentColor" });
+  view.weights.forEach((row, target) =>
+    row.forEach((weight, source) => {
+      if (!kept[target][source]) return;
+      const [one, two] = [middle(source), middle(target)];
+      const path = `M${from} ${one}C${from + bend} ${one} ${to - bend} ${two} ${to} ${two}`;
+      lines.append(
+        s("path", {
+          d: path,
+          class: "link",
+          "data-row": target,
+          "data-column": source,
+          "stroke-linecap": "round",
+          "stroke-width": (0.6 + 5.4 * weight).toFixed(2),
+          "stroke-opacity": (0.12 + 0.78 * weight).toFixed(2),
+        }),
+      );
+    }),
+  );
+  const word = (unit, at, side) =>
+    s(
+      "g",
+      {
+        class: "node",
+        "data-stop": true,
+        tabindex: at === 0 && side === "column" ? 0 : -1,
+        role: "button",
+        [`data-${side}`]: at,
+        "aria-label": `${side === "row" ? "row" : "column"} ${at + 1}: ${unit.label}`,
+      },
+      s("rect", {
+        x: side === "row" ? to + 2 : 0,
+        y: middle(at) - ROW / 2 + 1,
+        width: column - 2,
+        height: ROW - 2,
+        rx: 4,
+        fill: "currentColor",
+        "fill-opacity": 0,
+      }),
+      s(
+        "text",
+        {
+          x: side === "row" ? to + 8 : from - 8,
+          y: middle(at) + 5,
+          "text-anchor": side === "row" ? "start" : "end",
+          "font-size": 15,
+          fill: "currentColor",
+          "fill-opacity": unit.end ? 0.75 : 1,
+        },
+        shortened(unit.label, Math.max(4, Math.floor((column - 12) / LETTER))),
+        s("title", {}, unit.label),
+      ),
+    );
+  return s(
+    "svg",
+    {
+      viewBox: `0 0 ${width} ${height}`,
+      width,
+      height,
+      role: "group",
+      class: "links",
+      "aria-label": "Links between the words. Arrow keys move, Enter keeps a word lit.",
+    },
+    lines,
+    view.columns.map((unit, at) => word(unit, at, "column")),
+    view.rows.map((unit, at) => word(unit, at, "row")),
+  );
+}
+
+/** The colours of a cell of a picture: [fill, opacity, ink]; a negative weight has another hue. */
+function cellColours(weight) {
+  const strength = Math.min(1, Math.abs(weight));
+  return [weight < 0 ? "#a84300" : "#1f5fa8", strength, strength > 0.55 ? "#ffffff" : "#1c1e21"];
+}
+
+/** A matrix as a picture: rows downwards, columns with slanted labels, weights in per cent. */
+export function matrixFigure(view, kept, title = "") {
+  const widest = (units) => Math.max(3, ...units.map((unit) => [...unit.label].length));
+  const left = Math.min(180, LETTER * widest(view.rows) + 14);
+  const above = Math.min(140, 6.4 * widest(view.columns) + 24) + (title ? 20 : 0);
+  const cell = 34;
+  const width = left + cell * view.columns.length + 70;
+  const height = above + cell * view.rows.length + 8;
+  const picture = s("svg", { viewBox: `0 0 ${width} ${height}`, "font-size": 14 });
+  if (title) picture.append(s("text", { x: 6, y: 16, fill: "currentColor", "font-weight": 600 }, title));
+  view.columns.forEach((unit, at) => {
+    const x = left + cell * at + cell / 2;
+    picture.append(
+      s(
+        "text",
+        { transform: `translate(${x} ${above - 6}) rotate(-50)`, fill: "currentColor" },
+        shortened(unit.label, 18),
+      ),
+    );
+  });
+  view.rows.forEach((unit, row) => {
+    const y = above + cell * row;
+    picture.append(
+      s("text", { x: left - 8, y: y + 22, "text-anchor": "end", fill: "currentColor" }, shortened(unit.label, 20)),
+    );
+    view.columns.forEach((_, column) => {
+      const weight = view.weights[row][column];
+      const [fill, opacity, ink] = cellColours(weight);
+      const x = left + cell * column;
+      picture.append(
+        s("rect", {
+          x,
+          y,
+          width: cell - 1,
+          height: cell - 1,
+          fill,
+          "fill-opacity": opacity.toFixed(3),
+          stroke: "#d8dbe0",
+        }),
+      );
+      if (kept[row][column] && Math.abs(weight) >= 0.005) {
+        picture.append(
+          s(
+            "text",
+            { x: x + cell / 2, y: y + 22, "text-anchor": "middle", "font-size": 12, fill: ink },
+            percent(weight).replace(" %", ""),
+          ),
+        );
+      }
+    });
+  });
+  return picture;
+}
+
+/** A bar for each piece, with the window's centre and Gaussian where there is one. */
+export function windowFigure(pieces, values, { centre = null, sigma = null, radius = null, factor = null }, width) {
+  const step = Math.max(18, Math.min(56, (width - 24) / pieces.length));
+  const whole = step * pieces.length + 24;
+  const [bottom, high] = [150, 128];
+  const most = Math.max(1e-9, ...values.map((value) => value ?? 0));
+  const x = (place) => 12 + step * (place + 0.5);
+  const picture = s("svg", {
+    viewBox: `0 0 ${whole} 236`,
+    width: whole,
+    height: 236,
+    role: "img",
+    "aria-label": "Weights by source piece",
+  });
+  if (centre !== null && radius !== null) {
+    const [first, last] = [Math.max(-0.5, centre - radius), Math.min(pieces.length - 0.5, centre + radius)];
+    picture.append(
+      s("rect", {
+        x: x(first),
+        y: bottom - high - 8,
+        width: Math.max(0, x(last) - x(first)),
+        height: high + 8,
+        fill: "currentColor",
+        "fill-opacity": 0.07,
+      }),
+    );
+  }
+  pieces.forEach((piece, at) => {
+    const height = (high * (values[at] ?? 0)) / most;
+    picture.append(
+      s(
+        "rect",
+        {
+          x: x(at) - step * 0.36,
+          y: bottom - height,
+          width: step * 0.72,
+          height,
+          fill: "#3b7fc9",
+          class: "weight",
+        },
+        s("title", {}, `${piece}: ${percent(values[at] ?? 0)}`),
+      ),
+    );
+    picture.append(
+      s(
+        "text",
+        {
+          transform: `translate(${x(at) + 4} ${bottom + 10}) rotate(55)`,
+          "font-size": 13,
+          fill: "currentColor",
+        },
+        shortened(piece, 9),
+      ),
+    );
+  });
+  picture.append(s("line", { x1: 12, x2: whole - 12, y1: bottom, y2: bottom, stroke: "currentColor" }));
+  if (centre !== null && sigma && factor) {
+    const points = Array.from({ length: 121 }, (_, at) => -0.5 + (pieces.length * at) / 120).map(
+      (place) =>
+        `${x(place).toFixed(1)},${(bottom - high * Math.exp(-((place - centre) ** 2) / (2 * sigma ** 2))).toFixed(1)}`,
+    );
+    picture.append(s("polyline", { points: points.join(" "), fill: "none", stroke: "#b04f00", "stroke-width": 2 }));
+  }
+  if (centre !== null) {
+    picture.append(
+      s("line", {
+        x1: x(centre),
+        x2: x(centre),
+        y1: 8,
+        y2: bottom,
+        stroke: "#b04f00",
+        "stroke-dasharray": "4 3",
+        "stroke-width": 2,
+      }),
+    );
+  }
+  return picture;
+}

@@ -1,0 +1,122 @@
+/** A matrix of weights as a table that the arrow keys walk. */
+
+import { bar, h, roving } from "./dom.js";
+import { coverage, entropies } from "./weights.js";
+import { lights } from "./state.js";
+import { number, percent } from "./text.js";
+
+/** The class that shades a cell: ten steps, another hue for a negative weight. */
+export function shade(weight) {
+  const step = Math.min(10, Math.round(10 * Math.abs(weight)));
+  return step ? `${weight < 0 ? "n" : "p"}${step}` : "p0";
+}
+
+function cellOf(view, row, column, kept, signed) {
+  const weight = view.weights[row][column];
+  const said = `${signed && weight > 0 ? "+" : ""}${percent(weight)}`;
+  return h(
+    "td",
+    {
+      class: `cell ${shade(weight)}`,
+      "data-row": row,
+      "data-column": column,
+      "data-stop": true,
+      tabindex: row + column === 0 ? 0 : -1,
+      "aria-label": `${view.rows[row].label} from ${view.columns[column].label}, ${said}`,
+    },
+    kept[row][column] && Math.abs(weight) >= 0.005 ? said.replace(" %", "") : "",
+  );
+}
+
+/**
+ * A grid of weights; hover, focus and tap light a cell.
+ * @param {object} view of `viewOf`.
+ * @param {boolean[][]} kept which weights show their number.
+ * @param {import("./state.js").Selection} selection what is lit.
+ * @param {{label: string, signed?: boolean, bars?: boolean}} options a caption; `bars` adds entropy and coverage.
+ */
+export function matrixTable(view, kept, selection, { label, signed = false, bars = false }) {
+  const entropy = entropies(view.weights);
+  const covered = coverage(view.weights);
+  const most = Math.log(Math.max(2, view.columns.length));
+  const head = h(
+    "tr",
+    {},
+    h("td", {}),
+    view.columns.map((unit, at) =>
+      h(
+        "th",
+        { scope: "col", "data-column": at, class: unit.end ? "end" : null },
+        h("span", { dir: "auto" }, unit.label),
+      ),
+    ),
+    bars ? h("th", { scope: "col", class: "figure" }, h("span", {}, "entropy")) : null,
+  );
+  const body = view.rows.map((unit, row) =>
+    h(
+      "tr",
+      {},
+      h("th", { scope: "row", "data-row": row, dir: "auto", class: unit.end ? "end" : null }, unit.label),
+      view.columns.map((_, column) => cellOf(view, row, column, kept, signed)),
+      bars ? h("td", { class: "figure" }, bar(entropy[row] / most), number(entropy[row])) : null,
+    ),
+  );
+  const foot = bars
+    ? h(
+        "tr",
+        {},
+        h("th", { scope: "row" }, "coverage"),
+        covered.map((value) =>
+          h(
+            "td",
+            { class: "figure", "aria-label": `coverage ${number(value)}` },
+            bar(value / 2, value < 0.4 ? "low" : ""),
+            number(value, 1),
+          ),
+        ),
+        h("td", {}),
+      )
+    : null;
+  const grid = h(
+    "table",
+    { role: "grid", class: "matrix", "aria-label": label },
+    h("thead", {}, head),
+    h("tbody", {}, body, foot),
+  );
+  const at = (row, column) => grid.querySelector(`td[data-row="${row}"][data-column="${column}"]`);
+  roving(grid, (key, from) => {
+    const [row, column] = [Number(from.dataset.row), Number(from.dataset.column)];
+    if (key === "Home") return at(row, 0);
+    if (key === "End") return at(row, view.columns.length - 1);
+    const [down, right] = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[key];
+    return at(row + down, column + right);
+  });
+  lights(grid, selection, valueOf);
+  selection.listen((value) => {
+    for (const cell of grid.querySelectorAll("[data-row], [data-column]"))
+      cell.classList.toggle("lit", isLit(cell, value));
+  });
+  return h("div", { class: "wide" }, grid);
+}
+
+/** The row, column or cell that an element stands for; null for none. */
+export function valueOf(element) {
+  const owner = element.closest("[data-row], [data-column]");
+  if (!owner) return null;
+  const value = {};
+  if (owner.hasAttribute("data-row")) value.row = Number(owner.getAttribute("data-row"));
+  if (owner.hasAttribute("data-column")) value.column = Number(owner.getAttribute("data-column"));
+  return value;
+}
+
+/** Whether an element is lit: it lies in the lit row or column, or is the lit cell's head or cell. */
+export function isLit(element, value) {
+  if (!value) return false;
+  const own = valueOf(element);
+  const row = own.row !== undefined && value.row !== undefined ? own.row === value.row : null;
+  const column = own.column !== undefined && value.column !== undefined ? own.column === value.column : null;
+  if (own.row !== undefined && own.column !== undefined && value.row !== undefined && value.column !== undefined) {
+    return row && column;
+  }
+  return row === true || column === true;
+}

@@ -1,0 +1,194 @@
+/** The page of the server: translate a sentence and look inside the model. */
+
+import { get, post } from "./api.js";
+import { choice, entry, h } from "./dom.js";
+import { showExplanation } from "./explain.js";
+import { Settings } from "./state.js";
+import { spelling } from "./text.js";
+import { section, Viewer } from "./viewer.js";
+import { showWhatIf } from "./whatif.js";
+
+const INCLUDE = ["alignment", "weights", "self_weights", "alternatives", "stages", "beam"];
+
+/** The page; its parts are made once, and shown again for each translation. */
+class Page {
+  constructor(models) {
+    this.models = models;
+    this.settings = new Settings();
+    this.viewer = new Viewer(this.settings, { goOn: (path) => this.goOn(path) });
+    this.whatif = section("whatif", "What if");
+    this.explain = section("explain", "Explanation?");
+    this.status = h("p", { class: "status", role: "status" });
+    this.shown = "";
+  }
+
+  model(name, fallback) {
+    return this.models.find(({ id }) => id === this.settings.get(name)) ?? fallback;
+  }
+
+  get first() {
+    return this.model("model", this.models[0]);
+  }
+
+  get second() {
+    return this.settings.get("with") ? this.model("with", null) : null;
+  }
+
+  request() {
+    const search = {};
+    if (this.settings.get("beam")) search.beam_size = Number(this.settings.get("beam"));
+    if (this.settings.get("nbest")) search.nbest = Number(this.settings.get("nbest"));
+    return { model: this.first.id, ...(Object.keys(search).length ? { search } : {}) };
+  }
+
+  goOn(path) {
+    const prefix = spelling(path);
+    if (prefix === null) {
+      this.status.textContent = "This path has bytes that are no whole letters: nothing can continue from here.";
+      return;
+    }
+    this.settings.set({ prefix });
+  }
+
+  /** The box, the settings, and the button. */
+  form() {
+    const { settings } = this;
+    const names = this.models.map(({ id }) => [id, id]);
+    this.box = h(
+      "textarea",
+      { rows: 3, dir: "auto", lang: this.first.source ?? null },
+      settings.get("text", this.first.example),
+    );
+    this.prefix = h("input", { type: "text", dir: "auto", value: settings.get("prefix") });
+    this.button = h("button", { type: "submit" }, "Translate");
+    const limit = (name, label, usual, most) => {
+      const input = h("input", {
+        type: "number",
+        min: 1,
+        max: most,
+        placeholder: usual ?? "",
+        value: settings.get(name),
+      });
+      input.addEventListener("change", () => settings.set({ [name]: input.value }));
+      return entry(label, input);
+    };
+    const send = () =>
+      settings.set({ text: this.box.value, prefix: this.prefix.value, hypothesis: "", step: "", piece: "" });
+    this.box.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) send();
+    });
+    return h(
+      "form",
+      {
+        class: "ask",
+        onsubmit: (event) => {
+          event.preventDefault();
+          send();
+        },
+      },
+      entry("Text to translate", this.box),
+      h(
+        "div",
+        { class: "controls" },
+        entry("Translation begins with", this.prefix),
+        this.models.length > 1 ? choice("Model", names, this.first.id, (model) => settings.set({ model })) : null,
+        this.models.length > 1
+          ? choice("Compare with", [["", "none"], ...names], settings.get("with"), (other) =>
+              settings.set({ with: other }),
+            )
+          : null,
+        limit("beam", "Beam size", this.first.search?.beam_size, 50),
+        limit("nbest", "Hypotheses", 1, 20),
+        this.button,
+      ),
+      this.status,
+    );
+  }
+
+  start(main) {
+    const ask = section("translate", "Translate");
+    ask.body.append(this.form());
+    main.replaceChildren(
+      ask.element,
+      ...this.viewer.parts.map((each) => each.element),
+      this.whatif.element,
+      this.explain.element,
+    );
+    this.settings.listen(() => this.update());
+    this.update();
+  }
+
+  /** The links to the sections that are there. */
+  list() {
+    const sections = [...document.querySelectorAll("main > section")].filter(({ hidden }) => !hidden);
+    document
+      .querySelector("nav ul")
+      .replaceChildren(
+        ...sections.map(({ id }) =>
+          h("li", {}, h("a", { href: `#${id}` }, document.getElementById(`${id}-title`).textContent)),
+        ),
+      );
+  }
+
+  /** Translate again if the text, the prefix, the models or the search have changed. */
+  async update() {
+    const { settings } = this;
+    const key = JSON.stringify(["text", "prefix", "model", "with", "beam", "nbest"].map((name) => settings.get(name)));
+    if (key === this.shown) return;
+    this.shown = key;
+    const text = settings.get("text", this.first.example);
+    if (this.box.value !== text) this.box.value = text;
+    if (this.prefix.value !== settings.get("prefix")) this.prefix.value = settings.get("prefix");
+    this.status.textContent = "Translating …";
+    try {
+      const found = await this.translated(text);
+      if (key !== this.shown) return; // a later request has overtaken this one
+      this.viewer.show(found.translations, { same: found.same });
+      showWhatIf(this.whatif.body, found.translations[0].translation, () => this.request(), this);
+      showExplanation(this.explain.body, found.translations[0].translation, () => this.request());
+      this.whatif.element.hidden = this.explain.element.hidden = !this.first.attends;
+      this.list();
+      const { timing } = found;
+      this.status.textContent = timing
+        ? `Translated in ${Math.round(timing.queue_ms + timing.model_ms)} ms.`
+        : "Translated.";
+    } catch (error) {
+      this.status.textContent = error.message;
+    }
+  }
+
+  async translated(text) {
+    const prefix = this.settings.get("prefix");
+    const body = { ...this.request(), text, include: INCLUDE, ...(prefix ? { prefix } : {}) };
+    const one = await post("/v1/translate", body);
+    const translations = [{ name: this.first.id, translation: one.translations[0] }];
+    if (!this.second) return { translations, same: null, timing: one.timing };
+    const two = await post("/v1/translate", { ...body, model: this.second.id });
+    translations.push({ name: this.second.id, translation: two.translations[0] });
+    const target = translations[0].translation.hypotheses[0].text;
+    const forced =
+      target && this.second.attends
+        ? await post("/v1/score", { model: this.second.id, text, target, include: ["alignment", "weights"] })
+        : null;
+    const same = forced && { name: this.second.id, translation: forced.translations[0] };
+    return { translations, same, timing: one.timing };
+  }
+}
+
+const main = document.querySelector("main");
+get("/v1/models")
+  .then(({ models }) => {
+    const page = new Page(models);
+    const model = page.first;
+    const languages = model.languages ?? [model.source, model.target].filter(Boolean);
+    document.querySelector("#about").textContent = [
+      Array.isArray(languages) ? languages.join(" → ") : languages,
+      model.bleu ? `BLEU ${Number(model.bleu.score).toFixed(2)} (${model.bleu.signature})` : null,
+    ]
+      .filter(Boolean)
+      .join(" · ");
+    page.start(main);
+  })
+  .catch((error) => {
+    main.replaceChildren(h("p", { class: "problem", role: "alert" }, `The server does not answer: ${error.message}`));
+  });

@@ -1,0 +1,59 @@
+/** Reports: each viewer of a file finds its data in the file itself. */
+
+import { showCorpus } from "./corpus.js";
+import { choice, h } from "./dom.js";
+import { Settings } from "./state.js";
+import { redraw, section, Viewer } from "./viewer.js";
+
+/**
+ * @param {HTMLElement} root where the viewer stands.
+ * @param {{sentences: object[], corpus: object[] | null}} data with a line, translations and a reference
+ *   for each sentence.
+ */
+function start(root, data, settings) {
+  const viewer = new Viewer(settings, { prefix: `${root.id}-`, level: 3 });
+  const { sentences, corpus } = data;
+  const byLine = new Map(sentences.map((each) => [each.line, each]));
+  const picker = h("div", { class: "controls" });
+  const named = (each) => `${each.line}: ${[...each.translations[0].translation.source.text].slice(0, 60).join("")}`;
+  let line = null;
+  const draw = () => {
+    const wanted = Number(settings.get("line", "0"));
+    const found = byLine.get(wanted) ?? sentences[0];
+    if (!found || line === found.line) return;
+    line = found.line;
+    viewer.show(found.translations, { reference: found.reference ?? null });
+    redraw(picker, () =>
+      picker.replaceChildren(
+        sentences.length < 2
+          ? ""
+          : choice(
+              "Sentence",
+              sentences.map((each) => [each.line, named(each)]),
+              line,
+              (value) => settings.set({ line: value }),
+            ),
+      ),
+    );
+  };
+  root.replaceChildren(picker, ...viewer.parts.map((each) => each.element));
+  settings.listen(draw);
+  draw();
+  if (!corpus?.length) return;
+  const place = section(`${root.id}-corpus`, "Corpus", 3);
+  root.append(place.element);
+  const open = (wanted) => {
+    settings.set({ line: wanted });
+    viewer.sentences.element.scrollIntoView();
+  };
+  const list = () => showCorpus(place.body, corpus, settings, open, new Set(byLine.keys()));
+  settings.listen((names) => {
+    if (names === null || names.some((name) => ["sort", "order", "find"].includes(name))) redraw(place.body, list);
+  });
+  list();
+}
+
+const settings = new Settings();
+for (const root of document.querySelectorAll(".nmt-viewer")) {
+  start(root, JSON.parse(document.getElementById(root.dataset.source).textContent), settings);
+}

@@ -1,0 +1,101 @@
+/** What is chosen: settings, which live in the address of the page, and the words that are lit. */
+
+/** Settings of an address "#view=matrix&head=2.1". @returns {Object<string, string>} */
+export function readHash(hash) {
+  return Object.fromEntries(new URLSearchParams(hash.replace(/^#/, "")));
+}
+
+/** The address of settings; empty ones are left out. */
+export function writeHash(settings) {
+  const filled = Object.entries(settings).filter(([, value]) => value !== null && value !== undefined && value !== "");
+  return filled.length ? `#${new URLSearchParams(filled)}` : "#";
+}
+
+/** Settings that are kept in the address, with listeners. */
+export class Settings {
+  constructor(view = window) {
+    this.window = view;
+    this.values = readHash(view.location.hash);
+    this.listeners = [];
+    view.addEventListener("hashchange", () => {
+      if (!view.location.hash.includes("=")) return; // a link to a section
+      const values = readHash(view.location.hash);
+      if (writeHash(values) === writeHash(this.values)) return;
+      this.values = values;
+      this.tell(null);
+    });
+  }
+
+  get(name, fallback = "") {
+    return this.values[name] ?? fallback;
+  }
+
+  /** Change settings; listeners are told which. */
+  set(changes) {
+    this.values = { ...this.values, ...changes };
+    try {
+      this.window.history.replaceState(null, "", writeHash(this.values));
+    } catch {
+      // A frame of a notebook has no address of its own: the settings still work.
+    }
+    this.tell(Object.keys(changes));
+  }
+
+  listen(listener) {
+    this.listeners.push(listener);
+  }
+
+  tell(names) {
+    for (const listener of this.listeners) listener(names);
+  }
+}
+
+/**
+ * The lit row, column or cell of a figure. Hover and focus light for as long as they last, a click or tap stays.
+ * A value is {row?: number, column?: number} or null.
+ */
+export class Selection {
+  constructor() {
+    this.chosen = null;
+    this.value = null;
+    this.listeners = [];
+  }
+
+  light(value) {
+    this.value = value ?? this.chosen;
+    for (const listener of this.listeners) listener(this.value);
+  }
+
+  choose(value) {
+    const same = JSON.stringify(value) === JSON.stringify(this.chosen);
+    this.chosen = same ? null : value;
+    this.light(null);
+  }
+
+  listen(listener) {
+    this.listeners.push(listener);
+    listener(this.value);
+  }
+}
+
+/** Light by pointer, focus and tap alike; `find` gives the value of an element or null. */
+export function lights(box, selection, find) {
+  const value = (event) => find(event.target instanceof Element ? event.target : box);
+  box.addEventListener("pointerover", (event) => {
+    if (event.pointerType !== "touch") selection.light(value(event));
+  });
+  box.addEventListener("pointerleave", () => selection.light(null));
+  box.addEventListener("focusin", (event) => selection.light(value(event)));
+  box.addEventListener("focusout", () => selection.light(null));
+  box.addEventListener("click", (event) => {
+    const found = value(event);
+    if (found) selection.choose(found);
+  });
+  box.addEventListener("keydown", (event) => {
+    if (event.key === "Escape" && selection.chosen) selection.choose(selection.chosen);
+    const found = event.key === "Enter" || event.key === " " ? value(event) : null;
+    if (!found || event.target instanceof HTMLButtonElement) return; // a button's keys are clicks
+    event.preventDefault();
+    selection.choose(found);
+  });
+}

@@ -1,0 +1,165 @@
+/** The sections of one sentence, on the page and in reports alike. */
+
+import { showAlignment, showSentences } from "./alignment.js";
+import { showBeside } from "./beside.js";
+import { choice, h } from "./dom.js";
+import { showSearch } from "./search.js";
+import { Selection } from "./state.js";
+import { showWhy } from "./why.js";
+import { visible } from "./text.js";
+
+/** Redraw a section and give the focus back to the control that had it. */
+export function redraw(box, draw) {
+  const controls = () => [...box.querySelectorAll("select, input, textarea, button")];
+  const at = box.contains(document.activeElement) ? controls().indexOf(document.activeElement) : -1;
+  const scrolled = [...box.querySelectorAll(".wide")].map((each) => each.scrollLeft);
+  draw();
+  box.querySelectorAll(".wide").forEach((each, place) => {
+    each.scrollLeft = scrolled[place] ?? 0;
+  });
+  if (at >= 0) controls()[at]?.focus({ preventScroll: true });
+}
+
+/** A section with a heading; `level` is that of the heading. */
+export function section(id, title, level = 2) {
+  const body = h("div", { class: "body" });
+  return {
+    body,
+    element: h("section", { id, "aria-labelledby": `${id}-title` }, h(`h${level}`, { id: `${id}-title` }, title), body),
+  };
+}
+
+/** Draws the sections of a translation into their places whenever it or a setting changes. */
+export class Viewer {
+  /**
+   * @param {import("./state.js").Settings} settings
+   * @param {{prefix?: string, level?: number, goOn?: ((path: string[]) => void) | null}} options
+   *   prefix of the ids of the sections; goOn continues a translation from a path of pieces.
+   */
+  constructor(settings, { prefix = "", level = 2, goOn = null } = {}) {
+    this.settings = settings;
+    this.goOn = goOn;
+    this.selection = new Selection();
+    const made = (id, title) => section(`${prefix}${id}`, title, level);
+    this.sentences = made("sentence", "Sentence");
+    this.alignment = made("alignment", "Alignment");
+    this.why = made("why", "Why this weight");
+    this.search = made("search", "Search");
+    this.beside = made("beside", "Side by side");
+    settings.listen((names) => this.refresh(names));
+  }
+
+  /** All sections, in their order. */
+  get parts() {
+    return [this.sentences, this.alignment, this.why, this.search, this.beside];
+  }
+
+  /**
+   * Show a sentence.
+   * @param {{name: string, translation: object}[]} translations of one source, one for each run.
+   * @param {object} [more] reference: text; same: the first's text under the second model.
+   */
+  show(translations, { reference = null, same = null } = {}) {
+    Object.assign(this, { translations, reference, same });
+    this.refresh(null);
+  }
+
+  /** The translation whose weights are shown. */
+  get current() {
+    return this.translations[Math.min(Number(this.settings.get("run", "0")) || 0, this.translations.length - 1)]
+      .translation;
+  }
+
+  /** The hypothesis that is shown, of an n-best list. */
+  get hypothesis() {
+    return this.current.hypotheses[
+      Math.min(Number(this.settings.get("hypothesis", "0")) || 0, this.current.hypotheses.length - 1)
+    ];
+  }
+
+  refresh(names) {
+    if (!this.translations) return;
+    const only = (list) => names !== null && names.every((name) => list.includes(name));
+    if (only(["sort", "order", "find"])) return;
+    const why = ["step", "piece", "why"];
+    if (!only(why)) {
+      const chosen = this.selection.chosen;
+      this.selection = new Selection();
+      redraw(this.sentences.body, () => this.drawSentence());
+      // Words of the sentence light cells of the matrix where both have the same rows.
+      const shared = this.settings.get("unit", "words") === "words" && this.settings.get("use", "cross") === "cross";
+      this.alignmentSelection = shared ? this.selection : new Selection();
+      redraw(this.alignment.body, () =>
+        showAlignment(this.alignment.body, this.current, this.hypothesis, this.settings, this.alignmentSelection),
+      );
+      if (chosen && names !== null && shared && !only(["run", "hypothesis"])) this.selection.choose(chosen);
+    }
+    const { stages } = this.hypothesis;
+    this.why.element.hidden = !stages?.length;
+    if (stages?.length)
+      redraw(this.why.body, () => showWhy(this.why.body, this.current, this.hypothesis, this.settings));
+    if (only(why)) return;
+    const searched =
+      this.current.beam ||
+      this.current.hypotheses.length > 1 ||
+      this.hypothesis.pieces.some((piece) => piece.alternatives);
+    this.search.element.hidden = !searched;
+    if (searched)
+      redraw(this.search.body, () => showSearch(this.search.body, this.current, this.hypothesis, this.goOn));
+    this.beside.element.hidden = this.translations.length < 2;
+    if (this.translations.length > 1) redraw(this.beside.body, () => this.drawBeside());
+  }
+
+  drawSentence() {
+    const { translations, settings, reference } = this;
+    const pair = h("div", {});
+    const controls = h("div", { class: "controls" });
+    if (translations.length > 1) {
+      controls.append(
+        choice(
+          "Shown run",
+          translations.map(({ name }, at) => [at, name]),
+          settings.get("run", "0"),
+          (run) => settings.set({ run, hypothesis: "" }),
+        ),
+      );
+    }
+    if (this.current.hypotheses.length > 1) {
+      controls.append(
+        choice(
+          "Hypothesis",
+          this.current.hypotheses.map((each, at) => [at, `${at + 1}: ${visible(each.text)}`]),
+          settings.get("hypothesis", "0"),
+          (hypothesis) => settings.set({ hypothesis }),
+        ),
+      );
+    }
+    this.sentences.body.replaceChildren(controls, pair);
+    showSentences(pair, this.current, this.hypothesis, settings, this.selection);
+    if (reference !== null) {
+      pair.append(
+        h("p", { dir: "auto", class: "reference" }, h("span", { class: "dim" }, "reference "), visible(reference)),
+      );
+    }
+  }
+
+  drawBeside() {
+    const { translations, settings } = this;
+    const [one, two] = [Number(settings.get("a", "0")), Number(settings.get("b", "1"))].map(
+      (at, place) => translations[at] ?? translations[place],
+    );
+    const panels = h("div", {});
+    const names = translations.map(({ name }, at) => [at, name]);
+    const controls =
+      translations.length > 2
+        ? h(
+            "div",
+            { class: "controls" },
+            choice("A", names, translations.indexOf(one), (a) => settings.set({ a })),
+            choice("B", names, translations.indexOf(two), (b) => settings.set({ b })),
+          )
+        : "";
+    this.beside.body.replaceChildren(controls, panels);
+    showBeside(panels, one, two, this.same);
+  }
+}

@@ -1,0 +1,195 @@
+/** Weights of a translation: heads, units, words, links. Mirrors nmt/heads.py and nmt/alignment/weights.py. */
+
+import { visible } from "./text.js";
+
+/** The numbers of {shape: [H, R, C], data | bytes} in row-major order; bytes are base64 of weight * 255. */
+export function numbers(stored) {
+  if (stored.data) return stored.data;
+  const bytes = atob(stored.bytes);
+  return Array.from(bytes, (char) => char.charCodeAt(0) / 255);
+}
+
+const layerOf = (head) => (head.includes(".") ? head.slice(0, head.indexOf(".")) : "");
+
+/** The positions of the heads whose mean a selection is: a head, "mean", "2.mean". */
+export function positionsOf(name, heads) {
+  if (name === "mean") return heads.map((_, at) => at);
+  if (name.endsWith(".mean")) {
+    const layer = name.slice(0, -5);
+    return heads.flatMap((head, at) => (head.includes(".") && layerOf(head) === layer ? [at] : []));
+  }
+  return heads.flatMap((head, at) => (head === name ? [at] : []));
+}
+
+/** Everything that can be selected: the mean, the mean of each layer, each head. */
+export function selections(heads) {
+  if (heads.length < 2) return [...heads];
+  const layers = [...new Set(heads.map(layerOf))].filter(Boolean);
+  const means = layers.length > 1 ? layers.map((layer) => `${layer}.mean`) : [];
+  return ["mean", ...means.filter((name) => positionsOf(name, heads).length > 1), ...heads];
+}
+
+/** The mean of the penultimate layer, or of all heads if there is one layer. */
+export function usualHead(heads) {
+  if (heads.length < 2) return heads[0];
+  const layers = [...new Set(heads.map(layerOf))].filter(Boolean);
+  return layers.length > 1 ? `${layers.at(-2)}.mean` : "mean";
+}
+
+/** The weights [R][C] of a selection of heads. */
+export function ofHead(stored, name) {
+  const [, rows, columns] = stored.shape;
+  const values = numbers(stored);
+  const chosen = positionsOf(name, stored.heads);
+  return Array.from({ length: rows }, (_, row) =>
+    Array.from({ length: columns }, (_, column) => {
+      const sum = chosen.reduce((total, head) => total + values[(head * rows + row) * columns + column], 0);
+      return sum / chosen.length;
+    }),
+  );
+}
+
+/**
+ * Rows or columns of a matrix.
+ * @typedef {{label: string, pieces: number[], word: number | null, end: boolean}} Unit
+ */
+
+/** A unit for each piece. @returns {Unit[]} */
+export function pieceUnits(pieces) {
+  return pieces.map((piece, at) => ({
+    label: visible(piece.text),
+    pieces: [at],
+    word: piece.word ?? null,
+    end: piece.start === null,
+  }));
+}
+
+/** A unit for each word; pieces without a place in the text (ends of sentence) keep one each. @returns {Unit[]} */
+export function wordUnits(pieces, words) {
+  const units = words.map((word, at) => ({ label: visible(word.text), pieces: [], word: at, end: false }));
+  const ends = [];
+  pieces.forEach((piece, at) => {
+    if (piece.start === null) ends.push({ label: visible(piece.text), pieces: [at], word: null, end: true });
+    else if (piece.word !== null && units[piece.word]) units[piece.word].pieces.push(at);
+  });
+  const first = ends.filter((unit) => unit.pieces[0] === 0);
+  return [...first, ...units.filter((unit) => unit.pieces.length), ...ends.filter((unit) => unit.pieces[0] !== 0)];
+}
+
+/** Which uses of attention a hypothesis has weights of. */
+export function usesOf(hypothesis) {
+  return ["cross", "encoder", "decoder"].filter((use) => hypothesis.weights?.[use]);
+}
+
+/** The pieces and words of the rows and of the columns of a use. */
+function sidesOf(translation, hypothesis, use) {
+  const source = [translation.source.pieces, translation.source.words];
+  const target = [hypothesis.pieces, hypothesis.words];
+  if (use === "encoder") return [source, source];
+  if (use === "cross") return [target, source];
+  const begin = { text: "<s>", start: null, end: null, word: null };
+  return [target, [[begin, ...hypothesis.pieces].slice(0, hypothesis.pieces.length), hypothesis.words]];
+}
+
+/**
+ * Weights over words or pieces: the sum over the pieces of a column, the mean over those of a row.
+ * @returns {{use, head, heads, shift, unit, rows: Unit[], columns: Unit[], weights: number[][]} | null}
+ */
+export function viewOf(translation, hypothesis, { use = "cross", head = "", shift = null, unit = "words" } = {}) {
+  const uses = usesOf(hypothesis);
+  if (!uses.length) return null;
+  const used = uses.includes(use) ? use : uses[0];
+  const stored = hypothesis.weights[used];
+  const aligned = used === "cross" ? hypothesis.alignment : null;
+  const names = selections(stored.heads);
+  const wanted = head || aligned?.head;
+  const name = names.includes(wanted) ? wanted : usualHead(stored.heads);
+  const moved = used === "cross" ? Number(shift ?? aligned?.shift ?? 0) : 0;
+  const [rows, columns] = sidesOf(translation, hypothesis, used).map(([pieces, words]) =>
+    unit === "words" ? wordUnits(pieces, words) : pieceUnits(pieces),
+  );
+  const matrix = ofHead(stored, name);
+  const weights = rows.map((row) => {
+    const own = row.pieces.map((piece) => matrix[piece + moved]).filter(Boolean);
+    return columns.map((column) => {
+      const sums = own.map((line) => column.pieces.reduce((total, piece) => total + (line[piece] ?? 0), 0));
+      return sums.length ? sums.reduce((one, two) => one + two, 0) / sums.length : 0;
+    });
+  });
+  return { use: used, head: name, heads: stored.heads, shift: moved, unit, rows, columns, weights };
+}
+
+/** The entropy in nats of each row, normalised first (a window's factor may leave less than 1). */
+export function entropies(weights) {
+  return weights.map((row) => {
+    const sum = row.reduce((one, two) => one + two, 0);
+    const found = -row.reduce((total, value) => total + (value > 0 ? (value / sum) * Math.log(value / sum) : 0), 0);
+    return Math.max(0, found);
+  });
+}
+
+/** The sum of each column: how much attention a source word has received. */
+export function coverage(weights) {
+  return (weights[0] ?? []).map((_, column) => weights.reduce((total, row) => total + row[column], 0));
+}
+
+/** Which weights belong to the smallest set of each row that reaches a share of its sum. */
+export function strongest(weights, share) {
+  return weights.map((row) => {
+    const order = row.map((_, at) => at).sort((one, two) => row[two] - row[one]);
+    const sum = row.reduce((one, two) => one + two, 0);
+    const kept = row.map(() => false);
+    let reached = 0;
+    for (const at of order) {
+      if (row[at] <= 0 || reached >= share * sum - 1e-9) break;
+      kept[at] = true;
+      reached += row[at];
+    }
+    return kept;
+  });
+}
+
+/** The column with the most weight for each row, ends of sentence left out. @returns {[number, number][]} */
+export function bestLinks(view) {
+  return view.rows.flatMap((row, at) => {
+    if (row.end) return [];
+    let best = -1;
+    view.columns.forEach((column, other) => {
+      if (!column.end && view.weights[at][other] > (best < 0 ? 0 : view.weights[at][best])) best = other;
+    });
+    return best < 0 ? [] : [[best, at]];
+  });
+}
+
+/** Links in Pharaoh format, "source-target" from 0. */
+export function pharaoh(view) {
+  const place = (unit) => (view.unit === "words" ? unit.word : unit.pieces[0]);
+  return bestLinks(view)
+    .map(([column, row]) => `${place(view.columns[column])}-${place(view.rows[row])}`)
+    .join(" ");
+}
+
+/** What a row or a column is linked to, the largest weight first. @returns {{at: number, weight: number}[]} */
+export function partners(view, side, at) {
+  const found = side === "row" ? view.weights[at] : view.weights.map((row) => row[at]);
+  return found.map((weight, other) => ({ at: other, weight })).sort((one, two) => two.weight - one.weight);
+}
+
+/** A - B over the same units; null if the units differ. */
+export function difference(one, two) {
+  const same = (a, b) => a.length === b.length && a.every((unit, at) => unit.label === b[at].label);
+  if (!one || !two || !same(one.rows, two.rows) || !same(one.columns, two.columns)) return null;
+  return { ...one, weights: one.weights.map((row, at) => row.map((value, other) => value - two.weights[at][other])) };
+}
+
+/** Jensen-Shannon divergence in nats of two rows; 0 to log 2. */
+export function divergence(one, two) {
+  const share = (row) => {
+    const sum = row.reduce((a, b) => a + b, 0);
+    return row.map((value) => (sum ? value / sum : 0));
+  };
+  const [p, q] = [share(one), share(two)];
+  const to = (from) =>
+    from.reduce((total, value, at) => total + (value > 0 ? value * Math.log(value / ((p[at] + q[at]) / 2)) : 0), 0);
+  return (to(p) + to(q)) / 2;
+}

@@ -1,0 +1,166 @@
+/** What if: another source word, a prefix, pinned attention; the answer as a difference. */
+
+import { post } from "./api.js";
+import { bar, choice, entry, h, table } from "./dom.js";
+import { saving } from "./export.js";
+import { number, percent, visible } from "./text.js";
+
+/** The words of both texts as one line of marks: deleted, inserted, changed. */
+export function differenceLine(words, baseline, variant) {
+  const spoken = (list, [from, to]) =>
+    list
+      .slice(from, to)
+      .map((word) => visible(word.text))
+      .join(" ");
+  const line = h("p", { class: "sentence" });
+  for (const { kind, baseline: before, variant: after } of words) {
+    if (kind === "same") line.append(spoken(variant, after), " ");
+    else {
+      if (before[1] > before[0]) line.append(h("del", {}, spoken(baseline, before)), " ");
+      if (after[1] > after[0]) line.append(h("ins", {}, spoken(variant, after)), " ");
+    }
+  }
+  return line;
+}
+
+function stepsTable(answer) {
+  const pieces = answer.baseline.hypotheses[0].pieces;
+  const rows = answer.differences.steps.map(({ step, baseline, variant, kl }) => {
+    const change = variant - baseline;
+    return [
+      String(step + 1),
+      visible(pieces[step]?.text ?? ""),
+      percent(Math.exp(baseline)),
+      percent(Math.exp(variant)),
+      `${change > 0 ? "+" : ""}${number(change, 3)}`,
+      number(kl, 3),
+    ];
+  });
+  return table(
+    ["step", "piece of the baseline", "probability", "under the edit", "change of log", "KL in nats"],
+    rows,
+    "Changes step by step",
+  );
+}
+
+function sweepTable(answer, step) {
+  const piece = answer.baseline.hypotheses[0].pieces[step]?.text ?? "";
+  const rows = answer.sweep.map((row) => [
+    visible(row.text),
+    h("span", {}, bar(Math.exp(row.log_prob)), ` ${percent(Math.exp(row.log_prob))}`),
+    visible(row.best),
+    percent(Math.exp(row.best_log_prob)),
+    row.best === piece ? "the same" : "another",
+  ]);
+  return [
+    h("p", {}, `Step ${step + 1}, “${visible(piece)}”: all attention pinned to one source piece after the other.`),
+    table(
+      ["all attention on", `probability of “${visible(piece)}”`, "most probable piece", "its probability", ""],
+      rows,
+      "Sweep",
+    ),
+  ];
+}
+
+/** The answer of the server as elements. */
+export function answerOf(answer, step) {
+  const parts = [];
+  if (answer.variant) {
+    const [before, after] = [answer.baseline.hypotheses[0], answer.variant.hypotheses[0]];
+    const changed = answer.differences.words.filter(({ kind }) => kind !== "same").length;
+    parts.push(
+      h(
+        "p",
+        { role: "status" },
+        changed
+          ? `${changed} ${changed === 1 ? "place" : "places"} in the translation changed.`
+          : "The translation stays the same.",
+      ),
+      differenceLine(answer.differences.words, before.words, after.words),
+      stepsTable(answer),
+    );
+  }
+  if (answer.sweep) parts.push(...sweepTable(answer, step));
+  parts.push(saving("whatif", { json: () => answer }));
+  return parts;
+}
+
+/**
+ * The section: a form, and a history of answers.
+ * @param {() => {model: string, search: object}} request the settings of the page.
+ */
+export function showWhatIf(box, translation, request, state) {
+  const source = h("input", { type: "text", value: translation.source.text, dir: "auto" });
+  const prefix = h("input", { type: "text", value: "", dir: "auto" });
+  const pieces = translation.hypotheses[0].pieces;
+  const steps = [["", "none"], ...pieces.map((piece, at) => [at, `${at + 1}: ${visible(piece.text)}`])];
+  const edits = { step: "", on: "0" };
+  const answers = h("div", { "aria-live": "polite" });
+  const pieceAt = (at) => visible(translation.source.pieces[at].text);
+  const ask = async (sweep) => {
+    const pins = edits.step === "" || sweep ? [] : [{ step: Number(edits.step), source: [Number(edits.on)] }];
+    const text = source.value !== translation.source.text ? source.value : null;
+    const wanted = {
+      ...(text === null ? {} : { text }),
+      ...(prefix.value ? { prefix: prefix.value } : {}),
+      ...(pins.length ? { pins } : {}),
+    };
+    if (sweep ? edits.step === "" : !Object.keys(wanted).length) {
+      answers.prepend(
+        h(
+          "p",
+          { class: "problem", role: "alert" },
+          sweep ? "Choose a step first." : "Nothing is edited yet: change the source, give a prefix, or choose a step.",
+        ),
+      );
+      return;
+    }
+    try {
+      const body = { ...request(), text: translation.source.text, edits: sweep ? {} : wanted };
+      const answer = await post("/v1/whatif", sweep ? { ...body, sweep: Number(edits.step) } : body);
+      const title = sweep
+        ? `Sweep of step ${Number(edits.step) + 1}`
+        : Object.entries(wanted)
+            .map(([name, value]) =>
+              name === "pins"
+                ? `step ${value[0].step + 1} pinned to “${pieceAt(value[0].source[0])}”`
+                : `${name}: ${visible(value)}`,
+            )
+            .join(", ");
+      for (const old of answers.querySelectorAll("details[open]")) old.open = false;
+      answers.prepend(h("details", { open: true }, h("summary", {}, title), ...answerOf(answer, Number(edits.step))));
+      for (const old of answers.querySelectorAll(".problem")) old.remove();
+    } catch (error) {
+      answers.prepend(h("p", { class: "problem", role: "alert" }, error.message));
+    }
+  };
+  box.replaceChildren(
+    h(
+      "form",
+      {
+        class: "controls",
+        onsubmit: (event) => {
+          event.preventDefault();
+          ask(false);
+        },
+      },
+      entry("Source", source),
+      entry("Translation begins with", prefix),
+      choice("Pin step", steps, edits.step, (value) => {
+        edits.step = value;
+      }),
+      choice(
+        "to",
+        translation.source.pieces.map((piece, at) => [at, visible(piece.text)]),
+        edits.on,
+        (value) => {
+          edits.on = value;
+        },
+      ),
+      h("button", { type: "submit" }, "What if?"),
+      h("button", { type: "button", onclick: () => ask(true) }, "Sweep the step"),
+    ),
+    answers,
+  );
+  state.answers = answers;
+}

@@ -1,0 +1,169 @@
+/** Why a weight: energies, window, softmax, factor and read of one step, with the score's equation and its numbers. */
+
+import { bar, choice, h, table } from "./dom.js";
+import { windowFigure } from "./figures.js";
+import { saving } from "./export.js";
+import { number, percent, visible } from "./text.js";
+
+/**
+ * One row of the stages: what one head computes at one step for each source piece.
+ * @param {object} stage of the JSON.
+ * @param {number} head its position.
+ * @param {number} step the row.
+ */
+export function stageRow(stage, head, step) {
+  const [, steps, slots] = stage.shape;
+  const from = (head * steps + step) * slots;
+  const row = (values) => (values ? values.slice(from, from + slots) : null);
+  const one = (values) => (values ? values[head * steps + step] : null);
+  return {
+    energies: row(stage.energies),
+    visible: row(stage.visible),
+    bias: row(stage.bias),
+    softmax: row(stage.softmax),
+    factor: row(stage.factor),
+    weights: row(stage.weights),
+    centre: one(stage.centres),
+    slot: one(stage.slots),
+    radius: stage.radius ?? null,
+    sigma: stage.sigma ?? null,
+  };
+}
+
+/** The sum of exp(energy + bias) over what is visible, less the largest: the softmax's denominator. */
+export function denominator(row) {
+  const logits = row.energies.flatMap((energy, at) =>
+    row.visible[at] && energy !== null ? [energy + (row.bias?.[at] ?? 0)] : [],
+  );
+  const most = Math.max(...logits);
+  return { most, sum: logits.reduce((total, value) => total + Math.exp(value - most), 0), count: logits.length };
+}
+
+/** The steps of the computation for one source piece, as sentences with numbers. @returns {string[]} */
+export function derivation(stage, row, step, at, piece) {
+  const t = step + 1;
+  const j = at + 1;
+  const lines = [];
+  if (!row.visible[at]) {
+    lines.push(`The window hides piece ${j} (“${piece}”) at step ${t}: its weight is 0.`);
+  } else {
+    const { most, sum, count } = denominator(row);
+    const bias = row.bias?.[at] ?? 0;
+    const logit = row.energies[at] === null ? null : row.energies[at] + bias;
+    lines.push(`Energy: e(${t},${j}) = ${number(row.energies[at], 3)}.`);
+    if (row.bias) lines.push(`Window's bias: ${number(bias, 3)}, so ${number(logit, 3)}.`);
+    if (logit !== null) {
+      lines.push(
+        `Softmax over ${count} visible pieces, with the largest energy ${number(most, 3)} taken off: ` +
+          `exp(${number(logit - most, 3)}) / ${number(sum, 3)} = ` +
+          `${number(Math.exp(logit - most), 3)} / ${number(sum, 3)} = ` +
+          `${number(row.softmax[at], 3)}.`,
+      );
+    }
+    if (row.factor) {
+      lines.push(
+        `Window's factor: ${number(row.softmax[at], 3)} × ${number(row.factor[at], 3)} = ` +
+          `${number(row.weights[at], 3)}. ` +
+          "It is not normalised again.",
+      );
+    }
+    lines.push(`Weight: ${number(row.weights[at], 3)} (${percent(row.weights[at])}).`);
+  }
+  return [...lines, readLine(row, piece, at)];
+}
+
+function readLine(row, piece, at) {
+  if (row.slot === null) {
+    const share = percent(row.weights[at]);
+    return `Read: the context is the sum of the values, each times its weight; “${piece}” gives ${share}.`;
+  }
+  const own = row.slot === at ? ` (“${piece}”)` : "";
+  return `Read: a hard read takes the value of one piece, number ${row.slot + 1}${own}.`;
+}
+
+function stagesTable(row, pieces, chosen, choose) {
+  const columns = [
+    "source piece",
+    "energy",
+    "in the window",
+    row.bias ? "+ bias" : null,
+    "softmax",
+    row.factor ? "× factor" : null,
+    "= weight",
+  ].filter(Boolean);
+  const rows = pieces.map((piece, at) =>
+    [
+      h(
+        "button",
+        {
+          type: "button",
+          class: at === chosen ? "word lit" : "word",
+          "aria-pressed": String(at === chosen),
+          dir: "auto",
+          onclick: () => choose(at),
+        },
+        piece,
+      ),
+      number(row.energies[at], 3),
+      row.visible[at] ? "yes" : "no",
+      row.bias ? number(row.bias[at], 3) : null,
+      number(row.softmax[at], 3),
+      row.factor ? number(row.factor[at], 3) : null,
+      h("span", {}, bar(row.weights[at]), ` ${percent(row.weights[at])}`),
+    ].filter((cell) => cell !== null),
+  );
+  return table(columns, rows, "Stages of the weights", { class: "stages" });
+}
+
+/** The section: settings for layer, head and step, the table, the picture, and one weight derived. */
+export function showWhy(box, translation, hypothesis, settings) {
+  const stages = hypothesis.stages;
+  if (!stages?.length) {
+    box.replaceChildren(h("p", { class: "note" }, "The stages of this sentence were not recorded."));
+    return;
+  }
+  const pieces = translation.source.pieces.map((piece) => visible(piece.text));
+  const heads = stages.flatMap((stage, layer) => stage.heads.map((name, head) => ({ name, layer, head })));
+  const one = heads.find(({ name }) => name === settings.get("why")) ?? heads[0];
+  const stage = stages[one.layer];
+  const steps = hypothesis.pieces.map((piece, at) => [at, `${at + 1}: ${visible(piece.text)}`]);
+  const step = Math.min(Number(settings.get("step", "0")) || 0, steps.length - 1);
+  const row = stageRow(stage, one.head, step);
+  const strongestPiece = row.weights.indexOf(Math.max(...row.weights));
+  const wanted = settings.get("piece");
+  const chosen = wanted !== "" && Number(wanted) < pieces.length ? Number(wanted) : strongestPiece;
+  const width = Math.max(280, Math.min(760, box.clientWidth || 640));
+  const drawn = () => windowFigure(pieces, row.weights, row, width);
+  const window =
+    stage.window === "global"
+      ? "all pieces are visible"
+      : `${stage.window}${row.centre === null ? "" : `, centre ${number(row.centre + 1, 2)} (counted from 1)`}` +
+        `${row.radius === null ? "" : `, radius ${row.radius}`}` +
+        `${row.sigma === null ? "" : `, σ ${number(row.sigma, 2)}`}`;
+  box.replaceChildren(
+    h(
+      "div",
+      { class: "controls" },
+      choice("Target piece", steps, step, (value) => settings.set({ step: value, piece: "" })),
+      heads.length > 1
+        ? choice(
+            "Head of the stages",
+            heads.map(({ name }) => [name, name]),
+            one.name,
+            (value) => settings.set({ why: value }),
+          )
+        : null,
+    ),
+    h("p", {}, "Score ", h("strong", {}, stage.score), ": ", h("code", { class: "equation" }, stage.equation)),
+    h("p", {}, "Window: ", window, ". Read: ", stage.read, "."),
+    h("div", { class: "wide", role: "region", "aria-label": "Picture of the window", tabindex: 0 }, drawn()),
+    stagesTable(row, pieces, chosen, (at) => settings.set({ piece: at })),
+    h("h3", {}, `The weight of “${pieces[chosen]}” for “${visible(hypothesis.pieces[step].text)}”`),
+    h(
+      "ol",
+      { class: "derivation" },
+      derivation(stage, row, step, chosen, pieces[chosen]).map((line) => h("li", {}, line)),
+    ),
+    saving("stages", { svg: drawn, json: () => ({ step, head: one.name, pieces, ...row, equation: stage.equation }) }),
+  );
+}

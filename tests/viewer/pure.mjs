@@ -1,0 +1,212 @@
+// What the viewer computes, against numbers worked by hand. Run by test_pure.py with the documents beside it.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import test from "node:test";
+
+import { compareWords } from "./beside.js";
+import { arranged, measuresOf } from "./corpus.js";
+import { layOut, pathOf } from "./search.js";
+import { readHash, writeHash } from "./state.js";
+import { number, part, percent, shortened, spelling, visible } from "./text.js";
+import * as weights from "./weights.js";
+import { denominator, derivation, stageRow } from "./why.js";
+import { problemText } from "./api.js";
+import { scaled } from "./explain.js";
+
+const { dogs, stages, beam } = JSON.parse(readFileSync(new URL("./documents.json", import.meta.url), "utf8"));
+const near = (one, two) =>
+  one.forEach((row, at) =>
+    row.forEach((value, other) =>
+      assert.ok(Math.abs(value - two[at][other]) < 1e-9, `${value} is not ${two[at][other]} at ${at}, ${other}`),
+    ),
+  );
+
+test("weights of words are sums over the pieces of the source word", () => {
+  const view = weights.viewOf(dogs, dogs.hypotheses[0]);
+  assert.deepEqual(
+    view.columns.map(({ label }) => label),
+    ["Zwei", "Hunde", "</s>"],
+  );
+  assert.deepEqual(
+    view.rows.map(({ label }) => label),
+    ["two", "dogs", "</s>"],
+  );
+  near(view.weights, [
+    [0.75, 0.125, 0.125],
+    [0.25, 0.625, 0.125],
+    [0, 0, 1],
+  ]);
+  assert.equal(weights.pharaoh(view), "0-0 1-1");
+});
+
+test("a shift moves each row to the piece before", () => {
+  const view = weights.viewOf(dogs, dogs.hypotheses[0], { shift: 1, unit: "pieces" });
+  near(view.weights, [
+    [0.25, 0.25, 0.375, 0.125],
+    [0, 0, 0, 1],
+    [0, 0, 0, 0],
+  ]);
+  assert.equal(weights.pharaoh(view), "2-0");
+});
+
+test("the mean over the target pieces of a word", () => {
+  const target = { ...dogs.hypotheses[0], words: [{ text: "twodogs", start: 0, end: 7 }] };
+  target.pieces = [
+    { text: "two", start: 0, end: 3, word: 0 },
+    { text: "dogs", start: 3, end: 7, word: 0 },
+    target.pieces[2],
+  ];
+  near(weights.viewOf(dogs, target).weights, [
+    [0.5, 0.375, 0.125],
+    [0, 0, 1],
+  ]);
+});
+
+test("the columns of the decoder's own attention are its inputs", () => {
+  const hypothesis = structuredClone(dogs.hypotheses[0]);
+  hypothesis.weights.decoder = {
+    heads: ["1.1"],
+    shape: [1, 3, 3],
+    data: [1, 0, 0, 0.25, 0.75, 0, 0.5, 0.25, 0.25],
+    bytes: null,
+  };
+  const view = weights.viewOf(dogs, hypothesis, { use: "decoder" });
+  assert.deepEqual(
+    view.columns.map(({ label }) => label),
+    ["<s>", "two", "dogs"],
+  );
+  near(view.weights, [
+    [1, 0, 0],
+    [0.25, 0.75, 0],
+    [0.5, 0.25, 0.25],
+  ]);
+});
+
+test("bytes are weights of 1 / 255", () => {
+  assert.deepEqual(weights.numbers({ data: null, bytes: "AFH/" }), [0, 81 / 255, 1]);
+});
+
+test("heads are selected as on the command line", () => {
+  const heads = ["1.1", "1.2", "2.1", "2.2"];
+  assert.deepEqual(weights.selections(heads), ["mean", "1.mean", "2.mean", ...heads]);
+  assert.equal(weights.usualHead(heads), "1.mean");
+  assert.equal(weights.usualHead(["0"]), "0");
+  assert.deepEqual(weights.positionsOf("2.mean", heads), [2, 3]);
+  const stored = { heads, shape: [4, 1, 2], data: [1, 0, 0, 1, 0.5, 0.5, 0.25, 0.75], bytes: null };
+  near(weights.ofHead(stored, "2.mean"), [[0.375, 0.625]]);
+});
+
+test("the strongest weights are the smallest set that reaches a share", () => {
+  const row = [0.1, 0.5, 0.3, 0.1];
+  assert.deepEqual(weights.strongest([row], 0.75), [[false, true, true, false]]);
+  assert.deepEqual(weights.strongest([row], 1), [[true, true, true, true]]);
+  assert.deepEqual(weights.strongest([[0, 0]], 1), [[false, false]]);
+});
+
+test("entropy, coverage and divergence", () => {
+  assert.deepEqual(
+    weights.entropies([
+      [1, 0],
+      [0, 0],
+    ]),
+    [0, 0],
+  );
+  assert.ok(
+    Math.abs(weights.entropies([[0.25, 0.25]])[0] - Math.log(2)) < 1e-12,
+    "a row that sums to 0.5 is normalised",
+  );
+  assert.deepEqual(
+    weights.coverage([
+      [0.75, 0.25],
+      [0.5, 0.5],
+    ]),
+    [1.25, 0.75],
+  );
+  assert.ok(Math.abs(weights.divergence([1, 0], [0, 1]) - Math.log(2)) < 1e-12);
+  assert.equal(weights.divergence([0.5, 0.5], [1, 1]), 0);
+});
+
+test("A - B needs the same words", () => {
+  const view = weights.viewOf(dogs, dogs.hypotheses[0]);
+  near(weights.difference(view, view).weights, [
+    [0, 0, 0],
+    [0, 0, 0],
+    [0, 0, 0],
+  ]);
+  assert.equal(weights.difference(view, weights.viewOf(dogs, dogs.hypotheses[0], { unit: "pieces" })), null);
+});
+
+test("a weight follows from its stages", () => {
+  const row = stageRow(stages[0], 0, 1);
+  assert.equal(row.centre, 1);
+  const { sum, count } = denominator(row);
+  assert.equal(count, 2);
+  assert.ok(Math.abs(sum - 4 / 3) < 1e-9, "exp(0 - log 3) + exp(0)");
+  assert.deepEqual(derivation(stages[0], row, 1, 0, "▁Zwei"), [
+    "Energy: e(2,1) = 0.000.",
+    "Softmax over 2 visible pieces, with the largest energy 1.099 taken off: " +
+      "exp(−1.099) / 1.333 = 0.333 / 1.333 = 0.250.",
+    "Window's factor: 0.250 × 0.500 = 0.125. It is not normalised again.",
+    "Weight: 0.125 (13 %).",
+    "Read: the context is the sum of the values, each times its weight; “▁Zwei” gives 13 %.",
+  ]);
+  assert.match(derivation(stages[0], row, 1, 2, "de")[0], /hides piece 3/);
+});
+
+test("the tree: children by their total, a path from the root", () => {
+  const tree = layOut(beam);
+  const places = Object.fromEntries(tree.nodes.map(({ id, x, y }) => [id, [x, y]]));
+  assert.deepEqual(places, { 0: [0, 0], 1: [1, 0], 2: [1, 1], 3: [2, 0], 4: [2, 1], 5: [3, 0] });
+  assert.deepEqual(pathOf(tree.byId.get(3), tree.byId), ["▁two", "▁dogs"]);
+  assert.equal(spelling(["▁two", "▁dogs"]), "two dogs");
+  assert.equal(spelling(["▁a", "<0xE2>"]), null);
+});
+
+test("text by code points, controls made visible", () => {
+  assert.equal(part("a😀bc", 1, 3), "😀b");
+  assert.equal(visible("a\u001b[31m\u0007"), "a␛[31m␇");
+  assert.equal(visible("x\u202ey"), "x[U+202E]y");
+  assert.equal(visible("\u0301a"), "\u25cc\u0301a");
+  assert.equal(shortened("😀😀😀", 2), "😀…");
+  assert.deepEqual([percent(0.254), percent(0.004), percent(-0.3), percent(0)], ["25 %", "0.4 %", "−30 %", "0 %"]);
+  assert.equal(number(null), "−∞");
+});
+
+test("words of two texts", () => {
+  const kinds = compareWords("a b c", "a x c d").map(({ word, kind }) => `${word}:${kind}`);
+  assert.deepEqual([...kinds].sort(), ["a:same", "b:one", "c:same", "d:two", "x:two"]);
+});
+
+test("the address keeps any text", () => {
+  const values = { text: "a & b = c #1 ä\n<b>", view: "links" };
+  assert.deepEqual(readHash(writeHash(values)), values);
+  assert.equal(writeHash({ a: "", b: null }), "#");
+});
+
+test("the corpus is sorted and filtered; rows without a measure come last", () => {
+  const rows = [
+    { line: 1, source: "Aa", chrf: 5 },
+    { line: 2, source: "b" },
+    { line: 3, source: "c", translation: "aA", chrf: 9 },
+  ];
+  assert.deepEqual(measuresOf(rows), ["line", "chrf"]);
+  const lines = (wish) => arranged(rows, wish).map(({ line }) => line);
+  assert.deepEqual(lines({ by: "chrf", descending: true, text: "" }), [3, 1, 2]);
+  assert.deepEqual(lines({ by: "chrf", descending: false, text: "" }), [1, 3, 2]);
+  assert.deepEqual(lines({ by: "line", descending: false, text: "AA" }), [1, 3]);
+});
+
+test("an error of the server has its cure, signed numbers are scaled to the largest", () => {
+  assert.equal(problemText({ detail: "Too long.", cure: "Shorten it." }, 413), "Too long. Shorten it.");
+  assert.match(problemText(null, 500), /500/);
+  assert.deepEqual(
+    scaled([
+      [2, -4],
+      [1, 0],
+    ]),
+    [
+      [0.5, -1],
+      [0.25, 0],
+    ],
+  );
+});
