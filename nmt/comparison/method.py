@@ -1,9 +1,9 @@
 """A comparison -> how its differences were tested, and which settings its variants have: the end of the report."""
 
-from nmt.comparison.blocks import Block, Heading, Lines, Table
 from nmt.comparison.labels import setting_words, telling
 from nmt.comparison.variants import Comparison, OnSplit
 from nmt.comparison.verdict import baseline_label, count_of, judgement, p_text
+from nmt.viewer.blocks import Block, Heading, Lines, Table
 
 
 def by_design(comparison: Comparison, split: OnSplit) -> list[Block]:

@@ -27,6 +27,7 @@ COLOURS = {
     **{f"{side}{ONE_SEED}": "#8a8f96" for side in ("better", "worse")},
 }
 _COLUMNS = 4  # of panels side by side
+_MARKERS = "os^vDPX<>*hp"  # beside 10 colours and 4 dashes: no two of 60 curves look alike
 
 
 def scores(comparison: Comparison, split: OnSplit) -> Figure:
@@ -68,8 +69,17 @@ def curves(comparison: Comparison) -> Figure | None:
     for index, variant in enumerate(comparison.variants):
         for axes, x, y in ((left, "minutes", "valid_bleu"), (right, "epoch", "valid_perplexity")):
             grid, mean, low, high = _mean_curve(variant, x, y)
-            alone = "o" if len(grid) == 1 else ""  # a line through one point is none
-            axes.plot(grid, mean, label=variant.label, linewidth=1.5, marker=alone, **line(index))
+            few = max(1, len(grid) // 8)
+            axes.plot(
+                grid,
+                mean,
+                label=variant.label,
+                linewidth=1.5,
+                marker=_MARKERS[index % len(_MARKERS)],
+                markersize=4.5,
+                markevery=(index % few, few),  # a line through one point is none
+                **line(index),
+            )
             if len(comparison.variants) <= 6 and len(variant.runs) > 1:
                 axes.fill_between(grid, low, high, color=line(index)["color"], alpha=0.12, linewidth=0)
     right.set_yscale("log")

@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from nmt.comparison import plots
-from nmt.comparison.blocks import Block, Heading, Lines, Picture, Table
 from nmt.comparison.method import by_design, method
 from nmt.comparison.results import HEAD_ENTROPY
 from nmt.comparison.variants import Comparison, OnSplit, Spread
@@ -12,7 +12,10 @@ from nmt.comparison.verdict import baseline_label, count_of, judgement, p_text, 
 from nmt.drawing.by_length import FEW, by_length
 from nmt.drawing.layout import plain_table
 from nmt.drawing.style import png
+from nmt.evaluation.references import AttentionMap
 from nmt.heads import layers_of
+from nmt.viewer.blocks import Block, Heading, Interactive, Lines, Picture, Table
+from nmt.viewer.words import sentence_of_words
 
 
 def title(comparison: Comparison) -> str:
@@ -32,16 +35,16 @@ def report(comparison: Comparison, heatmaps: int = 4) -> list[Block]:
     first = comparison.splits[0]
     blocks: list[Block] = [Lines(verdict(comparison), lead=True)]
     blocks += _scores(comparison, first)
-    blocks += [Heading("What it costs"), _costs(comparison), Lines([_COSTS])]
-    course = plots.curves(comparison)
-    if course is not None:
-        blocks += [Heading("Learning curves"), Picture("learning-curves", png(course), "learning curves")]
-        blocks.append(Lines(["Means over seeds, up to the last update that all seeds of a variant have reached."]))
-    blocks += by_design(comparison, first)
     blocks += _lengths(comparison, first)
     blocks += _alignments(comparison)
     blocks += _heatmaps(comparison, first, heatmaps)
     blocks += _differences(comparison, first)
+    blocks += by_design(comparison, first)
+    course = plots.curves(comparison)
+    if course is not None:
+        blocks += [Heading("Learning curves"), Picture("learning-curves", png(course), "learning curves")]
+        blocks.append(Lines(["Means over seeds, up to the last update that all seeds of a variant have reached."]))
+    blocks += [Heading("What it costs"), _costs(comparison), Lines([_COSTS])]
     for split in comparison.splits[1:]:
         blocks += [*_scores(comparison, split), *_lengths(comparison, split)]
     if comparison.apart or comparison.notes:
@@ -241,17 +244,33 @@ def _heatmaps(comparison: Comparison, split: OnSplit, most: int) -> list[Block]:
             [
                 "Weights over the same sentence pairs under forced decoding, with the source above and the reference "
                 "at the left. Each map is of a variant's first seed and the heads that nmt.evaluate used (head=). "
+                "Choose two variants to see both, and their difference. "
                 "A weight shows where the decoder looked, not why."
             ]
         ),
     ]
+    drawn: list[Picture] = []
+    sentences = []
     for line in lines:
         panels = [(label, by_line[line]) for label, by_line in maps.items()]
         same = [panel for panel in panels if panel[1]["source"] == panels[0][1]["source"]]
         name = f"weights-{split.name}-{line}"
         alt = f"attention weights of each variant on line {line}"
-        blocks.append(Picture(name, png(plots.side_by_side(same)), alt))
-    return blocks
+        drawn.append(Picture(name, png(plots.side_by_side(same)), alt))
+        sentences.append(_viewed(line, same))
+    return [*blocks, Interactive("maps", {"sentences": sentences, "corpus": None}, drawn)]
+
+
+def _viewed(line: int, panels: Sequence[tuple[str, AttentionMap]]) -> dict[str, Any]:
+    """A sentence of the viewer: the reference, with the weights of each variant over it."""
+    return {
+        "line": line,
+        "reference": None,
+        "translations": [
+            {"name": label, "translation": sentence_of_words(each["source"], each["target"], each["weights"])}
+            for label, each in panels
+        ],
+    }
 
 
 def _differences(comparison: Comparison, split: OnSplit) -> list[Block]:

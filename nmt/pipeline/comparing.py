@@ -11,7 +11,6 @@ from typing import Annotated, Literal
 from nmt.command.composing import compose
 from nmt.command.quoting import pasteable, python, quote
 from nmt.comparison import report, variants, verdict
-from nmt.comparison.blocks import Picture, as_html, as_markdown, file_name
 from nmt.comparison.results import Result
 from nmt.data.corpus import Split, safe_name
 from nmt.errors import UserError, reading
@@ -22,6 +21,8 @@ from nmt.pipeline.requests import GivenText, read
 from nmt.pipeline.results import COUNTS, outline, read_result, wanted_splits, write_counts
 from nmt.records import check_record, record
 from nmt.runs import Run, missing_run, runs_in
+from nmt.viewer.blocks import as_html, as_markdown, file_name
+from nmt.viewer.blocks import pictures as pictures_of
 
 #: Whether records have the text, and the sentence pairs with attention maps.
 RECORD_TEXT = {"all": (True, True), "shown": (False, True), "none": (False, False)}
@@ -121,7 +122,7 @@ def _write_record(request: Comparing, run: Run, result: Result) -> None:
 
 def _write_report(comparison: variants.Comparison, folder: Path, pictures: int) -> None:
     title, blocks = report.title(comparison), report.report(comparison, pictures)
-    drawn = {file_name(block.name): block.data for block in blocks if isinstance(block, Picture)}
+    drawn = {file_name(picture.name): picture.data for picture in pictures_of(blocks)}
     for name, data in drawn.items():
         write_bytes(folder / "pictures" / name, data)
     write_text(folder / "report.md", as_markdown(blocks, title))

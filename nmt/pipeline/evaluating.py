@@ -19,6 +19,7 @@ from nmt.pipeline.choosing import choose, own_validation
 from nmt.pipeline.linking import named_languages
 from nmt.pipeline.opening import TranslatorRequest, default_head, has_weights, head_of, own_data, own_split
 from nmt.pipeline.paths import check_paths
+from nmt.pipeline.reporting import REPORT, Looked, write_report
 from nmt.pipeline.requests import GivenText
 from nmt.pipeline.viewing import pictured_head, view_of
 from nmt.runs import Run, code_revision
@@ -76,6 +77,8 @@ def evaluate(request: Evaluating) -> int:
     results = evaluated(request)
     print(summary(results))
     print(f"\nTranslations, scores and heatmaps: {results[0].folder.parent}")
+    if request.pictures > 0 or request.lines:
+        print(f"To open in a browser: {results[0].folder / REPORT}")
     return 0
 
 
@@ -166,26 +169,31 @@ def _evaluate(
     if split.links is not None and attentive:
         whole = len(rows) == len(split.source)
         gold = Gold(split.links, references if whole else translator.force(list(split.source), list(split.target)))
-    return evaluate_split(
+    display = HeatmapSettings(
+        max(0, request.pictures),
+        request.lines,
+        heads.linked,
+        request.shift,
+        AUTO if heads.linked != request.head else request.head,
+        heads.pictured,
+        None if request.view == "cross" else functools.partial(view_of, translator, request.view),
+    )
+    result = evaluate_split(
         translations,
         list(split.target),
         name=split.name,
         languages=languages,
         folder=request.folder / split.name,
         gold=gold,
-        display=HeatmapSettings(
-            max(0, request.pictures),
-            request.lines,
-            heads.linked,
-            request.shift,
-            AUTO if heads.linked != request.head else request.head,
-            heads.pictured,
-            None if request.view == "cross" else functools.partial(view_of, translator, request.view),
-        ),
+        display=display,
         provenance={**provenance, "text": split.fingerprint()},
         measured=_measured(translator, translations, seconds, references),
         attention_maps=attention_maps(references, [row + 1 for row in rows], ATTENTION_MAPS, heads.linked),
     )
+    if display.first or display.lines:
+        title = f"{request.translator.runs[0].folder.resolve().name} on {split.name}"
+        write_report(translator, Looked(result, translations, split.target, gold, display), title)
+    return result
 
 
 def _rows_to_force(translator: Translator, split: Split) -> list[int]:

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from nmt.comparison import report
-from nmt.comparison.blocks import Heading, Table
 from nmt.comparison.families import factor
 from nmt.comparison.significance import Noise, Runs, bleu_of, holm
 from nmt.comparison.variants import compare
 from nmt.evaluation.metrics import bleu
+from nmt.viewer.blocks import Heading, Table
 from tests.comparison.runs import GENERAL, LUONG, runs_of, study
 
 SETTINGS = dict(study())

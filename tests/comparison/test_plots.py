@@ -53,4 +53,15 @@ def test_a_curve_of_one_validation_is_seen(found: Comparison) -> None:
     first = [run._replace(history=run.history[:1]) for run in found.variants[0].runs]
     picture = plots.curves(found._replace(variants=[found.variants[0]._replace(runs=first), *found.variants[1:]]))
     assert picture is not None
-    assert [line.get_marker() for line in picture.axes[0].lines] == ["o", "", ""]
+    (alone, *_) = picture.axes[0].lines
+    assert alone.get_marker() not in ("", "None")
+    assert alone.get_markevery() == (0, 1)
+
+
+def test_sixteen_curves_can_be_told_apart(found: Comparison) -> None:
+    many = [found.variants[0]._replace(label=f"variant {number}") for number in range(16)]
+    picture = plots.curves(found._replace(variants=many))
+    assert picture is not None
+    lines = picture.axes[0].lines
+    assert len({(line.get_color(), line.get_linestyle()) for line in lines}) == 16
+    assert len({(line.get_color(), line.get_marker()) for line in lines}) == 16, "dashes are hard to see when short"

@@ -5,10 +5,10 @@ import json
 import pytest
 
 from nmt.comparison import plots, report
-from nmt.comparison.blocks import Table, as_html, as_markdown
 from nmt.comparison.results import Aligned
 from nmt.comparison.variants import Comparison, compare
 from nmt.comparison.verdict import as_json, judgement, verdict
+from nmt.viewer.blocks import Table, as_html, as_markdown
 from tests.comparison.runs import NEW, OLD, PLAIN, result, runs_of
 
 

@@ -53,6 +53,7 @@ def test_every_test_split_is_scored(several: Path, here: Path, capfd: Capture) -
             "heatmaps",
             "hypotheses.txt",
             "reference.txt",
+            "report.html",
             "scores.json",
             "source.txt",
             "translations.txt",

@@ -1,0 +1,72 @@
+"""Each sentence of a split -> measures to sort by: quality, length, probability, and the health of its attention."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from nmt.alignment.error_rate import against_gold
+from nmt.alignment.weights import Head, links, piece_weights, word_weights
+from nmt.alignment.words import spelled
+from nmt.evaluation import metrics
+from nmt.links import parse_file
+from nmt.translation.types import Translation
+
+#: A source word that has received less attention than this from all target words together is unattended.
+UNATTENDED = 0.2
+_REPEATED = 3  # words of a repeated sequence
+
+
+def measures(translation: Translation, reference: str, head: Head, shift: int = 0) -> dict[str, Any]:
+    """Measures of one translation; those of attention only with weights.
+
+    Args:
+        translation: of a sentence.
+        reference: of the same sentence.
+        head: a selection of heads (`nmt.heads`).
+        shift: 0 or 1; see `nmt.alignment.weights`.
+
+    Returns:
+        `chrf` in per cent; `length` of the source in words; `log_prob`, natural, the mean of the target pieces;
+        `repetition`, the sequences of three words that repeat an earlier one; `entropy` of the weights in nats, the
+        mean of the target pieces; `coverage`, the mean distance from 1 of the weights that each source word received;
+        and `unattended`, the source words that received less than `UNATTENDED`.
+    """
+    words = translation.text.split()
+    sequences = [tuple(words[at : at + _REPEATED]) for at in range(len(words) - _REPEATED + 1)]
+    found: dict[str, Any] = {
+        "chrf": metrics.sentence_chrf(translation.text, reference),
+        "length": len(translation.source.split()),
+        "log_prob": translation.log_prob / max(1, len(translation.pieces)),
+        "repetition": len(sequences) - len(set(sequences)),
+    }
+    if translation.weights is None or not translation.weights.size:
+        return found
+    rows = piece_weights(translation, head).astype(np.float64)
+    shares = rows / np.maximum(rows.sum(axis=1, keepdims=True), 1e-12)
+    logs = np.log(shares, out=np.zeros_like(shares), where=shares > 0)
+    received = word_weights(translation, head, shift).sum(axis=0)
+    found["entropy"] = abs(float(-(shares * logs).sum(axis=1).mean()))
+    if received.size:
+        found["coverage"] = float(np.abs(received - 1).mean())
+        found["unattended"] = int((received < UNATTENDED).sum())
+    return found
+
+
+def error_rates(gold: Sequence[str], forced: Sequence[Translation], head: Head, shift: int = 0) -> list[float | None]:
+    """The alignment error rate of each sentence pair in per cent; None for a pair without sure links.
+
+    Args:
+        gold: Pharaoh links of each pair, between words at white space.
+        forced: the references under forced decoding.
+        head: a selection of heads (`nmt.heads`).
+        shift: 0 or 1; see `nmt.alignment.weights`.
+    """
+    rates: list[float | None] = []
+    for known, translation in zip(parse_file(gold, "The gold", pairs=len(forced)), forced, strict=True):
+        source = spelled(translation.source, translation.source_spans, translation.source.split())
+        target = spelled(translation.text, translation.spans, translation.text.split())
+        attentive = known.sure and translation.weights is not None
+        guess = links(translation, head, shift, (source, target)) if attentive else []
+        rates.append(100 * against_gold([guess], [known]).aer if attentive else None)
+    return rates

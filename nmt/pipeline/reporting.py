@@ -1,0 +1,113 @@
+"""A scored split -> one HTML file to look at it: scores, and every sentence with its weights in the viewer."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from nmt.alignment.weights import SHIFTS, piece_weights
+from nmt.drawing.by_length import FEW
+from nmt.evaluation.sentences import error_rates, measures
+from nmt.evaluation.split import Gold, HeatmapSettings, SplitResult
+from nmt.files import write_text
+from nmt.heads import AUTO, default
+from nmt.inspection.details import DETAILS, translate
+from nmt.inspection.document import Details, Style, document
+from nmt.translation.translator import Translator
+from nmt.translation.types import Translation
+from nmt.viewer.blocks import Block, Heading, Interactive, Lines, Table, as_html
+
+MOST = 1000  # sentences with their weights; a corpus may have more
+REPORT = "report.html"
+
+
+class Looked(NamedTuple):
+    """What a report shows of a split.
+
+    Attributes:
+        result: its scores.
+        translations: one for each line.
+        references: of the lines.
+        gold: links and forced references, if there are any.
+        display: heads and lines of the pictures; these lines have every detail in the report, too.
+    """
+
+    result: SplitResult
+    translations: Sequence[Translation]
+    references: Sequence[str]
+    gold: Gold | None
+    display: HeatmapSettings
+
+
+def write_report(translator: Translator, looked: Looked, title: str) -> Path:
+    """Write `report.html` into the folder of a split, and return its path.
+
+    The lines with pictures have all heads, the stages of the weights, the alternatives and the beam, for which the
+    sentence is translated once more. Other lines have the weights of the head that links are made of.
+
+    Raises:
+        UserError: the file cannot be written.
+    """
+    path = looked.result.folder / REPORT
+    write_text(path, as_html(_blocks(translator, looked), title))
+    return path
+
+
+def _blocks(translator: Translator, looked: Looked) -> list[Block]:
+    scores = looked.result.scores
+    figures = {"BLEU": scores.bleu, "chrF": scores.chrf, "TER": scores.ter}
+    blocks: list[Block] = [
+        Lines([", ".join(f"{name} {score.value:.2f}" for name, score in figures.items())], lead=True),
+        Heading("Scores"),
+        Table(["metric", "score", "signature"], [[name, f"{score.value:.2f}", score.signature]
+                                                 for name, score in figures.items()], text=True),
+    ]  # fmt: skip
+    by_length = looked.result.by_length
+    if by_length is not None:
+        rows = [[f"{each.shortest}-{each.longest}", str(each.sentences),
+                 f"{each.bleu:.1f}{'' if each.sentences >= FEW else ' *'}"] for each in by_length.bins]  # fmt: skip
+        blocks += [Heading("BLEU by source length"), Table([f"source {by_length.unit}", "sentences", "BLEU"], rows)]
+        if any(each.sentences < FEW for each in by_length.bins):
+            blocks.append(Lines([f"* fewer than {FEW} sentences: these scores mean little."]))
+    if looked.result.alignment:
+        rows = [[f"shift {shift} (row t at {SHIFTS[shift]})", f"{100 * score.aer:.1f} %"]
+                for shift, score in looked.result.alignment.items()]  # fmt: skip
+        rows += [[label, f"{100 * score.aer:.1f} %"] for label, score in looked.result.without_model.items()]
+        blocks += [Heading("Alignment error rate against the gold links"), Table(["links", "error rate"], rows)]
+    blocks += [Heading("Sentences"), Interactive("sentences", _data(translator, looked))]
+    if looked.result.notes:
+        blocks += [Heading("Notes"), Lines(looked.result.notes)]
+    return blocks
+
+
+def _data(translator: Translator, looked: Looked) -> dict[str, Any]:
+    """The data of the viewer: sentences with weights, and the measures of all."""
+    display = looked.display
+    shift = display.shift
+    rates: Sequence[float | None] = [None] * len(looked.translations)
+    if looked.gold is not None and len(looked.gold.forced) == len(looked.translations):
+        rates = error_rates(looked.gold.lines, looked.gold.forced, display.head, shift)
+    detailed = {*range(1, display.first + 1), *display.lines}
+    style = Style(translator.tokenizer.target, head=str(display.head), shift=shift, compact=True)
+    sentences: list[dict[str, Any]] = []
+    corpus: list[dict[str, Any]] = []
+    pairs = zip(looked.translations, looked.references, rates, strict=True)
+    for line, (translation, reference, rate) in enumerate(pairs, 1):
+        row = {"line": line, "source": translation.source, "translation": translation.text, "reference": reference}
+        corpus.append({**row, **measures(translation, reference, display.head, shift), "error_rate": rate})
+        if line in detailed:
+            made = translate(translator, translation.source, style, DETAILS)
+        elif len(sentences) < MOST:
+            made = _plain(translation, style)
+        else:
+            continue
+        sentences.append({"line": line, "reference": reference, "translations": [{"name": "run", "translation": made}]})
+    return {"sentences": sentences, "corpus": corpus}
+
+
+def _plain(translation: Translation, style: Style) -> dict[str, Any]:
+    """A document with the weights of one selection of heads, as bytes."""
+    if translation.weights is not None and translation.weights.size and len(translation.weights) > 1:
+        name = default(translation.heads) if style.head == AUTO else style.head
+        one = piece_weights(translation, style.head)[None]
+        translation = translation._replace(weights=one, heads=[name])
+    return document([translation], style, [Details(cross=True, alternatives=0)])
