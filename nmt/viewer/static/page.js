@@ -108,6 +108,7 @@ class Page {
   start(main) {
     const ask = section("translate", "Translate");
     ask.body.append(this.form());
+    this.whatif.element.hidden = this.explain.element.hidden = true;
     main.replaceChildren(
       ask.element,
       ...this.viewer.parts.map((each) => each.element),
@@ -121,13 +122,17 @@ class Page {
   /** The links to the sections that are there. */
   list() {
     const sections = [...document.querySelectorAll("main > section")].filter(({ hidden }) => !hidden);
-    document
-      .querySelector("nav ul")
-      .replaceChildren(
-        ...sections.map(({ id }) =>
-          h("li", {}, h("a", { href: `#${id}` }, document.getElementById(`${id}-title`).textContent)),
-        ),
-      );
+    const link = ({ id }) => {
+      const title = document.getElementById(`${id}-title`);
+      title.setAttribute("tabindex", "-1");
+      const go = (event) => {
+        event.preventDefault(); // the address keeps what is chosen
+        title.scrollIntoView();
+        title.focus({ preventScroll: true });
+      };
+      return h("li", {}, h("a", { href: `#${id}`, onclick: go }, title.textContent));
+    };
+    document.querySelector("nav ul").replaceChildren(...sections.map(link));
   }
 
   /** Translate again if the text, the prefix, the models or the search have changed. */
@@ -139,6 +144,10 @@ class Page {
     const text = settings.get("text", this.first.example);
     if (this.box.value !== text) this.box.value = text;
     if (this.prefix.value !== settings.get("prefix")) this.prefix.value = settings.get("prefix");
+    if (!text.trim()) {
+      this.status.textContent = "Write a sentence, then choose Translate.";
+      return;
+    }
     this.status.textContent = "Translating …";
     try {
       const found = await this.translated(text);

@@ -46,6 +46,7 @@ export class Viewer {
     this.why = made("why", "Why this weight");
     this.search = made("search", "Search");
     this.beside = made("beside", "Side by side");
+    for (const { element } of this.parts) element.hidden = true; // until there is a translation
     settings.listen((names) => this.refresh(names));
   }
 
@@ -81,6 +82,7 @@ export class Viewer {
     if (!this.translations) return;
     const only = (list) => names !== null && names.every((name) => list.includes(name));
     if (only(["sort", "order", "find"])) return;
+    this.sentences.element.hidden = this.alignment.element.hidden = false;
     const why = ["step", "piece", "why"];
     if (!only(why)) {
       const chosen = this.selection.chosen;

@@ -1,0 +1,163 @@
+"""The page of the server in a real Chromium, with a model that has learnt a small language.
+
+Run by hand with `-m browser`. The tests are skipped where Chromium or an extra (`browser`, `serve`) is missing.
+"""
+
+import importlib.util
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.pipeline.small import ROOT, call, environment, words, write_text
+from tests.viewer.test_browser import SIZES, browser
+
+__all__ = ["browser"]
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(
+        importlib.util.find_spec("nmt.serve") is None or importlib.util.find_spec("uvicorn") is None,
+        reason="pip install 'nmt[serve]'",
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a server with a recurrent model and a convolutional one that has learnt little."""
+    text, runs = write_text(tmp_path_factory.mktemp("text")), tmp_path_factory.mktemp("runs")
+    steps = ("trainer.validate_every=100",)
+    assert call("train", *words(text, runs, "name=learnt", "trainer.steps=200", *steps)) == 0
+    assert call("train", *words(text, runs, "name=conv", "encoder=conv", "decoder=conv", "trainer.steps=20")) == 0
+    port = 8000 + len(str(runs)) + int(time.time()) % 900
+    line = [f"run=[{runs / 'learnt'},{runs / 'conv'}]", f"port={port}", "device=cpu", "threads=1"]
+    log = (runs / "serve.log").open("wb")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "nmt.serve", *line], cwd=ROOT, env=environment(), stdout=log, stderr=log
+    )
+    address = f"http://127.0.0.1:{port}/"
+    until = time.monotonic() + 600
+    while time.monotonic() < until and process.poll() is None:
+        try:
+            urllib.request.urlopen(f"{address}health", timeout=5)
+            break
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.5)
+    assert process.poll() is None, (runs / "serve.log").read_text("utf-8")
+    yield address
+    process.send_signal(signal.SIGTERM)
+    process.wait(60)
+    log.close()
+
+
+class Opened:
+    """The page with a sentence, and what a user would not see."""
+
+    def __init__(self, browser: Any, address: str, chosen: str = "", width: int = 1200, scheme: str = "light") -> None:
+        self.context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        self.page = self.context.new_page()
+        self.page.set_default_timeout(120_000)
+        self.problems: list[str] = []
+        self.page.on("console", lambda message: self.problems.append(f"{message.type}: {message.text}"))
+        self.page.on("pageerror", lambda error: self.problems.append(str(error)))
+        self.page.on("request", lambda request: self._asked(request.url, address))
+        self.page.goto(f"{address}#text=drei+rot+haus{chosen}")
+        self.page.wait_for_selector("#explain:not([hidden])")
+
+    def _asked(self, url: str, address: str) -> None:
+        if not url.startswith((address, "data:", "blob:")):
+            self.problems.append(f"request to {url}")
+
+    def said(self) -> str:
+        return str(self.page.locator("#sentence .sentence").nth(1).inner_text())
+
+    def close(self) -> None:
+        self.context.close()
+        assert self.problems == []
+
+
+def test_which_source_word_made_this_word(browser: Any, server: str) -> None:
+    opened = Opened(browser, server)
+    assert opened.said() == "three red house"
+    opened.page.locator("#sentence").get_by_role("button", name="house").focus()
+    assert "“house” looks at “" in opened.page.locator("#sentence .status").inner_text()
+    opened.close()
+
+
+def test_a_sentence_is_written_and_translated_by_keyboard(browser: Any, server: str) -> None:
+    opened = Opened(browser, server)
+    opened.page.get_by_label("Text to translate").fill("eins <b> zwei")
+    opened.page.keyboard.press("Control+Enter")
+    opened.page.locator("#sentence .sentence").first.get_by_role("button", name="<b>").wait_for()
+    assert "text=eins" in opened.page.url
+    opened.close()
+
+
+def test_what_would_the_model_say_if_it_looked_elsewhere(browser: Any, server: str) -> None:
+    opened = Opened(browser, server)
+    box = opened.page.locator("#whatif")
+    box.get_by_label("Source").fill("drei blau haus")
+    box.get_by_role("button", name="What if?").click()
+    box.locator("details").first.wait_for()
+    assert box.locator("del").all_inner_texts() == ["red"]
+    assert box.locator("ins").all_inner_texts() == ["blue"]
+    box.get_by_label("Pin step").select_option("0")
+    box.get_by_role("button", name="Sweep the step").click()
+    box.locator("details").nth(1).wait_for()
+    pieces = opened.page.locator("#why .stages tbody tr").count()
+    assert box.locator("details").first.locator("tbody tr").count() == pieces
+    opened.close()
+
+
+def test_a_translation_continues_from_a_node_of_the_tree(browser: Any, server: str) -> None:
+    opened = Opened(browser, server)
+    tree = opened.page.locator("#search [role=tree]")
+    tree.locator("[tabindex='0']").focus()
+    for key in ("ArrowRight", "ArrowDown", "Enter"):
+        opened.page.keyboard.press(key)
+    opened.page.locator("#search tbody td", has_text="given").first.wait_for()
+    prefix = opened.page.get_by_label("Translation begins with").first.input_value()
+    assert prefix
+    assert opened.said().startswith(prefix)
+    opened.close()
+
+
+def test_where_two_models_differ(browser: Any, server: str) -> None:
+    opened = Opened(browser, server, "&with=conv")
+    assert opened.page.locator("#beside figure").count() == 3
+    assert "divergence" in opened.page.locator("#beside").inner_text()
+    opened.close()
+
+
+def test_attention_beside_gradients_and_erasure(browser: Any, server: str) -> None:
+    opened = Opened(browser, server)
+    opened.page.locator("#explain button").first.click()
+    opened.page.locator("#explain .panels").wait_for()
+    assert opened.page.locator("#explain [role=grid]").count() == 3
+    assert "Spearman" in opened.page.locator("#explain").inner_text()
+    opened.close()
+
+
+def test_a_link_of_the_contents_leaves_the_address(browser: Any, server: str) -> None:
+    opened = Opened(browser, server, "&view=links")
+    opened.page.get_by_role("navigation").get_by_role("link", name="Search").click()
+    assert opened.page.evaluate("document.activeElement.id") == "search-title"
+    assert "view=links" in opened.page.url
+    opened.close()
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_the_page_fits_and_has_no_barrier(browser: Any, server: str, size: str) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="pip install 'nmt[browser]'")
+    width, scheme = SIZES[size]
+    opened = Opened(browser, server, "&with=conv", width, scheme)
+    assert opened.page.evaluate("document.documentElement.scrollWidth") <= width
+    found = axe.Axe().run(opened.page).response["violations"]
+    assert [each["id"] for each in found if each["impact"] in ("serious", "critical")] == []
+    opened.close()
