@@ -13,13 +13,12 @@ import torch
 from nmt.inspection.details import DETAILS, described_search, documented, included, translate
 from nmt.inspection.document import Style, direction, document
 from nmt.inspection.forced import inspect, tokens_of
-from nmt.search import BeamSearch, GreedySearch
 from nmt.translation.looking import END
 from nmt.translation.translator import Translator
-from tests.catalogue import ATTENTIVE, DECODERS, SCORES, WINDOWED, model
+from tests.catalogue import ATTENTIVE, DECODERS, SCORES, WINDOWED
+from tests.inspection.small import SENTENCE, style, translator
 from tests.test_configs import tokenizer
 
-SENTENCE = "eins zwei drei"
 Json = dict[str, Any]
 FAMILIES = [
     *[(f"decoder={decoder}",) for decoder in DECODERS],
@@ -34,22 +33,9 @@ FAMILIES = [
 
 
 @functools.cache
-def translator(overrides: tuple[str, ...], *, beam: int = 3, nbest: int = 2) -> Translator:
-    words = tokenizer("unigram")
-    size = words.source.size
-    made = model(*overrides, pieces=(size, size), joint=True).float()
-    search = BeamSearch(beam, nbest=nbest) if beam > 1 else GreedySearch()
-    return Translator([made], words, search, length_ratio=1.0, extra_length=4)
-
-
-@functools.cache
 def full(overrides: tuple[str, ...]) -> Json:
     made = translator(overrides)
     return translate(made, SENTENCE, style(made), DETAILS)
-
-
-def style(made: Translator) -> Style:
-    return Style(made.tokenizer.target)
 
 
 def cube(part: Json, name: str = "data") -> Any:

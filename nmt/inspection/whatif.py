@@ -1,0 +1,163 @@
+"""What if? A translation beside that of a changed sentence, prefix or attention, and the difference between them."""
+
+import difflib
+import math
+from collections.abc import Mapping, Sequence, Set
+from typing import NamedTuple
+
+import torch
+
+from nmt.errors import UserError
+from nmt.inspection.details import Detail, documented, forced_characters
+from nmt.inspection.document import DIGITS, Json, Style
+from nmt.inspection.forced import Inspected, inspect, tokens_of
+from nmt.model.contract import Slots
+from nmt.translation.looking import can_look
+from nmt.translation.translator import Translator
+from nmt.translation.types import Translation
+
+
+class Edits(NamedTuple):
+    """What is changed: another sentence, the beginning of the translation, the source pieces that steps may look at."""
+
+    text: str | None = None
+    prefix: str = ""
+    pins: Mapping[int, Sequence[int]] = {}
+
+    def __bool__(self) -> bool:
+        return self.text is not None or bool(self.prefix.strip()) or bool(self.pins)
+
+
+def slots_of(pins: Mapping[int, Sequence[int]]) -> Slots | None:
+    """The slots of each step up to the last that is pinned; None without pins."""
+    if not pins:
+        return None
+    return [list(pins[step]) if step in pins else None for step in range(max(pins) + 1)]
+
+
+def pinned(translator: Translator, pins: Mapping[int, Sequence[int]]) -> Translator:
+    """The translator with steps that look only at these source pieces; the parameters are shared.
+
+    Raises:
+        UserError: the model has no attention.
+    """
+    slots = slots_of(pins)
+    if slots is None:
+        return translator
+    return Translator(
+        translator.models,
+        translator.tokenizer,
+        translator.search,
+        compute=translator.compute,
+        batch_sentences=translator.batch_sentences,
+        length_ratio=translator.length_ratio,
+        extra_length=translator.extra_length,
+        max_source_length=translator.max_source_length,
+        long_lines=translator.long_lines,
+        slots=slots,
+    )
+
+
+def what_if(
+    translator: Translator, text: str, edits: Edits, style: Style, include: Set[Detail], sweep: int | None = None
+) -> Json:
+    """The translation of a sentence, that with the edits, and what differs.
+
+    Args:
+        translator: translates.
+        text: one line that is not blank.
+        edits: the changes; without any, `variant` and `differences` are None.
+        style: how the documents are written.
+        include: the details of the documents.
+        sweep: a step of the translation that is pinned to each source piece in turn.
+
+    Returns:
+        `baseline` and `variant`, two documents. `differences`: `words`, the half-open ranges of words that are the
+        same, changed, deleted or inserted; `steps`, the log-probability of each piece of the baseline without and with
+        the edits, and the divergence KL(baseline || variant) in nats. `sweep`: for each source piece the
+        log-probability of the baseline's piece, and the piece that would be the best.
+
+    Raises:
+        UserError: the text is blank or too long, the model has no attention to pin, it cannot write the prefix, or the
+            translation has no such step.
+    """
+    ((baseline, *_),) = translator.translate_chunk([text])
+    if not can_look(baseline):
+        raise UserError("text: must be one line with words, short enough to be translated as a whole.")
+    result: Json = {
+        "baseline": documented(translator, [baseline], style, include),
+        "variant": None,
+        "differences": None,
+        "sweep": None if sweep is None else swept(translator, baseline, sweep),
+    }
+    if edits:
+        other = pinned(translator, edits.pins)
+        changed = text if edits.text is None else edits.text
+        ((variant, *_),) = other.translate_chunk([changed], prefixes=[edits.prefix])
+        forced = forced_characters(other, edits.prefix)
+        result["variant"] = documented(other, [variant], style, include, forced=forced)
+        result["differences"] = {
+            "words": word_differences(baseline.text.split(), variant.text.split()),
+            "steps": _step_differences(translator, other, baseline, changed),
+        }
+    return result
+
+
+def word_differences(baseline: Sequence[str], variant: Sequence[str]) -> list[Json]:
+    """Ranges of words, in order: their kind, and where they stand on both sides."""
+    kinds = {"equal": "same", "replace": "changed", "delete": "deleted", "insert": "inserted"}
+    matcher = difflib.SequenceMatcher(None, baseline, variant, autojunk=False)
+    return [
+        {"kind": kinds[kind], "baseline": [begin, end], "variant": [other_begin, other_end]}
+        for kind, begin, end, other_begin, other_end in matcher.get_opcodes()
+    ]
+
+
+def _step_differences(translator: Translator, other: Translator, baseline: Translation, text: str) -> list[Json]:
+    """How probable each piece of the baseline is, for the translator and for the other one, which reads `text`."""
+    source, target = tokens_of(translator.tokenizer, baseline)
+    changed = translator.tokenizer.source.encode([text])[0]
+    before = inspect(translator.stepper, source, target, translator.compute)
+    after = inspect(other.stepper, changed, target, other.compute)
+    return [
+        {"step": step, "baseline": _rounded(one), "variant": _rounded(two), "kl": _rounded(kl)}
+        for step, (one, two, kl) in enumerate(zip(before.of_pieces, after.of_pieces, divergences(before, after)))
+    ]
+
+
+def divergences(before: Inspected, after: Inspected) -> list[float]:
+    """[T] KL(before || after) of the distributions of each step, in nats."""
+    likely = before.log_probs.double()
+    terms = likely.exp() * (likely - after.log_probs.double())
+    return torch.where(torch.isinf(likely), 0.0, terms).sum(1).clamp(min=0).tolist()
+
+
+def swept(translator: Translator, baseline: Translation, step: int) -> list[Json]:
+    """One step of a translation with its attention at each source piece in turn.
+
+    Raises:
+        UserError: the translation has no such step, or the model has no attention.
+    """
+    source, target = tokens_of(translator.tokenizer, baseline)
+    if not 0 <= step < len(target):
+        raise UserError(f"sweep={step}: the translation has steps 0 to {len(target) - 1}.")
+    vocabulary = translator.tokenizer.target
+    bars = []
+    for position, piece in enumerate(baseline.source_pieces):
+        other = pinned(translator, {step: [position]})
+        inspected = inspect(other.stepper, source, target[: step + 1], other.compute)
+        ((best, best_log_prob),) = inspected.alternatives(1)[step]
+        bars.append(
+            {
+                "source": position,
+                "text": piece,
+                "log_prob": _rounded(inspected.of_pieces[step]),
+                "best": vocabulary.pieces([best])[0],
+                "best_log_prob": _rounded(best_log_prob),
+            }
+        )
+    return bars
+
+
+def _rounded(value: float) -> float | None:
+    return round(value, DIGITS) if math.isfinite(value) else None

@@ -1,0 +1,134 @@
+"""What-if and explanations: the difference is that of two translations, and numbers worked by hand."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+
+from nmt.errors import UserError
+from nmt.inspection.details import DETAILS
+from nmt.inspection.document import Style
+from nmt.inspection.explain import METHODS, explain, spearman
+from nmt.inspection.forced import inspect, tokens_of
+from nmt.inspection.whatif import Edits, pinned, slots_of, what_if, word_differences
+from tests.catalogue import DECODERS
+from tests.inspection.small import SENTENCE, style, translator
+
+NONE = ("decoder=none",)
+
+
+@pytest.mark.parametrize("decoder", DECODERS)
+def test_an_edit_is_answered_by_a_difference(decoder: str) -> None:
+    made = translator((f"decoder={decoder}",))
+    answer = what_if(made, SENTENCE, Edits(text="rot vier"), style(made), frozenset())
+    ((plain, *_),) = made.translate_chunk([SENTENCE])
+    ((changed, *_),) = made.translate_chunk(["rot vier"])
+    assert answer["baseline"]["hypotheses"][0]["text"] == plain.text
+    assert answer["variant"]["hypotheses"][0]["text"] == changed.text
+    assert len(answer["baseline"]["hypotheses"]) == 1
+    steps = answer["differences"]["steps"]
+    assert sum(step["baseline"] for step in steps) == pytest.approx(plain.log_prob, abs=2e-4)
+    assert [step["step"] for step in steps] == list(range(len(plain.pieces)))
+    assert all(step["kl"] >= 0 for step in steps)
+    assert any(step["kl"] > 1e-4 for step in steps)
+
+
+def test_no_edit_has_no_difference() -> None:
+    made = translator(("decoder=luong",))
+    answer = what_if(made, SENTENCE, Edits(), style(made), frozenset())
+    assert answer["variant"] is answer["differences"] is answer["sweep"] is None
+    same = what_if(made, SENTENCE, Edits(text=SENTENCE), style(made), frozenset())
+    assert all(step["kl"] < 1e-6 for step in same["differences"]["steps"])
+    assert {part["kind"] for part in same["differences"]["words"]} <= {"same"}
+
+
+def test_pins_and_prefixes_show_in_the_variant() -> None:
+    made = translator(("decoder=bahdanau",))
+    answer = what_if(made, SENTENCE, Edits(pins={1: [2]}), style(made), DETAILS)
+    cross = answer["variant"]["hypotheses"][0]["weights"]["cross"]
+    weights = np.array(cross["data"]).reshape(cross["shape"])
+    assert weights[0, 1, 2] == 1
+    assert weights[0, 0].max() < 1
+    prefixed = what_if(made, SENTENCE, Edits(prefix="two"), style(made), frozenset())
+    hypothesis = prefixed["variant"]["hypotheses"][0]
+    assert hypothesis["text"].startswith("two")
+    assert hypothesis["pieces"][0]["forced"]
+    assert all(step["kl"] < 1e-6 for step in prefixed["differences"]["steps"])
+
+
+@pytest.mark.parametrize("decoder", ["bahdanau", "transformer", "conv"])
+def test_the_sweep_pins_the_step_to_every_source_piece(decoder: str) -> None:
+    made = translator((f"decoder={decoder}",))
+    answer = what_if(made, SENTENCE, Edits(), style(made), frozenset(), sweep=1)
+    ((plain, *_),) = made.translate_chunk([SENTENCE])
+    assert [bar["text"] for bar in answer["sweep"]] == plain.source_pieces
+    assert len({bar["log_prob"] for bar in answer["sweep"]}) > 1
+    source, target = tokens_of(made.tokenizer, plain)
+    other = pinned(made, {1: [2]})
+    expected = inspect(other.stepper, source, target, made.compute).of_pieces[1]
+    assert answer["sweep"][2]["log_prob"] == pytest.approx(expected, abs=1e-5)
+    assert all(bar["best_log_prob"] >= bar["log_prob"] for bar in answer["sweep"])
+    with pytest.raises(UserError, match=r"sweep=99: the translation has steps 0 to \d+\."):
+        what_if(made, SENTENCE, Edits(), style(made), frozenset(), sweep=99)
+
+
+def test_slots_leave_the_other_steps_free() -> None:
+    assert slots_of({}) is None
+    assert slots_of({2: [0, 3], 0: [1]}) == [[1], None, [0, 3]]
+    with pytest.raises(UserError, match="has none"):
+        pinned(translator(NONE), {0: [0]})
+    with pytest.raises(UserError, match="text: must be one line with words"):
+        what_if(translator(NONE), " ", Edits(), style(translator(NONE)), frozenset())
+
+
+def test_words_are_compared_in_ranges() -> None:
+    differences = word_differences(["a", "red", "house"], ["a", "blue", "big", "house", "now"])
+    assert [(each["kind"], each["baseline"], each["variant"]) for each in differences] == [
+        ("same", [0, 1], [0, 1]),
+        ("changed", [1, 2], [1, 3]),
+        ("same", [2, 3], [3, 4]),
+        ("inserted", [3, 3], [4, 5]),
+    ]
+
+
+@pytest.mark.parametrize("decoder", DECODERS)
+def test_explanations_have_a_row_for_each_target_word(decoder: str) -> None:
+    made = translator((f"decoder={decoder}",))
+    answer = explain(made, SENTENCE, "one two three", Style(made.tokenizer.target))
+    assert answer["words"] == {"source": SENTENCE.split(), "target": ["one", "two", "three"]}
+    attends = decoder != "none"
+    for method in METHODS:
+        matrix = answer["methods"][method]
+        if method == "attention" and not attends:
+            assert matrix is None
+            continue
+        assert np.array(matrix).shape == (3, 3)
+        assert np.isfinite(matrix).all()
+    assert [each["methods"] for each in answer["correlation"]] == (
+        [["attention", "gradient"], ["attention", "erasure"], ["gradient", "erasure"]]
+        if attends
+        else [["gradient", "erasure"]]
+    )
+    for each in answer["correlation"]:
+        known = [value for value in each["by_word"] if value is not None]
+        assert each["mean"] is None if not known else math.isclose(each["mean"], sum(known) / len(known), abs_tol=1e-5)
+
+
+def test_erasure_is_the_fall_of_the_log_probability() -> None:
+    made = translator(("decoder=luong",))
+    answer = explain(made, SENTENCE, "one two", Style(made.tokenizer.target), ["erasure"])
+    (whole,) = made.force([SENTENCE], ["one two"])
+    source, target = tokens_of(made.tokenizer, whole)
+    left = [token for token, span in zip(source, whole.source_spans) if span is None or not 5 <= span[0] < 9]
+    assert made.tokenizer.source.decode(left).split() == ["eins", "drei"]
+    before, after = (inspect(made.stepper, tokens, target, made.compute).of_pieces for tokens in (source, left))
+    ends = next(at for at, span in enumerate(whole.spans) if span is not None and span[0] >= 4)
+    assert answer["methods"]["erasure"][0][1] == pytest.approx(sum(before[:ends]) - sum(after[:ends]), abs=1e-4)
+
+
+def test_spearman_is_that_of_scipy() -> None:
+    one, other = np.array([0.1, 0.5, 0.5, 0.2, 3.0]), np.array([2.0, 1.0, 5.0, 5.0, 7.0])
+    assert spearman(one, other) == pytest.approx(spearmanr(one, other).statistic, abs=1e-6)
+    assert spearman(one, np.ones(5)) is None
+    assert spearman(np.array([]), np.array([])) is None
