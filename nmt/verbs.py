@@ -50,6 +50,10 @@ def _work(verb: str, config: "DictConfig", overrides: list[str]) -> int:
             from nmt.pipeline.exporting import Exporting, export
 
             return export(read(Exporting, config))
+        case "serve":
+            from nmt.serving.running import Serving, serve
+
+            return serve(read(Serving, config, overrides))
     raise ValueError(f"there is no verb {verb}")
 
 

@@ -67,7 +67,8 @@ TOP = {
     "signals": set[str](),
     "api": {"alignment", "drawing", "inspection", "translation", "command", "pipeline"},
     "__init__": {"api"},  # on request
-    "verbs": {"command", "pipeline"},
+    "serving": {"nmt", *ROOMS, "runs", "pipeline"},  # nmt for the version
+    "verbs": {"command", "pipeline", "serving"},
     "__main__": {"nmt", "command", "configuration"},
 }
 # Whatever else lies at the top is a verb.
@@ -98,6 +99,10 @@ DOORS = {
     "arabic_reshaper": {"drawing"},
     "bidi": {"drawing"},
     "ctranslate2": {"pipeline/ctranslate2_model"},
+    "fastapi": {"serving"},
+    "starlette": {"serving"},
+    "pydantic": {"serving"},
+    "uvicorn": {"serving"},
     "tensorboard": {"training"},
     "torch.utils.tensorboard": {"training"},
 }
@@ -218,6 +223,8 @@ LOADS = {
     "nmt.align": ("torch", *HEAVY),
     "nmt.compare": ("torch", *HEAVY),
     "nmt.export": ("torch", "ctranslate2", *HEAVY),
+    "nmt.serve": ("torch", "fastapi", "uvicorn", *HEAVY),
+    "nmt.inspection": ("torch", "hydra", *HEAVY),
     "nmt.translate": HEAVY,
     "nmt.translation": HEAVY,
     "nmt.viewer.embed": ("torch", "hydra", *HEAVY),

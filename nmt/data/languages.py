@@ -145,3 +145,11 @@ def doubts(languages: tuple[str, str], text: tuple[Sequence[str], Sequence[str]]
                 "[SOURCE,TARGET] of nmt.evaluate."
             )
     return messages
+
+
+def english_name(code: str) -> str:
+    """The English name of a language code ("German"); the code itself if it has none."""
+    from babel import Locale
+
+    english = Locale("en").languages
+    return str(english.get(code) or english.get(code.replace("-", "_").partition("_")[0].lower()) or code)

@@ -1,0 +1,150 @@
+"""The application: routes of the REST interface, the page, and their errors."""
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.types import ASGIApp
+
+from nmt import __version__
+from nmt.serving.asking import Asker, answers, collected, enqueue, unless_gone
+from nmt.serving.bodies import ExplainBody, ScoreBody, TranslateBody, WhatIfBody
+from nmt.serving.guard import Guard
+from nmt.serving.libre import add_libre
+from nmt.serving.metrics import Metrics
+from nmt.serving.pages import add_pages
+from nmt.serving.problems import ProblemError, invalid
+
+Json = dict[str, Any]
+#: A model that computes one batch for longer than this is taken to be stuck, in seconds.
+STUCK = 300.0
+
+
+def application(asker: Asker, *, hosts: list[str], most_bytes: int) -> ASGIApp:
+    """The application for some models.
+
+    Args:
+        asker: the models, whose workers run.
+        hosts: names by which clients may call the server.
+        most_bytes: of a request.
+    """
+    metrics = Metrics()
+    app = FastAPI(
+        title="nmt",
+        version=__version__,
+        description="Neural machine translation, and what its attention looks at.",
+        docs_url=None,
+        redoc_url=None,
+    )
+    _add_errors(app)
+    _add_translation(app, asker)
+    _add_inspection(app, asker)
+    _add_state(app, asker, metrics)
+    add_libre(app, asker)
+    add_pages(app)
+    return Guard(app, hosts, most_bytes, metrics.observe)
+
+
+def _add_errors(app: FastAPI) -> None:
+    @app.exception_handler(ProblemError)
+    async def problem(request: Request, error: ProblemError) -> Response:
+        return error.response()
+
+    @app.exception_handler(RequestValidationError)
+    async def refused(request: Request, error: RequestValidationError) -> Response:
+        first = error.errors()[0]
+        # Alternatives of a type stand at the end of the place, as "str" or "list[str]".
+        field = ".".join(str(part) for part in first["loc"] if part not in ("body", "str", "list[str]"))
+        if first["type"] == "json_invalid":
+            return ProblemError(400, "The body is not JSON.", cure="Send JSON as application/json.").response()
+        # The library's message names the rule; the value, which may be text, stays out.
+        return invalid(field or "body", f"{first['msg']}.").response()
+
+    @app.exception_handler(HTTPException)
+    async def other(request: Request, error: HTTPException) -> Response:
+        cure = "GET /docs lists the routes." if error.status_code in (404, 405) else "Send JSON."
+        return ProblemError(error.status_code, f"{error.detail}.", cure=cure).response()
+
+
+def _add_translation(app: FastAPI, asker: Asker) -> None:
+    @app.post("/v1/translate", summary="Translate lines")
+    async def translate(body: TranslateBody, request: Request) -> JSONResponse:
+        model, rows, search = asker.translations(body)
+        enqueue(model, rows)
+        documents, timing = await unless_gone(request, collected(rows, asker.caps.seconds))
+        return JSONResponse({"model": model.named, "search": search, "translations": documents, "timing": timing})
+
+    @app.post("/v1/translate/stream", summary="Translate lines; each is an event as soon as it is done")
+    async def stream(body: TranslateBody) -> StreamingResponse:
+        model, rows, _ = asker.translations(body)
+        enqueue(model, rows)
+
+        async def events() -> AsyncIterator[str]:
+            try:
+                async for at, _, document in answers(rows, asker.caps.seconds):
+                    yield _event("translation", {"index": at, "translation": document})
+            except ProblemError as problem:
+                yield _event("error", problem.document)
+            else:
+                yield _event("done", {"count": len(rows)})
+            finally:
+                for row in rows:
+                    row.result.cancel()
+
+        return StreamingResponse(events(), media_type="text/event-stream")
+
+    @app.post("/v1/score", summary="How probable is this translation?")
+    async def score(body: ScoreBody, request: Request) -> JSONResponse:
+        model, rows = asker.scores(body)
+        enqueue(model, rows)
+        documents, timing = await unless_gone(request, collected(rows, asker.caps.seconds))
+        return JSONResponse({"model": model.named, "search": None, "translations": documents, "timing": timing})
+
+
+def _event(name: str, data: Json) -> str:
+    return f"event: {name}\ndata: {json.dumps(data, ensure_ascii=True)}\n\n"
+
+
+def _add_inspection(app: FastAPI, asker: Asker) -> None:
+    @app.post("/v1/whatif", summary="What would the model say if?")
+    async def what_if(body: WhatIfBody, request: Request) -> JSONResponse:
+        model, rows = asker.what_ifs(body)
+        enqueue(model, rows)
+        (answer,), timing = await unless_gone(request, collected(rows, asker.caps.seconds))
+        return JSONResponse({"model": model.named, **answer, "timing": timing})
+
+    @app.post("/v1/explain", summary="Which source words does each word depend on?")
+    async def explain(body: ExplainBody, request: Request) -> JSONResponse:
+        model, rows = asker.explanations(body)
+        enqueue(model, rows)
+        (answer,), timing = await unless_gone(request, collected(rows, asker.caps.seconds))
+        return JSONResponse({"model": model.named, **answer, "timing": timing})
+
+
+def _add_state(app: FastAPI, asker: Asker, metrics: Metrics) -> None:
+    models = list(asker.models.values())
+
+    @app.get("/v1/models", summary="The models")
+    async def descriptions() -> JSONResponse:
+        return JSONResponse({"models": [{"id": model.id, **model.description} for model in models]})
+
+    @app.get("/health", summary="Whether every model answers, and what waits")
+    async def health() -> JSONResponse:
+        bad = [
+            model.id
+            for model in models
+            if not model.worker.alive or model.worker.queue.closed or model.worker.busy_seconds() > STUCK
+        ]
+        if bad:
+            raise ProblemError(503, f"These models do not answer: {', '.join(bad)}.", retry_after=5)
+        waiting = [model.worker.queue for model in models]
+        queue = {"rows": sum(map(len, waiting)), "pieces": sum(each.pieces for each in waiting)}
+        return JSONResponse({"status": "ok", "queue": queue, "models": [model.id for model in models]})
+
+    @app.get("/metrics", summary="Figures for Prometheus")
+    async def figures() -> PlainTextResponse:
+        return PlainTextResponse(metrics.text(models), media_type="text/plain; version=0.0.4")

@@ -1,0 +1,274 @@
+"""Checked bodies -> rows in the queues of models -> answers. It knows limits, deadlines and clients that leave."""
+
+import asyncio
+import contextlib
+import functools
+import time
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from starlette.requests import Request
+
+from nmt.errors import UserError
+from nmt.inspection.whatif import Edits
+from nmt.serving.bodies import ExplainBody, PinBody, ScoreBody, SearchBody, TranslateBody, WhatIfBody
+from nmt.serving.engine import Engine, Key, SearchSettings, Work
+from nmt.serving.problems import ProblemError, invalid, too_long
+from nmt.serving.queueing import ClosedError, QueueFullError, Row
+from nmt.serving.worker import Measured, Worker
+
+Answer = TypeVar("Answer")
+#: Details that are computed sentence by sentence, after the batch.
+_SLOW = frozenset({"alternatives", "stages", "self_weights", "beam"})
+
+
+@dataclass(frozen=True)
+class Caps:
+    """The limits of a request.
+
+    Attributes:
+        texts: in a request. pieces: of a text. beam: size of a beam, which is also the limit of n-best lists.
+        slow: texts with details that are computed sentence by sentence.
+        seconds: until a request is given up.
+    """
+
+    texts: int = 10_000
+    pieces: int = 1000
+    beam: int = 50
+    slow: int = 100
+    seconds: float = 600.0
+
+
+@dataclass(frozen=True)
+class Served:
+    """A model that is served: its id, what GET /v1/models says of it, its engine and its worker."""
+
+    id: str
+    description: Mapping[str, Any]
+    engine: Engine
+    worker: Worker
+
+    @property
+    def named(self) -> dict[str, Any]:
+        """The model in answers."""
+        return {"id": self.id, "fingerprint": self.description["fingerprint"]}
+
+
+class Asker:
+    """All models, and how they are asked."""
+
+    def __init__(self, models: Sequence[Served], caps: Caps) -> None:
+        self.models = {model.id: model for model in models}
+        self.first = models[0]
+        self.caps = caps
+
+    def model(self, name: str | None) -> Served:
+        """The model of this id, or the first (ProblemError 404)."""
+        if name is None:
+            return self.first
+        if name not in self.models:
+            known = ", ".join(self.models)
+            raise ProblemError(404, "model: there is no such model.", field="model", cure=f"Give one of: {known}.")
+        return self.models[name]
+
+    def translations(self, body: TranslateBody) -> tuple[Served, list[Row], dict[str, Any]]:
+        """The model, the rows of a request, and its search.
+
+        Raises:
+            ProblemError: a limit is exceeded, or fields do not fit together.
+        """
+        model = self.model(body.model)
+        texts = [body.text] if isinstance(body.text, str) else body.text
+        if len(texts) > self.caps.texts:
+            raise too_long("text", f"{len(texts):,} texts.", self.caps.texts, "Send several requests.")
+        prefixes = [body.prefix] * len(texts) if isinstance(body.prefix, str) else body.prefix
+        if len(prefixes) != len(texts):
+            raise invalid("prefix", f"{len(prefixes)} prefixes for {len(texts)} texts.", cure="Give one for each text.")
+        most = self.caps.pieces
+        if any(len(prefix) > most for prefix in prefixes):
+            raise too_long("prefix", f"a prefix has more than {most:,} characters.", most, "Give a shorter prefix.")
+        include = frozenset(body.include)
+        if include & _SLOW and len(texts) > self.caps.slow:
+            slow = ", ".join(sorted(include & _SLOW))
+            raise too_long("text", f"{len(texts)} texts with {slow}.", self.caps.slow, "Send several requests.")
+        settings, nbest = self._search(model.engine, body.search)
+        pins = _pins(body.pins)
+        lone = "beam" in include
+        # What only the weights can tell is left out of the batch if nobody wants it.
+        weights = bool(include)
+        key = Key("translate", settings, tuple((step, tuple(slots)) for step, slots in pins.items()), weights, lone)
+        if pins and not model.description["attends"]:
+            raise invalid("pins", "this model has no attention.", cure="Leave pins out, or name another model.")
+        works = [
+            Work(text, include, nbest, prefix, body.search.max_length)
+            for text, prefix in zip(texts, prefixes, strict=True)
+        ]
+        return model, self._rows(model, key, works), model.engine.described(settings, nbest)
+
+    def scores(self, body: ScoreBody) -> tuple[Served, list[Row]]:
+        """The model and the row of a request."""
+        model = self.model(body.model)
+        self._check(model, "target", [body.target])
+        work = Work(body.text, frozenset(body.include) - {"beam"}, target=body.target)
+        if not body.text.strip() or not body.target.strip():
+            raise invalid("target" if body.text.strip() else "text", "is blank.", cure="Give a line with words.")
+        return model, self._rows(model, Key("score", model.engine.defaults), [work])
+
+    def what_ifs(self, body: WhatIfBody) -> tuple[Served, list[Row]]:
+        """The model and the row of a request."""
+        model = self.model(body.model)
+        settings, _ = self._search(model.engine, body.search)
+        edits = Edits(body.edits.text, body.edits.prefix, _pins(body.edits.pins))
+        self._check(model, "edits.text", [body.edits.text or ""])
+        if len(edits.prefix) > self.caps.pieces:
+            raise too_long("edits.prefix", "is too long.", self.caps.pieces, "Give a shorter prefix.")
+        work = Work(body.text, frozenset(body.include) - {"beam"}, edits=edits, sweep=body.sweep)
+        return model, self._rows(model, Key("whatif", settings), [work], low=True)
+
+    def explanations(self, body: ExplainBody) -> tuple[Served, list[Row]]:
+        """The model and the row of a request."""
+        model = self.model(body.model)
+        self._check(model, "target", [body.target or ""])
+        work = Work(body.text, target=body.target, methods=tuple(dict.fromkeys(body.methods)))
+        return model, self._rows(model, Key("explain", model.engine.defaults), [work], low=True)
+
+    def _search(self, engine: Engine, body: SearchBody) -> tuple[SearchSettings, int]:
+        for name in ("beam_size", "nbest"):
+            value = getattr(body, name)
+            if value is not None and value > self.caps.beam:
+                raise invalid(f"search.{name}", f"is {value}, but at most {self.caps.beam}.", limit=self.caps.beam)
+        given = {
+            name: value
+            for name in SearchSettings._fields
+            if (value := getattr(body, name)) is not None
+        }  # fmt: skip
+        settings = engine.defaults._replace(**given)
+        nbest = engine.nbest if body.nbest is None else body.nbest
+        if nbest > settings.beam_size:
+            if body.nbest is not None and body.beam_size is not None:
+                cure = f"Give search.beam_size={nbest}."
+                raise invalid("search.nbest", f"must be at most beam_size={settings.beam_size}.", cure=cure)
+            if body.nbest is None:
+                nbest = settings.beam_size
+            else:
+                settings = settings._replace(beam_size=nbest)
+        return settings, nbest
+
+    def _check(self, model: Served, field: str, texts: Sequence[str]) -> list[int]:
+        """The number of pieces of each text (ProblemError if one is too long or has several lines)."""
+        if any("\n" in text or "\r" in text for text in texts):
+            raise invalid(field, "has a line break.", cure="Send a list with one line in each text.")
+        # The tokenizer is not asked about what is too long whatever it says.
+        most = 100 * self.caps.pieces
+        if any(len(text) > most for text in texts):
+            raise too_long(field, f"a text has more than {most:,} characters.", most, "Send shorter texts.")
+        sizes = model.engine.pieces(texts)
+        if sizes and max(sizes) > self.caps.pieces:
+            detail = f"text {sizes.index(max(sizes))} has {max(sizes):,} pieces."
+            raise too_long(field, detail, self.caps.pieces, "Split it into sentences.")
+        return sizes
+
+    def _rows(self, model: Served, key: Key, works: Sequence[Work], low: bool = False) -> list[Row]:
+        sizes = self._check(model, "text", [work.text for work in works])
+        return [Row(key, work, size, low) for work, size in zip(works, sizes, strict=True)]
+
+
+def _pins(pins: Sequence[PinBody]) -> dict[int, list[int]]:
+    if len({pin.step for pin in pins}) < len(pins):
+        raise invalid("pins", "a step is named twice.", cure="Name all source pieces of a step in one entry.")
+    return {pin.step: pin.source for pin in sorted(pins, key=lambda pin: pin.step)}
+
+
+def enqueue(model: Served, rows: list[Row]) -> None:
+    """Put the rows of a request into the queue of the model (ProblemError 503 or 413 if they do not fit)."""
+    try:
+        model.worker.queue.put(rows)
+    except QueueFullError as error:
+        if error.retry_after == 0:
+            most = model.worker.queue.most_pieces
+            raise too_long("text", "more pieces than the queue holds.", most, "Send several requests.") from error
+        detail = "The queue is full."
+        raise ProblemError(503, detail, retry_after=error.retry_after, cure="Try again later.") from error
+    except ClosedError as error:
+        raise ProblemError(503, "The server is shutting down.", retry_after=5, cure="Try again later.") from error
+
+
+async def answers(rows: Sequence[Row], seconds: float) -> AsyncIterator[tuple[int, Measured, Any]]:
+    """The index, times and result of each row as it is done.
+
+    Rows that still wait are dropped if the caller stops, for whatever reason.
+
+    Raises:
+        ProblemError: a row failed, or the deadline has passed.
+    """
+    deadline = time.monotonic() + seconds
+    loop = asyncio.get_running_loop()
+    done: asyncio.Queue[int] = asyncio.Queue()
+
+    def note(at: int, _: object) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(done.put_nowait, at)
+
+    for at, row in enumerate(rows):
+        row.result.add_done_callback(functools.partial(note, at))
+    try:
+        for _ in rows:
+            try:
+                at = await asyncio.wait_for(done.get(), max(0.0, deadline - time.monotonic()))
+            except TimeoutError as error:
+                cure = "Send fewer texts, or try again later."
+                raise ProblemError(504, f"No answer within {seconds:g} s.", limit=seconds, cure=cure) from error
+            measured, result = _result(rows[at].result)
+            yield at, measured, result
+    finally:
+        for row in rows:
+            row.result.cancel()
+
+
+def _result(future: "Future[Any]") -> tuple[Measured, Any]:
+    """The result of a row; its failure as a problem."""
+    try:
+        measured, result = future.result()
+    except UserError as error:
+        raise ProblemError(422, str(error)) from error
+    except Exception as error:
+        raise ProblemError(500, "The model failed on a text.") from error
+    return measured, result
+
+
+async def collected(rows: Sequence[Row], seconds: float) -> tuple[list[Any], dict[str, Any]]:
+    """All results in order, and `timing`: the longest wait, the computing time and the largest batch."""
+    results: list[Any] = [None] * len(rows)
+    times: list[Measured] = []
+    async for at, measured, result in answers(rows, seconds):
+        results[at] = result
+        times.append(measured)
+    return results, {
+        "queue_ms": round(max((each.queue_ms for each in times), default=0.0), 1),
+        "model_ms": round(max((each.model_ms for each in times), default=0.0), 1),
+        "batch_size": max((each.batch_size for each in times), default=0),
+    }
+
+
+async def unless_gone(request: Request, work: Coroutine[Any, Any, Answer]) -> Answer:
+    """What `work` returns; it is cancelled if the client leaves."""
+    task = asyncio.ensure_future(work)
+    gone = asyncio.ensure_future(_gone(request))
+    try:
+        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise ProblemError(499, "The client has left.")
+        return task.result()
+    finally:
+        for each in (task, gone):
+            each.cancel()
+        with contextlib.suppress(asyncio.CancelledError, Exception):
+            await task
+
+
+async def _gone(request: Request) -> None:
+    """Wait until the client leaves."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass

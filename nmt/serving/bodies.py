@@ -1,0 +1,98 @@
+"""The bodies of requests, checked: what `/openapi.json` describes."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr
+
+from nmt.inspection.details import Detail
+from nmt.inspection.explain import METHODS, Method
+
+Position = Annotated[StrictInt, Field(ge=0)]
+
+
+class Body(BaseModel):
+    """What all bodies share: unknown fields are refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class SearchBody(Body):
+    """Changes to the search of the run; the bounds beyond these are the server's."""
+
+    beam_size: Annotated[StrictInt, Field(ge=1)] | None = None
+    length_penalty: Annotated[float, Field(ge=0, le=100)] | None = None
+    coverage_penalty: Annotated[float, Field(ge=0, le=100)] | None = None
+    nbest: Annotated[StrictInt, Field(ge=1)] | None = None
+    max_length: Annotated[StrictInt, Field(ge=1, description="most pieces of a translation")] | None = None
+
+
+class PinBody(Body):
+    """The source pieces that a step of the translation may look at."""
+
+    step: Annotated[StrictInt, Field(ge=0, le=999)]
+    source: Annotated[list[Position], Field(min_length=1, max_length=1000)]
+
+
+Pins = Annotated[list[PinBody], Field(max_length=1000)]
+
+
+class ModelBody(Body):
+    """A request to one of the models that the server has."""
+
+    model: Annotated[StrictStr | None, Field(description="the id of a model of GET /v1/models; the first if null")] = (
+        None
+    )
+
+
+class TranslateBody(ModelBody):
+    """Texts to translate, a line each."""
+
+    text: StrictStr | list[StrictStr]
+    search: SearchBody = SearchBody()
+    prefix: Annotated[StrictStr | list[StrictStr], Field(description="the beginning of each translation")] = ""
+    pins: Pins = []
+    include: list[Detail] = ["alignment"]
+
+
+class ScoreBody(ModelBody):
+    """A text and a translation whose probability is asked for."""
+
+    text: StrictStr
+    target: StrictStr
+    include: list[Detail] = ["alignment"]
+
+
+class EditsBody(Body):
+    """What is changed."""
+
+    text: StrictStr | None = None
+    prefix: StrictStr = ""
+    pins: Pins = []
+
+
+class WhatIfBody(ModelBody):
+    """A text, and what is changed."""
+
+    text: StrictStr
+    search: SearchBody = SearchBody()
+    include: list[Detail] = ["alignment"]
+    edits: EditsBody = EditsBody()
+    sweep: Annotated[StrictInt, Field(ge=0, description="a step to pin to each source piece in turn")] | None = None
+
+
+class ExplainBody(ModelBody):
+    """A text, a translation of it or that of the model, and the measures to compare."""
+
+    text: StrictStr
+    target: StrictStr | None = None
+    methods: Annotated[list[Method], Field(min_length=1)] = list(METHODS)
+
+
+class LibreBody(BaseModel):
+    """A request of LibreTranslate's clients; they may send fields that have no meaning here."""
+
+    q: StrictStr | list[StrictStr]
+    source: StrictStr = "auto"
+    target: StrictStr = ""
+    format: Literal["text", "html"] = "text"
+    alternatives: Annotated[int, Field(ge=0)] = 0

@@ -1,0 +1,172 @@
+"""One model -> what requests ask of it: translations, scores, what-if answers and explanations of rows.
+
+It runs in the thread of the model's worker.
+"""
+
+import copy
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from nmt.errors import UserError
+from nmt.inspection.details import Detail, described_search, documented, forced_characters, translate
+from nmt.inspection.document import Json, Style
+from nmt.inspection.explain import METHODS, Method, explain
+from nmt.inspection.whatif import Edits, pinned, what_if
+from nmt.search import BeamSearch, GreedySearch, Search
+from nmt.translation.translator import Translator
+
+Pins = Mapping[int, Sequence[int]]
+
+
+NO_EDITS = Edits()
+
+
+class SearchSettings(NamedTuple):
+    """The settings of a search; beam_size 1 without penalties and n-best lists is greedy search."""
+
+    beam_size: int
+    length_penalty: float
+    coverage_penalty: float
+
+    def build(self, nbest: int = 1) -> Search:
+        """The search that returns so many hypotheses (SettingError if the beam has fewer)."""
+        if self.beam_size == 1 and not self.coverage_penalty and nbest == 1:
+            return GreedySearch()
+        return BeamSearch(self.beam_size, self.length_penalty, self.coverage_penalty, nbest)
+
+
+class Key(NamedTuple):
+    """What the rows of a batch have in common; n-best, prefix, length limit and details are each row's own."""
+
+    kind: str
+    search: SearchSettings
+    pins: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    weights: bool = True
+    alone: bool = False
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is asked for one sentence."""
+
+    text: str
+    include: frozenset[Detail] = frozenset()
+    nbest: int = 1
+    prefix: str = ""
+    max_length: int | None = None
+    target: str | None = None
+    edits: Edits = NO_EDITS
+    sweep: int | None = None
+    methods: tuple[Method, ...] = METHODS
+
+
+class Engine:
+    """A model and how it translates."""
+
+    def __init__(
+        self, translator: Translator, *, head: str, shift: int = 0, model: Mapping[str, Any] | None = None
+    ) -> None:
+        """`head` and `shift` are those of word links; `model` names the run in documents."""
+        translator.warn = None
+        self.translator = translator
+        self.style = Style(translator.tokenizer.target, head, shift, model=model)
+        self.defaults = _defaults(translator.search)
+        self.nbest = translator.search.nbest
+
+    def pieces(self, texts: Sequence[str]) -> list[int]:
+        """The number of source pieces of each text, with its end."""
+        return [len(tokens) + 1 for tokens in self.translator.tokenizer.source.encode(texts)]
+
+    def described(self, settings: SearchSettings, nbest: int) -> Json:
+        """The settings of a search as documents name them."""
+        return described_search(self._with(settings, nbest))
+
+    def compute(self, key: Hashable, works: Sequence[Any]) -> list[Json]:
+        """The documents or answers of rows with one key; for the worker.
+
+        Raises:
+            UserError: a row cannot be served.
+        """
+        assert isinstance(key, Key)
+        match key.kind:
+            case "translate":
+                return self._translate(key, works)
+            case "score":
+                return self._score(key, works)
+            case "whatif":
+                translator = self._with(key.search, 1)
+                return [self._what_if(translator, work) for work in works]
+            case "explain":
+                translator = self._with(key.search, 1)
+                return [explain(translator, work.text, work.target, self._style(translator, work), work.methods)
+                        for work in works]  # fmt: skip
+        raise ValueError(key.kind)
+
+    def _translate(self, key: Key, works: Sequence[Work]) -> list[Json]:
+        nbest = max(work.nbest for work in works)
+        translator = pinned(self._with(key.search, nbest, key.weights), dict(key.pins))
+        if key.alone:
+            return [
+                translate(
+                    translator, work.text, self._style(translator, work), work.include, work.prefix, work.max_length
+                )
+                for work in works
+            ]
+        ranked = translator.translate_chunk(
+            [work.text for work in works],
+            prefixes=[work.prefix for work in works],
+            max_lengths=[work.max_length for work in works],
+        )
+        return [
+            documented(
+                translator,
+                hypotheses[: work.nbest],
+                self._style(translator, work),
+                work.include,
+                forced=forced_characters(translator, work.prefix),
+            )
+            for work, hypotheses in zip(works, ranked, strict=True)
+        ]
+
+    def _score(self, key: Key, works: Sequence[Work]) -> list[Json]:
+        translator = self._with(key.search, 1)
+        targets = [work.target or "" for work in works]
+        forced = translator.force([work.text for work in works], targets)
+        return [
+            documented(
+                translator,
+                [translation],
+                replace(self._style(translator, work), search=None),
+                work.include | {"alternatives"},
+                forced=len(target),
+            )
+            for translation, work, target in zip(forced, works, targets, strict=True)
+        ]
+
+    def _what_if(self, translator: Translator, work: Work) -> Json:
+        for step, slots in work.edits.pins.items():
+            most = self.pieces([work.text if work.edits.text is None else work.edits.text])[0]
+            if any(slot >= most for slot in slots):
+                raise UserError(f"pins: step {step} names a source piece that is not there. Give 0 to {most - 1}.")
+        return what_if(translator, work.text, work.edits, self._style(translator, work), work.include, work.sweep)
+
+    def _style(self, translator: Translator, work: Work) -> Style:
+        search = {**described_search(translator), "nbest": work.nbest}
+        return replace(self.style, aligned="alignment" in work.include, search=search)
+
+    def _with(self, settings: SearchSettings, nbest: int, weights: bool = True) -> Translator:
+        """The translator with another search; the models are shared."""
+        search = settings.build(nbest)
+        translator = copy.copy(self.translator)
+        translator.search, translator.weights = search, weights
+        translator.stepper = copy.copy(translator.stepper)
+        translator.stepper.weights = weights or search.needs_weights
+        return translator
+
+
+def _defaults(search: Search) -> SearchSettings:
+    """The settings of a run's search; a sampling search is served as greedy search, whose answers are repeatable."""
+    if isinstance(search, BeamSearch):
+        return SearchSettings(search.beam_size, search.length_penalty, search.coverage_penalty)
+    return SearchSettings(1, 1.0, 0.0)

@@ -1,0 +1,161 @@
+"""The command: runs -> a server that ends when it is told to, after the requests at hand."""
+
+import contextlib
+import hashlib
+import importlib.util
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any
+
+from nmt.errors import UserError
+from nmt.limits import Amount, Positive, between
+from nmt.pipeline.opening import TranslatorRequest, default_head, has_weights
+from nmt.runs import Run
+from nmt.translation.stepping import heads_of
+from nmt.translation.translator import Translator
+
+if TYPE_CHECKING:
+    from nmt.serving.asking import Served
+
+
+@dataclass(frozen=True)
+class Serving:
+    """What `nmt.serve` is asked to do; `configs/serve.yaml` explains the settings."""
+
+    translator: TranslatorRequest
+    host: str
+    port: Annotated[int, between(0, 65535)]
+    hosts: Sequence[str]
+    queue_pieces: Positive
+    batch_pieces: Positive
+    max_texts: Positive
+    max_pieces: Positive
+    max_beam: Positive
+    max_bytes: Positive
+    deadline: Amount
+
+    def __post_init__(self) -> None:
+        if self.translator.shortlist:
+            raise UserError("shortlist= does not fit nmt.serve, whose page shows the whole vocabulary. Leave it out.")
+
+
+def serve(request: Serving) -> int:
+    """Serve until SIGTERM or Ctrl-C; the exit status.
+
+    Raises:
+        UserError: a run is missing or damaged, the port is taken, or the extra is not installed.
+    """
+    check_installed()
+    from nmt.serving import listening
+    from nmt.serving.app import application
+    from nmt.serving.asking import Asker, Caps
+
+    runs = request.translator.runs
+    with listening.listening(request.host, request.port) as listener:
+        models = [served(request, run, name) for run, name in zip(runs, names(runs), strict=True)]
+        caps = Caps(request.max_texts, request.max_pieces, request.max_beam, seconds=request.deadline)
+        hosts = [request.host, *map(str, request.hosts)]
+        app = application(Asker(models, caps), hosts=hosts, most_bytes=request.max_bytes)
+        for model in models:
+            model.worker.start()
+        address, port = listener.getsockname()[:2]
+        place = f"[{address}]" if ":" in address else address
+        print(f"nmt.serve: {', '.join(model.id for model in models)} at http://{place}:{port}/", file=sys.stderr)
+        sys.stderr.flush()
+        listening.run(app, listener)
+        stopped = [model.worker.stop(listening.DRAIN) for model in models]
+        if not all(stopped):
+            print("nmt.serve: a model did not finish in time.", file=sys.stderr)
+            return 1
+    return 0
+
+
+def names(runs: Sequence[Run]) -> list[str]:
+    """The ids of runs: their names, or their folders where two have one name."""
+    short = [run.folder.resolve().name for run in runs]
+    return [name if short.count(name) == 1 else str(run.folder) for run, name in zip(runs, short, strict=True)]
+
+
+def check_installed() -> None:
+    """Raise UserError if the extra is not installed."""
+    for name in ("fastapi", "uvicorn"):
+        if importlib.util.find_spec(name) is None:
+            raise UserError(f"nmt.serve needs the package {name}. Install it: pip install 'nmt[serve]'")
+
+
+def served(request: Serving, run: Run, name: str) -> "Served":
+    """A model, ready to be asked, after a first translation of its example."""
+    from nmt.serving.asking import Served
+    from nmt.serving.engine import Engine
+    from nmt.serving.queueing import RowQueue
+    from nmt.serving.worker import Worker
+
+    opening = replace(request.translator, run=str(run.folder))
+    translator = opening.open(keep_weights=True)
+    description = describe(run, translator)
+    head = default_head([run], translator) if has_weights(translator) else "auto"
+    model = {"id": name, "fingerprint": description["fingerprint"]}
+    engine = Engine(translator, head=head, model=model)
+    queue = RowQueue(request.queue_pieces, opening.batch_sentences, request.batch_pieces)
+    description["search"] = engine.described(engine.defaults, engine.nbest)
+    if description["example"]:  # the first request need not wait for what is loaded on first use
+        translator.translate_chunk([description["example"]])
+    return Served(name, description, engine, Worker(queue, engine.compute, name))
+
+
+def describe(run: Run, translator: Translator) -> dict[str, Any]:
+    """What GET /v1/models says of a run."""
+    languages = [str(code) for code in run.facts().get("languages", [])]
+    source, target = languages if len(languages) == 2 else (None, None)
+    model = translator.models[0]
+    return {
+        "fingerprint": fingerprint(run),
+        "source": source,
+        "target": target,
+        "languages": [language_name(code or word) for code, word in ((source, "source"), (target, "target"))],
+        "attends": has_weights(translator),
+        "heads": list(heads_of(translator.models)),
+        "encoder_heads": list(model.encoder.heads),
+        "self_heads": list(model.decoder.self_heads),
+        "example": example(run),
+        "bleu": bleu(run),
+    }
+
+
+def fingerprint(run: Run) -> str:
+    """The first digits of a sum over the weights and the configuration of a run."""
+    digest = hashlib.sha256()
+    for path in (run.folder / "config.yaml", run.best if run.best.exists() else run.last):
+        with path.open("rb") as file:
+            while block := file.read(2**20):
+                digest.update(block)
+    return digest.hexdigest()[:16]
+
+
+def language_name(code: str) -> str:
+    """The English name of a language; the code itself if it has none."""
+    from nmt.data.languages import english_name
+
+    return english_name(code)
+
+
+def example(run: Run) -> str:
+    """A sentence for the page's first view: one of the run's evaluation, if there is any; else empty."""
+    for split in run.splits():
+        path = run.evaluation / split / "source.txt"
+        with contextlib.suppress(OSError, UnicodeDecodeError), path.open(encoding="utf-8") as lines:
+            fitting = [line.strip() for line in islice(lines, 50) if 4 <= len(line.split()) <= 14]
+            if fitting:
+                return fitting[0]
+    return ""
+
+
+def bleu(run: Run) -> dict[str, Any] | None:
+    """BLEU of the first evaluated split with its signature; None without an evaluation."""
+    for split in run.splits():
+        with contextlib.suppress(UserError, KeyError, TypeError):
+            found = run.scores(split)["bleu"]
+            return {"score": found["value"], "signature": found["signature"], "split": split}
+    return None

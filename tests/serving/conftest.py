@@ -1,0 +1,42 @@
+"""Models that are served within this process."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from nmt.command.composing import compose
+from nmt.pipeline.requests import read
+from nmt.serving.app import application
+from nmt.serving.asking import Asker, Caps
+from nmt.serving.running import Serving, served
+from tests.pipeline.conftest import text, trained, transformer
+
+__all__ = ["text", "trained", "transformer"]
+
+
+def asker(*runs: Path, caps: Caps | None = None, words: tuple[str, ...] = ()) -> Asker:
+    """The models of these runs, whose workers do not run yet."""
+    config = compose("serve", [*words, "device=cpu", "threads=1"])
+    config.run = [str(run) for run in runs]
+    request = read(Serving, config)
+    models = [served(request, run, str(number)) for number, run in enumerate(request.translator.runs)]
+    return Asker(models, caps or Caps())
+
+
+def client(made: Asker, host: str = "127.0.0.1:8765", most_bytes: int = 100_000) -> TestClient:
+    """A client of the application for these models."""
+    return TestClient(application(made, hosts=["127.0.0.1"], most_bytes=most_bytes), base_url=f"http://{host}")
+
+
+@pytest.fixture(scope="module")
+def both(trained: Path, transformer: Path) -> Iterator[TestClient]:
+    """A client of a recurrent model "0" and a Transformer "1"."""
+    made = asker(trained, transformer)
+    for model in made.models.values():
+        model.worker.start()
+    with client(made) as opened:
+        yield opened
+    for model in made.models.values():
+        assert model.worker.stop(600)

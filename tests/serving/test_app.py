@@ -1,0 +1,277 @@
+"""The REST interface: what it answers, and how it refuses."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+import nmt
+from nmt.serving.asking import Caps, enqueue
+from nmt.serving.bodies import TranslateBody
+from tests.pipeline.small import pairs
+from tests.serving.conftest import asker, client
+
+Json = dict[str, Any]
+PAIRS = pairs(20)
+
+
+def post(to: TestClient, path: str, expected: int = 200, /, **body: Any) -> Json:
+    answer = to.post(path, json=body)
+    assert answer.status_code == expected, answer.text
+    found: Json = answer.json()
+    if expected >= 400:
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert found["status"] == expected
+        assert found["detail"]
+    return found
+
+
+def texts(answer: Json) -> list[str]:
+    return [each["hypotheses"][0]["text"] for each in answer["translations"]]
+
+
+@pytest.mark.parametrize("model", ["0", "1"])
+def test_translations_are_those_of_the_command_in_the_same_order(both: TestClient, model: str, trained: Path) -> None:
+    answer = post(both, "/v1/translate", model=model, text=[source for source, _ in PAIRS])
+    assert texts(answer) == [target for _, target in PAIRS]
+    assert answer["model"]["id"] == model
+    assert answer["timing"]["batch_size"] >= 1
+    for each, (source, _) in zip(answer["translations"], PAIRS):
+        assert each["source"]["text"] == source
+        assert each["model"] == answer["model"]
+        assert each["hypotheses"][0]["alignment"]["links"]
+
+
+def test_settings_are_each_requests_own(both: TestClient, trained: Path) -> None:
+    answer = post(
+        both, "/v1/translate", text=["zwei drei", "eins"], prefix=["", "tw"], search={"nbest": 3, "beam_size": 4}
+    )
+    assert answer["search"] == {
+        "choice": "beam",
+        "beam_size": 4,
+        "length_penalty": 1.0,
+        "coverage_penalty": 0.0,
+        "nbest": 3,
+    }
+    assert [len(each["hypotheses"]) for each in answer["translations"]] == [3, 3]
+    assert answer["translations"][1]["hypotheses"][0]["text"].startswith("tw")
+    expected = nmt.load(trained, "search.nbest=3", "search.beam_size=4", "device=cpu").nbest(["zwei drei"])[0]
+    assert [each["text"] for each in answer["translations"][0]["hypotheses"]] == [each.text for each in expected]
+    short = post(both, "/v1/translate", text="zwei drei vier", search={"max_length": 2})
+    assert len(short["translations"][0]["hypotheses"][0]["pieces"]) <= 2
+
+
+@pytest.mark.parametrize("model", ["0", "1"])
+def test_details_are_there_if_asked_for(both: TestClient, model: str) -> None:
+    include = ["alignment", "weights", "self_weights", "alternatives", "stages", "beam"]
+    answer = post(both, "/v1/translate", model=model, text="zwei drei", include=include)
+    (document,) = answer["translations"]
+    (hypothesis,) = document["hypotheses"]
+    assert hypothesis["text"] == "two three"
+    assert hypothesis["stages"]
+    assert hypothesis["weights"]["cross"]["shape"][1:] == [len(hypothesis["pieces"]), len(document["source"]["pieces"])]
+    assert (hypothesis["weights"]["encoder"] is not None) == (model == "1")
+    assert all(piece["alternatives"] for piece in hypothesis["pieces"])
+    assert [node["hypothesis"] for node in document["beam"]["nodes"] if node["hypothesis"] is not None] == [0]
+    plain = post(both, "/v1/translate", model=model, text="zwei drei", include=[])
+    assert plain["translations"][0]["hypotheses"][0]["alignment"] is None
+
+
+def test_pins_scores_what_if_and_explanations(both: TestClient) -> None:
+    pinned = post(both, "/v1/translate", text="zwei drei", pins=[{"step": 0, "source": [1]}], include=["weights"])
+    cross = pinned["translations"][0]["hypotheses"][0]["weights"]["cross"]
+    assert cross["data"][1] == 1.0
+    good, bad = (
+        post(both, "/v1/score", text="zwei drei", target=target)["translations"][0]["hypotheses"][0]
+        for target in ("two three", "nine zero")
+    )
+    assert good["log_prob"] > bad["log_prob"] + 3
+    assert all(piece["forced"] and piece["log_prob"] is not None for piece in good["pieces"])
+    answer = post(both, "/v1/whatif", text="zwei drei", edits={"text": "zwei vier"}, sweep=0)
+    assert answer["variant"]["hypotheses"][0]["text"] == "two four"
+    assert answer["differences"]["words"][-1] == {"kind": "changed", "baseline": [1, 2], "variant": [1, 2]}
+    assert len(answer["sweep"]) == len(answer["baseline"]["source"]["pieces"])
+    explained = post(both, "/v1/explain", text="zwei drei")
+    assert explained["words"] == {"source": ["zwei", "drei"], "target": ["two", "three"]}
+    erasure = explained["methods"]["erasure"]
+    assert erasure[0][0] > erasure[0][1]
+    assert erasure[1][1] > erasure[1][0]
+
+
+def test_the_stream_has_every_translation_once(both: TestClient) -> None:
+    answer = both.post("/v1/translate/stream", json={"text": [source for source, _ in PAIRS], "include": []})
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    events = [block.split("\n") for block in answer.text.strip().split("\n\n")]
+    found = {}
+    for name, data in events[:-1]:
+        assert name == "event: translation"
+        value = json.loads(data.removeprefix("data: "))
+        found[value["index"]] = value["translation"]["hypotheses"][0]["text"]
+    assert [found[at] for at in range(len(PAIRS))] == [target for _, target in PAIRS]
+    assert events[-1] == ["event: done", 'data: {"count": 20}']
+
+
+def test_models_health_metrics_and_descriptions(both: TestClient) -> None:
+    post(both, "/v1/translate", text="geheimnis")
+    first, second = both.get("/v1/models").json()["models"]
+    assert (first["id"], second["id"]) == ("0", "1")
+    assert first["fingerprint"] != second["fingerprint"]
+    assert first["encoder_heads"] == []
+    assert second["self_heads"]
+    assert both.get("/health").json() == {"status": "ok", "queue": {"rows": 0, "pieces": 0}, "models": ["0", "1"]}
+    figures = both.get("/metrics").text
+    assert 'nmt_requests_total{route="/v1/translate",status="200"}' in figures
+    assert "geheimnis" not in figures
+    assert "testclient" not in figures
+    schema = both.get("/openapi.json").json()
+    assert {"/v1/translate", "/v1/score", "/v1/whatif", "/v1/explain", "/translate", "/languages"} <= {*schema["paths"]}
+
+
+@pytest.mark.parametrize("path", ["/", "/docs"])
+def test_pages_load_nothing_from_elsewhere(both: TestClient, path: str) -> None:
+    answer = both.get(path)
+    assert answer.status_code == 200
+    assert "http://" not in answer.text.replace("http://www.w3.org/", "")
+    assert "https://" not in answer.text
+    policy = answer.headers["content-security-policy"]
+    assert policy.startswith("default-src 'none'")
+    assert "http" not in policy
+
+
+REFUSED = [
+    (422, "text", {"text": 5}, "text"),
+    (422, "nonsense", {"text": "a", "nonsense": 1}, "nonsense"),
+    (422, "nbest", {"text": "a", "search": {"nbest": 9, "beam_size": 3}}, "search.nbest"),
+    (422, "cap", {"text": "a", "search": {"beam_size": 1000}}, "search.beam_size"),
+    (422, "include", {"text": "a", "include": ["everything"]}, "include.0"),
+    (422, "pins", {"text": "a", "pins": [{"step": 0, "source": []}]}, "pins.0.source"),
+    (422, "twice", {"text": "a", "pins": [{"step": 0, "source": [0]}, {"step": 0, "source": [1]}]}, "pins"),
+    (422, "prefixes", {"text": ["a", "b"], "prefix": ["a"]}, "prefix"),
+    (422, "line break", {"text": "a\nb"}, "text"),
+    (404, "model", {"text": "a", "model": "other"}, "model"),
+    (413, "pieces", {"text": "zwei " * 1200}, "text"),
+    (413, "prefix", {"text": "zwei", "prefix": "two " * 300}, "prefix"),
+    (413, "characters", {"text": "z" * 100_001}, None),
+    (413, "texts", {"text": ["a"] * 10_001}, "text"),
+    (413, "slow", {"text": ["a"] * 101, "include": ["stages"]}, "text"),
+]
+
+
+@pytest.mark.parametrize(("status", "body", "field"), [(each[0], each[2], each[3]) for each in REFUSED])
+def test_bad_requests_are_told_the_field_and_the_rule(
+    both: TestClient, status: int, body: Json, field: str | None
+) -> None:
+    problem = post(both, "/v1/translate", status, **body)
+    assert problem.get("field") == field
+    if status == 413:
+        assert problem["limit"]
+    assert "zwei zwei" not in json.dumps(problem)
+
+
+def test_other_ways_to_be_wrong(both: TestClient) -> None:
+    assert both.post("/v1/translate", content="{", headers={"content-type": "application/json"}).status_code == 400
+    assert both.get("/v1/translate").status_code == 405
+    assert both.get("/nowhere").json()["status"] == 404
+    assert both.get("/viewer/..%2F__init__.py").status_code == 404
+    assert "blank" in post(both, "/v1/score", 422, text="zwei", target=" ")["detail"]
+    assert "steps 0 to" in post(both, "/v1/whatif", 422, text="zwei", sweep=99)["detail"]
+    pins = [{"step": 0, "source": [99]}]
+    assert "not there" in post(both, "/v1/whatif", 422, text="zwei", edits={"pins": pins})["detail"]
+    chunks = (b" " * 50_000 for _ in range(4))
+    assert both.post("/v1/translate", content=chunks).status_code == 413
+
+
+def test_foreign_hosts_and_pages_are_refused(both: TestClient) -> None:
+    for host, status in (("evil.example", 421), ("localhost:1", 200), ("[::1]:8765", 200), ("192.168.1.7", 200)):
+        assert both.get("/health", headers={"host": host}).status_code == status
+    body = {"text": "zwei"}
+    for origin, status in (("http://evil.example", 403), ("http://127.0.0.1:8765", 200), ("moz-extension://a", 200)):
+        assert both.post("/v1/translate", json=body, headers={"origin": origin}).status_code == status
+    assert "access-control-allow-origin" not in both.get("/health").headers
+
+
+def test_a_bad_prefix_spoils_no_neighbour(trained: Path) -> None:
+    """Rows of two requests in one batch, of which one has a prefix that the model cannot write."""
+    made = asker(trained)
+    requests = [made.translations(TranslateBody(text="zwei", prefix=prefix))[1] for prefix in ("", "a\nb", "tw")]
+    for rows in requests:
+        enqueue(made.first, rows)
+    made.first.worker.start()
+    assert made.first.worker.stop(600)
+    (good,), (bad,), (also,) = requests
+    assert good.result.result()[1]["hypotheses"][0]["text"] == "two"
+    assert also.result.result()[1]["hypotheses"][0]["text"].startswith("tw")
+    assert "cannot begin" in str(bad.result.exception())
+    assert made.first.worker.counts.batches == 1
+    assert made.first.worker.counts.retries == 3
+
+
+def test_a_full_queue_says_when_to_come_back(trained: Path) -> None:
+    made = asker(trained, caps=Caps(seconds=60))
+    with client(made) as to:  # nobody serves, so that the first request waits
+        model = made.first
+        _, rows, _ = made.translations(TranslateBody(text=["eins zwei", "drei"]))
+        model.worker.queue.most_pieces = sum(row.pieces for row in rows) + 1
+        enqueue(model, rows)
+        full = to.post("/v1/translate", json={"text": "vier fünf sechs sieben"})
+        assert full.status_code == 503
+        assert int(full.headers["retry-after"]) >= 1
+        assert full.json()["cure"]
+        assert to.post("/v1/translate", json={"text": ["eins zwei drei"] * 9}).status_code == 413
+        assert to.get("/health").status_code == 503  # its worker does not run
+        model.worker.start()
+        assert model.worker.stop(600)
+        assert [row.result.result()[1]["hypotheses"][0]["text"] for row in rows] == ["one two", "three"]
+        closed = to.post("/v1/translate", json={"text": "eins"})
+        assert closed.status_code == 503
+        assert "shutting down" in closed.json()["detail"]
+
+
+def test_a_deadline_is_kept_and_frees_the_queue(trained: Path) -> None:
+    made = asker(trained, caps=Caps(seconds=0.05))
+    with client(made) as to:
+        answer = to.post("/v1/translate", json={"text": "eins"})
+        assert answer.status_code == 504
+        assert answer.json()["limit"] == 0.05
+    assert made.first.worker.queue.take(0) == []
+
+
+def test_a_client_that_leaves_is_dropped_from_the_queue(trained: Path) -> None:
+    made = asker(trained)
+    app = client(made).app
+    body = json.dumps({"text": ["eins"] * 5}).encode()
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/v1/translate",
+        "raw_path": b"/v1/translate",
+        "query_string": b"",
+        "headers": [(b"host", b"localhost"), (b"content-type", b"application/json")],
+        "http_version": "1.1",
+        "scheme": "http",
+        "root_path": "",
+    }
+    queue = made.first.worker.queue
+
+    async def leave() -> None:
+        messages = iter([{"type": "http.request", "body": body, "more_body": False}])
+
+        async def receive() -> Json:
+            for message in messages:
+                return message
+            while not len(queue):
+                await asyncio.sleep(0.01)
+            return {"type": "http.disconnect"}
+
+        async def send(message: Any) -> None:
+            pass
+
+        await app(scope, receive, send)
+
+    asyncio.run(asyncio.wait_for(leave(), 600))
+    assert len(queue) == 5
+    assert queue.take(0) == []
+    assert queue.pieces == 0

@@ -1,0 +1,156 @@
+"""The server as a program: its signals, strangers' clients, and many clients at once."""
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.pipeline.small import ROOT, call, environment, pairs, start
+
+PAIRS = pairs(200)
+TIMEOUT = 600
+
+
+def begin(run: Path, folder: Path, *words: str) -> "tuple[subprocess.Popen[bytes], str]":
+    """The program, and the address that it prints once it takes requests."""
+    program = start("serve", f"run={run}", "port=0", "device=cpu", "threads=1", *words, cwd=folder)
+    assert program.stderr is not None
+    line = program.stderr.readline().decode()
+    assert " at http://127.0.0.1:" in line, line + program.stderr.read().decode()
+    return program, line.rpartition(" at ")[2].strip()
+
+
+@pytest.fixture(scope="module")
+def address(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    program, found = begin(trained, tmp_path_factory.mktemp("server"))
+    with program:
+        yield found
+        program.send_signal(signal.SIGTERM)
+        assert program.wait(TIMEOUT) == 0
+
+
+def asked(address: str, path: str, **body: Any) -> Any:
+    data = json.dumps(body).encode()
+    request = urllib.request.Request(f"{address}{path}", data, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:
+        return json.load(answer)
+
+
+def translated(address: str, texts: list[str]) -> list[str]:
+    answer = asked(address, "v1/translate", text=texts, include=[])
+    return [each["hypotheses"][0]["text"] for each in answer["translations"]]
+
+
+def test_a_public_client_of_libretranslate_works_unchanged(address: str) -> None:
+    library = pytest.importorskip("libretranslatepy", reason="libretranslatepy is not installed")
+    found = library.LibreTranslateAPI(address)
+    (language,) = found.languages()
+    (target,) = language["targets"]
+    for source, translation in PAIRS[:5]:
+        assert found.translate(source, language["code"], target, timeout=TIMEOUT) == translation
+    assert found.detect("zwei drei")[0]["language"] == language["code"]
+    lines = found.translate("\n".join(source for source, _ in PAIRS[:3]), "auto", target, timeout=TIMEOUT)
+    assert lines.split("\n") == [translation for _, translation in PAIRS[:3]]
+
+
+def test_libretranslate_with_json_lists_and_alternatives(address: str) -> None:
+    codes = asked_get(address, "languages")[0]
+    languages = {"source": codes["code"], "target": codes["targets"][0]}
+    answer = asked(address, "translate", q=["zwei", "drei"], alternatives=2, **languages)
+    assert answer["translatedText"] == ["two", "three"]
+    assert all(0 < len(each) <= 2 for each in answer["alternatives"])
+    for wrong in ({"format": "html", **languages}, {**languages, "target": "xx"}):
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            asked(address, "translate", q="zwei", **wrong)
+        with refused.value:
+            assert json.load(refused.value)["error"]
+
+
+def asked_get(address: str, path: str) -> Any:
+    with urllib.request.urlopen(f"{address}{path}", timeout=TIMEOUT) as answer:
+        return json.load(answer)
+
+
+def test_many_clients_get_their_own_answers_and_share_batches(address: str) -> None:
+    sizes = []
+
+    def one(at: int) -> bool:
+        source, target = PAIRS[at]
+        answer = asked(address, "v1/translate", text=source, include=[])
+        sizes.append(answer["timing"]["batch_size"])
+        return bool(answer["translations"][0]["hypotheses"][0]["text"] == target)
+
+    with ThreadPoolExecutor(16) as clients:
+        assert all(clients.map(one, range(len(PAIRS))))
+    assert max(sizes) > 1
+
+
+@pytest.mark.parametrize("lines", [2000, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_a_long_request_does_not_hold_up_a_short_one(address: str, lines: int) -> None:
+    """Counted in rows, not in seconds: when the short answer comes, much of the long request still waits."""
+    source = [PAIRS[at % len(PAIRS)][0] for at in range(lines)]
+    answers: list[list[str]] = []
+    long = threading.Thread(target=lambda: answers.append(translated(address, source)))
+    long.start()
+    while asked_get(address, "health")["queue"]["rows"] < lines / 2:
+        assert not answers
+    assert translated(address, ["zwei drei"]) == ["two three"]
+    assert asked_get(address, "health")["queue"]["rows"] > lines / 10
+    long.join(TIMEOUT)
+    assert answers == [[PAIRS[at % len(PAIRS)][1] for at in range(lines)]]
+
+
+def test_sigterm_finishes_what_has_been_taken(trained: Path, tmp_path: Path) -> None:
+    program, address = begin(trained, tmp_path)
+    with program:
+        source = [PAIRS[at % len(PAIRS)][0] for at in range(1000)]
+        answers: list[list[str]] = []
+        client = threading.Thread(target=lambda: answers.append(translated(address, source)))
+        client.start()
+        while not asked_get(address, "health")["queue"]["rows"]:
+            assert client.is_alive()
+        program.send_signal(signal.SIGTERM)
+        client.join(TIMEOUT)
+        assert answers == [[PAIRS[at % len(PAIRS)][1] for at in range(1000)]]
+        assert program.wait(TIMEOUT) == 0
+        assert program.stderr is not None
+        said = program.stderr.read().decode()
+        assert "zwei" not in said
+        assert "Traceback" not in said
+
+
+def test_a_taken_port_is_told_in_one_line(trained: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert call("serve", f"run={trained}", f"port={port}", "device=cpu") == 1
+    message = capfd.readouterr().err
+    assert message.count("\n") == 1
+    assert f"port={port}" in message
+    assert call("serve", f"run={trained}", "shortlist=50", "device=cpu") == 1
+    assert "shortlist=" in capfd.readouterr().err
+
+
+def test_the_load_test_sees_right_answers_only(address: str, tmp_path: Path) -> None:
+    """A few seconds of it, without a bound on any time."""
+    file = tmp_path / "sentences"
+    file.write_text("\n".join(source for source, _ in PAIRS[:10]), encoding="utf-8")
+    words = [f"input={file}", f"address={address}", "clients=8", "seconds=3"]
+    command = [sys.executable, str(ROOT / "scripts" / "load_test.py"), *words]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "8 clients" in done.stdout
+    assert done.stdout.count(" 0 wrong") == 3
+    command[-1] = "address=http://127.0.0.1:1/"
+    nobody = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
+    assert nobody.returncode == 1
+    assert "does not answer" in nobody.stderr
