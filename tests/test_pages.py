@@ -1,59 +1,309 @@
-"""The pages that teach: their Python examples and their commands run, and their pictures are there."""
+"""The pages for readers: their commands and examples run, their overrides exist, their figures stand where they say.
 
+A command that cannot run here is in `ELSEWHERE`, with the reason. It is composed where it is one of nmt's.
+"""
+
+import os
 import re
 import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.pipeline.small import call
+from nmt.command.composing import compose
+from nmt.command.quoting import quote
+from nmt.errors import UserError
+from tests import catalogue
+from tests.page_commands import PAGES, ROOT, Command, blocks, commands
+from tests.pipeline.small import QUICK, call, environment, write_lines, write_text
 
-DOCS = Path(__file__).parents[1] / "docs"
-WALK = (DOCS / "from-seq2seq-to-transformer.md").read_text(encoding="utf-8")
-HEADS = (DOCS / "attention-heads.md").read_text(encoding="utf-8")
+DOCS = ROOT / "docs"
+WALK, HEADS = DOCS / "from-seq2seq-to-transformer.md", DOCS / "attention-heads.md"
+#: Commands that no test runs, by what is in them, and why.
+ELSEWHERE = {
+    "make ": "installs the environment",
+    "pip install": "installs the environment",
+    "python -m venv": "installs the environment",
+    "source .venv": "installs the environment",
+    "data=multi30k": "needs a network",
+    "data=hub": "needs a network",
+    "data.root=": "needs a corpus and hours",
+    "experiment=": "needs a corpus and hours",
+    "data.source=ja": "needs a corpus and an hour",
+    "data.target=zh_Hans": "trains for minutes, with figures of its own",
+    "python scripts/": "measures for hours on an idle machine; tests/benchmark and tests/test_study.py run the scripts",
+    "python -m pytest": "runs tests",
+    "sbatch": "needs a Slurm queue",
+    "device=cuda": "needs a GPU",
+}
+#: Pages whose commands are run in their order, in one folder.
+TUTORIALS = ["README.md", "index.md", "own-data.md", "choosing-an-attention.md", "comparing.md"]
+#: Pages whose commands another file of tests runs.
+OWN_TESTS = {"adding-a-part.md": "tests/test_adding.py"}
 #: What makes a training of a page a matter of seconds.
 BRIEF = [
-    *("data.train_pairs=200", "data.valid_pairs=10", "data.test_pairs=20", "tokenizer.vocabulary_size=400"),
     *("trainer.steps=2", "trainer.samples=0", "trainer.tensorboard=false", "threads=1", "device=cpu"),
+    "tokenizer.vocabulary_size=400",
 ]
+#: The same for the built-in corpus.
+FEW = ["data.train_pairs=200", "data.valid_pairs=10", "data.test_pairs=20"]
+SMALL = ["model.embedding_size=32", "encoder.size=32", "decoder.size=64", "attention.size=32"]
 
 
-def commands(page: str) -> list[list[str]]:
-    """The words of each command of a page, from the name of the verb on, without comments."""
-    joined = re.sub(r"\\\n +", "", page)
-    lines = re.findall(r"^ {4}python -m nmt\.(.*)$", joined, re.MULTILINE)
-    return [shlex.split(line, comments=True) for line in lines]
+def elsewhere(command: Command) -> str:
+    """Why no test runs a command; "" if one does."""
+    return next((reason for part, reason in ELSEWHERE.items() if part in command.line), "")
 
 
-def run(command: list[str]) -> None:
+def shortened(words: list[str]) -> list[str]:
+    """The words of a training, made brief: a setting that a page gives for its length is left out."""
+    own = [word for word in words if not word.startswith(("trainer.epochs=", "jobs="))]
+    if any(word in ("--help", "--help=all", "--cfg", "resume=true", "resume=auto") for word in own):
+        return own
+    builtin = not any(word.startswith(("data=", "data.files=")) for word in own)
+    changed = {word.partition("=")[0] for word in own}
+    more = [*BRIEF, *(FEW if builtin else [])]
+    return [*own, *(word for word in more if word.partition("=")[0] not in changed)]
+
+
+def run(verb: str, words: list[str]) -> None:
     """Run a command of a page, a training only briefly."""
-    verb, *words = command
-    words = [word for word in words if not word.startswith("trainer.epochs=")]
-    assert call(verb, *words, *(BRIEF if verb == "train" else ["threads=1", "device=cpu"])) == 0, command
+    more = {"train": [], "export": [], "compare": QUICK}.get(verb, ["threads=1", "device=cpu"])
+    words = shortened(words) if verb == "train" else words
+    assert call(verb, *words, *more) == 0, (verb, words)
 
 
-def given(page: list[list[str]], setting: str) -> set[str]:
+def given(page: list[Command], setting: str) -> set[str]:
     """The values of a setting in the commands of a page."""
-    words = [word for command in page for word in command]
+    words = [word for command in page for word in command.words]
     return {word.removeprefix(f"{setting}=") for word in words if word.startswith(f"{setting}=")}
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with two runs that have learnt nothing: `recurrent` and `transformer`."""
+    folder = tmp_path_factory.mktemp("tiny")
+    both = ["encoder=transformer", "decoder=transformer", "encoder.layers=2", "decoder.layers=2", SMALL[0]]
+    for name, words in (("recurrent", SMALL), ("transformer", both)):
+        assert call("train", f"name={name}", f"checkpoints={folder}", *shortened(words)) == 0
+    return folder
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sweep of the pages: two scores, two seeds."""
+    folder = tmp_path_factory.mktemp("sweep") / "SWEEP"
+    for score in ("additive", "general"):
+        for seed in (1, 2):
+            words = [f"name={score}-{seed}", f"checkpoints={folder}", f"attention/score={score}", f"seed={seed}"]
+            assert call("train", *shortened([*words, *SMALL])) == 0
+    return folder
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the files that the pages call by name, to stand in."""
+    monkeypatch.chdir(tmp_path)
+    text = write_text(tmp_path / "DIR")
+    for name, stem in (("train", "german english"), ("valid", "valid.de valid.en"), ("test", "test.de test.en")):
+        for language, target in zip(("de", "en"), stem.split(), strict=True):
+            shutil.copy(text / f"{name}.{language}", tmp_path / (target if "." in target else f"{target}.txt"))
+    sides = [(tmp_path / f"{name}.txt").read_text("utf-8").splitlines() for name in ("german", "english")]
+    write_lines(tmp_path / "pairs.tsv", ["\t".join(pair) for pair in zip(*sides, strict=True)])
+    for name in ("FILE", "new.txt"):
+        write_lines(tmp_path / name, ["June 6, 1987", "12 kilograms and 63.5%"])
+    return tmp_path
+
+
+def prepared(command: Command, desk: Path, tiny: Path) -> list[str]:
+    """The words of a command, whose runs are there: an untrained one takes the place of one that took hours."""
+    kind = "transformer" if command.verb == "export" else "recurrent"
+    words = [word.replace("checkpoints/m30k", "checkpoints/exported") if kind == "transformer" else word
+             for word in command.words[3:]]  # fmt: skip
+    for name in re.findall(r"checkpoints/([\w-]+)(?=[\],\s]|$)", " ".join(words)):
+        if not (desk / "checkpoints" / name).exists():
+            shutil.copytree(tiny / kind, desk / "checkpoints" / name)
+    named = [word.removeprefix("name=") for word in words if word.startswith("name=")]
+    if {"resume=true", "resume=auto"} & {*words} and not (desk / "checkpoints" / named[0]).exists():
+        shutil.copytree(tiny / kind, desk / "checkpoints" / named[0])
+    # A page may give the same place twice, as a reader does in another folder.
+    if command.verb == "export":
+        words = [word.replace("output=DIR", "output=exported") for word in words]
+    return [word.replace("output=FILE", "output=translations") for word in words]
+
+
+def planned(words: list[str], capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """The commands of a sweep, which prints them instead of training."""
+    capsys.readouterr()
+    assert (
+        call("train", *(word for word in words if word != "dry_run=true"), "dry_run=true", "checkpoints=planned") == 0
+    )
+    lines = capsys.readouterr().out.splitlines()
+    runs = 1
+    for word in words:
+        runs *= word.count(",") + 1
+    assert len(lines) == runs
+    return lines
+
+
+def with_this_python() -> dict[str, str]:
+    """The environment in which a shell finds this Python."""
+    return {**environment(), "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+
+
+@pytest.mark.parametrize("name", TUTORIALS)
+def test_the_commands_of_a_tutorial_run(
+    name: str, desk: Path, tiny: Path, swept: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = next(path for path in PAGES if path.name == name)
+    (desk / "checkpoints").mkdir()
+    shutil.copytree(swept, desk / "checkpoints" / "SWEEP")
+    ran = 0
+    for command in commands(page):
+        if elsewhere(command):
+            continue
+        words = prepared(command, desk, tiny)
+        if command.verb and "-m" in words:
+            assert planned(words, capsys)
+        elif command.verb:
+            run(command.verb, words)
+        else:
+            subprocess.run(["bash", "-ec", command.line], env=with_this_python(), check=True, timeout=600)
+        ran += 1
+    assert ran
+    assert all(list((desk / folder).glob("*.png")) for folder in given(commands(page), "heatmaps"))
+
+
+def test_every_command_is_run_or_listed_with_a_reason() -> None:
+    run_here = {*TUTORIALS, WALK.name, HEADS.name, *OWN_TESTS}
+    left = [command for page in PAGES if page.name not in run_here for command in commands(page)]
+    assert [command for command in left if not elsewhere(command)] == [], "run it, or list it in ELSEWHERE"
+    assert run_here <= {page.name for page in PAGES}
+    assert [page for page, test in OWN_TESTS.items() if page not in (ROOT / test).read_text(encoding="utf-8")] == []
+
+
+@pytest.mark.parametrize("part", ELSEWHERE)
+def test_a_reason_has_its_command(part: str) -> None:
+    assert [command for page in PAGES for command in commands(page) if part in command.line], "no page has it any more"
+
+
+def listed() -> Iterator[Command]:
+    """The commands that no test runs, without those that leave out words."""
+    for page in PAGES:
+        yield from (command for command in commands(page) if elsewhere(command) and " ... " not in command.line)
+
+
+@pytest.mark.parametrize("command", [one for one in listed() if one.verb], ids=lambda command: command.line[:60])
+def test_a_command_that_is_not_run_composes(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
+    words = [word.strip("[]") if not word.startswith("data.") else word for word in command.words[3:]]
+    assert call(command.verb, *words, "--cfg") == 0
+    assert "encoder:" in capsys.readouterr().out
+
+
+def test_the_scripts_of_the_pages_are_there() -> None:
+    named = [re.search(r"python (scripts/\w+\.py)", command.line) for command in listed()]
+    paths = {found[1] for found in named if found}
+    assert len(paths) > 5
+    assert [path for path in paths if not (ROOT / path).is_file()] == []
+
+
+#: Where the small models of the tests have a size that the line's heads do not divide.
+EIGHT = {"encoder=transformer encoder.self_attention.heads=8": ["encoder.size=16"]}
+OVERRIDE = r"[a-z_]+(?:[./@][a-z_]+)*=[^`\s]+"
+
+
+def overrides(page: str) -> list[list[str]]:
+    """The inline code of a page that is one override or several."""
+    found = re.findall(rf"`('?{OVERRIDE}'?(?: '?{OVERRIDE}'?)*)`", page)
+    return [shlex.split(line) for line in dict.fromkeys(found)]
+
+
+def test_each_override_of_the_page_on_attention_builds_a_model() -> None:
+    """And each of the README's table."""
+    text = (DOCS / "choosing-an-attention.md").read_text(encoding="utf-8")
+    table = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Attention, by override")[2]
+    lines = overrides(text) + [
+        line for line in overrides(table.partition("\n**Which")[0]) if line not in overrides(text)
+    ]
+    assert len(lines) > 50
+    for line in lines:
+        if line == ["experiment=NAME"]:
+            continue
+        if line[0].startswith("experiment="):
+            compose("train", quote(line))
+        elif line != ["attention.coverage_loss=1"]:  # which the page gives with two others
+            # The default decoder, and sizes that four heads and eight divide.
+            decoder = [] if any(word.startswith("decoder=") for word in line) else ["decoder=luong"]
+            words = [*decoder, "attention.size=8", *EIGHT.get(" ".join(line), []), *line]
+            assert catalogue.model(*words).decoder is not None, line
+
+
+def test_each_override_for_people_from_elsewhere_composes() -> None:
+    rows = re.findall(r"^\|.*\|(.*)\|$", (DOCS / "coming-from.md").read_text(encoding="utf-8"), re.MULTILINE)
+    lines = [line for row in rows for line in overrides(row)]
+    assert len(lines) > 80
+    for group in grouped(lines):
+        # Together they compose in one go; settings of different choices have to be tried one by one.
+        if not composes("train", [word for line in group for word in line]):
+            assert [line for line in group if not composes("train", line) and not composes("translate", line)] == []
+
+
+def grouped(lines: list[list[str]]) -> list[list[list[str]]]:
+    """Lines in groups in which no key is set twice."""
+    groups: list[dict[str, list[str]]] = []
+    found: list[list[list[str]]] = []
+    for line in lines:
+        keys = {word.partition("=")[0]: line for word in line}
+        at = next((at for at, group in enumerate(groups) if not keys.keys() & group.keys()), len(groups))
+        if at == len(groups):
+            groups.append({})
+            found.append([])
+        groups[at].update(keys)
+        found[at].append(line)
+    return found
+
+
+def composes(verb: str, line: list[str]) -> bool:
+    """Whether a command takes these overrides."""
+    try:
+        compose(verb, quote(line))
+    except UserError:
+        return False
+    return True
+
+
+def test_figures_on_attention_are_those_of_the_study_and_the_benchmarks() -> None:
+    text, study, benchmarks = (
+        re.sub(r"\s+", " ", (DOCS / f"{name}.md").read_text(encoding="utf-8"))
+        for name in ("choosing-an-attention", "attention-study", "benchmarks")
+    )
+    scores = re.findall(r"\d+\.\d+ ± \d+\.\d+", text)
+    assert len(scores) > 15
+    assert [score for score in scores if f"| {score} |" not in study] == []
+    costs = re.findall(r"(?:Cost|cost|additive with four heads,)[a-z ]* (\d\.\d+) times", text)
+    assert len(costs) > 10
+    assert [cost for cost in costs if f"| {cost} (" not in benchmarks and cost != "1.00"] == []
 
 
 def test_the_python_examples_of_the_walk_run() -> None:
     names: dict[str, object] = {}
-    examples = re.findall("```python\n(.*?)```", WALK, re.DOTALL)
+    examples = blocks(WALK.read_text(encoding="utf-8"), "python")
     assert len(examples) > 5
     for example in examples:
-        exec(compile(example, "from-seq2seq-to-transformer.md", "exec"), names)
+        exec(compile(example, WALK.name, "exec"), names)
 
 
 def test_the_commands_of_the_walk_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    [sentence] = re.findall('^ {4}echo "(.*)" > sentence.txt$', WALK, re.MULTILINE)
-    (tmp_path / "sentence.txt").write_text(f"{sentence}\n", encoding="utf-8")
-    page = commands(WALK)
+    echo, *page = commands(WALK)
+    (tmp_path / echo.words[-1]).write_text(f"{echo.words[1]}\n", encoding="utf-8")
     assert len(page) > 10
     for command in page:
-        run(command)
+        run(command.verb, command.words[3:])
     assert {path.name for path in (tmp_path / "checkpoints").iterdir()} == given(page, "name")
     assert all(list((tmp_path / folder).glob("*.png")) for folder in given(page, "heatmaps"))
 
@@ -63,46 +313,26 @@ def test_what_the_page_on_heads_says_runs(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.chdir(tmp_path)
     (tmp_path / "FILE").write_text("A man in an orange hat\n", encoding="utf-8")
     page = commands(HEADS)
-    trainings = [command for command in page if command[0] == "train"]
+    trainings = [command for command in page if command.verb == "train"]
     for command in trainings:
-        run(command)
+        run("train", command.words[3:])
     names = sorted(path.name for path in (tmp_path / "checkpoints").iterdir())
     assert len(names) == len(trainings) == 2
-    others = [command for command in page if command[0] != "train"]
+    others = [command for command in page if command.verb != "train"]
     assert len(others) > 3
-    for at, (verb, *words) in enumerate(others):
+    for at, command in enumerate(others):
         places = {
             "run=RUN": f"run=checkpoints/{names[0]}",
             "output=OUT": f"output={at}",
             "heatmaps=DIR": f"heatmaps=d{at}",
         }
-        run([verb, *(places.get(word, word) for word in words)])
+        words = command.words[3:]
+        run(command.verb, [places.get(word, word) for word in words])
         assert ("heatmaps=DIR" in words) == bool(list((tmp_path / f"d{at}").glob("*.png")))
-    [example] = re.findall(r"^ {4}(translator = .*?)\n\n", HEADS, re.MULTILINE | re.DOTALL)
+    text = HEADS.read_text(encoding="utf-8")
+    [example] = re.findall(r"^ {4}(translator = .*?)\n\n", text, re.MULTILINE | re.DOTALL)
     lines = example.replace("checkpoints/RUN", f"checkpoints/{names[0]}").replace("\n    ", "\n")
-    exec(compile(f"import nmt\n{lines}", "attention-heads.md", "exec"), {})
-
-
-#: The models of the walk as the study calls them.
-IN_THE_STUDY = {
-    "no attention": "no attention",
-    "`bahdanau`, additive": "bahdanau",
-    "`luong`, dot": "luong dot",
-    "`luong`, general": "luong general",
-    "`luong`, scaled dot, without projections": "luong scaled_dot",
-}
-
-
-def test_the_walk_quotes_the_study() -> None:
-    """The scores of the table, and those in its prose, are those of the study's page."""
-    page = (DOCS / "attention-study.md").read_text(encoding="utf-8")
-    study = page.partition("## Scores on test_2016_flickr\n")[2].partition("\n## ")[0]
-    scores = dict(re.findall(r"^\| ([^|]+) \| \d+ \| (\d+\.\d\d ± \d+\.\d\d) \|", study, re.MULTILINE))
-    measured = WALK.partition("## What was measured")[2]
-    rows = dict(re.findall(r"^\| \d+ \| (.+?) \| (\d+\.\d\d ± \d+\.\d\d) \|$", measured, re.MULTILINE))
-    assert rows == {name: scores[label] for name, label in IN_THE_STUDY.items()}
-    quoted = re.findall(r"\((\d+\.\d\d ± \d+\.\d\d)\)", measured)
-    assert quoted == [scores["luong concat"]]
+    exec(compile(f"import nmt\n{lines}", HEADS.name, "exec"), {})
 
 
 @pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda path: path.name)
