@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _OF_THE_COMMAND = frozenset(
     {
         *("run", "input", "output", "alignments", "heatmaps", "view", "head", "shift"),
-        *("prefix", "format", "scores", "weights"),
+        *("prefix", "format", "scores", "weights", "documents"),
     }
 )
 
@@ -58,27 +58,36 @@ class RunTranslator:
         self._translator = translator
         translator.warn = lambda message: warnings.warn(message, stacklevel=2)
 
-    def translate(self, sentences: Sequence[str], prefixes: Sequence[str] = ()) -> list["TranslatedSentence"]:
+    def translate(
+        self, sentences: Sequence[str], prefixes: Sequence[str] = (), contexts: Sequence[Sequence[str]] = ()
+    ) -> list["TranslatedSentence"]:
         """The best translation of each sentence; see `nbest`."""
-        return [ranked[0] for ranked in self.nbest(sentences, prefixes)]
+        return [ranked[0] for ranked in self.nbest(sentences, prefixes, contexts)]
 
-    def nbest(self, sentences: Sequence[str], prefixes: Sequence[str] = ()) -> list[list["TranslatedSentence"]]:
+    def nbest(
+        self, sentences: Sequence[str], prefixes: Sequence[str] = (), contexts: Sequence[Sequence[str]] = ()
+    ) -> list[list["TranslatedSentence"]]:
         """The N translations of each sentence, best first, with "search.nbest=N".
 
         Args:
             sentences: one line of text each.
             prefixes: the beginning of each translation; "" for no prefix. () for no prefixes at all.
+            contexts: the sentences before each one in its document, the nearest one last, for a run with context. ()
+                for none.
 
         Raises:
-            UserError: the number of prefixes is not that of the sentences, or the model cannot write a prefix.
+            UserError: the number of prefixes or contexts is not that of the sentences, or the model cannot write a
+                prefix.
         """
         if isinstance(sentences, str):
             raise TypeError("Give a list of sentences: translate([sentence]).")
         if prefixes and len(prefixes) != len(sentences):
             raise UserError(f"There are {len(prefixes)} prefixes for {len(sentences)} sentences. Give one for each.")
+        if contexts and len(contexts) != len(sentences):
+            raise UserError(f"There are {len(contexts)} contexts for {len(sentences)} sentences. Give one for each.")
         return [
             [TranslatedSentence(*translation) for translation in ranked]
-            for ranked in self._translator.translate_chunk(sentences, prefixes=prefixes)
+            for ranked in self._translator.translate_chunk(sentences, prefixes=prefixes, contexts=contexts)
         ]
 
     def documents(self, sentences: Sequence[str], include: Sequence[str] = ("alignment",)) -> list[dict[str, Any]]:

@@ -25,6 +25,7 @@ from nmt.data.corpus import DataSource
 from nmt.errors import UserError
 from nmt.limits import Fraction, Positive, checked
 from nmt.model import Decoder, Encoder, Readout, Seq2Seq, Sizes, initialise
+from nmt.model.context.mechanism import ContextMechanism
 from nmt.model.contract import AnyDecoder, DecoderParts
 from nmt.model.positions import Positions
 from nmt.search import Search
@@ -225,6 +226,20 @@ def build_decoder(config: DictConfig, encoder: Encoder, embedding_size: int) -> 
     return part(settings, Decoder, "decoder")(parts)
 
 
+def build_context(config: DictConfig, encoder: Encoder) -> ContextMechanism | None:
+    """What shows the model the previous sentences; None for a model of single sentences."""
+    settings = _plain(config.context, "context")
+    if not settings["sentences"]:
+        return None
+    fast = model_settings(config).fast
+    makers = {
+        name: functools.partial(build_attention, settings.pop(name), fast=fast, key=f"context.{name}")
+        for name in ("word_attention", "sentence_attention")
+        if name in settings
+    }
+    return part(settings, ContextMechanism, "context")(encoder, **makers)
+
+
 def build_model(config: DictConfig, tokenizer: Tokenizer, *, initial: bool = True) -> Seq2Seq:
     """The whole model for a tokenizer's vocabularies (arguments and errors as `assemble`)."""
     return assemble(config, tokenizer.source.size, tokenizer.target.size, tokenizer.joint, initial=initial)
@@ -264,7 +279,13 @@ def assemble(
     before_softmax = settings.output_dropout
     if before_softmax is None:
         before_softmax = 0.0 if decoder.drops_features else settings.dropout
-    model = Seq2Seq(source, target, encoder, decoder, output, settings.dropout, before_softmax, settings.fast)
+    context = build_context(config, encoder)
+    if context is not None and context.only_slots and not decoder.heads:
+        raise UserError(
+            f"context={config.choices['context']} changes what the decoder attends to, and decoder=none attends to "
+            "nothing. Give context=concat, or a decoder with attention."
+        )
+    model = Seq2Seq(source, target, encoder, decoder, output, settings.dropout, before_softmax, settings.fast, context)
     if initial:
         initialise(model, int(config.seed))
     return model

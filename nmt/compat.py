@@ -106,6 +106,8 @@ def with_choices(tree: dict[str, Any]) -> dict[str, Any]:
 #: them have.
 LATER: dict[tuple[str, str | None], dict[str, Any]] = {
     ("model", None): {"output_dropout": None},
+    ("data", "text"): {"documents": None},
+    ("data", "files"): {"documents": None},
     ("trainer", "default"): {"guided_head": None, "r_drop": 0.0},
     **{("attention", choice): {"coverage_loss": 0.0} for choice in ("default", "multihead")},
     ("attention/read", "hard"): {"baseline": "average"},
@@ -118,6 +120,8 @@ def with_later_settings(tree: dict[str, Any]) -> dict[str, Any]:
     choices = tree["choices"]
     if not isinstance(choices, dict):  # which `with_classes` refuses
         return tree
+    if "context" not in tree and "encoder" in tree:  # runs of single sentences only
+        tree = {**tree, "context": {"sentences": 0}, "choices": {**choices, "context": "concat"}}
     for (group, choice), values in LATER.items():
         if choices.get(group) == choice:
             tree = _with_defaults(tree, group.split("/"), values)

@@ -46,6 +46,10 @@ def _work(verb: str, config: "DictConfig", overrides: list[str]) -> int:
             from nmt.pipeline.comparing import Comparing, compare
 
             return compare(read(Comparing, config))
+        case "contrast":
+            from nmt.pipeline.contrasting import Contrasting, contrast
+
+            return contrast(read(Contrasting, config))
         case "export":
             from nmt.pipeline.exporting import Exporting, export
 

@@ -90,11 +90,12 @@ SMALL = [
     "attention.size=6",
     "decoder.readout.size=11",
 ]
-#: What these have in their place, by choice.
+#: What these have in their place, or beside it, by choice.
 SMALL_OF = {
     "encoder=embeddings": ["encoder.size="],
     "encoder=conv": ["encoder.size=12", "encoder.layers=2"],
     "encoder=transformer": ["encoder.size=12", "encoder.self_attention.heads=3", "encoder.layers=2"],
+    "context=hierarchical": ["context.word_attention.size=8", "context.sentence_attention.size=12"],
     "decoder=conv": ["decoder.readout.size=", "decoder.layers=2"],
     "decoder=transformer": [
         *("decoder.readout.size=", "decoder.self_attention.heads=5", "decoder.layers=2"),
@@ -106,7 +107,7 @@ SMALL_OF = {
 def small(*overrides: str) -> list[str]:
     """`SMALL` and the overrides, with the sizes that the encoder and the decoder have."""
     values = dict(word.partition("=")[::2] for word in SMALL)
-    for group in ("encoder", "decoder"):
+    for group in ("encoder", "decoder", "context"):
         choice = next((word for word in reversed(overrides) if word.startswith(f"{group}=")), "")
         values.update(word.partition("=")[::2] for word in SMALL_OF.get(choice, []))
     return [*(f"{key}={value}" for key, value in values.items() if value), *overrides]

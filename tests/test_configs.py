@@ -19,6 +19,8 @@ from nmt.command.resuming import merge_for_resume
 from nmt.configuration import groups_of
 from nmt.data.batch import make_batch
 from nmt.data.corpus import DataSource
+from nmt.data.documents import context_tensor
+from nmt.errors import UserError
 from nmt.text.tokenizer import Tokenizer
 from nmt.training.loss import batch_loss
 from nmt.translation.translator import Translator
@@ -58,8 +60,11 @@ def one_step(*overrides: str, kind: str = "unigram") -> None:
     optimizer = build.build_optimizer(config, model)
     source, target = words.source.encode(["rot", "eins zwei drei"]), words.target.encode(["red", "one two three"])
     before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
+    batch, contexts = make_batch(source, target), [["blau"], ["rot eins", "haus"]][: 2 * (model.context_sentences > 0)]
+    if contexts:
+        batch = batch._replace(context=context_tensor([words.source.encode(lines) for lines in contexts]))
     loss = batch_loss(
-        model, make_batch(source, target), trainer.label_smoothing, trainer.scheduled_sampling
+        model, batch, trainer.label_smoothing, trainer.scheduled_sampling
     )  # fmt: skip
     assert math.isfinite(loss.total.item())
     assert loss.tokens == sum(map(len, target)) + 2
@@ -71,7 +76,7 @@ def one_step(*overrides: str, kind: str = "unigram") -> None:
     optimizer.step()
     assert any(not parameter.equal(before[name]) for name, parameter in model.named_parameters())
     translator = Translator([model], words, build.build_search(config.search), extra_length=3, length_ratio=1)
-    found = list(translator.translate(["rot", "eins zwei drei"]))
+    found = list(translator.translate(["rot", "eins zwei drei"], contexts=contexts))
     assert len(found) == 2
     for best, *_ in found:
         assert (best.weights is None) == (not model.decoder.heads)
@@ -102,6 +107,18 @@ def test_every_window_and_read_in_every_wiring(wiring: str, window: tuple[str, .
 def test_every_encoder_in_every_wiring(encoder: str, wiring: str) -> None:
     layers = [] if encoder == "embeddings" else ["encoder.layers=2"]
     one_step(f"encoder={encoder}", f"decoder={wiring}", *layers, "decoder.layers=2")
+
+
+@pytest.mark.parametrize(
+    ("context", "encoder", "wiring"), list(itertools.product(options("context"), ENCODERS, DECODERS))
+)
+def test_every_context_in_every_wiring(context: str, encoder: str, wiring: str) -> None:
+    positions = ["encoder/positions=relative"] if (context, encoder) == ("segments", "transformer") else []
+    if context != "concat" and wiring == "none":
+        with pytest.raises(UserError, match=f"context={context} changes what the decoder attends to, and decoder=none"):
+            one_step(f"context={context}", "context.sentences=2", f"encoder={encoder}", "decoder=none", *positions)
+        return
+    one_step(f"context={context}", "context.sentences=2", f"encoder={encoder}", f"decoder={wiring}", *positions)
 
 
 @pytest.mark.parametrize(
@@ -384,8 +401,17 @@ def test_the_model_as_it_comes() -> None:
 def test_every_group_is_tested() -> None:
     # A new group needs a test of its own here.
     assert set(GROUPS) <= {
-        *("attention", "attention/read", "attention/score", "attention/window", "data", "data_defaults", "decoder"),
-        *("decoder/readout", "encoder", "encoder/positions", "experiment", "optimizer", "schedule", "search"),
+        *("attention", "attention/read", "attention/score", "attention/window", "context", "data", "data_defaults"),
+        *(
+            "decoder",
+            "decoder/readout",
+            "encoder",
+            "encoder/positions",
+            "experiment",
+            "optimizer",
+            "schedule",
+            "search",
+        ),
         *("tokenizer", "trainer"),
     }
     assert options("attention") == ["default", "multihead"]

@@ -278,6 +278,29 @@ class Attention(nn.Module):
             centres = centres.expand(split.shape[:3])
         return self._weigh(split, memory, view, state[0] if self.coverage else None), centres
 
+    def over(self, queries: Tensor, real: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
+        """Attention-over-attention: one context [B, C] for all queries [B, T, Dq], and its weights [B, H, S].
+
+        Cui et al. 2017, section 3. Energies M [S, T] of slots (the document D) and queries (the query Q) have a softmax
+        in both directions: alpha(t) over slots, beta(i) over queries. The weight of a slot is sum_t alpha(t) beta_t,
+        with beta the mean of beta(i) over slots. Every query must be there from the start: between complete sentences.
+
+        `real` [B, T] is true where a query is not padding. Heads have weights of their own. Slots without any query get
+        zeros.
+        """
+        split = self._split(self.query, queries)
+        steps = torch.arange(queries.shape[1], device=queries.device).expand(real.shape)
+        view = self.view(split, steps, memory.mask)
+        energies = self.score(split, memory.keys)
+        energies = energies if view.bias is None else energies + view.bias  # [B, H, T, S]
+        visible = (view.visible & real[:, None, :, None]).expand(energies.shape)
+        alpha = masked_softmax(energies, visible)
+        beta = masked_softmax(energies.transpose(2, 3), visible.transpose(2, 3))  # [B, H, S, T]
+        slots = visible.any(2, keepdim=True).sum(-1).clamp(min=1)  # [B, H, 1]
+        shares = (beta.sum(2) / slots).unsqueeze(2) @ alpha  # [B, H, 1, S]
+        context, _, _ = self.read(self.dropout(shares), memory.values)
+        return self._merge(context).squeeze(1), shares.squeeze(2)
+
     def ask(
         self, queries: Tensor, memory: Memory, steps: Tensor, state: AttentionState = (), *, weights: bool = True
     ) -> Attended:

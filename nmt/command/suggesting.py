@@ -28,7 +28,7 @@ def without_value(verb: str, argument: str) -> str:
         hint = f" Settings are written without dashes, as {name}=VALUE." if len(name) > 1 else ""
         return f"'{argument}' is not an option of nmt.{verb}.{hint} See python -m nmt.{verb} --help."
     path = Path(argument)
-    if verb in ("translate", "evaluate", "align", "export") and path.is_dir():
+    if verb in ("translate", "evaluate", "align", "contrast", "export") and path.is_dir():
         return f"'{argument}' has no key. Did you mean run={argument}?"
     if verb == "translate" and path.is_file():
         return f"'{argument}' has no key. Did you mean input={argument}?"

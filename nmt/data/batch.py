@@ -1,6 +1,6 @@
 """Padded tensors of some pairs: what a model takes.
 
-Shapes: B pairs, S source tokens with EOS, T target tokens with one special.
+Shapes: B pairs, S source tokens with EOS, T target tokens with one special, K previous sentences of C tokens.
 """
 
 from collections.abc import Sequence
@@ -14,6 +14,8 @@ from torch import Tensor
 from nmt.text.tokenizer import BOS, EOS, PAD
 
 Integers = npt.NDArray[np.int64]
+
+_NO_CONTEXT = torch.zeros(0, 0, 0, dtype=torch.int64)
 
 
 class Batch(NamedTuple):
@@ -29,6 +31,8 @@ class Batch(NamedTuple):
         rows: [B] int64 on the CPU, row numbers in the split.
         links: [B, T, S] float32, the share of each source token in the links of a target token, for a training that
             is guided by word links (see `nmt.data.guide`); otherwise [B, 0, 0].
+        context: [B, K, C] int64, the sentences before the source in its document (`nmt.data.documents.context_tensor`);
+            without any, a tensor without elements.
     """
 
     source: Tensor
@@ -39,6 +43,7 @@ class Batch(NamedTuple):
     target_mask: Tensor
     rows: Tensor
     links: Tensor
+    context: Tensor = _NO_CONTEXT
 
     def to(self, device: torch.device | str) -> "Batch":
         """The same batch on `device`; lengths and row numbers stay on the CPU, where packing needs them."""
@@ -56,6 +61,7 @@ class Batch(NamedTuple):
             target_out=move(self.target_out),
             target_mask=move(self.target_mask),
             links=move(self.links),
+            context=move(self.context) if self.context.numel() else self.context,
         )
 
 

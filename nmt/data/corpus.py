@@ -18,19 +18,35 @@ class Split(NamedTuple):
 
     `links` are exact word alignments, if the data set has them (as the built-in corpus): one line per pair in Pharaoh
     form, "0-0 1-2" (source word-target word), counted from 0 over whitespace-separated words.
+
+    `documents` are the numbers of the documents that sentences belong to, in ascending order; None without documents.
     """
 
     name: str
     source: Sequence[str]
     target: Sequence[str]
     links: Sequence[str] | None = None
+    documents: Sequence[int] | None = None
 
     def fingerprint(self) -> str:
-        """SHA-256 of the sentences, to recognise the text."""
+        """SHA-256 of the sentences, and of their documents if there are any, to recognise the text."""
         digest = hashlib.sha256()
         for source, target in zip(self.source, self.target):
             digest.update(f"{source}\n{target}\n".encode("utf-8", "surrogatepass"))
+        if self.documents is not None:
+            digest.update(" ".join(map(str, self.documents)).encode())
         return digest.hexdigest()
+
+
+class ContrastiveItem(NamedTuple):
+    """A sentence with translations that would be right elsewhere: row in its split, and these translations.
+
+    `distance` is the number of sentences back to the one that decides.
+    """
+
+    row: int
+    distance: int
+    wrong: Sequence[str]
 
 
 def links_fingerprint(links: Sequence[str]) -> str:
@@ -64,6 +80,11 @@ class DataSource(ABC):
 
         Raises UserError for any other name and for anything that is wrong with the data.
         """
+
+    def contrasts(self, split: str) -> list[ContrastiveItem]:
+        """Sentences of a split that need their context, with wrong translations; none unless the data set has them."""
+        del split
+        return []
 
     def check(self) -> None:
         """Check that the files of all splits exist, without reading them (UserError)."""

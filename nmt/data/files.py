@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nmt.data.corpus import DataSource, Split, safe_name
-from nmt.data.holdout import divide, normal
+from nmt.data.documents import Documents
+from nmt.data.holdout import divide, shared_pairs
 from nmt.data.hub import Hub
 from nmt.data.languages import UNNAMED, checked_languages, guess_languages, language_codes
-from nmt.data.lines import read_lines, read_parallel_lines
+from nmt.data.parallel import read_files, with_links
 from nmt.errors import UserError, nearest
 from nmt.limits import NotNegative, Positive
-from nmt.links import check_range, format_links, parse_file
 
 
 class TextFiles(DataSource):
@@ -26,6 +26,8 @@ class TextFiles(DataSource):
         valid: prefix of the validation files.
         test: prefix of the test files, or a list of prefixes; the last part of a prefix names its test set.
         train_links: file of word links of the training pairs, for guided training; see `with_links`.
+        documents: "blank" if empty lines separate documents; "files" if a prefix DIR/train is a folder with the files
+            of each document, NAME.de and NAME.en; None without documents.
 
     Raises:
         UserError: a prefix is missing, or both languages are the same.
@@ -41,7 +43,9 @@ class TextFiles(DataSource):
         valid: str | None,
         test: str | Sequence[str] | None = None,
         train_links: str | None = None,
+        documents: Documents | None = None,
     ) -> None:
+        self._documents = documents
         self._endings = checked_languages(source, target)
         self.languages = language_codes(self._endings)
         self._train_links = train_links
@@ -68,11 +72,16 @@ class TextFiles(DataSource):
         """See `DataSource.read`; UserError for files that are missing, unequal in length, empty or not UTF-8."""
         if split not in self._prefixes:
             raise self.unknown_split(split)
-        pairs = Split(split, *read_parallel(*self._paths(split)))
+        lines = read_files(self._paths(split), (1, 2), self._documents, self._endings)
+        pairs = Split(split, lines.source, lines.target, documents=lines.documents)
         return pairs if split != "train" else with_links(pairs, self._train_links)
 
     def _paths(self, split: str) -> tuple[Path, Path]:
         prefix = Path(self._prefixes[split]).expanduser()
+        if self._documents == "files":
+            if not prefix.is_dir():
+                raise UserError(f"There is no folder {prefix}. With data.documents=files it holds the documents.")
+            return prefix, prefix
         return find_file(prefix, self._endings[0]), find_file(prefix, self._endings[1])
 
 
@@ -161,6 +170,9 @@ class UserFiles(DataSource):
         columns: source and target column of a tab-separated file, counted from 1.
         seed: of the choice of held-out pairs.
         train_links: file of word links, one line per pair of `files`; see `with_links`. Held-out pairs lose theirs.
+        documents: "blank" if empty lines separate documents; "files" if `files` are two folders with one file a
+            document; a number for the column of a tab-separated file with the document's id. Documents are then held
+            out whole, by chance. None without documents.
 
     Raises:
         UserError: `files` is not one or two files, or a number is out of range.
@@ -178,8 +190,9 @@ class UserFiles(DataSource):
         columns: tuple[Positive, Positive] = (1, 2),
         seed: NotNegative = 1,
         train_links: str | None = None,
+        documents: Documents | Positive | None = None,
     ) -> None:
-        self._train_links = train_links
+        self._train_links, self._documents = train_links, documents
         self._files = _one_or_two("data.files", files)
         self._given = {
             name: _one_or_two(f"data.{name}", value)
@@ -228,11 +241,11 @@ class UserFiles(DataSource):
             splits[name] = self._pairs(name, files)
             notes.append(f"{name}: {len(splits[name].source):,} pairs from {_names(files)}.")
         wanted = {name: size for name, size in self._sizes.items() if name not in self._given and size != 0}
-        divided, note = divide(corpus.source, corpus.target, wanted, self._seed, corpus.links)
+        divided, note = divide(corpus.source, corpus.target, wanted, self._seed, corpus.links, corpus.documents)
         splits.update(divided)
         notes += note
         for name in self._given:
-            shared = _shared(splits[name], splits["train"])
+            shared = shared_pairs(splits[name], splits["train"])
             if shared:
                 notes.append(
                     f"{shared:,} of the {len(splits[name].source):,} pairs of {name} have a sentence that is also in "
@@ -244,11 +257,8 @@ class UserFiles(DataSource):
 
     def _pairs(self, name: str, files: Sequence[Path], links: str | None = None) -> Split:
         """The pairs of one or two files that have text on both sides, with their links if `links` names a file."""
-        if len(files) == 2:
-            source, target = read_parallel(*files)
-        else:
-            source, target, note = read_tab_separated(files[0], self._columns[0], self._columns[1])
-            self._notes += note
+        source, target, documents, notes = read_files(files, self._columns, self._documents)
+        self._notes += notes
         rows = [row for row, pair in enumerate(zip(source, target, strict=True)) if all(map(str.strip, pair))]
         if len(rows) < len(source):
             self._notes.append(
@@ -260,69 +270,8 @@ class UserFiles(DataSource):
             [source[row] for row in rows],
             [target[row] for row in rows],
             None if linked is None else [linked[row] for row in rows],
+            None if documents is None else [documents[row] for row in rows],
         )
-
-
-def with_links(split: Split, path: str | None) -> Split:
-    """The split with the word links of a file, checked against its sentences; unchanged without a file.
-
-    Args:
-        split: the whole split, in the order of the file.
-        path: word links, counted from 0 over whitespace-separated words: Pharaoh (one line per pair) or NAACL; see
-            `nmt.links`.
-
-    Raises:
-        UserError: the file is missing, a line is malformed, a link names a missing word, or numbers of lines differ.
-    """
-    if path is None:
-        return split
-    gold = parse_file(read_lines(Path(path).expanduser()), path, pairs=len(split.source))
-    sources, targets = ([len(sentence.split()) for sentence in side] for side in (split.source, split.target))
-    check_range(gold, sources, targets, path, "separated by white space")
-    return split._replace(links=[format_links(links.sure, links.possible) for links in gold])
-
-
-def read_parallel(source: Path, target: Path) -> tuple[list[str], list[str]]:
-    """The lines of two files.
-
-    Raises:
-        UserError: the numbers of lines differ, no pair has text, or a file is missing, broken or not UTF-8.
-    """
-    lines, others = read_parallel_lines(source, target)
-    if not any(line.strip() and other.strip() for line, other in zip(lines, others, strict=True)):
-        raise UserError(f"{source} and {target} are empty: no line has text in both.")
-    return lines, others
-
-
-def read_tab_separated(path: Path, source: int, target: int) -> tuple[list[str], list[str], list[str]]:
-    """Two columns of a file, counted from 1, and notes for the user; blank lines give empty pairs.
-
-    Raises:
-        UserError: a line has too few columns, no pair has text, or the file is missing, broken or not UTF-8.
-    """
-    need = max(source, target)
-    first, second, widest = [], [], 0
-    for number, line in enumerate(read_lines(path), start=1):
-        fields = line.split("\t")
-        widest = max(widest, len(fields))
-        if len(fields) < need:
-            if line.strip():
-                raise UserError(
-                    f"{path}, line {number}: {len(fields)} column{'s' * (len(fields) > 1)} where {need} are needed. A "
-                    "single file must have a tab between source and target in every line; otherwise give two files: "
-                    "data.files=[SOURCE_FILE,TARGET_FILE]."
-                )
-            fields = [""] * need
-        first.append(fields[source - 1])
-        second.append(fields[target - 1])
-    if not any(a.strip() and b.strip() for a, b in zip(first, second, strict=True)):
-        raise UserError(f"{path} is empty: no line has text in both columns.")
-    notes = []
-    if widest > 2:
-        notes.append(
-            f"{path} has up to {widest} columns: {source} and {target} are used (data.columns=[1,2] says which)."
-        )
-    return first, second, notes
 
 
 def name_tests(prefixes: Sequence[str]) -> list[str]:
@@ -383,9 +332,3 @@ def _one_or_two(key: str, files: str | Sequence[str] | None) -> list[Path]:
 
 def _names(files: Sequence[Path]) -> str:
     return " and ".join(map(str, files))
-
-
-def _shared(split: Split, train: Split) -> int:
-    """The number of pairs of `split` with a sentence that is in `train`, on either side."""
-    known = {normal(sentence) for side in (train.source, train.target) for sentence in side}
-    return sum(normal(a) in known or normal(b) in known for a, b in zip(split.source, split.target, strict=True))

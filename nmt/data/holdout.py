@@ -20,31 +20,78 @@ def divide(
     sizes: Mapping[str, int | None],
     seed: int,
     links: Sequence[str] | None = None,
+    documents: Sequence[int] | None = None,
 ) -> tuple[dict[str, Split], list[str]]:
     """Divide a corpus into "train" and the splits that `sizes` names; returns them and messages for the user.
 
     The default for a size of None depends on the number of pairs. Word links, one line per pair, stay with the pairs of
-    "train".
+    "train". With documents, whole ones are held out, whatever their sentences.
 
     Raises:
-        UserError: see `hold_out`.
+        UserError: see `hold_out` and `hold_out_documents`.
     """
     if not sizes:
-        return {"train": Split("train", source, target, links)}, []
+        return {"train": Split("train", source, target, links, documents)}, []
     wanted = {name: default_size(len(source)) if size is None else size for name, size in sizes.items()}
-    rows = hold_out(source, target, wanted, seed)
+    rows = hold_out(source, target, wanted, seed) if documents is None else hold_out_documents(documents, wanted, seed)
     splits = {
-        name: Split(name, [source[row] for row in kept], [target[row] for row in kept]) for name, kept in rows.items()
+        name: Split(
+            name,
+            [source[row] for row in kept],
+            [target[row] for row in kept],
+            documents=None if documents is None else [documents[row] for row in kept],
+        )
+        for name, kept in rows.items()
     }
     if links is not None:
         splits["train"] = splits["train"]._replace(links=[links[row] for row in rows["train"]])
     held = " and ".join(f"{len(rows[name]):,} for {name}" for name in wanted)
     keys = " ".join(f"data.{name}_pairs={size}" for name, size in wanted.items())
+    if documents is not None:
+        shared = sum(shared_pairs(splits[name], splits["train"]) for name in wanted)
+        counts = " and ".join(f"{len(set(splits[name].documents or ())):,} for {name}" for name in wanted)
+        leak = f"{shared:,} of these pairs have a sentence that is also in the training text. " if shared else ""
+        return splits, [f"Held out: {held}, in whole documents ({counts}). {leak}({keys} data.seed={seed})."]
     note = (
         f"Held out: {held}. None of their sentences is in the other {len(rows['train']):,} "
         f"pairs ({keys} data.seed={seed})."
     )
     return splits, [note]
+
+
+def shared_pairs(split: Split, train: Split) -> int:
+    """The number of pairs of `split` with a sentence that is in `train`, on either side."""
+    known = {normal(sentence) for side in (train.source, train.target) for sentence in side}
+    return sum(normal(a) in known or normal(b) in known for a, b in zip(split.source, split.target, strict=True))
+
+
+def hold_out_documents(documents: Sequence[int], sizes: Mapping[str, int], seed: int) -> dict[str, list[int]]:
+    """The rows of each set in `sizes`, in whole documents that are drawn by chance, and of the rest, called "train".
+
+    A set takes documents until it has its number of pairs, and leaves one to each set that follows.
+
+    Raises:
+        UserError: there are too few documents for one in each set.
+    """
+    wanted = {name: size for name, size in sizes.items() if size > 0}
+    numbers, counts = np.unique(np.asarray(documents, dtype=np.int64), return_counts=True)
+    if len(numbers) <= len(wanted):
+        raise UserError(
+            f"{len(wanted) + 1} sets need a document each, but there are {len(numbers)}: documents are held out "
+            "whole. Give separate validation and test data (data.valid=..., data.test=...)."
+        )
+    order = np.random.default_rng(seed).permutation(len(numbers)).tolist()
+    owner: dict[int, str] = {}
+    for following, (name, size) in zip(range(len(wanted), 0, -1), wanted.items(), strict=True):
+        taken = 0
+        while taken < size and len(order) > following:
+            index = order.pop()
+            owner[int(numbers[index])] = name
+            taken += int(counts[index])
+    rows: dict[str, list[int]] = {name: [] for name in (*sizes, "train")}
+    for row, document in enumerate(documents):
+        rows[owner.get(document, "train")].append(row)
+    return rows
 
 
 def normal(sentence: str) -> str:

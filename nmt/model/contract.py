@@ -37,6 +37,8 @@ class Encoded(NamedTuple):
     keys [B, S, C]: what slots are found by, where that is not the values.
     last [B, L, C]: each layer's state after its last token, its directions side by side; recurrent encoders only.
     weights [B, H, S, S]: of self-attention, from `Encoder.look`.
+    context [B, S, X]: the share of each token of the previous sentences in each slot, the oldest first, where they were
+        merged into the slots; from a context mechanism that was asked to look.
     """
 
     values: Tensor
@@ -44,6 +46,7 @@ class Encoded(NamedTuple):
     keys: Tensor | None = None
     last: Tensor | None = None
     weights: Tensor | None = None
+    context: Tensor | None = None
 
     def mean(self) -> Tensor:
         """The mean of the values over real tokens, [B, C]."""
@@ -59,12 +62,14 @@ class Encoder(nn.Module):
         directions: of the recurrence whose last states it leaves; 0 for an encoder without.
         learned_positions: how many positions it can tell apart; tokens beyond share the last one. None for all.
         heads: the names of the H heads of its self-attention, over all layers; empty without self-attention.
+        recalls: whether it has `recall`.
     """
 
     size: int
     directions: int = 0
     learned_positions: int | None = None
     heads: Sequence[str] = ()
+    recalls: bool = False
 
     def forward(self, embedded: Tensor, mask: Tensor, lengths: Tensor) -> Encoded:
         """Encode embedded [B, S, E] with mask [B, S] and lengths [B] (on the CPU, at least 1)."""
@@ -74,6 +79,13 @@ class Encoder(nn.Module):
         """`forward`, with the weights of self-attention where there is any."""
         encoded: Encoded = self(embedded, mask, lengths)
         return encoded
+
+    def recall(self, embedded: Tensor, mask: Tensor, past: Tensor, real: Tensor, *, looking: bool = False) -> Encoded:
+        """`forward` or `look` with tokens before the source: past [B, X, E], real [B, X] true where they are.
+
+        They end at the end of their rows. No gradient flows into their states.
+        """
+        raise TypeError(f"{type(self).__name__} does not define how it recalls")
 
 
 class Words(NamedTuple):

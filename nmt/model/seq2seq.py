@@ -8,7 +8,8 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from nmt.kernels.dropout import Dropout
-from nmt.model.contract import AnyDecoder, Decoded, Encoder, Mixture, Selectable, Slots, Words, stack_steps
+from nmt.model.context.mechanism import Before, ContextMechanism
+from nmt.model.contract import AnyDecoder, Decoded, Encoded, Encoder, Mixture, Selectable, Slots, Words, stack_steps
 
 #: The most logits of a mixture that are held at a time: 64 MiB in float32.
 MIXED_LOGITS = 2**24
@@ -39,8 +40,9 @@ class Seq2Seq(nn.Module):
         dropout: float,
         output_dropout: float,
         fast: bool = True,
+        context: ContextMechanism | None = None,
     ) -> None:
-        """Parts arrive finished and tied.
+        """Parts arrive finished and tied; `context` None is a model of single sentences.
 
         `dropout` is that of embeddings, `output_dropout` of features. Without `fast` the model, its loss and its search
         use no fast kernel.
@@ -53,24 +55,66 @@ class Seq2Seq(nn.Module):
         self.output = output
         self.dropout, self.output_dropout = Dropout(dropout, fast), Dropout(output_dropout, fast)
         self.fast = fast
+        self.context = context
+
+    @property
+    def context_sentences(self) -> int:
+        """How many previous sentences it sees."""
+        return 0 if self.context is None else self.context.sentences
 
     def encode(
-        self, source: Tensor, mask: Tensor, lengths: Tensor | None = None, *, searching: bool = False
+        self,
+        source: Tensor,
+        mask: Tensor,
+        lengths: Tensor | None = None,
+        context: Tensor | None = None,
+        *,
+        searching: bool = False,
     ) -> tuple[Selectable, Selectable]:
         """source [B, S], mask [B, S] -> the memory of the sentences and the state of the decoder.
 
-        `lengths` [B] on the CPU saves fetching them from the mask; `searching` is explained at `Decoder.start`.
+        `lengths` [B] on the CPU saves fetching them from the mask; `context` [B, K, C] are previous sentences, PAD
+        where there is nothing; `searching` is explained at `Decoder.start`.
         """
-        return self.encode_embedded(self.source_embedding(source), mask, lengths, searching=searching)
+        return self.encode_embedded(self.source_embedding(source), mask, lengths, context, searching=searching)
 
     def encode_embedded(
-        self, embedded: Tensor, mask: Tensor, lengths: Tensor | None = None, *, searching: bool = False
+        self,
+        embedded: Tensor,
+        mask: Tensor,
+        lengths: Tensor | None = None,
+        context: Tensor | None = None,
+        *,
+        searching: bool = False,
     ) -> tuple[Selectable, Selectable]:
         """`encode` from source embeddings [B, S, E], for gradients with respect to them."""
+        encoded = self.encoded(embedded, mask, lengths, context)
+        memory, state = self.decoder.start(encoded, searching=searching)
+        return memory, state
+
+    def encoded(
+        self,
+        embedded: Tensor,
+        mask: Tensor,
+        lengths: Tensor | None = None,
+        context: Tensor | None = None,
+        *,
+        looking: bool = False,
+    ) -> Encoded:
+        """What the encoder makes of source embeddings [B, S, E]; with `looking`, with weights of self-attention."""
         if lengths is None:
             lengths = mask.sum(-1).to("cpu", torch.int64)  # on the CPU, as packing wants them
-        memory, state = self.decoder.start(self.encoder(self.dropout(embedded), mask, lengths), searching=searching)
-        return memory, state
+        embedded = self.dropout(embedded)
+        encoded: Encoded
+        if self.context is None or context is None or not context.numel() or not self.context.sentences:
+            encoded = (self.encoder.look if looking else self.encoder)(embedded, mask, lengths)
+            return encoded
+        context = context[:, -self.context.sentences :]
+        before = Before(
+            self.dropout(self.source_embedding(context)), context.ne(self.source_embedding.padding_idx or 0)
+        )
+        encoded = self.context(self.encoder, embedded, mask, lengths, before, looking=looking)
+        return encoded
 
     def logits(self, features: Tensor, output: Output | None = None) -> Tensor:
         """Features t [..., F] -> logits c W t + b [..., V], c the decoder's `logit_scale`.
@@ -139,13 +183,14 @@ class Seq2Seq(nn.Module):
         sampling: float = 0.0,
         *,
         weights: bool = True,
+        context: Tensor | None = None,
     ) -> Decoded:
         """Teacher forcing: features [B, T, F] for target_in [B, T], the target shifted right.
 
         With `sampling` > 0 each input after the first is, with that probability, the model's own draw from its
         distribution at the step before (scheduled sampling, Bengio et al. 2015, section 2.4).
         """
-        memory, state = self.encode(source, source_mask, source_lengths)
+        memory, state = self.encode(source, source_mask, source_lengths, context)
         if sampling == 0:
             embedded = self.dropout(self.target_embedding(target_in))
             decoded: Decoded = self.decoder(embedded, state, memory, weights=weights)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from nmt.data.corpus import Split
+from nmt.data.documents import Followed, contexts_of, numbered
 from nmt.data.languages import UNNAMED
 from nmt.errors import UserError
 from nmt.evaluation.references import attention_maps, entropy, entropy_by_head, hidden_share, perplexity
@@ -26,7 +27,7 @@ from nmt.runs import Run, code_revision
 from nmt.text.scripts import language_by_script
 from nmt.translation.stepping import heads_of
 from nmt.translation.translator import Translator
-from nmt.translation.types import Attends, Translation
+from nmt.translation.types import Translation, View
 
 TER_CHARACTERS = 10_000  # the longest reference without a warning
 ATTENTION_MAPS = 6  # references whose weights are saved for nmt.compare
@@ -43,9 +44,10 @@ class Evaluating:
     output: Path | None
     pictures: int
     lines: Sequence[Any]
-    view: Attends
+    view: View
     head: str
     shift: Literal[0, 1]
+    documents: Followed = "blank"
 
     def __post_init__(self) -> None:
         for line in self.lines:
@@ -103,6 +105,8 @@ def evaluated(request: Evaluating) -> list[SplitResult]:
     provenance = _provenance(request.translator, translator)
     results = []
     for split in splits:
+        if request.text.source is not None and translator.context_sentences:
+            split = split._replace(documents=numbered(split.source, request.documents))
         named = None if request.languages is None else named_languages(request.languages, codes)
         languages = named or (codes[0], language_by_script(split.target, codes[1]))
         heads = Heads(head, head if pictured == AUTO else pictured)
@@ -160,15 +164,18 @@ def _evaluate(
                 file=sys.stderr,
             )
     started = time.monotonic()
-    translations = [best[0] for best in translator.translate(split.source)]
+    contexts = contexts_of(split.source, split.documents, translator.context_sentences)
+    translations = [best[0] for best in translator.translate(split.source, contexts=contexts)]
     seconds = time.monotonic() - started
     attentive = has_weights(translator)
     rows = _rows_to_force(translator, split)
-    references = translator.force([split.source[row] for row in rows], [split.target[row] for row in rows])
+    forced_sources, forced_targets = ([side[row] for row in rows] for side in (split.source, split.target))
+    references = translator.force(forced_sources, forced_targets, [contexts[row] for row in rows])
     gold = None
     if split.links is not None and attentive:
         whole = len(rows) == len(split.source)
-        gold = Gold(split.links, references if whole else translator.force(list(split.source), list(split.target)))
+        forced = references if whole else translator.force(list(split.source), list(split.target), contexts)
+        gold = Gold(split.links, forced)
     display = HeatmapSettings(
         max(0, request.pictures),
         request.lines,

@@ -122,6 +122,7 @@ class TranslatorRequest:
     max_source_length: Positive
     long_lines: Literal["split", "truncate"]
     slots: Sequence[Any] | None = None
+    context_sentences: NotNegative | None = None
 
     def __post_init__(self) -> None:
         if not self.runs:
@@ -165,6 +166,7 @@ class TranslatorRequest:
             weights=keep_weights,
             shortlist=self._shortlist(tokenizer),
             slots=self.slots,
+            context_sentences=self.context_sentences,
         )
 
     def _shortlist(self, tokenizer: Tokenizer) -> Shortlist | None:

@@ -1,11 +1,13 @@
 """From the splits of a data set to batches: tokenizer, pairs, word links. A resumed run needs the same ones."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from nmt import build
+from nmt.data.batch import Batch
 from nmt.data.cache import prepare
 from nmt.data.corpus import Split, links_fingerprint
+from nmt.data.documents import Contexts
 from nmt.data.guide import Guide
 from nmt.data.pairs import EncodedPairs, SampledPairs
 from nmt.data.planning import TokenBatches
@@ -51,6 +53,18 @@ def guiding_links(recipe: Recipe, split: Split) -> str | None:
     return fingerprint
 
 
+def check_documents(recipe: Recipe, splits: Sequence[Split]) -> None:
+    """UserError if the model is to see previous sentences, but the text does not come in documents."""
+    sentences = recipe.context_sentences
+    for split in splits:
+        if sentences and split.documents is None:
+            raise UserError(
+                f"context.sentences={sentences} needs documents, but {split.name} of {recipe.source.name} is text of "
+                "single sentences. Say where documents end: data.documents=blank for empty lines, or files (data=text, "
+                "data=files); or use data=documents. Or give context.sentences=0."
+            )
+
+
 def tokenizer_for(recipe: Recipe, split: Split, say: Say) -> Tokenizer:
     """The tokenizer of a resumed run, or a new tokenizer from the training text."""
     if recipe.resumed is not None:
@@ -80,15 +94,41 @@ def prepared(recipe: Recipe, tokenizer: Tokenizer, splits: tuple[Split, Split], 
         max_source_length=settings.max_source_length,
         max_target_length=settings.max_target_length,
     )
+    guides: list[Callable[[Batch], Batch]] = []
+    guides += [Guide(train_split, tokenizer)] if settings.guided_alignment else []
     batches = TokenBatches(
         sampled if alpha > 0 else pairs,
         tokens_per_batch=settings.tokens_per_batch,
         sentences_per_batch=settings.sentences_per_batch,
         seed=recipe.place.seed,
-        guide=Guide(train_split, tokenizer) if settings.guided_alignment else None,
+        guide=_all(guides + _contexts(recipe, tokenizer, train_split)),
     )
-    valid_batches = TokenBatches(valid_pairs, tokens_per_batch=settings.tokens_per_batch, shuffle=False)
+    valid_batches = TokenBatches(
+        valid_pairs,
+        tokens_per_batch=settings.tokens_per_batch,
+        shuffle=False,
+        guide=_all(_contexts(recipe, tokenizer, splits[1])),
+    )
     return Prepared(pairs, batches, valid_batches)
+
+
+def _contexts(recipe: Recipe, tokenizer: Tokenizer, split: Split) -> list[Callable[[Batch], Batch]]:
+    """What adds previous sentences to the batches of a split, if the model sees any."""
+    sentences = recipe.context_sentences
+    return [Contexts(split, tokenizer, sentences, recipe.settings.max_source_length)] if sentences else []
+
+
+def _all(guides: Sequence[Callable[[Batch], Batch]]) -> Callable[[Batch], Batch] | None:
+    """One function that does what all of these do."""
+    if not guides:
+        return None
+
+    def guide(batch: Batch) -> Batch:
+        for add in guides:
+            batch = add(batch)
+        return batch
+
+    return guide
 
 
 def _encoded(recipe: Recipe, tokenizer: Tokenizer, split: Split, say: Say) -> EncodedPairs:

@@ -95,7 +95,13 @@ class Recipe:
         choices = self.config.choices
         encoder = [choices["encoder"]] if choices["encoder"] != "gru" else []
         score = [choices["attention/score"]] if self.attends else []
-        return "-".join([self.source.name, *encoder, choices["decoder"], *score])
+        context = [f"{choices['context']}{self.context_sentences}"] if self.context_sentences else []
+        return "-".join([self.source.name, *encoder, choices["decoder"], *score, *context])
+
+    @property
+    def context_sentences(self) -> int:
+        """How many previous sentences the model sees."""
+        return int(self.config.context.sentences)
 
     def setting(self, key: str) -> Any:
         """The value of a setting; None if there is no such setting."""

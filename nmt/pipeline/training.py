@@ -11,6 +11,7 @@ import torch
 from nmt import build
 from nmt.advice import CHANGEABLE, verdict
 from nmt.command.quoting import pasteable, python, unquoted
+from nmt.data.documents import contexts_of
 from nmt.data.files import UserFiles
 from nmt.data.languages import doubts
 from nmt.data.pairs import length_ratio, lexicon_of
@@ -19,7 +20,7 @@ from nmt.errors import UserError
 from nmt.locks import LockedError, locked
 from nmt.memory import peak_memory
 from nmt.model import Seq2Seq
-from nmt.pipeline.preparing import guiding_links, prepared, tokenizer_for
+from nmt.pipeline.preparing import check_documents, guiding_links, prepared, tokenizer_for
 from nmt.pipeline.recipe import Recipe, opened, own_settings, possible, resumed_recipe, with_own_vocabularies
 from nmt.processes import Processes, joined
 from nmt.runs import Run, TakenError, free_name
@@ -115,6 +116,7 @@ class _Session:
         source.check()
         train_split, valid_split = source.read("train"), source.read("valid")
         links = guiding_links(self.recipe, train_split)
+        check_documents(self.recipe, (train_split, valid_split))
         self.recipe, reasons = with_own_vocabularies(self.recipe, train_split)
         for note in [*source.notes(), *doubts(source.languages, (train_split.source, train_split.target)), *reasons]:
             self.say(note)
@@ -135,7 +137,8 @@ class _Session:
             lexicon_of(pairs, tokenizer.source.size).save(run.lexicon)
         count = settings.validate_sentences
         sources, references = list(valid_split.source[:count]), list(valid_split.target[:count])
-        translate = greedy_bleu(sources, references, source.languages[1], tokenizer, compute, ratio)
+        contexts = contexts_of(sources, valid_split.documents, model.context_sentences)
+        translate = greedy_bleu(sources, references, source.languages[1], tokenizer, compute, ratio, contexts)
         with _enough_memory():
             learner = Learner(model, optimizer, self.recipe.schedule, settings, compute, self.announcement.processes)
             look = look_at(settings.samples if settings.tensorboard else 0, tokenizer, compute)

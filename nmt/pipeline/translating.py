@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import BinaryIO, Literal
 
 from nmt.alignment.weights import Head
+from nmt.data.documents import Followed, Follower
 from nmt.data.lines import iterate_lines, open_lines
 from nmt.errors import UserError
 from nmt.heads import AUTO, MEAN, described, names_all
@@ -22,7 +23,7 @@ from nmt.pipeline.paths import check_paths, standard_output, writer
 from nmt.pipeline.viewing import pictured_head, view_of
 from nmt.translation.stepping import heads_of
 from nmt.translation.translator import Translator
-from nmt.translation.types import Attends, Translation
+from nmt.translation.types import Translation, View
 
 CHUNK, CHARACTERS = 2000, 500_000  # maximum number of lines, and about of characters, in memory
 #: Writes the n-best list of a line, numbered from 1.
@@ -42,9 +43,10 @@ class Translating:
     prefix: Path | None
     alignments: Path | None
     heatmaps: Path | None
-    view: Attends
+    view: View
     head: str
     shift: Literal[0, 1]
+    documents: Followed
 
     def __post_init__(self) -> None:
         if self.view != "cross" and self.heatmaps is None:
@@ -83,9 +85,11 @@ def translate(request: Translating) -> int:
             view = functools.partial(view_of, translator, request.view)
             writers.append(_pictures(request.heatmaps, pictured, request.shift, view))
         prefixes = _Prefixes(request.prefix, stack)
+        follower = Follower(translator.context_sentences, request.documents)
         number = 0
         for lines in _chunks(request.input, stack):
-            for translations in translator.translate_chunk(lines, number + 1, prefixes.take(len(lines))):
+            given, contexts = prefixes.take(len(lines)), follower.take(lines)
+            for translations in translator.translate_chunk(lines, number + 1, given, contexts):
                 number += 1
                 for write in writers:
                     write(number, translations)
@@ -93,7 +97,18 @@ def translate(request: Translating) -> int:
                 with standard_output():
                     sys.stdout.flush()
         prefixes.check_end()
+        note_documents(follower, number)
     return 0
+
+
+def note_documents(follower: Follower, lines: int) -> None:
+    """Say that lines were taken for one document, if a run with context met no empty line among them."""
+    if follower.unseparated and lines > 1:
+        print(
+            f"No empty line among {lines:,} lines: all were translated as one document. If they are not, separate "
+            "documents with empty lines, or give documents=none.",
+            file=sys.stderr,
+        )
 
 
 def _head(request: Translating, translator: Translator) -> str:

@@ -102,7 +102,9 @@ class BeamSearch(Search):
             best = log_probs.gather(1, parents) + values.flatten(1).gather(1, flat).double()
             ends = words == limits.eos
             if weights is not None and limits.slots is not None and self.coverage_penalty:
-                seen = weights.mean(1).view(count_open, width, -1).double()
+                # Slots after those of the source are context, which nobody needs to cover.
+                own = weights[..., : limits.slots.shape[1]]
+                seen = own.mean(1).view(count_open, width, -1).double()
                 coverage = seen if coverage is None else coverage + seen
             scores = best / self._divisor(torch.tensor(position, device=device))
             if coverage is not None:

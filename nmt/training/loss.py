@@ -80,7 +80,11 @@ def soft_rewards(model: Seq2Seq, batch: Batch) -> Tensor:
     model.eval()
     try:
         with torch.no_grad():
-            decoded = model(batch.source, batch.source_mask, batch.source_lengths, batch.target_in, weights=False)
+            decoded = model(
+                *(batch.source, batch.source_mask, batch.source_lengths, batch.target_in),
+                weights=False,
+                context=batch.context,
+            )
             log_probs = torch.log_softmax(model.target_logits(decoded, mask), -1)
     finally:
         model.train(training)
@@ -110,6 +114,7 @@ def _one_pass(
     decoded = model(
         *(batch.source, batch.source_mask, batch.source_lengths, batch.target_in, scheduled_sampling),
         weights=bool(guided and batch.links.numel()),
+        context=batch.context,
     )
     targets = batch.target_out[mask]
     logits = model.target_logits(decoded, mask)
@@ -125,5 +130,6 @@ def _one_pass(
             total = total + (term * mask).sum()
     if guided and batch.links.numel() and decoded.weights is not None:
         heads = guided_heads(model.decoder.heads, guided_head)
-        total = total + guided * guided_alignment(decoded.weights, batch.links, heads).sum()
+        own = decoded.weights[..., : batch.links.shape[-1]]  # slots beyond are those of the context
+        total = total + guided * guided_alignment(own, batch.links, heads).sum()
     return Loss(total, plain.sum(), targets.shape[0]), logits

@@ -86,15 +86,19 @@ def greedy_bleu(
     tokenizer: Tokenizer,
     compute: Compute,
     length_ratio: float,
+    contexts: Sequence[Sequence[str]] = (),
 ) -> Translate:
-    """A function that translates `sources` greedily with a model and scores them against `references`."""
+    """A function that translates `sources` greedily with a model and scores them against `references`.
+
+    `contexts` are the sentences before each source in its document, for models that see them.
+    """
     from nmt.evaluation.metrics import bleu
 
     language = language_by_script(references, language)
 
     def translate(model: Seq2Seq) -> tuple[list[Translation], float]:
         translator = Translator([model], tokenizer, GreedySearch(), compute=compute, length_ratio=length_ratio)
-        translations = [nbest[0] for nbest in translator.translate(sources)]
+        translations = [nbest[0] for nbest in translator.translate(sources, contexts=contexts)]
         return translations, bleu([best.text for best in translations], references, language).value
 
     return translate

@@ -30,28 +30,35 @@ class Looks(NamedTuple):
     encoder [B, H, S, S]: self-attention of the encoder.
     decoder [B, H, T, T]: masked self-attention of the decoder. Row t predicts target piece t. Column t is the decoder's
         input at step t: the beginning of the sentence for 0, else target piece t - 1.
-    cross [B, H, T, S]: attention of the decoder to the source.
+    cross [B, H, T, S]: attention of the decoder to the source. Slots of previous sentences follow its own, if the
+        decoder attends to these.
+    context [B, H, T, X]: where previous sentences were merged into the slots of the source instead, the share of each
+        of their tokens in what step t read: the sum over slots of the slot's weight times the token's share in it.
     """
 
     encoder: Tensor | None
     decoder: Tensor | None
     cross: Tensor | None
+    context: Tensor | None = None
 
 
 def look(model: Seq2Seq, batch: Batch) -> Looks:
     """The weights of all attention while the model reads the sources and predicts the targets."""
     with torch.no_grad():
-        embedded = model.dropout(model.source_embedding(batch.source))
-        encoded = model.encoder.look(embedded, batch.source_mask, batch.source_lengths)
+        embedded = model.source_embedding(batch.source)
+        encoded = model.encoded(embedded, batch.source_mask, batch.source_lengths, batch.context, looking=True)
         memory, state = model.decoder.start(encoded)
         decoded = model.decoder.look(model.dropout(model.target_embedding(batch.target_in)), state, memory)
-    return Looks(encoded.weights, decoded.self_weights, decoded.weights)
+    through = None
+    if encoded.context is not None and decoded.weights is not None:
+        through = decoded.weights @ encoded.context.unsqueeze(1).to(decoded.weights.dtype)
+    return Looks(encoded.weights, decoded.self_weights, decoded.weights, through)
 
 
 def attention(model: Seq2Seq, batch: Batch) -> Forced:
     """The attention weights; None for a model without attention."""
     with torch.no_grad():
-        decoded = model(batch.source, batch.source_mask, batch.source_lengths, batch.target_in)
+        decoded = model(batch.source, batch.source_mask, batch.source_lengths, batch.target_in, context=batch.context)
         return Forced(_log_probs(model, decoded, batch), decoded.weights)
 
 
@@ -67,7 +74,7 @@ def saliency(model: Seq2Seq, batch: Batch) -> Forced:
     # cuDNN has backward passes of recurrent layers for models in training mode only.
     with torch.enable_grad(), torch.backends.cudnn.flags(enabled=False):
         embedded = model.source_embedding(batch.source).detach().requires_grad_()
-        memory, state = model.encode_embedded(embedded, batch.source_mask, batch.source_lengths)
+        memory, state = model.encode_embedded(embedded, batch.source_mask, batch.source_lengths, batch.context)
         decoded = model.decoder(model.target_embedding(batch.target_in), state, memory)
         log_probs = _log_probs(model, decoded, batch)
         rows = []

@@ -9,9 +9,11 @@ from torch import Tensor
 
 from nmt.compute import Compute
 from nmt.data.batch import make_batch
+from nmt.data.documents import context_tensor
 from nmt.model import Seq2Seq
 from nmt.text.tokenizer import BOS, EOS, SPECIAL_PIECES, Tokenizer
 from nmt.translation import forcing
+from nmt.translation.contexts import weights_of_context, with_context
 from nmt.translation.types import Translation, Views
 
 BEGIN, END = SPECIAL_PIECES[BOS], SPECIAL_PIECES[EOS]
@@ -27,10 +29,17 @@ def views(model: Seq2Seq, tokenizer: Tokenizer, translation: Translation, comput
     source = tokenizer.source.ids(translation.source_pieces[:-1])
     pieces = translation.pieces
     target = tokenizer.target.ids(pieces[:-1] if pieces[-1:] == [END] else pieces)
+    before = [tokenizer.source.ids(sentence.pieces[:-1]) for sentence in translation.context]
+    batch = make_batch([source], [target], [0])._replace(context=context_tensor([before]))
     with compute.autocast(), torch.no_grad():
-        looks = forcing.look(model, make_batch([source], [target], [0]).to(compute.device))
-    encoder, decoder, cross = (_array(weights) for weights in looks)
+        looks = forcing.look(model, batch.to(compute.device))
+    encoder, decoder, cross, context = (_array(weights) for weights in looks)
     count = len(pieces)  # without the end if the length limit cut the translation
+    seen = None
+    if cross is not None:
+        cross, own = cross[:, :count], len(source) + 1
+        of_context = weights_of_context(cross, own, translation.context) if context is None else context[:, :count]
+        seen = translation._replace(weights=cross[:, :, :own], context_weights=of_context, heads=model.decoder.heads)
     return Views(
         None
         if encoder is None
@@ -52,7 +61,8 @@ def views(model: Seq2Seq, tokenizer: Tokenizer, translation: Translation, comput
             heads=model.decoder.self_heads,
             attends="decoder",
         ),
-        None if cross is None else translation._replace(weights=cross[:, :count], heads=model.decoder.heads),
+        seen,
+        None if seen is None else with_context(seen),
     )
 
 

@@ -49,12 +49,16 @@ class Stepper:
         self.weights = weights
         self.heads = heads_of(models)
 
-    def start(self, source: Tensor, mask: Tensor, lengths: Tensor, ids: Tensor | None = None) -> EnsembleState:
-        """The state before the first token of source [B, S].
+    def start(
+        self, source: Tensor, mask: Tensor, lengths: Tensor, ids: Tensor | None = None, context: Tensor | None = None
+    ) -> EnsembleState:
+        """The state before the first token of source [B, S] with previous sentences `context` [B, K, C].
 
         With `ids` [C], search uses only these pieces, each represented by its index in `ids`.
         """
-        members = tuple(ModelState(*model.encode(source, mask, lengths, searching=True)) for model in self.models)
+        members = tuple(
+            ModelState(*model.encode(source, mask, lengths, context, searching=True)) for model in self.models
+        )
         if ids is None:
             return EnsembleState(members)
         return EnsembleState(members, Candidates(ids, tuple(rows_of(model.output, ids) for model in self.models)))
@@ -81,6 +85,8 @@ class Stepper:
         mixed = torch.logsumexp(torch.stack(log_probs), 0) - torch.log(torch.tensor(float(len(log_probs))))
         if not weights:
             return mixed, None, following
+        slots = min(of_model.shape[-1] for of_model in weights)  # models may differ in the context that they see
+        weights = [of_model[..., :slots] for of_model in weights]
         if {of_model.shape[1] for of_model in weights} != {len(self.heads)}:  # different heads: take means
             weights = [of_model.mean(1, keepdim=True) for of_model in weights]
         return mixed, torch.stack(weights).mean(0), following

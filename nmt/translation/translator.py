@@ -8,23 +8,25 @@ from itertools import islice, pairwise
 from operator import attrgetter
 from typing import NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from nmt.compute import CPU, Compute
 from nmt.data.batch import Batch, make_batch
+from nmt.data.documents import context_tensor
 from nmt.errors import UserError
 from nmt.model import Seq2Seq
 from nmt.model.contract import Slots
 from nmt.search import Hypothesis, Limits, Prefix, Search, SearchState, Step
 from nmt.text.spans import Span, words_of
 from nmt.text.tokenizer import BOS, EOS, SPECIAL_PIECES, Tokenizer
+from nmt.translation import contexts as of_context
 from nmt.translation import forcing
+from nmt.translation.joining import join
 from nmt.translation.looking import view_all
 from nmt.translation.shortlist import Shortlist
 from nmt.translation.stepping import Stepper
-from nmt.translation.types import Translation, Views
+from nmt.translation.types import ContextSentence, Translation, Views
 
 END = SPECIAL_PIECES[EOS]
 LENGTH_RATIO, EXTRA_LENGTH = 2.0, 10  # of the longest translation, if the run does not store them
@@ -32,7 +34,6 @@ REPORT_SECONDS = 30  # between progress reports on lines in parts
 FORCED_PLACES = 100_000  # limit on sentences times longest length squared in a batch of forced decoding
 #: Wraps a step function and its first state, to see what a search does with them.
 Watch = Callable[[Step, SearchState], tuple[Step, SearchState]]
-JOINED_WEIGHTS = 50_000_000  # the most weights that the parts of a line are joined to: 200 MB, nearly all zeros
 
 
 class Translator:
@@ -54,6 +55,7 @@ class Translator:
         weights: bool = True,
         shortlist: Shortlist | None = None,
         slots: Slots | None = None,
+        context_sentences: int | None = None,
     ) -> None:
         """Build a translator.
 
@@ -71,9 +73,10 @@ class Translator:
             weights: whether translations have attention weights; a line of thousands of pieces has millions.
             shortlist: selects the pieces for search; None for the whole vocabulary.
             slots: the slots that each step may attend to (`nmt.attention.windows.Pinned`); None for all.
+            context_sentences: previous sentences that the models see; None for as many as in training.
 
         Raises:
-            UserError: the model has no attention, or `slots` are invalid.
+            UserError: the model has no attention, `slots` are invalid, or there are too many previous sentences.
         """
         self.models = list(models) if slots is None else [model.pinned(slots) for model in models]
         self.tokenizer, self.search = tokenizer, search
@@ -82,6 +85,9 @@ class Translator:
         self.length_ratio, self.extra_length = length_ratio, extra_length
         self.max_source_length, self.long_lines = max_source_length, long_lines
         self.warn, self.weights, self.shortlist = warn, weights, shortlist
+        trained = max(model.context_sentences for model in self.models)
+        self.context_sentences = of_context.checked(context_sentences, trained)
+        self._joined = any(model.context is not None and not model.context.only_slots for model in self.models)
         self.stepper = Stepper(self.models, compute.dtype, weights=weights or search.needs_weights)
 
     def _excess(self, pieces: int) -> str:
@@ -99,12 +105,14 @@ class Translator:
                 return f"longer than the {most} {beyond}: {consequence}.{fix * (most > 1)}"
         return ""
 
-    def translate(self, sentences: Iterable[str], chunk: int = 2000) -> Iterator[list[Translation]]:
+    def translate(
+        self, sentences: Iterable[str], chunk: int = 2000, contexts: Iterable[Sequence[str]] = ()
+    ) -> Iterator[list[Translation]]:
         """Yield the n-best list of each sentence, in order; hold `chunk` sentences at a time."""
-        source = iter(sentences)
+        source, before = iter(sentences), iter(contexts)
         first = 1
         while lines := list(islice(source, chunk)):
-            yield from self.translate_chunk(lines, first)
+            yield from self.translate_chunk(lines, first, contexts=list(islice(before, len(lines))))
             first += len(lines)
 
     def translate_chunk(
@@ -112,13 +120,15 @@ class Translator:
         sentences: Sequence[str],
         first_line: int = 1,
         prefixes: Sequence[str] = (),
+        contexts: Sequence[Sequence[str]] = (),
         *,
         max_lengths: Sequence[int | None] = (),
         watch: Watch | None = None,
     ) -> list[list[Translation]]:
         """The n-best lists of these sentences, whose first is line `first_line` of the input.
 
-        Each translation begins with its prefix, unless the prefix is blank. A blank sentence stays empty.
+        Each translation begins with its prefix, unless the prefix is blank. A blank sentence stays empty. `contexts`
+        are the sentences before each one in its document, the nearest one last; the models see as many as they can.
 
         Args:
             max_lengths: the most target pieces of each sentence, or of each part of a long one, if not None.
@@ -127,7 +137,7 @@ class Translator:
         Raises:
             UserError: the model has no pieces for a prefix.
         """
-        parts = self._parts(sentences, first_line, prefixes)
+        parts = self._parts(sentences, first_line, prefixes, contexts)
         if max_lengths:
             parts = [part._replace(max_length=max_lengths[part.sentence]) for part in parts]
         order = sorted(range(len(parts)), key=lambda part: -len(parts[part].tokens))
@@ -148,19 +158,31 @@ class Translator:
         for part, hypotheses in zip(parts, nbest_lists, strict=True):
             sentence = sentences[part.sentence]
             results[part.sentence].append(
-                [self._translation(sentence, part.tokens, part.spans, hypothesis) for hypothesis in hypotheses]
+                [
+                    self._translation(
+                        sentence, part.tokens, part.spans, hypothesis, self._seen(contexts, part.sentence, part.context)
+                    )
+                    for hypothesis in hypotheses
+                ]
             )
         joined = []
         for line, (sentence, parts_of_sentence) in enumerate(zip(sentences, results, strict=True), first_line):
-            joined.append(_join(sentence, parts_of_sentence) if parts_of_sentence else [empty(sentence)])
+            joined.append(join(sentence, parts_of_sentence) if parts_of_sentence else [empty(sentence)])
             lost = bool(parts_of_sentence) and joined[-1][0].weights is None
             if lost and parts_of_sentence[0][0].weights is not None and self.warn is not None:
                 self.warn(f"line {line} is too long for attention weights: it gets no word links and no picture.")
         return joined
 
-    def _parts(self, sentences: Sequence[str], first_line: int, prefixes: Sequence[str]) -> list["_Part"]:
+    def _parts(
+        self,
+        sentences: Sequence[str],
+        first_line: int,
+        prefixes: Sequence[str],
+        contexts: Sequence[Sequence[str]] = (),
+    ) -> list["_Part"]:
         """What is searched for the sentences that are not blank, with a warning for each that is cut or too long."""
         parts: list[_Part] = []
+        before = self._before(contexts or [()] * len(sentences))
         for index, tokens in enumerate(self.tokenizer.source.encode(sentences)):
             if not sentences[index].strip():
                 continue
@@ -175,23 +197,35 @@ class Translator:
                         f"{self.max_source_length}. It is {action}."
                     )
             longest = max(end - start for start, end in pairwise(ends))
+            longest += self._joined * sum(len(context) + 1 for context in before[index])
             if self.warn is not None and (excess := self._excess(longest)):
                 self.warn(f"line {first_line + index} is {excess}")
             prefix = self._prefix(prefixes[index], first_line + index) if prefixes else ()
             parts.extend(
-                _Part(index, tokens[start:end], spans[start:end], () if start else prefix)
+                _Part(index, tokens[start:end], spans[start:end], () if start else prefix, before[index])
                 for start, end in pairwise(ends)
             )
         return parts
 
-    def force(self, sources: Sequence[str], targets: Sequence[str]) -> list[Translation]:
+    def _seen(self, contexts: Sequence[Sequence[str]], row: int, tokens: of_context.Tokens) -> list[ContextSentence]:
+        return of_context.context_sentences(self.tokenizer, contexts[row], tokens) if tokens else []
+
+    def _before(self, contexts: Sequence[Sequence[str]]) -> list[of_context.Tokens]:
+        return of_context.encoded(self.tokenizer, contexts, self.context_sentences, self.max_source_length)
+
+    def force(
+        self, sources: Sequence[str], targets: Sequence[str], contexts: Sequence[Sequence[str]] = ()
+    ) -> list[Translation]:
         """Forced decoding of `targets` by the first model: one Translation per sentence, with attention weights."""
         with self.compute.autocast():
-            return self._force(sources, targets, forcing.attention)
+            return self._force(sources, targets, forcing.attention, contexts)
 
-    def saliency(self, sources: Sequence[str], targets: Sequence[str]) -> list[Translation]:
+    def saliency(
+        self, sources: Sequence[str], targets: Sequence[str], contexts: Sequence[Sequence[str]] = ()
+    ) -> list[Translation]:
         """As `force`, with the saliency of source pieces instead of weights, one head; see `forcing`."""
-        return self._force(sources, targets, forcing.saliency)  # in float32: saliency depends on small differences
+        # In float32: saliency depends on small differences.
+        return self._force(sources, targets, forcing.saliency, contexts)
 
     def look(self, translations: Sequence[Translation]) -> list[Views | None]:
         """Each translation with the weights of every attention of the first model, which predicts its pieces again.
@@ -202,8 +236,13 @@ class Translator:
             return view_all(self.models[0], self.tokenizer, translations, self.compute)
 
     def _force(
-        self, sources: Sequence[str], targets: Sequence[str], look: Callable[[Seq2Seq, Batch], forcing.Forced]
+        self,
+        sources: Sequence[str],
+        targets: Sequence[str],
+        look: Callable[[Seq2Seq, Batch], forcing.Forced],
+        contexts: Sequence[Sequence[str]] = (),
     ) -> list[Translation]:
+        before = self._before(contexts or [()] * len(sources))
         source_tokens = self.tokenizer.source.encode(sources)
         target_tokens = self.tokenizer.target.encode(targets)
         lengths = [1 + max(map(len, pair)) for pair in zip(source_tokens, target_tokens, strict=True)]
@@ -216,6 +255,7 @@ class Translator:
                 rows = order[start : start + size]
                 start += size
                 batch = make_batch([source_tokens[row] for row in rows], [target_tokens[row] for row in rows], rows)
+                batch = batch._replace(context=context_tensor([before[row] for row in rows]))
                 forced = look(self.models[0], batch.to(self.compute.device))
                 totals = forced.log_probs.sum(1).tolist()
                 weights = None if forced.weights is None else forced.weights.float().cpu().numpy()
@@ -225,9 +265,10 @@ class Translator:
                     seen = None if weights is None else weights[at, :, : len(tokens)].copy()
                     hypothesis = Hypothesis(tokens, totals[at], totals[at], seen)
                     spans = self.tokenizer.source.spans(source_tokens[row], sources[row])
-                    results[row] = self._translation(sources[row], source_tokens[row], spans, hypothesis)._replace(
-                        text=targets[row], spans=self.tokenizer.target.spans(tokens, targets[row])
-                    )
+                    sees = self._seen(contexts, row, before[row])
+                    results[row] = self._translation(
+                        sources[row], source_tokens[row], spans, hypothesis, sees
+                    )._replace(text=targets[row], spans=self.tokenizer.target.spans(tokens, targets[row]))
         return [result for result in results if result is not None]
 
     def _prefix(self, text: str, line: int) -> Prefix:
@@ -247,7 +288,8 @@ class Translator:
     def _search(self, parts: Sequence["_Part"], watch: Watch | None = None) -> list[list[Hypothesis]]:
         sources, prefixes = [part.tokens for part in parts], [part.prefix for part in parts]
         with _evaluating(self.stepper.models), torch.inference_mode(), self.compute.autocast():
-            batch = make_batch(sources, None, list(range(len(sources)))).to(self.compute.device)
+            batch = make_batch(sources, None, list(range(len(sources))))
+            batch = batch._replace(context=context_tensor([part.context for part in parts])).to(self.compute.device)
             lengths = [len(part.prefix) + self._most_pieces(part) for part in parts]
             ids = None
             if self.shortlist is not None:
@@ -261,7 +303,7 @@ class Translator:
             fast = all(model.fast for model in self.models)
             most = torch.tensor(lengths, device=self.compute.device)
             limits = Limits(BOS, EOS, forbidden, most, batch.source_mask, fast, prefixes)
-            state = self.stepper.start(batch.source, batch.source_mask, batch.source_lengths, ids)
+            state = self.stepper.start(batch.source, batch.source_mask, batch.source_lengths, ids, batch.context)
             step, first = (self.stepper, state) if watch is None else watch(self.stepper, state)
             nbest_lists = self.search(step, first, limits)
             if ids is not None:
@@ -292,9 +334,14 @@ class Translator:
         return [*ends, len(words)]
 
     def _translation(
-        self, sentence: str, source_tokens: list[int], source_spans: list[Span | None], hypothesis: Hypothesis
+        self,
+        sentence: str,
+        source_tokens: list[int],
+        source_spans: list[Span | None],
+        hypothesis: Hypothesis,
+        context: Sequence[ContextSentence],
     ) -> Translation:
-        target, weights = self.tokenizer.target, hypothesis.weights
+        target, weights, own = self.tokenizer.target, hypothesis.weights, len(source_tokens) + 1
         text, spans = target.spell(hypothesis.tokens)
         return Translation(
             sentence,
@@ -305,18 +352,21 @@ class Translator:
             target.pieces(hypothesis.tokens),
             [*source_spans, None],
             spans,
-            None if weights is None else weights[:, :, : len(source_tokens) + 1],
+            None if weights is None else weights[:, :, :own],
             self.stepper.heads,
+            context=context,
+            context_weights=of_context.weights_of_context(weights, own, context),
         )
 
 
 class _Part(NamedTuple):
-    """A sentence or a part of it: its index, tokens and their spans; prefix and length of the translation."""
+    """A sentence or a part of it: its index, tokens and spans; prefix of the translation, context, most pieces."""
 
     sentence: int
     tokens: list[int]
     spans: list[Span | None]
     prefix: Prefix
+    context: of_context.Tokens
     max_length: int | None = None
 
 
@@ -347,43 +397,3 @@ def _named(hypothesis: Hypothesis, ids: Tensor) -> Hypothesis:
 def empty(sentence: str) -> Translation:
     """The translation of a line without text: an empty line."""
     return Translation(sentence, "", 0.0, 0.0, [END], [END], [None], [None], None)
-
-
-def _join(sentence: str, parts: list[list[Translation]]) -> list[Translation]:
-    """The n-best list of a sentence from those of its parts, rank by rank.
-
-    Weights become blocks of one matrix; None if it would have more than JOINED_WEIGHTS.
-    """
-    if len(parts) == 1:
-        return parts[0]
-    return [_join_rank(sentence, list(ranked)) for ranked in zip(*parts)]
-
-
-def _join_rank(sentence: str, parts: list[Translation]) -> Translation:
-    weights = None
-    blocks = [part.weights for part in parts if part.weights is not None]
-    shape = [len(blocks[0]) if blocks else 0, *(sum(block.shape[axis] for block in blocks) for axis in (1, 2))]
-    if len(blocks) == len(parts) and math.prod(shape) <= JOINED_WEIGHTS:
-        weights = np.zeros(shape, dtype=np.float32)
-        row = column = 0
-        for block in blocks:
-            weights[:, row : row + block.shape[1], column : column + block.shape[2]] = block
-            row, column = row + block.shape[1], column + block.shape[2]
-    text = ""
-    spans: list[Span | None] = []
-    for part in parts:
-        text += " " if text and part.text else ""
-        spans += [None if span is None else (span[0] + len(text), span[1] + len(text)) for span in part.spans]
-        text += part.text
-    return Translation(
-        sentence,
-        text,
-        sum(part.score for part in parts),
-        sum(part.log_prob for part in parts),
-        [piece for part in parts for piece in part.source_pieces],
-        [piece for part in parts for piece in part.pieces],
-        [span for part in parts for span in part.source_spans],
-        spans,
-        weights,
-        parts[0].heads,
-    )

@@ -10,6 +10,16 @@ from nmt.text.spans import Span
 
 #: Which attention: of the encoder to itself, of the decoder to itself, of the decoder to the source.
 Attends = Literal["encoder", "decoder", "cross"]
+#: What a picture shows: one of these, or the attention to the source and to the sentences before it.
+View = Literal["encoder", "decoder", "cross", "context"]
+
+
+class ContextSentence(NamedTuple):
+    """A sentence before the source: text, pieces with the end of sentence, and their spans as in `Translation`."""
+
+    text: str
+    pieces: list[str]
+    spans: list[Span | None]
 
 
 class Translation(NamedTuple):
@@ -32,6 +42,9 @@ class Translation(NamedTuple):
         heads: [H] their names.
         attends: whose weights they are. "encoder" has the source on both sides. "decoder" has the target on both: row t
             predicts piece t, and column t is the input at step t, the beginning of the sentence or piece t - 1.
+        context: the sentences before the source that the model saw, the nearest one last.
+        context_weights: [H, T, X] attention weights of the X pieces of the context; None if the decoder attends to the
+            source only.
     """
 
     source: str
@@ -45,14 +58,18 @@ class Translation(NamedTuple):
     weights: npt.NDArray[np.float32] | None
     heads: Sequence[str] = ()
     attends: Attends = "cross"
+    context: Sequence[ContextSentence] = ()
+    context_weights: npt.NDArray[np.float32] | None = None
 
 
 class Views(NamedTuple):
     """A translation with the weights of each attention; None where the model has no such attention.
 
-    A view is drawn, and its words are found, like any translation.
+    A view is drawn, and its words are found, like any translation. In `context` the sentences before the source are
+    part of the source; None if the model saw none.
     """
 
     encoder: Translation | None
     decoder: Translation | None
     cross: Translation | None
+    context: Translation | None = None

@@ -372,3 +372,31 @@ def test_dropout_acts_on_what_is_read_not_on_what_is_shown() -> None:
     attended = made(torch.randn(1, 5, 10, dtype=F64), memory, torch.zeros(1, 5, dtype=torch.int64))
     torch.testing.assert_close(attended.weights.sum(-1), torch.ones(1, 1, 5, dtype=F64))
     assert not torch.allclose(attended.context, (attended.weights[:, 0] @ values))
+
+
+def test_attention_over_attention_weighs_words_by_both_directions() -> None:
+    """Cui et al. 2017, section 3: two slots k = 0 and 1, two queries q = 0 and ln 3, and energies q k."""
+    mechanism = attention("dot", query_size=1, value_size=1, size=1)
+    memory = mechanism.remember(torch.tensor([[[0.0], [1.0]]]).double(), torch.ones(1, 2, dtype=torch.bool))
+    queries = torch.tensor([[[0.0], [math.log(3)]]]).double()
+    context, weights = mechanism.over(queries, torch.ones(1, 2, dtype=torch.bool), memory)
+    # M = [[0, 0], [0, ln 3]] (slots x queries). alpha(1) = (1/2, 1/2), alpha(2) = (1/4, 3/4).
+    # beta(1) = (1/2, 1/2), beta(2) = (1/4, 3/4), so beta = (3/8, 5/8).
+    # s = 3/8 (1/2, 1/2) + 5/8 (1/4, 3/4) = (11/32, 21/32).
+    torch.testing.assert_close(weights, torch.tensor([[[11 / 32, 21 / 32]]]).double())
+    torch.testing.assert_close(context, torch.tensor([[21 / 32]]).double())
+
+
+def test_attention_over_attention_ignores_what_is_padded() -> None:
+    mechanism = attention("additive", query_size=3, value_size=5, heads=2, project=True)
+    generator = torch.Generator().manual_seed(1)
+    values, queries = (torch.randn(1, *shape, generator=generator).double() for shape in ((4, 5), (3, 3)))
+    mask, real = torch.tensor([[True, True, False, False]]), torch.tensor([[True, True, False]])
+    padded = mechanism.over(queries, real, mechanism.remember(values, mask))
+    plain = mechanism.over(queries[:, :2], real[:, :2], mechanism.remember(values[:, :2], mask[:, :2]))
+    torch.testing.assert_close(padded[0], plain[0])
+    torch.testing.assert_close(padded[1][..., :2], plain[1])
+    torch.testing.assert_close(plain[1].sum(-1), torch.ones(1, 2).double())
+    assert not padded[1][..., 2:].any()
+    nothing = mechanism.over(queries, real, mechanism.remember(values, torch.zeros_like(mask)))
+    assert not nothing[1].any()

@@ -66,7 +66,7 @@ def test_a_batch_by_the_book(pairs: list[tuple[list[int], list[int]]]) -> None:
         assert mask[:, 0].all()
     assert batch.rows.tolist() == [7 * row for row in range(len(pairs))]
     assert batch.links.shape == (len(pairs), 0, 0)  # nothing guides
-    dtypes = [tensor.dtype for tensor in batch[:-1]]
+    dtypes = [tensor.dtype for tensor in batch[:7]]
     assert dtypes == [torch.int64, torch.bool, torch.int64, torch.int64, torch.int64, torch.bool, torch.int64]
 
 
@@ -86,7 +86,7 @@ def test_a_batch_without_targets() -> None:
 
 def test_moving_leaves_lengths_and_rows_on_the_cpu() -> None:
     batch = make_batch([[5, 6]], [[7]]).to("meta")
-    devices = [tensor.device.type for tensor in batch]
+    devices = [tensor.device.type for tensor in batch[:8]]
     assert devices == ["meta", "meta", "cpu", "meta", "meta", "meta", "cpu", "meta"]
 
 

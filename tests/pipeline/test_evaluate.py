@@ -74,10 +74,11 @@ def test_every_test_split_is_scored(several: Path, here: Path, capfd: Capture) -
     assert after == before
 
 
-def sides(folder: Path) -> list[list[str]]:
+def sides(folder: Path) -> tuple[list[str], list[str]]:
     """Source and reference as they lie beside the scores."""
-    names = (folder / name for name in ("source.txt", "reference.txt"))
-    return [path.read_text(encoding="utf-8").split("\n")[:-1] for path in names]
+    source, reference = (folder / name for name in ("source.txt", "reference.txt"))
+    lines = [path.read_text(encoding="utf-8").split("\n")[:-1] for path in (source, reference)]
+    return lines[0], lines[1]
 
 
 def test_the_scores_name_where_they_come_from(several: Path, here: Path) -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from nmt.search import GreedySearch
 from nmt.text.train import TokenizerTrainer
+from nmt.translation import joining
 from nmt.translation import translator as room
 from nmt.translation.translator import Translator
 from tests.catalogue import model
@@ -52,7 +53,7 @@ def test_what_is_quick_or_cut_reports_nothing(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_line_that_is_too_long_for_weights_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "JOINED_WEIGHTS", 100)
+    monkeypatch.setattr(joining, "JOINED_WEIGHTS", 100)
     assert translated("split")[1][1:] == [
         "line 1 is too long for attention weights: it gets no word links and no picture."
     ]

@@ -46,7 +46,7 @@ class BuiltIn(DataSource):
         valid_pairs: Positive = 500,
         test_pairs: Positive = 500,
     ) -> None:
-        self._locales = (_locale(source, "source"), _locale(target, "target"))
+        self._locales = (locale_of(source, "source"), locale_of(target, "target"))
         self.languages = (source, target)
         self.name = f"builtin-{source}-{target}"
         self.seed = seed
@@ -121,7 +121,7 @@ class BuiltIn(DataSource):
         )
 
 
-def _locale(code: object, side: str) -> Locale:
+def locale_of(code: object, side: str) -> Locale:
     """Babel's locale for a code such as "de", "zh_Hans" or "pt-BR"."""
     if not isinstance(code, str):
         raise UserError(

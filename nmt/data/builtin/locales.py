@@ -31,6 +31,7 @@ from typing import Literal, NamedTuple
 from babel import Locale, dates, lists, numbers
 
 Length = Literal["long", "short"]
+Width = Literal["long", "short", "narrow"]
 ListStyle = Literal["standard", "or", "unit"]
 
 
@@ -82,11 +83,11 @@ class Money:
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A number with a unit of measurement, in "long" or "short" `style`."""
+    """A number with a unit of measurement, in "long", "short" or "narrow" `style`."""
 
     value: Decimal
     unit: str
-    style: Length
+    style: Width
 
 
 @dataclass(frozen=True, slots=True)
@@ -398,7 +399,7 @@ class Language:
         pattern = clean(numbers.get_currency_unit_pattern(currency, value, self.locale))
         return _fill(pattern, [_whole("number", self._decimal(value)), _whole("currency", name)], ["", ""], "of")
 
-    def _quantity(self, value: Decimal, unit: str, style: Length) -> Text:
+    def _quantity(self, value: Decimal, unit: str, style: Width) -> Text:
         plural = self.locale.plural_form(value)
         template = self._templates.get((unit, style, plural))
         if template is None:

@@ -132,7 +132,7 @@ def _words_of(text: str, fields: Iterable[Field]) -> dict[str, set[int]]:
     return found
 
 
-def _bare(said: Text) -> Text:
+def bare(said: Text) -> Text:
     """Without white space at the ends, which some patterns leave."""
     if said.text == said.text.strip():
         return said
@@ -202,7 +202,7 @@ class Phrases:
 
     def pair(self, phrase: Phrase) -> Pair:
         """Say a phrase in both languages.  Raises MissingError where one of them cannot."""
-        source, target = _bare(self.source.say(phrase)), _bare(self.target.say(phrase))
+        source, target = bare(self.source.say(phrase)), bare(self.target.say(phrase))
         return Pair(source.text, target.text, source.fields, target.fields)
 
     def single_names(self) -> list[Name]:
@@ -294,7 +294,7 @@ class Phrases:
         return next((rival for rival in rivals if self.source.say(phrase(rival)).text == text), style)
 
     def _moment(self, rng: random.Random) -> Moment:
-        value = _day(rng)
+        value = day(rng)
         style = self._style(rng, self._dates, lambda style: Moment(value, style))
         if self._two_digits(style):
             return Moment(value.replace(year=2000 + value.year % 50, day=min(value.day, 28)), style)
@@ -310,19 +310,19 @@ class Phrases:
 
     def _meeting(self, rng: random.Random) -> Meeting:
         clock = self._clock(rng)
-        value = datetime.datetime.combine(_day(rng, 2000, 2049), clock.value.time())
+        value = datetime.datetime.combine(day(rng, 2000, 2049), clock.value.time())
         style = self._style(rng, self._meetings, lambda style: Moment(value, style))
         return Meeting(value, style.removeprefix("date "), clock.style)
 
     def _week(self, rng: random.Random) -> Week:
         style = _one(rng, self._weeks)
-        return Week(rng.randint(1, 52 if style.endswith("w") else 5), _day(rng), style)
+        return Week(rng.randint(1, 52 if style.endswith("w") else 5), day(rng), style)
 
     def _interval(self, rng: random.Random) -> Interval:
         if self._clocks and rng.random() < 0.3:
             first, last = sorted((self._clock(rng) for _ in range(2)), key=lambda moment: moment.value)
             return Interval(first, Moment(last.value, first.style))
-        start = _day(rng)
+        start = day(rng)
         end = start + datetime.timedelta(_one(rng, (rng.randint(1, 27), rng.randint(28, 400))))
 
         def in_style(style: str) -> Interval:
@@ -404,7 +404,7 @@ def _one(rng: random.Random, options: Sequence[_Option]) -> _Option:
     return options[int(rng.random() * len(options))]
 
 
-def _day(rng: random.Random, first: int = 1900, last: int = 2099) -> datetime.datetime:
+def day(rng: random.Random, first: int = 1900, last: int = 2099) -> datetime.datetime:
     return datetime.datetime(rng.randint(first, last), 1, 1) + datetime.timedelta(rng.randrange(365))
 
 

@@ -6,10 +6,11 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from nmt.attention import Attention
+from nmt.attention import Attention, Memory
+from nmt.attention.windows import Global
 from nmt.limits import Fraction, Positive
 from nmt.model.contract import Encoded, Encoder, head_names
-from nmt.model.positions import Positions
+from nmt.model.positions import Positions, RelativePositions
 from nmt.model.transformer.layer import EncoderLayer, Entrance, Norm
 
 
@@ -59,6 +60,8 @@ class TransformerEncoder(Encoder):
         self.heads = head_names(layer.self_attention.heads for layer in self.layers)
         self.norm = nn.LayerNorm(size) if norm == "pre" else nn.Identity()
         self.learned_positions = self.entrance.positions.learned_positions
+        distances = type(self.entrance.positions) in (Positions, RelativePositions)
+        self.recalls = distances and all(type(layer.self_attention.window) is Global for layer in self.layers)
 
     def forward(self, embedded: Tensor, mask: Tensor, lengths: Tensor) -> Encoded:
         return self._run(embedded, mask, looking=False)
@@ -66,12 +69,31 @@ class TransformerEncoder(Encoder):
     def look(self, embedded: Tensor, mask: Tensor, lengths: Tensor) -> Encoded:
         return self._run(embedded, mask, looking=True)
 
-    def _run(self, embedded: Tensor, mask: Tensor, looking: bool) -> Encoded:
-        steps = torch.arange(mask.shape[1], device=mask.device).expand(mask.shape)
+    def recall(self, embedded: Tensor, mask: Tensor, past: Tensor, real: Tensor, *, looking: bool = False) -> Encoded:
+        count = real.shape[1]
+        with torch.no_grad():
+            steps = torch.arange(count, device=real.device).expand(real.shape)
+            y = self.entrance(past, steps)
+            states = [y]
+            for layer in self.layers[:-1]:
+                y = layer(y, real, steps)
+                states.append(y)
+        memories = [
+            layer.self_attention.remember(layer.around_self.before(y), real)
+            for layer, y in zip(self.layers, states, strict=True)
+        ]
+        encoded = self._run(embedded, mask, looking, memories)
+        if encoded.weights is None:
+            return encoded
+        return encoded._replace(weights=encoded.weights[..., count:], context=encoded.weights[..., :count].mean(1))
+
+    def _run(self, embedded: Tensor, mask: Tensor, looking: bool, past: Sequence[Memory] = ()) -> Encoded:
+        first = past[0].mask.shape[1] if past else 0
+        steps = torch.arange(first, first + mask.shape[1], device=mask.device).expand(mask.shape)
         x = self.entrance(embedded, steps)
         seen = []
-        for layer in self.layers:
-            x, _, weights = layer.attend_to_self(x, mask, steps, looking=looking)
+        for number, layer in enumerate(self.layers):
+            x, _, weights = layer.attend_to_self(x, mask, steps, past[number] if past else None, looking=looking)
             x = layer.transform(x)
             if weights is not None:
                 seen.append(weights)

@@ -1,0 +1,140 @@
+"""Files of sentence pairs, as lists of lines: two files, a tab-separated file, two folders; and files of word links."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from nmt.data.corpus import Split
+from nmt.data.documents import Documents, by_blank_lines, by_ids, read_folders
+from nmt.data.lines import read_lines, read_parallel_lines
+from nmt.errors import UserError
+from nmt.links import check_range, format_links, parse_file
+
+
+def with_links(split: Split, path: str | None) -> Split:
+    """The split with the word links of a file, checked against its sentences; unchanged without a file.
+
+    Args:
+        split: the whole split, in the order of the file.
+        path: word links, counted from 0 over whitespace-separated words: Pharaoh (one line per pair) or NAACL; see
+            `nmt.links`.
+
+    Raises:
+        UserError: the file is missing, a line is malformed, a link names a missing word, or numbers of lines differ.
+    """
+    if path is None:
+        return split
+    gold = parse_file(read_lines(Path(path).expanduser()), path, pairs=len(split.source))
+    sources, targets = ([len(sentence.split()) for sentence in side] for side in (split.source, split.target))
+    check_range(gold, sources, targets, path, "separated by white space")
+    return split._replace(links=[format_links(links.sure, links.possible) for links in gold])
+
+
+def read_parallel(source: Path, target: Path) -> tuple[list[str], list[str]]:
+    """The lines of two files.
+
+    Raises:
+        UserError: the numbers of lines differ, no pair has text, or a file is missing, broken or not UTF-8.
+    """
+    lines, others = read_parallel_lines(source, target)
+    if not any(line.strip() and other.strip() for line, other in zip(lines, others, strict=True)):
+        raise UserError(f"{source} and {target} are empty: no line has text in both.")
+    return lines, others
+
+
+def read_tab_separated(path: Path, source: int, target: int) -> tuple[list[str], list[str], list[str]]:
+    """Two columns of a file, counted from 1, and notes for the user; blank lines give empty pairs.
+
+    Raises:
+        UserError: a line has too few columns, no pair has text, or the file is missing, broken or not UTF-8.
+    """
+    need = max(source, target)
+    first, second, widest = [], [], 0
+    for number, line in enumerate(read_lines(path), start=1):
+        fields = line.split("\t")
+        widest = max(widest, len(fields))
+        if len(fields) < need:
+            if line.strip():
+                raise UserError(
+                    f"{path}, line {number}: {len(fields)} column{'s' * (len(fields) > 1)} where {need} are needed. A "
+                    "single file must have a tab between source and target in every line; otherwise give two files: "
+                    "data.files=[SOURCE_FILE,TARGET_FILE]."
+                )
+            fields = [""] * need
+        first.append(fields[source - 1])
+        second.append(fields[target - 1])
+    if not any(a.strip() and b.strip() for a, b in zip(first, second, strict=True)):
+        raise UserError(f"{path} is empty: no line has text in both columns.")
+    notes = []
+    if widest > 2:
+        notes.append(
+            f"{path} has up to {widest} columns: {source} and {target} are used (data.columns=[1,2] says which)."
+        )
+    return first, second, notes
+
+
+class ParallelLines(NamedTuple):
+    """The lines of both sides, the document of each line if there are documents, and notes for the user."""
+
+    source: list[str]
+    target: list[str]
+    documents: list[int] | None
+    notes: list[str]
+
+
+def read_files(
+    files: Sequence[Path],
+    columns: Sequence[int],
+    documents: Documents | int | None,
+    endings: tuple[str, str] = ("", ""),
+) -> ParallelLines:
+    """Two files, two folders with one file a document, or one tab-separated file.
+
+    Args:
+        files: one or two paths.
+        columns: source and target column of a tab-separated file, counted from 1.
+        documents: "blank", "files", or the column with the id of a line's document; None without documents.
+        endings: of the files in two folders; see `nmt.data.documents.read_folders`.
+
+    Raises:
+        UserError: a file is missing, malformed or not UTF-8, or the two sides are not parallel.
+    """
+    if documents == "files":
+        if len(files) != 2:
+            raise UserError(f"data.documents=files needs two folders, not {len(files)}: [SOURCE_FOLDER,TARGET_FOLDER].")
+        return ParallelLines(*read_folders(files[0], files[1], endings), [])
+    if isinstance(documents, int) and len(files) != 1:
+        raise UserError(
+            f"data.documents={documents} is a column of a tab-separated file, but there are {len(files)} files. Give "
+            "data.documents=blank for documents that empty lines separate."
+        )
+    notes: list[str] = []
+    if len(files) == 2:
+        source, target = read_parallel(files[0], files[1])
+        names = [str(path) for path in files]
+    else:
+        source, target, notes = read_tab_separated(files[0], columns[0], columns[1])
+        names = [f"{files[0]} (column {column})" for column in columns]
+    numbers = None
+    if documents == "blank":
+        numbers = by_blank_lines(source, target, names=names)
+    elif documents is not None:
+        numbers = by_ids(read_column(files[0], documents), str(files[0]))
+    return ParallelLines(source, target, numbers, notes)
+
+
+def read_column(path: Path, column: int) -> list[str]:
+    """A column of a tab-separated file, counted from 1; a blank line repeats the entry before it.
+
+    Raises:
+        UserError: a line does not have the column.
+    """
+    entries: list[str] = []
+    for number, line in enumerate(read_lines(path), start=1):
+        fields = line.split("\t")
+        if len(fields) < column and line.strip():
+            raise UserError(
+                f"{path}, line {number}: no column {column} with the document's id (data.documents={column})."
+            )
+        entries.append(fields[column - 1] if len(fields) >= column else entries[-1] if entries else "")
+    return entries

@@ -1,0 +1,50 @@
+"""Previous sentences as part of the source: the baseline that papers on context compare with."""
+
+import torch
+from torch import Tensor
+
+from nmt.limits import NotNegative
+from nmt.model.context.mechanism import Before, ContextMechanism, pack, rotate
+from nmt.model.contract import Encoded, Encoder
+
+
+class Concatenation(ContextMechanism):
+    """The encoder reads previous sentences and source as one sequence; the decoder attends to all of it.
+
+    Tiedemann and Scherrer 2017, "Neural machine translation with extended context", section 2 (extended source). The
+    separator is the end of sentence.
+    """
+
+    only_slots = False
+
+    def __init__(self, encoder: Encoder, *, sentences: NotNegative = 0) -> None:
+        """`sentences` is the largest number of previous sentences; `encoder` may be any."""
+        del encoder
+        super().__init__(sentences)
+
+    def forward(
+        self,
+        encoder: Encoder,
+        embedded: Tensor,
+        mask: Tensor,
+        lengths: Tensor,
+        before: Before,
+        *,
+        looking: bool = False,
+    ) -> Encoded:
+        joined = pack(
+            torch.cat((before.embedded.flatten(1, 2), embedded), 1), torch.cat((before.mask.flatten(1), mask), 1)
+        )
+        encode = encoder.look if looking else encoder
+        encoded: Encoded = encode(joined.embedded, joined.mask, joined.lengths.to("cpu"))
+        # The source first, so that positions of slots and columns of weights are those of the source.
+        first = before.mask.sum((1, 2))
+        weights = encoded.weights
+        if weights is not None:
+            own = mask.shape[1]
+            weights = rotate(rotate(weights, joined.lengths, first, 2), joined.lengths, first, 3)[:, :, :own, :own]
+        return encoded._replace(
+            values=rotate(encoded.values, joined.lengths, first),
+            keys=None if encoded.keys is None else rotate(encoded.keys, joined.lengths, first),
+            weights=weights,
+        )

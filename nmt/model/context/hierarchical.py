@@ -1,0 +1,120 @@
+"""Attention over the words of each previous sentence, then over these sentences, gated into the encoder's states.
+
+Shapes: B sentences, S source tokens, K previous sentences of C tokens, V value, H heads.
+"""
+
+from collections.abc import Callable
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from nmt.attention import Attention
+from nmt.limits import NotNegative
+from nmt.model.context.mechanism import Before, ContextMechanism, pack
+from nmt.model.contract import Encoded, Encoder
+
+
+class Hierarchical(ContextMechanism):
+    """h_t <- l h_t + (1 - l) d_t, with d_t what word t finds in the previous sentences.
+
+    Miculicich et al. 2018, "Document-level neural machine translation with hierarchical attention networks", section
+    2.2, the encoder's variant; Yang et al. 2016 for documents that are classified:
+
+        s_j = attend(f_w(h_t), words of sentence j)
+        d_t = FFN(attend(f_s(h_t), s_1 ... s_K))
+        l = sigmoid(W_h h_t + W_p d_t)
+
+    f_w and f_s are the projections of the queries that each attention has. The words are states of the same encoder.
+    """
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        word_attention: Callable[..., Attention],
+        sentence_attention: Callable[..., Attention],
+        *,
+        sentences: NotNegative = 0,
+        words: Literal["attention", "over_attention"] = "attention",
+    ) -> None:
+        """Make the attention for states of the encoder's size.
+
+        Args:
+            encoder: whose states are gated.
+            word_attention: makes the attention to the words of a sentence.
+            sentence_attention: makes the attention to sentences.
+            sentences: how many previous sentences there are at most.
+            words: "attention" weighs the words of a sentence for each word of the source; "over_attention" weighs them
+                once for the whole source (`Attention.over`, Cui et al. 2017).
+        """
+        super().__init__(sentences)
+        size = encoder.size
+        self.words = words
+        self.word_attention = word_attention(size, size, context_size=size)
+        self.sentence_attention = sentence_attention(size, size, context_size=size)
+        self.inner, self.outer = nn.Linear(size, 4 * size), nn.Linear(4 * size, size)
+        self.gate_state, self.gate_context = nn.Linear(size, size), nn.Linear(size, size, bias=False)
+
+    def forward(
+        self,
+        encoder: Encoder,
+        embedded: Tensor,
+        mask: Tensor,
+        lengths: Tensor,
+        before: Before,
+        *,
+        looking: bool = False,
+    ) -> Encoded:
+        encoded: Encoded = (encoder.look if looking else encoder)(embedded, mask, lengths)
+        states = encoded.values
+        found, shares = self._read(states, mask, *_encode(encoder, before), looking)
+        found = self.outer(torch.relu(self.inner(found)))
+        gate = torch.sigmoid(self.gate_state(states) + self.gate_context(found))
+        seen = before.mask.flatten(1).any(1)[:, None, None]
+        gated = gate * states + (1 - gate) * found
+        values = torch.where(seen, gated, states) * mask.unsqueeze(-1)
+        if shares is not None:  # [B, S, K, C] -> [B, S, X]
+            shares = pack(shares.flatten(2).transpose(1, 2), before.mask.flatten(1)).embedded.transpose(1, 2)
+        return encoded._replace(values=values.to(states.dtype), context=shares)
+
+    def _read(
+        self, states: Tensor, mask: Tensor, words: Tensor, real: Tensor, looking: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        """What each word [B, S, V] finds in words [B, K, C, V] and, if `looking`, its weights of them [B, S, K, C]."""
+        count, (rows, length, _) = words.shape[1], states.shape
+        memory = self.word_attention.remember(words.flatten(0, 1), real.flatten(0, 1))
+        queries = states.repeat_interleave(count, 0)
+        steps = torch.arange(length, device=states.device)
+        if self.words == "over_attention":
+            context, weights = self.word_attention.over(queries, mask.repeat_interleave(count, 0), memory)
+            found = context.unsqueeze(1).expand(-1, length, -1)
+            by_word: Tensor | None = weights.mean(1).unsqueeze(1).expand(-1, length, -1)
+        else:
+            attended = self.word_attention(queries, memory, steps.expand(len(queries), -1), weights=looking)
+            found, by_word = attended.context, None if attended.weights is None else attended.weights.mean(1)
+        # [B * K, S, V] -> [B * S, K, V]: each word looks at sentences of its own.
+        summaries = found.unflatten(0, (rows, count)).transpose(1, 2).flatten(0, 1)
+        sentences = real.any(2).repeat_interleave(length, 0)
+        memory = self.sentence_attention.remember(summaries, sentences)
+        asked = states.flatten(0, 1).unsqueeze(1)
+        attended = self.sentence_attention(asked, memory, steps.repeat(rows).unsqueeze(1), weights=looking)
+        read = attended.context.squeeze(1).unflatten(0, (rows, length))
+        if not looking or by_word is None or attended.weights is None:
+            return read, None
+        of_sentences = attended.weights.mean(1).reshape(rows, length, count, 1)
+        return read, of_sentences * by_word.unflatten(0, (rows, count)).transpose(1, 2)
+
+
+def _encode(encoder: Encoder, before: Before) -> tuple[Tensor, Tensor]:
+    """The states of the words of previous sentences [B, K, C, V], zero where there are none, and their mask."""
+    real = before.mask.flatten(0, 1)
+    lengths = real.sum(1)
+    rows = lengths.nonzero().squeeze(1)
+    words = before.embedded.new_zeros(*real.shape, encoder.size)
+    if len(rows):
+        longest = int(lengths.max())
+        kept = before.embedded.flatten(0, 1)[rows, :longest]
+        encoded = encoder(kept, real[rows, :longest], lengths[rows].to("cpu"))
+        filled = nn.functional.pad(encoded.values, (0, 0, 0, real.shape[1] - longest))
+        words = words.to(filled.dtype).index_copy(0, rows, filled)
+    return words.unflatten(0, before.mask.shape[:2]), before.mask

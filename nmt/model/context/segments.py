@@ -1,0 +1,84 @@
+"""The states of previous sentences as more memory, without gradient: Transformer-XL's recurrence, cut to N sentences.
+
+Shapes: B sentences, S source tokens, K previous sentences of C tokens, X context tokens, V value.
+"""
+
+import torch
+from torch import Tensor
+
+from nmt.errors import UserError
+from nmt.limits import NotNegative
+from nmt.model.context.mechanism import Before, ContextMechanism, Packed, pack, rotate
+from nmt.model.contract import Encoded, Encoder
+
+
+class Segments(ContextMechanism):
+    """The previous sentences are the segment before the source; no gradient flows into it.
+
+    Dai et al. 2019, "Transformer-XL: attentive language models beyond a fixed-length context", section 3.2: keys and
+    values of a layer come from [SG(h of the segment before); h], queries from h. The segment is encoded with each
+    source instead of kept from the last batch, so that batches may come in any order; it has no segment before it.
+
+    Encoders without self-attention leave their states of the segment as further slots for the decoder's attention.
+    """
+
+    def __init__(self, encoder: Encoder, *, sentences: NotNegative = 0) -> None:
+        """`sentences` is the largest number of previous sentences.
+
+        Raises:
+            UserError: the encoder has self-attention with absolute positions, which two segments would share.
+        """
+        super().__init__(sentences)
+        if encoder.heads and not encoder.recalls:
+            raise UserError(
+                "context=segments needs self-attention that knows distances only, because absolute positions would be "
+                "those of two words. Give encoder/positions=relative and "
+                "attention/window@encoder.self_attention.window=global."
+            )
+
+    def forward(
+        self,
+        encoder: Encoder,
+        embedded: Tensor,
+        mask: Tensor,
+        lengths: Tensor,
+        before: Before,
+        *,
+        looking: bool = False,
+    ) -> Encoded:
+        segment = pack(before.embedded.flatten(1, 2).detach(), before.mask.flatten(1))
+        if not segment.mask.shape[1]:
+            plain: Encoded = (encoder.look if looking else encoder)(embedded, mask, lengths)
+            return plain
+        if encoder.recalls:
+            return _recall(encoder, embedded, mask, segment, looking)
+        encoded: Encoded = (encoder.look if looking else encoder)(embedded, mask, lengths)
+        with torch.no_grad():
+            values, keys = _states(encoder, segment)
+        slots = torch.cat((encoded.mask, segment.mask), 1)
+        joined = pack(torch.cat((encoded.values, values.to(encoded.values.dtype)), 1), slots)
+        if encoded.keys is not None and keys is not None:
+            encoded = encoded._replace(keys=pack(torch.cat((encoded.keys, keys.to(encoded.keys.dtype)), 1), slots)[0])
+        return encoded._replace(values=joined.embedded, mask=joined.mask)
+
+
+def _states(encoder: Encoder, segment: Packed) -> tuple[Tensor, Tensor | None]:
+    """The values [B, X, V] of a segment, and the keys if there are any; zero in rows without tokens."""
+    rows = segment.lengths.nonzero().squeeze(1)
+    encoded: Encoded = encoder(segment.embedded[rows], segment.mask[rows], segment.lengths[rows].to("cpu"))
+
+    def spread(states: Tensor) -> Tensor:
+        return states.new_zeros(len(segment.mask), *states.shape[1:]).index_copy(0, rows, states)
+
+    return spread(encoded.values), None if encoded.keys is None else spread(encoded.keys)
+
+
+def _recall(encoder: Encoder, embedded: Tensor, mask: Tensor, segment: Packed, looking: bool) -> Encoded:
+    """The source with the segment's states in every layer's memory, which distances are counted from."""
+    longest = torch.full_like(segment.lengths, segment.mask.shape[1])
+    # At the end of its row, so that distances to it do not depend on the longest segment of the batch.
+    past, real = (rotate(part, longest, segment.lengths) for part in (segment.embedded, segment.mask))
+    encoded = encoder.recall(embedded, mask, past, real, looking=looking)
+    if encoded.context is None:
+        return encoded
+    return encoded._replace(context=rotate(encoded.context, longest, longest - segment.lengths, 2))

@@ -1,0 +1,171 @@
+"""From a run to its contrastive accuracy: is the right translation more probable than each wrong one?
+
+The sentence has one source and several translations, of which its document decides. Sennrich 2017 ("How grammatical is
+character-level neural machine translation?") and Müller et al. 2018 (for pronouns in context) score models in this way.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from nmt.compute import Compute
+from nmt.data.corpus import ContrastiveItem, Split, given_split
+from nmt.data.documents import Followed, contexts_of, numbered
+from nmt.data.lines import read_lines, read_parallel_lines
+from nmt.errors import UserError
+from nmt.files import write_json
+from nmt.limits import NotNegative, Positive
+from nmt.pipeline.opening import Checkpoint, open_model, own_data, own_split
+from nmt.pipeline.paths import check_paths
+from nmt.pipeline.requests import check_pair
+from nmt.runs import Run
+from nmt.search import GreedySearch
+from nmt.translation.translator import Translator
+
+
+@dataclass(frozen=True)
+class Contrasting:
+    """What `nmt.contrast` is asked to do; `configs/contrast.yaml` explains the settings."""
+
+    run: Path
+    checkpoint: Checkpoint
+    split: str | None
+    source: Path | None
+    reference: Path | None
+    contrasts: Path | None
+    documents: Followed
+    context_sentences: NotNegative | None
+    output: Path | None
+    compute: Compute
+    batch_sentences: Positive
+
+    def __post_init__(self) -> None:
+        check_pair({"source": self.source, "reference": self.reference}, "a test needs both files")
+        check_pair({"source": self.source, "contrasts": self.contrasts}, "a test needs wrong translations")
+        if self.source is not None and self.split is not None:
+            raise UserError("split= and source= cannot be combined. Give one of them.")
+
+
+class Accuracy(NamedTuple):
+    """Of the sentences with one distance: how many, the share that was right, and the share by guessing."""
+
+    sentences: int
+    accuracy: float
+    chance: float
+
+
+def contrast(request: Contrasting) -> int:
+    """Print the accuracy by distance; write it to `output`."""
+    files = {key: getattr(request, key) for key in ("source", "reference", "contrasts")}
+    check_paths(files, {"output": request.output})
+    run = Run(request.run)
+    split, contrasts = _test(request, run)
+    model, tokenizer = open_model(run, request.checkpoint, request.compute)
+    translator = Translator(
+        [model],
+        tokenizer,
+        GreedySearch(),
+        compute=request.compute,
+        batch_sentences=request.batch_sentences,
+        context_sentences=request.context_sentences,
+    )
+    by_distance = accuracies(translator, split, contrasts)
+    print(table(by_distance, translator.context_sentences))
+    if request.output is not None:
+        facts: dict[str, Any] = {
+            "run": str(run.folder),
+            "split": split.name,
+            "text": split.fingerprint(),
+            "context_sentences": translator.context_sentences,
+            "by_distance": {distance: figures._asdict() for distance, figures in by_distance.items()},
+        }
+        write_json(request.output, facts)
+    return 0
+
+
+def accuracies(translator: Translator, split: Split, contrasts: Sequence[ContrastiveItem]) -> dict[str, Accuracy]:
+    """The accuracy for each distance, in ascending order, and for "all".
+
+    A sentence is right if its reference is more probable than each wrong translation. Guessing among n translations is
+    right in one of n cases.
+    """
+    contexts = contexts_of(split.source, split.documents, translator.context_sentences)
+    rows = [item.row for item in contrasts for _ in range(1 + len(item.wrong))]
+    texts = [text for item in contrasts for text in (split.target[item.row], *item.wrong)]
+    forced = translator.force([split.source[row] for row in rows], texts, [contexts[row] for row in rows])
+    scores = iter(translation.log_prob for translation in forced)
+    right: dict[int, list[bool]] = {}
+    chances: dict[int, list[float]] = {}
+    for item in contrasts:
+        reference = next(scores)
+        wrong = [next(scores) for _ in item.wrong]
+        right.setdefault(item.distance, []).append(all(reference > other for other in wrong))
+        chances.setdefault(item.distance, []).append(1 / (1 + len(wrong)))
+    groups = {str(distance): [distance] for distance in sorted(right)}
+    if len(groups) > 1:
+        groups["all"] = sorted(right)
+    return {
+        name: _mean([hit for d in distances for hit in right[d]], [share for d in distances for share in chances[d]])
+        for name, distances in groups.items()
+    }
+
+
+def _mean(hits: Sequence[bool], chances: Sequence[float]) -> Accuracy:
+    return Accuracy(len(hits), sum(hits) / len(hits), sum(chances) / len(chances))
+
+
+def table(by_distance: dict[str, Accuracy], sentences: int) -> str:
+    """The accuracies in percent, with a note on what the model sees."""
+    lines = [
+        f"The model sees {sentences} previous sentence{'s' * (sentences != 1)}.",
+        "distance  sentences  accuracy  chance",
+        "--------  ---------  --------  ------",
+    ]
+    for distance, figures in by_distance.items():
+        percent = f"{100 * figures.accuracy:>7.1f}%  {100 * figures.chance:>5.1f}%"
+        lines.append(f"{distance:>8}  {figures.sentences:>9,}  {percent}")
+    return "\n".join(lines)
+
+
+def _test(request: Contrasting, run: Run) -> tuple[Split, Sequence[ContrastiveItem]]:
+    """The text and its contrasts."""
+    if request.source is not None and request.reference is not None and request.contrasts is not None:
+        split = given_split(request.source, *read_parallel_lines(request.source, request.reference))
+        split = split._replace(documents=numbered(split.source, request.documents))
+        return split, read_contrasts(request.contrasts, split)
+    source = own_data(run)
+    name = request.split or next(iter(source.tests()), "valid")
+    split = own_split(run, source, name)
+    contrasts = source.contrasts(name)
+    if not contrasts:
+        raise UserError(
+            f"The data set of {run.folder} has no contrasts for {name}. Give files (source= reference= contrasts=), or "
+            "a run that was trained with data=documents."
+        )
+    return split, contrasts
+
+
+def read_contrasts(path: Path, split: Split) -> list[ContrastiveItem]:
+    """The contrasts in a file: line number, distance and wrong translations, with tabs between.
+
+    Raises:
+        UserError: a line is malformed, or names a line that the text does not have; or there is none.
+    """
+    contrasts = []
+    for number, line in enumerate(read_lines(path), start=1):
+        if not line.strip():
+            continue
+        place, _, rest = line.partition("\t")
+        distance, _, wrong = rest.partition("\t")
+        if not (place.isdecimal() and distance.isdecimal() and wrong.strip()):
+            raise UserError(
+                f"{path}, line {number}: must have a line number, a distance and wrong translations, with tabs between."
+            )
+        row = int(place) - 1
+        if not 0 <= row < len(split.source) or not split.source[row].strip():
+            raise UserError(f"{path}, line {number}: line {place} of {split.name} has no sentence.")
+        contrasts.append(ContrastiveItem(row, int(distance), tuple(wrong.split("\t"))))
+    if not contrasts:
+        raise UserError(f"{path} is empty. Give wrong translations.")
+    return contrasts

@@ -1,0 +1,80 @@
+"""Previous sentences for the translator: as tokens to translate with, and as part of what a translation looked at."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from nmt.errors import UserError
+from nmt.text.spans import Span
+from nmt.text.tokenizer import EOS, SPECIAL_PIECES, Tokenizer
+from nmt.translation.types import ContextSentence, Translation
+
+Tokens = list[list[int]]
+
+
+def encoded(tokenizer: Tokenizer, contexts: Sequence[Sequence[str]], sentences: int, most: int) -> list[Tokens]:
+    """The tokens of the last `sentences` of each context, cut after `most` pieces; each sentence is encoded once."""
+    if not sentences:
+        return [[] for _ in contexts]
+    trimmed = [context[-sentences:] for context in contexts]
+    texts = list(dict.fromkeys(text for context in trimmed for text in context))
+    tokens = dict(zip(texts, tokenizer.source.encode(texts), strict=True))
+    return [[tokens[text][:most] for text in context] for context in trimmed]
+
+
+def checked(sentences: int | None, trained: int) -> int:
+    """How many previous sentences to show a model, for a setting whose None means as many as in training.
+
+    Raises:
+        UserError: more than it was trained with.
+    """
+    if sentences is None:
+        return trained
+    if sentences > trained:
+        raise UserError(
+            f"context_sentences={sentences}: this run was trained with context.sentences={trained}. "
+            f"Give a number up to {trained}, or leave it out."
+        )
+    return sentences
+
+
+def context_sentences(tokenizer: Tokenizer, texts: Sequence[str], tokens: Tokens) -> list[ContextSentence]:
+    """The sentences with their pieces, whose tokens may be fewer than those of the texts."""
+    end = SPECIAL_PIECES[EOS]
+    return [
+        ContextSentence(text, [*tokenizer.source.pieces(ids), end], [*tokenizer.source.spans(ids, text), None])
+        for text, ids in zip(texts[len(texts) - len(tokens) :], tokens, strict=True)
+    ]
+
+
+def weights_of_context(
+    weights: npt.NDArray[np.float32] | None, own: int, context: Sequence[ContextSentence]
+) -> npt.NDArray[np.float32] | None:
+    """The columns of the context [H, T, X] in weights whose first `own` columns are the source's; None if none are."""
+    count = sum(len(sentence.pieces) for sentence in context)
+    if weights is None or not count or weights.shape[2] < own + count:
+        return None
+    return weights[:, :, own : own + count]
+
+
+def with_context(translation: Translation) -> Translation | None:
+    """The translation of the context and its source as one text, with the weights of all; None without such weights.
+
+    Sentences of the context are separated by a space. It is drawn, and its words are found, like any translation.
+    """
+    if translation.weights is None or translation.context_weights is None:
+        return None
+    text, pieces, spans = "", list[str](), list[Span | None]()
+    for sentence in (
+        *translation.context,
+        ContextSentence(translation.source, translation.source_pieces, translation.source_spans),
+    ):
+        text += " " if text else ""
+        spans += [None if span is None else (span[0] + len(text), span[1] + len(text)) for span in sentence.spans]
+        pieces += sentence.pieces
+        text += sentence.text
+    weights = np.concatenate((translation.context_weights, translation.weights), 2)
+    return translation._replace(
+        source=text, source_pieces=pieces, source_spans=spans, weights=weights, context=(), context_weights=None
+    )

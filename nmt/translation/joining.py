@@ -1,0 +1,50 @@
+"""A line that was translated in parts: the translations of its parts as one."""
+
+import math
+
+import numpy as np
+
+from nmt.text.spans import Span
+from nmt.translation.types import Translation
+
+JOINED_WEIGHTS = 50_000_000  # the most weights that the parts of a line are joined to: 200 MB, nearly all zeros
+
+
+def join(sentence: str, parts: list[list[Translation]]) -> list[Translation]:
+    """The n-best list of a sentence from those of its parts, rank by rank.
+
+    Weights become blocks of one matrix; None if it would have more than JOINED_WEIGHTS.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    return [_join_rank(sentence, list(ranked)) for ranked in zip(*parts)]
+
+
+def _join_rank(sentence: str, parts: list[Translation]) -> Translation:
+    weights = None
+    blocks = [part.weights for part in parts if part.weights is not None]
+    shape = [len(blocks[0]) if blocks else 0, *(sum(block.shape[axis] for block in blocks) for axis in (1, 2))]
+    if len(blocks) == len(parts) and math.prod(shape) <= JOINED_WEIGHTS:
+        weights = np.zeros(shape, dtype=np.float32)
+        row = column = 0
+        for block in blocks:
+            weights[:, row : row + block.shape[1], column : column + block.shape[2]] = block
+            row, column = row + block.shape[1], column + block.shape[2]
+    text = ""
+    spans: list[Span | None] = []
+    for part in parts:
+        text += " " if text and part.text else ""
+        spans += [None if span is None else (span[0] + len(text), span[1] + len(text)) for span in part.spans]
+        text += part.text
+    return Translation(
+        sentence,
+        text,
+        sum(part.score for part in parts),
+        sum(part.log_prob for part in parts),
+        [piece for part in parts for piece in part.source_pieces],
+        [piece for part in parts for piece in part.pieces],
+        [span for part in parts for span in part.source_spans],
+        spans,
+        weights,
+        parts[0].heads,
+    )

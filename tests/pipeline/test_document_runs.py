@@ -1,0 +1,209 @@
+"""Documents through training, translating and evaluating: a word that only the sentence before explains."""
+
+import json
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import nmt
+from nmt.runs import Run
+from tests.pipeline.small import SMALL, call, write_lines
+
+Capture = pytest.CaptureFixture[str]
+
+COLOURS = {"rot": "red", "blau": "blue", "grün": "green", "gelb": "yellow"}
+
+
+def documents(count: int, seed: int) -> tuple[list[str], list[str]]:
+    """Documents of two sentences: the second says "es", which is the colour of the first."""
+    generator = random.Random(seed)
+    source, target = list[str](), list[str]()
+    for _ in range(count):
+        german, english = generator.choice(list(COLOURS.items()))
+        number = generator.choice(["eins", "zwei", "drei"])
+        source += [f"{german} {number}", f"es {number}", ""]
+        target += [f"{english} {number}", f"{english} again {number}", ""]
+    return source, target
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("documents")
+    for split, count, seed in (("train", 150, 1), ("valid", 20, 2), ("test", 20, 3)):
+        for language, lines in zip(("de", "en"), documents(count, seed), strict=True):
+            write_lines(folder / f"{split}.{language}", lines)
+    return folder
+
+
+def words(corpus: Path, runs: Path, *more: str) -> list[str]:
+    splits = [f"data.{split}={corpus / split}" for split in ("train", "valid", "test")]
+    places = [f"checkpoints={runs}", f"cache={runs / 'cache'}"]
+    given = {word.partition("=")[0] for word in more}
+    small = [word for word in SMALL if word.partition("=")[0] not in given]
+    return ["data=text", "data.source=de", "data.target=en", *splits, *places, *small, *more]
+
+
+@pytest.fixture(scope="module")
+def run(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    runs = tmp_path_factory.mktemp("runs")
+    budget = (
+        "trainer.steps=400",
+        "trainer.validate_every=100",
+        "tokenizer=word",
+        "tokenizer.vocabulary_size=60",
+        "optimizer.lr=0.01",
+    )
+    line = words(corpus, runs, "name=seen", "data.documents=blank", "context.sentences=1", *budget)
+    assert call("train", *line) == 0
+    return runs / "seen"
+
+
+def translated(run: Path, lines: list[str], folder: Path, *more: str) -> list[str]:
+    source = write_lines(folder / "input.txt", lines)
+    output = folder / "output.txt"
+    assert call("translate", f"run={run}", f"input={source}", f"output={output}", "device=cpu", "threads=1", *more) == 0
+    return output.read_text(encoding="utf-8").split("\n")[:-1]
+
+
+def test_the_sentence_before_is_seen(run: Path, tmp_path: Path) -> None:
+    source, target = documents(30, seed=9)
+    assert translated(run, source, tmp_path) == target
+    blind = translated(run, source, tmp_path, "context_sentences=0")
+    assert sum(a == b for a, b in zip(blind[1::3], target[1::3], strict=True)) < 20
+    assert blind[::3] == target[::3]
+    assert Run(run).facts()["text"]
+
+
+def test_documents_are_independent_and_their_order_is_free(run: Path, tmp_path: Path) -> None:
+    source, _ = documents(12, seed=4)
+    whole = translated(run, source, tmp_path)
+    assert len(whole) == len(source)
+    order = random.Random(1).sample(range(12), 12)
+    shuffled = translated(
+        run, [line for at in order for line in source[3 * at : 3 * at + 3]], tmp_path, "batch_sentences=2"
+    )
+    for place, at in enumerate(order):
+        alone = translated(run, source[3 * at : 3 * at + 2], tmp_path)
+        assert whole[3 * at : 3 * at + 2] == alone == shuffled[3 * place : 3 * place + 2]
+
+
+@pytest.mark.parametrize(
+    "lines", [[], [""], ["rot eins"], ["", "", "rot eins", "", "", "es zwei", ""], ["es eins"] * 70]
+)
+def test_as_many_lines_as_before(run: Path, tmp_path: Path, lines: list[str]) -> None:
+    texts = translated(run, lines, tmp_path)
+    assert len(texts) == len(lines)
+    assert [not text for text in texts] == [not line for line in lines]
+
+
+def test_a_file_without_documents_is_said_once(run: Path, tmp_path: Path, capsys: Capture) -> None:
+    translated(run, ["rot eins", "es eins", "es zwei"], tmp_path)
+    assert capsys.readouterr().err.count("No empty line among 3 lines: all were translated as one document.") == 1
+    for lines, more in (
+        (["rot eins"], ()),
+        (["rot eins", "es eins"], ("documents=none",)),
+        (["rot eins", "", "es"], ()),
+    ):
+        translated(run, lines, tmp_path, *more)
+        assert "No empty line" not in capsys.readouterr().err
+
+
+def test_empty_lines_within_a_document(run: Path, tmp_path: Path) -> None:
+    texts = translated(run, ["rot eins", "", "es eins"], tmp_path, "documents=one")
+    assert texts == ["red eins", "", "red again eins"]
+
+
+def test_pictures_across_sentences(run: Path, tmp_path: Path, capsys: Capture) -> None:
+    pictures = tmp_path / "pictures"
+    translated(run, ["rot eins", "es eins"], tmp_path, f"heatmaps={pictures}", "view=context")
+    assert [path.name for path in pictures.iterdir()] == ["00002.png"], "the first line has no context"
+    translator = nmt.load(run, "device=cpu")
+    (translation,) = translator.translate(["es eins"], contexts=[["rot eins"]])
+    view = translator.look(translation).context
+    assert view is not None
+    assert view.weights is not None
+    assert (view.source, view.text) == ("rot eins es eins", "red again eins")
+    assert view.weights.shape[2] == len(view.source_pieces)
+    np.testing.assert_allclose(view.weights.sum(2), 1, rtol=1e-5)
+    spans = [span for span in view.source_spans if span is not None]
+    covered = sorted({place for begin, end in spans for place in range(begin, end)})
+    assert "".join(view.source[place] for place in covered) == "roteinseseins"
+    assert max(end for _, end in spans) == len(view.source)
+    assert translator.look(translator.translate(["rot eins"])[0]).context is None
+    more = ("context_sentences=0", "heatmaps=x", "view=context")
+    source = write_lines(tmp_path / "input.txt", ["rot eins"])
+    assert call("translate", f"run={run}", f"input={source}", "device=cpu", *more) == 1
+    assert "view=context shows the sentences before the source, but this run sees none" in capsys.readouterr().err
+
+
+def test_scores_follow_documents(run: Path, corpus: Path, tmp_path: Path) -> None:
+    plain = ["device=cpu", "threads=1", "pictures=0"]
+    assert call("evaluate", f"run={run}", f"output={tmp_path / 'own'}", *plain) == 0
+    hypotheses = (tmp_path / "own" / "test" / "hypotheses.txt").read_text(encoding="utf-8")
+    assert hypotheses == (corpus / "test.en").read_text(encoding="utf-8")
+    files = (f"source={corpus / 'test.de'}", f"reference={corpus / 'test.en'}")
+    assert call("evaluate", f"run={run}", f"output={tmp_path / 'given'}", *files, *plain) == 0
+    (given,) = (tmp_path / "given").glob("*/hypotheses.txt")
+    assert given.read_text(encoding="utf-8") == hypotheses
+
+
+def test_more_context_than_trained(run: Path, tmp_path: Path, capsys: Capture) -> None:
+    source = write_lines(tmp_path / "input.txt", ["rot eins"])
+    assert call("translate", f"run={run}", f"input={source}", "context_sentences=2", "device=cpu") == 1
+    assert "context_sentences=2: this run was trained with context.sentences=1." in capsys.readouterr().err
+
+
+def test_context_without_documents(corpus: Path, tmp_path: Path, capsys: Capture) -> None:
+    assert call("train", *words(corpus, tmp_path, "name=blind", "context.sentences=1", "trainer.steps=1")) == 1
+    assert "context.sentences=1 needs documents, but train of text-de-en is" in capsys.readouterr().err
+    assert not (tmp_path / "blind").exists()
+
+
+def test_a_run_resumes_to_the_same_weights(corpus: Path, tmp_path: Path) -> None:
+    line = words(corpus, tmp_path, "data.documents=blank", "context.sentences=1", "trainer.validate_every=3")
+    line += ["tokenizer=word", "tokenizer.vocabulary_size=60"]
+    assert call("train", *line, "name=whole", "trainer.steps=6") == 0
+    assert call("train", *line, "name=parts", "trainer.steps=3") == 0
+    assert call("train", "name=parts", f"checkpoints={tmp_path}", "resume=true", "trainer.steps=6") == 0
+    whole, parts = ((tmp_path / name / "last.safetensors").read_bytes() for name in ("whole", "parts"))
+    assert whole == parts
+
+
+class TestContrast:
+    """Of two translations of one sentence, the document tells which is right."""
+
+    def files(self, folder: Path) -> list[str]:
+        source, target = documents(24, seed=5)
+        items = []
+        for row in range(1, len(source), 3):
+            colour = target[row].split()[0]
+            wrong = [target[row].replace(colour, other) for other in COLOURS.values() if other != colour]
+            items.append("\t".join([str(row + 1), "1", *wrong]))
+        lines = {"source": source, "reference": target, "contrasts": items}
+        return [f"{key}={write_lines(folder / key, value)}" for key, value in lines.items()]
+
+    def test_a_model_with_context_is_right(self, run: Path, tmp_path: Path, capsys: Capture) -> None:
+        line = [f"run={run}", *self.files(tmp_path), "device=cpu", "threads=1", f"output={tmp_path / 'out.json'}"]
+        assert call("contrast", *line) == 0
+        assert "       1         24    100.0%   25.0%" in capsys.readouterr().out
+        figures = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
+        assert figures["by_distance"] == {"1": {"sentences": 24, "accuracy": 1.0, "chance": 0.25}}
+        assert call("contrast", *line, "context_sentences=0") == 0
+        blind = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
+        assert blind["by_distance"]["1"]["accuracy"] < 0.6
+
+    def test_mistakes(self, run: Path, tmp_path: Path, capsys: Capture) -> None:
+        assert call("contrast", f"run={run}", "device=cpu") == 1
+        assert "has no contrasts for test. Give files (source= reference= contrasts=)" in capsys.readouterr().err
+        files = self.files(tmp_path)
+        for text, message in (
+            ("2\tblue\n", "line 1: must have a line number, a distance and wrong translations"),
+            ("3\t1\tblue\n", "line 1: line 3 of source-"),
+            ("999\t1\tblue\n", "line 1: line 999 of source-"),
+            ("\n", "is empty. Give wrong translations."),
+        ):
+            (tmp_path / "contrasts").write_text(text, encoding="utf-8")
+            assert call("contrast", f"run={run}", *files, "device=cpu") == 1
+            assert message in capsys.readouterr().err
