@@ -69,7 +69,12 @@ def work(study: Study, jobs: int | None = None) -> int:
     total = len(study.rows) * len(study.seeds)
     print(f"{total - len(left)} of {total} runs are recorded, {len(left)} are left.", file=sys.stderr)
     with ThreadPoolExecutor(jobs or os.cpu_count()) as pool:
-        return max(pool.map(lambda task: _one(study, *task), left), default=0)
+        runs = [pool.submit(_one, study, *task) for task in left]
+        try:
+            return max((run.result() for run in runs), default=0)
+        except KeyboardInterrupt:
+            pool.shutdown(cancel_futures=True)  # the trainings have got the signal as well, and save their state
+            raise
 
 
 def _one(study: Study, name: str, row: Row, seed: int) -> int:

@@ -74,7 +74,7 @@ def test_evaluate_draws_a_view_and_scores_the_links_of_the_head(trained: Path, h
         ),
         (["heatmaps={here}/maps", "head=3.all"], "head=3.all does not exist. Give head=auto, all, mean"),
         (["alignments={here}/links", "head=all"], "head=all does not exist. Give head=auto, mean, 2.mean"),
-        (["view=self", "heatmaps={here}/maps"], "view=self: must be encoder, decoder or cross"),
+        (["view=self", "heatmaps={here}/maps"], "view=self: must be encoder, decoder, cross or context"),
     ],
 )
 def test_heads_and_views_that_are_not_there(
