@@ -121,7 +121,7 @@ def test_a_run_that_is_recorded_is_not_made_again(
     monkeypatch.chdir(tmp_path)
     small = ["model.embedding_size=8", "encoder.size=8", "decoder.size=16", "decoder.readout.size=8"]
     small += ["trainer.steps=2", "data=builtin", "data.train_pairs=100", "tokenizer.vocabulary_size=400"]
-    small += ["trainer.validate_sentences=2", f"cache={tmp_path}/cache"]
+    small += ["data.valid_pairs=10", "data.test_pairs=20", f"cache={tmp_path}/cache"]
     row = rows.Row("luong", ("decoder=luong", "attention.size=8"))
     measure = attention_study.builtin([]).measure
     made = work.Study(tmp_path / "runs", tmp_path / "records", [row], [1, 2], small, measure)

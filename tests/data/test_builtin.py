@@ -10,14 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.data.builtin import BuiltIn, Pair, versions, word_links
-from nmt.data.builtin.locales import (
+from nmt.data.builtin.locales import Language, MissingError
+from nmt.data.builtin.meaning import (
     Compact,
     Field,
     Interval,
-    Language,
     Listing,
     Meeting,
-    MissingError,
     Moment,
     Money,
     Name,

@@ -6,6 +6,6 @@ makes the splits.  Babel is imported here and nowhere else.
 """
 
 from nmt.data.builtin.corpus import BuiltIn, versions
-from nmt.data.builtin.phrases import Pair, word_links
+from nmt.data.builtin.links import Pair, word_links
 
 __all__ = ["BuiltIn", "Pair", "versions", "word_links"]

@@ -12,8 +12,9 @@ from babel import Locale, UnknownLocaleError
 from babel.core import get_cldr_version, parse_locale
 from babel.localedata import locale_identifiers
 
+from nmt.data.builtin.links import Pair
 from nmt.data.builtin.locales import Language
-from nmt.data.builtin.phrases import Pair, Phrases
+from nmt.data.builtin.phrases import Phrases
 from nmt.data.corpus import DataSource, Split
 from nmt.errors import UserError, nearest
 from nmt.limits import NotNegative, Positive

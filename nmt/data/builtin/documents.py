@@ -14,8 +14,10 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from nmt.data.builtin.corpus import locale_of, versions
-from nmt.data.builtin.locales import Language, MissingError, Moment, Percent, Phrase, Quantity
-from nmt.data.builtin.phrases import Pair, bare, day
+from nmt.data.builtin.links import Pair
+from nmt.data.builtin.locales import Language, MissingError
+from nmt.data.builtin.meaning import Moment, Percent, Phrase, Quantity
+from nmt.data.builtin.phrases import bare, day
 from nmt.data.corpus import ContrastiveItem, DataSource, Split
 from nmt.errors import UserError
 from nmt.limits import NotNegative, Positive

@@ -21,135 +21,33 @@ White space of every kind becomes a plain space, and invisible direction marks a
 
 import datetime
 import functools
-import itertools
-import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from babel import Locale, dates, lists, numbers
 
-Length = Literal["long", "short"]
-Width = Literal["long", "short", "narrow"]
-ListStyle = Literal["standard", "or", "unit"]
-
-
-class Field(NamedTuple):
-    """A field of a phrase and the characters [start, end) of the text in which it is said."""
-
-    name: str
-    start: int
-    end: int
-
-
-class Text(NamedTuple):
-    """What a language says for a phrase.  A field may have several spans, and spans may overlap."""
-
-    text: str
-    fields: tuple[Field, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Name:
-    """The name of a "territory", "language", "script" or "currency"."""
-
-    kind: str
-    code: str
-
-
-@dataclass(frozen=True, slots=True)
-class Percent:
-    """A number of hundredths."""
-
-    value: Decimal
-
-
-@dataclass(frozen=True, slots=True)
-class Compact:
-    """A round number said with a power of ten: "12 million"."""
-
-    value: Decimal
-
-
-@dataclass(frozen=True, slots=True)
-class Money:
-    """An amount with the currency's symbol, or (`named`) with its plural name."""
-
-    value: Decimal
-    currency: str
-    named: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Quantity:
-    """A number with a unit of measurement, in "long", "short" or "narrow" `style`."""
-
-    value: Decimal
-    unit: str
-    style: Width
-
-
-@dataclass(frozen=True, slots=True)
-class RelativeTime:
-    """A whole number of "hour", "day", ... before (negative) or after now."""
-
-    value: int
-    unit: str
-
-
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """A date or a time of day; `style` names the CLDR's pattern: "date full", "skeleton yMMMM"."""
-
-    value: datetime.datetime
-    style: str
-
-
-@dataclass(frozen=True, slots=True)
-class Meeting:
-    """A date in "full", "long", "medium" or "short" `style` and a time of day in the style `clock`."""
-
-    value: datetime.datetime
-    style: str
-    clock: str
-
-
-@dataclass(frozen=True, slots=True)
-class Week:
-    """A week of a year ("skeleton yw") or of a month ("skeleton MMMMW"), by its number."""
-
-    number: int
-    value: datetime.datetime
-    style: str
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """From one date or time to another of the same style."""
-
-    start: Moment
-    end: Moment
-
-
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """Two to four phrases in a list of Babel's `style`."""
-
-    style: ListStyle
-    items: "tuple[Phrase, ...]"
-
-
-@dataclass(frozen=True, slots=True)
-class Remark:
-    """A phrase with another behind it in brackets, as the CLDR shows a language and its territory."""
-
-    head: "Phrase"
-    detail: "Phrase"
-
-
-Leaf = Name | Percent | Compact | Money | Quantity | RelativeTime | Moment | Meeting | Week | Interval
-Phrase = Leaf | Listing | Remark
+from nmt.data.builtin.fields import around_number, clean, fill, renumber, runs, same, shift, tell_direction, whole
+from nmt.data.builtin.meaning import (
+    Compact,
+    Field,
+    Interval,
+    Leaf,
+    Length,
+    Listing,
+    ListStyle,
+    Meeting,
+    Moment,
+    Money,
+    Name,
+    Percent,
+    Phrase,
+    Quantity,
+    RelativeTime,
+    Remark,
+    Text,
+    Week,
+    Width,
+)
 
 
 class MissingError(Exception):
@@ -169,118 +67,7 @@ _FIELDS = {
     "s": "second",
     "G": "era",
 }
-_MARKS = dict.fromkeys([0x200E, 0x200F, 0x061C, *range(0x202A, 0x202F), *range(0x2066, 0x206A)])
-_NUMBER = re.compile(r"\d(?:[\d.,'’٫٬ ]*\d)?")
-_WORDS = re.compile(r"\w(?:.*\w)?")
 _ITEM = 0xE000  # private-use characters stand for the items while a list pattern is read off Babel
-
-
-def clean(text: str) -> str:
-    """Turn every white space into one plain space and drop direction marks."""
-    return re.sub(r"\s", " ", text.translate(_MARKS))
-
-
-def _shift(fields: Sequence[Field], by: int, prefix: str = "") -> list[Field]:
-    return [Field(prefix + name, start + by, end + by) for name, start, end in fields]
-
-
-def _trim(name: str, text: str, start: int) -> list[Field]:
-    """The field of a literal that begins at `start` of the whole, without the spaces around it."""
-    bare = text.strip()
-    if not bare:
-        return []
-    start += len(text) - len(text.lstrip())
-    return [Field(name, start, start + len(bare))]
-
-
-def _whole(name: str, text: str) -> Text:
-    return Text(text, (Field(name, 0, len(text)),))
-
-
-def _around_number(text: str, rest: str) -> Text:
-    """A text with one number in it: the field "number" first, then `rest` for what surrounds it."""
-    found = _NUMBER.search(text)
-    if found is None:
-        return Text(text, (Field("number", 0, len(text)), Field(rest, 0, len(text))))
-    start, end = found.span()
-    before, after = _trim(rest, text[:start], 0), _trim(rest, text[end:], end)
-    return Text(text, (Field("number", start, end), *before, *after))
-
-
-def _tell_direction(pattern: str, opposite: str) -> Text:
-    """A relative time with 1 for its number: the fields number, unit and direction.
-
-    The words around the number that the past shares with the future are the unit, the others are the direction:
-    "{0} hours ago", "in {0} hours".  Where all of them change ("5 órával ezelőtt", "5 óra múlva") both fields cover
-    what surrounds the number.
-    """
-    joint = _around_number(pattern.replace("{0}", "1"), "unit")
-    both = (*joint.fields, *(field._replace(name="direction") for field in joint.fields if field.name == "unit"))
-    words, others = pattern.split(" "), opposite.split(" ")
-    at = next((i for i, word in enumerate(words) if "{0}" in word), -1)
-    there = next((i for i, word in enumerate(others) if "{0}" in word), -1)
-    if at < 0 or there < 0 or words[at] != others[there]:
-        return Text(joint.text, both)
-    before = sum(1 for _ in _same(words[:at][::-1], others[:there][::-1]))
-    after = sum(1 for _ in _same(words[at + 1 :], others[there + 1 :]))
-    amount = " ".join(words[at - before : at + after + 1])
-    start = len(" ".join([*words[: at - before], ""]))
-    said = _around_number(amount.replace("{0}", "1"), "unit")
-    end = start + len(said.text)
-    rest = _trim("direction", joint.text[:start], 0) + _trim("direction", joint.text[end:], end)
-    if len(said.fields) == 1 or not rest:
-        return Text(joint.text, both)
-    return Text(joint.text, (*_shift(said.fields, start), *rest))
-
-
-def _same(words: Sequence[str], others: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """The pairs at the beginning of two sequences that are equal."""
-    return itertools.takewhile(lambda pair: pair[0] == pair[1], zip(words, others))
-
-
-def _renumber(template: Text, number: str) -> Text:
-    """Put another number into the template's first field, unless that is said without digits."""
-    at = template.fields[0]
-    if not _NUMBER.fullmatch(template.text[at.start : at.end]):
-        return template
-    by = len(number) - (at.end - at.start)
-    fields = [at._replace(end=at.end + by)]
-    fields += [f if f.end <= at.start else Field(f.name, f.start + by, f.end + by) for f in template.fields[1:]]
-    return Text(template.text[: at.start] + number + template.text[at.end :], tuple(fields))
-
-
-@functools.cache
-def _parts(pattern: str) -> list[tuple[str, int, tuple[int, int], tuple[int, int]]]:
-    """Cut a pattern into slots and literals: text, slot or -1, the spans of its words and of its symbols."""
-    parts = []
-    for part in re.split(r"(\{\d\})", pattern):
-        words = _WORDS.search(part)
-        bare = part.strip()
-        symbols = (part.index(bare), part.index(bare) + len(bare))
-        slot = int(part[1]) if re.fullmatch(r"\{\d\}", part) else -1
-        parts.append((part, slot, words.span() if words else (0, 0), words.span() if words else symbols))
-    return parts
-
-
-def _fill(pattern: str, texts: Sequence[Text], prefixes: Sequence[str], literal: str, symbols: bool = False) -> Text:
-    """Fill "{0}", "{1}", ... of a pattern.
-
-    Literal words become the field `literal` + the number of slots before them; with `symbols` so does
-    punctuation.
-    """
-    text, fields, slots = "", list[Field](), 0
-    for part, slot, words, marks in _parts(pattern):
-        start = len(text)
-        if slot >= 0:
-            text += texts[slot].text
-            fields += _shift(texts[slot].fields, start, prefixes[slot])
-            slots += 1
-            continue
-        text += part
-        first, last = marks if symbols else words
-        if first < last:
-            fields.append(Field(f"{literal}{slots}", start + first, start + last))
-    return Text(text, tuple(fields))
 
 
 class _Token(NamedTuple):
@@ -293,12 +80,6 @@ class _Token(NamedTuple):
     letters: str
     reach: int = 0
     fields: tuple[Field, ...] = ()
-
-
-def _runs(literal: str) -> list[tuple[int, int]]:
-    """The spans of what holds letters in a literal, without the commas behind."""
-    found = [(match.start(), match.group().rstrip(",;:،、")) for match in re.finditer(r"\S+", literal)]
-    return [(start, start + len(run)) for start, run in found if _WORDS.search(run)]
 
 
 class Language:
@@ -330,9 +111,9 @@ class Language:
             case Listing(style, items):
                 texts = [self.say(item) for item in items]
                 prefixes = [f"{index}." for index in range(len(texts))]
-                return _fill(self._list_pattern(style, len(items)), texts, prefixes, "and")
+                return fill(self._list_pattern(style, len(items)), texts, prefixes, "and")
             case Remark(head, detail):
-                return _fill("{0} ({1})", [self.say(head), self.say(detail)], ["head.", "detail."], "of")
+                return fill("{0} ({1})", [self.say(head), self.say(detail)], ["head.", "detail."], "of")
             case _:
                 return self._leaf(phrase)
 
@@ -348,7 +129,7 @@ class Language:
                 return self._name(kind, code)
             case Percent(value):
                 text = numbers.format_percent(value / 100, locale=self.locale, decimal_quantization=False)
-                return _around_number(clean(text), "percent")
+                return around_number(clean(text), "percent")
             case Compact(value):
                 return self._compact(value)
             case Money(value, currency, named):
@@ -364,12 +145,12 @@ class Language:
             case Meeting(moment, style, clock):
                 both = [self._date(moment, clock), self._date(moment, f"date {style}")]
                 glue = clean(str(self.locale.datetime_formats[style])).replace("'", "")
-                return _fill(glue, both, ["time.", "date."], "at")
+                return fill(glue, both, ["time.", "date."], "at")
             case Interval(start, end):
                 # Any two dates of one style may be joined by the locale's fallback pattern (UTS 35, 2.6.3).
                 both = [self._date(start.value, start.style), self._date(end.value, end.style)]
                 glue = clean(str(self.locale.interval_formats[None]))
-                return _fill(glue, both, ["from.", "to."], "dash", symbols=True)
+                return fill(glue, both, ["from.", "to."], "dash", symbols=True)
 
     # Names and amounts
 
@@ -377,7 +158,7 @@ class Language:
         text = self._names[kind][code]
         if not text or text == code:
             raise MissingError(f"{self.locale} has no name for the {kind} {code}")
-        return _whole("name", clean(text).strip())
+        return whole("name", clean(text).strip())
 
     def _format_decimal(self, value: Decimal) -> str:
         return clean(numbers.format_decimal(value, locale=self.locale))
@@ -385,19 +166,19 @@ class Language:
     def _compact(self, value: Decimal) -> Text:
         length: Length = "long" if "long" in self.locale.compact_decimal_formats else "short"
         text = numbers.format_compact_decimal(value, format_type=length, locale=self.locale, fraction_digits=3)
-        return _around_number(clean(text), "scale")
+        return around_number(clean(text), "scale")
 
     def _money(self, value: Decimal, currency: str) -> Text:
         if currency not in self.locale.currencies:
             raise MissingError(f"{self.locale} does not know the currency {currency}")
-        return _around_number(clean(numbers.format_currency(value, currency, locale=self.locale)), "currency")
+        return around_number(clean(numbers.format_currency(value, currency, locale=self.locale)), "currency")
 
     def _named_money(self, value: Decimal, currency: str) -> Text:
         name = clean(numbers.get_currency_name(currency, value, self.locale))
         if not name or name == currency:
             raise MissingError(f"{self.locale} has no name for the currency {currency}")
         pattern = clean(numbers.get_currency_unit_pattern(currency, value, self.locale))
-        return _fill(pattern, [_whole("number", self._decimal(value)), _whole("currency", name)], ["", ""], "of")
+        return fill(pattern, [whole("number", self._decimal(value)), whole("currency", name)], ["", ""], "of")
 
     def _quantity(self, value: Decimal, unit: str, style: Width) -> Text:
         plural = self.locale.plural_form(value)
@@ -406,9 +187,9 @@ class Language:
             # Not units.format_unit: it does not fall back to the plural form "other", as the CLDR asks.
             patterns = self.locale._data["unit_patterns"][unit][style]
             pattern = clean(patterns.get(plural) or patterns["other"])
-            template = _around_number(pattern.replace("{0}", self._decimal(value)), "unit")
+            template = around_number(pattern.replace("{0}", self._decimal(value)), "unit")
             self._templates[unit, style, plural] = template
-        return _renumber(template, self._decimal(value))
+        return renumber(template, self._decimal(value))
 
     def _relative(self, value: int, unit: str) -> Text:
         number, tense = Decimal(abs(value)), "future" if value > 0 else "past"
@@ -418,8 +199,8 @@ class Language:
             patterns = self.locale._data["date_fields"][unit]
             both = {t: clean(patterns[t].get(plural) or patterns[t]["other"]) for t in ("past", "future")}
             pattern = both.pop(tense)
-            template = self._templates[unit, tense, plural] = _tell_direction(pattern, *both.values())
-        return _renumber(template, self._decimal(number))
+            template = self._templates[unit, tense, plural] = tell_direction(pattern, *both.values())
+        return renumber(template, self._decimal(number))
 
     # Dates and times
 
@@ -481,7 +262,7 @@ class Language:
             text += letters
             if reach:
                 fields[-1] = fields[-1]._replace(end=start + reach)
-            fields += _shift(literal, start)
+            fields += shift(literal, start)
         return Text(text, tuple(fields))
 
     def _make_plan(self, style: str) -> list[_Token]:
@@ -496,7 +277,7 @@ class Language:
         plan = []
         for index, (name, letters) in enumerate(tokens):
             reach, fields = 0, list[Field]()
-            for first, last in () if name else _runs(letters):
+            for first, last in () if name else runs(letters):
                 after, before = names[index:], names[index::-1]
                 near = next((n for n in (before + after if follow else after + before) if n), "")
                 if index and first == 0:
@@ -520,7 +301,7 @@ class Language:
         words = [
             (index, first, last)
             for index, (name, letters) in enumerate(tokens)
-            for first, last in (() if name else _runs(letters))
+            for first, last in (() if name else runs(letters))
             if not (index and first == 0) and not (index + 1 < len(tokens) and last == len(letters))
         ]
         return max(
@@ -536,7 +317,7 @@ class Language:
         except KeyError:
             return 0
         names = [said.text[start:end] for name, start, end in said.fields if name == "unit"]
-        return max(sum(1 for _ in _same(word.lower(), name.lower())) for name in names)
+        return max(sum(1 for _ in same(word.lower(), name.lower())) for name in names)
 
     # Lists
 
