@@ -9,7 +9,7 @@ from typing import Protocol, Self
 from nmt.training.board import Board
 from nmt.training.budget import Spent
 from nmt.training.learner import Update
-from nmt.training.progress import Progress, clock
+from nmt.progress import Progress, clock
 from nmt.training.settings import TrainerSettings
 from nmt.training.validation import Validated
 

@@ -22,7 +22,7 @@ from nmt.training.checkpoint import Checkpoint, Counters
 from nmt.training.display import Display, Records
 from nmt.training.following import TIDY_EVERY, start
 from nmt.training.learner import Learner
-from nmt.training.progress import clock
+from nmt.progress import clock
 from nmt.training.settings import TrainerSettings
 from nmt.training.validation import Validation
 

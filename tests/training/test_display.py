@@ -10,7 +10,7 @@ import pytest
 
 from nmt.errors import UserError
 from nmt.training.board import Board
-from nmt.training.progress import Progress, clock
+from nmt.progress import Progress, clock
 from nmt.translation.types import Translation
 
 # What is shown
@@ -25,7 +25,7 @@ def test_clock(seconds: float, shown: str) -> None:
 
 def test_a_log_file_gets_lines_at_intervals(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
-    monkeypatch.setattr("nmt.training.progress.time.monotonic", lambda: now)
+    monkeypatch.setattr("nmt.progress.time.monotonic", lambda: now)
     lines: list[str] = []
     progress = Progress(lines.append, every_seconds=30)
     for second in range(100, 200, 10):

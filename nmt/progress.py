@@ -1,4 +1,4 @@
-"""Progress of training: a bar on a terminal, otherwise lines at intervals."""
+"""Progress of a long command: a bar on a terminal, otherwise lines at intervals."""
 
 import sys
 import time
@@ -15,10 +15,10 @@ def clock(seconds: float) -> str:
 
 
 class Progress:
-    """A bar from 0 to 100 % of the budget with the rate and the time left; `say` prints a line above the bar."""
+    """A bar from 0 to 100 % of the work with the rate and the time left; `say` prints a line above the bar."""
 
     def __init__(self, log: Callable[[str], None], every_seconds: float = 30.0) -> None:
-        """`log` writes lines to the run's log. Without a terminal, there is a line every `every_seconds`."""
+        """`log` writes lines to a log as well. Without a terminal, there is a line every `every_seconds`."""
         self._log, self._every = log, every_seconds
         self._last_line = time.monotonic()
         self._bar = (
@@ -27,15 +27,18 @@ class Progress:
             else None
         )
 
-    def update(self, share: float, text: str) -> None:
-        """Show `share` (0 to 1) of the budget as used."""
+    def update(self, share: float | None, text: str) -> None:
+        """Show `share` (0 to 1) of the work as done; None if it is not known."""
         if self._bar is not None:
-            self._bar.n = min(1000, int(share * 1000))
+            if share is None:
+                self._bar.bar_format = "{desc}"
+            else:
+                self._bar.n = min(1000, int(share * 1000))
             self._bar.set_description_str(text, refresh=False)
             self._bar.refresh()
         elif time.monotonic() - self._last_line >= self._every:
             self._last_line = time.monotonic()
-            print(f"{share:4.0%} {text}", file=sys.stderr, flush=True)
+            print(text if share is None else f"{share:4.0%} {text}", file=sys.stderr, flush=True)
 
     def say(self, line: str) -> None:
         """Print a line on standard error and write it to the log."""
