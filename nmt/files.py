@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import io
 import json
 import os
 import shutil
@@ -12,6 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from nmt.errors import UserError
+
+
+class ClosedStream(io.TextIOWrapper):
+    """Stands in for a standard stream that the caller has closed (`>&-`); what is written to it is lost."""
+
+    def __init__(self) -> None:
+        super().__init__(open(os.devnull, "wb"), encoding="utf-8")  # noqa: SIM115  closed with this stream
 
 
 def full(error: OSError) -> bool:
@@ -44,7 +52,7 @@ def replace_atomically(path: Path) -> Iterator[Path]:
         except OSError as error:
             raise unwritable(path, error) from error
         yield temporary
-        temporary.chmod(stat.S_IMODE(path.stat().st_mode) if path.exists() else _usual(0o666))
+        temporary.chmod(stat.S_IMODE(path.stat().st_mode) if path.exists() else usual_mode(0o666))
         with temporary.open("rb") as file:
             os.fsync(file.fileno())
         temporary.replace(path)
@@ -68,13 +76,13 @@ def appearing(folder: Path) -> Iterator[Path]:
     temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name[:40]}.", dir=folder.parent))
     try:
         yield temporary
-        temporary.chmod(_usual(0o777))
+        temporary.chmod(usual_mode(0o777))
         temporary.rename(folder)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _usual(mode: int) -> int:
+def usual_mode(mode: int) -> int:
     """The mode that new files have: those of `tempfile` are private."""
     umask = os.umask(0)
     os.umask(umask)

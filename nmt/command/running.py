@@ -24,6 +24,7 @@ from nmt.command.helping import help_text
 from nmt.command.keys import MULTIRUN, read_head
 from nmt.command.quoting import quote
 from nmt.errors import UserError
+from nmt.files import ClosedStream
 from nmt.signals import handling
 
 if TYPE_CHECKING:
@@ -61,8 +62,8 @@ def main(
 def guarded(program: str, work: Callable[[], int]) -> int:
     """Run `work` and return its exit status, or that of what ended it; `main` says which."""
     for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:  # closed by the caller (>&-)
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+        if getattr(sys, name) is None:
+            setattr(sys, name, ClosedStream())
     try:
         with handling([signal.SIGTERM], _terminate):
             status = work()

@@ -10,22 +10,52 @@ import gzip
 import io
 import shlex
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO, Literal, cast
 
 from nmt.errors import UserError, check_parallel, nearest
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _GZIP = b"\x1f\x8b"
 
+#: What becomes of a line that is not UTF-8: an error, U+FFFD for each invalid sequence of bytes, or an empty line.
+Invalid = Literal["stop", "replace", "empty"]
 
-def iterate_lines(stream: BinaryIO, name: str) -> Iterator[str]:
-    """Yield the lines of a binary stream, each as soon as it arrives; `name` is for error messages.
+
+class Decoder:
+    """Decodes lines as UTF-8, and says in `warn` which were not; `close` says how many."""
+
+    def __init__(self, invalid: Invalid = "stop", warn: Callable[[str], None] | None = None) -> None:
+        self.invalid, self.warn = invalid, warn or (lambda _: None)
+        self.count = 0  # of lines that were not UTF-8
+
+    def decode(self, data: bytes, name: str, number: int) -> str:
+        """The text of line `number` of the stream `name` (UserError if it is not UTF-8 and `invalid` is "stop")."""
+        try:
+            return data.decode("utf-8")
+        except UnicodeDecodeError as error:
+            if self.invalid == "stop":
+                raise not_utf8(name, number, data) from error
+        self.count += 1
+        if self.count == 1:
+            action = "taken as an empty line" if self.invalid == "empty" else "read with U+FFFD for what is invalid"
+            self.warn(f"{name}, line {number}: not valid UTF-8. It is {action} (invalid={self.invalid}).")
+        return "" if self.invalid == "empty" else data.decode("utf-8", "replace")
+
+    def close(self) -> None:
+        """Say how many lines were not UTF-8, if it was more than the one that `warn` was told of."""
+        if self.count > 1:
+            self.warn(f"{self.count:,} lines are not valid UTF-8 (invalid={self.invalid}).")
+
+
+def iterate_lines(stream: BinaryIO, name: str, decoder: Decoder | None = None) -> Iterator[str]:
+    """Yield the lines of a binary stream, each as soon as it arrives; `name` is for messages.
 
     Raises:
-        UserError: a line is not UTF-8, or the stream is a broken gzip file.
+        UserError: a line is not UTF-8 and no `decoder` replaces it, or the stream is a broken gzip file.
     """
+    decoder = decoder or Decoder()
     number = 0
     with _readable(name):
         while data := stream.readline():
@@ -36,22 +66,18 @@ def iterate_lines(stream: BinaryIO, name: str) -> Iterator[str]:
                     break
             if data.endswith(b"\n"):
                 data = data[:-1].removesuffix(b"\r")
-            try:
-                line = data.decode("utf-8")
-            except UnicodeDecodeError as error:
-                raise not_utf8(name, number, data) from error
-            yield line
+            yield decoder.decode(data, name, number)
 
 
 @contextlib.contextmanager
-def open_lines(path: Path) -> Iterator[Iterator[str]]:
+def open_lines(path: Path, decoder: Decoder | None = None) -> Iterator[Iterator[str]]:
     """Open a file, plain or gzip, and iterate over its lines; memory does not grow with the file.
 
     Raises:
-        UserError: the file is missing, cannot be read, is broken or not UTF-8.
+        UserError: the file is missing, cannot be read or is broken; or as `iterate_lines`.
     """
     with open_binary(path) as stream:
-        yield iterate_lines(stream, str(path))
+        yield iterate_lines(stream, str(path), decoder)
 
 
 def read_lines(path: Path) -> list[str]:

@@ -19,7 +19,7 @@ from nmt.pipeline.aligner import Aligner
 from nmt.pipeline.choosing import choose, own_validation
 from nmt.pipeline.linking import named_languages
 from nmt.pipeline.opening import TranslatorRequest, default_head, has_weights, head_of, own_data, own_split
-from nmt.pipeline.paths import check_paths
+from nmt.pipeline.paths import check_paths, check_replaceable, unprotect
 from nmt.pipeline.reporting import REPORT, Looked, write_report
 from nmt.pipeline.requests import GivenText
 from nmt.pipeline.viewing import pictured_head, view_of
@@ -92,6 +92,8 @@ def evaluated(request: Evaluating) -> list[SplitResult]:
     """
     codes, splits = _splits(request.text, request.translator.runs[0])
     _check_lines(request.lines, splits)
+    for split in splits:
+        check_replaceable(request.folder / split.name, _elsewhere(request))
     translator = request.translator.open()
     pictured = pictured_head(request.view, request.head, translator)
     of_pictures = request.view != "cross" or names_all(request.head)
@@ -112,6 +114,13 @@ def evaluated(request: Evaluating) -> list[SplitResult]:
         heads = Heads(head, head if pictured == AUTO else pictured)
         results.append(_evaluate(request, translator, split, languages, heads, provenance))
     return results
+
+
+def _elsewhere(request: Evaluating) -> str:
+    """The cure for results that cannot be written."""
+    if request.output is not None:
+        return "Choose another folder: output=FOLDER."
+    return f"Write the results elsewhere with output=FOLDER, or {unprotect(request.translator.runs[0].folder)}"
 
 
 def _best_head(request: Evaluating, translator: Translator) -> str:

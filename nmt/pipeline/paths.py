@@ -11,7 +11,7 @@ from typing import TextIO
 
 from nmt.data.lines import missing_file
 from nmt.errors import UserError
-from nmt.files import full, replace_atomically
+from nmt.files import ClosedStream, full, replace_atomically
 
 
 def check_paths(
@@ -71,15 +71,39 @@ def is_writable(folder: Path) -> bool:
         return full(error)  # which is found where it matters, by whoever writes
 
 
+def check_replaceable(folder: Path, cure: str) -> None:
+    """Check that a folder can be made, or that all its files can be replaced.
+
+    Args:
+        folder: of results, with those of an earlier command if it exists.
+        cure: ends the message, such as "Choose another folder: output=FOLDER."
+
+    Raises:
+        UserError: a file or folder cannot be written.
+    """
+    if folder.is_file():
+        raise UserError(f"{folder} is a file where a folder would be made. {cure}")
+    for path in (folder, *sorted(folder.rglob("*"))):
+        if not (os.access(path, os.W_OK) if path.is_file() else is_writable(path)):
+            raise UserError(f"{path} is write-protected. {cure}")
+
+
+def check_standard_output(what: str) -> None:
+    """UserError if the caller has closed standard output, to which `what` would go."""
+    if isinstance(sys.stdout, ClosedStream):
+        raise UserError(f"Standard output is closed, so the {what} would be lost. Give output=FILE.")
+
+
 def unprotect(folder: Path) -> str:
     """The cure for a write-protected run."""
     return f"give yourself permission (chmod -R u+w {shlex.quote(str(folder))}), or take a copy of the run."
 
 
 def writer(stack: contextlib.ExitStack, path: Path | None) -> Callable[[str], None]:
-    """A function that writes lines to a file, atomically, or to standard output."""
+    """A function that writes lines to a file, atomically, or to standard output (UserError if that is closed)."""
     file: TextIO
     if path is None:
+        check_standard_output("output")
         if isinstance(sys.stdout, TextIO) or hasattr(sys.stdout, "reconfigure"):
             sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
         file = sys.stdout

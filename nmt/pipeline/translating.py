@@ -13,13 +13,13 @@ from typing import BinaryIO, Literal
 
 from nmt.alignment.weights import Head
 from nmt.data.documents import Followed, Follower
-from nmt.data.lines import iterate_lines, open_lines
+from nmt.data.lines import Decoder, Invalid, iterate_lines, open_lines
 from nmt.errors import UserError
 from nmt.heads import AUTO, MEAN, described, names_all
 from nmt.links import format_links
 from nmt.pipeline.formats import Format
 from nmt.pipeline.opening import TranslatorRequest, default_head, has_weights, head_of
-from nmt.pipeline.paths import check_paths, standard_output, writer
+from nmt.pipeline.paths import check_paths, check_standard_output, standard_output, writer
 from nmt.pipeline.viewing import pictured_head, view_of
 from nmt.translation.stepping import heads_of
 from nmt.translation.translator import Translator
@@ -47,6 +47,7 @@ class Translating:
     head: str
     shift: Literal[0, 1]
     documents: Followed
+    invalid: Invalid
 
     def __post_init__(self) -> None:
         if self.view != "cross" and self.heatmaps is None:
@@ -64,6 +65,8 @@ def translate(request: Translating) -> int:
     """Translate `input` to `output`; nothing but translations goes to standard output."""
     outputs = {key: getattr(request, key) for key in ("output", "alignments", "heatmaps")}
     check_paths({"input": request.input, "prefix": request.prefix}, outputs, folders=("heatmaps",))
+    if request.output is None:
+        check_standard_output("translations")
     translator = request.translator.open(keep_weights=request.draws_weights or request.format != "text")
     if request.draws_weights and not has_weights(translator):
         raise UserError(
@@ -86,8 +89,8 @@ def translate(request: Translating) -> int:
             writers.append(_pictures(request.heatmaps, pictured, request.shift, view))
         prefixes = _Prefixes(request.prefix, stack)
         follower = Follower(translator.context_sentences, request.documents)
-        number = 0
-        for lines in _chunks(request.input, stack):
+        number, decoder = 0, Decoder(request.invalid, _warn)
+        for lines in _chunks(request.input, stack, decoder):
             given, contexts = prefixes.take(len(lines)), follower.take(lines)
             for translations in translator.translate_chunk(lines, number + 1, given, contexts):
                 number += 1
@@ -97,8 +100,13 @@ def translate(request: Translating) -> int:
                 with standard_output():
                     sys.stdout.flush()
         prefixes.check_end()
+        decoder.close()
         note_documents(follower, number)
     return 0
+
+
+def _warn(line: str) -> None:
+    print(f"warning: {line}", file=sys.stderr, flush=True)
 
 
 def note_documents(follower: Follower, lines: int) -> None:
@@ -195,12 +203,12 @@ def _pictures(folder: Path, head: Head, shift: int, view: Callable[[Translation]
     return write
 
 
-def _chunks(path: Path | None, stack: contextlib.ExitStack) -> Iterator[list[str]]:
+def _chunks(path: Path | None, stack: contextlib.ExitStack, decoder: Decoder) -> Iterator[list[str]]:
     """Lists of lines: full lists from a file, the lines that have arrived from a pipe."""
     if path is not None:
-        yield from full(stack.enter_context(open_lines(path)), CHUNK)
+        yield from full(stack.enter_context(open_lines(path, decoder)), CHUNK)
     else:
-        yield from arriving(iterate_lines(_standard_input(), "standard input"), CHUNK)
+        yield from arriving(iterate_lines(_standard_input(), "standard input", decoder), CHUNK)
 
 
 def _standard_input() -> BinaryIO:

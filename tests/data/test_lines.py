@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.data.lines import iterate_lines, open_lines, read_lines
+from nmt.data.lines import Decoder, Invalid, iterate_lines, open_lines, read_lines
 from nmt.errors import UserError
 
 AWKWARD = [
@@ -149,3 +149,32 @@ def test_lines_are_given_as_they_come() -> None:
 def test_the_stream_is_named() -> None:
     with pytest.raises(UserError, match="standard input, line 2: not valid UTF-8"):
         list(iterate_lines(io.BytesIO(b"a\n\xff\n"), "standard input"))
+
+
+@pytest.mark.parametrize(
+    ("invalid", "lines"),
+    [
+        ("replace", ["a", "\ufffd", "f\ufffdnf", "\ufffd\ufffd\x00x", "last"]),
+        ("empty", ["a", "", "", "", "last"]),
+    ],
+)
+def test_lines_that_are_not_utf8_are_replaced_one_for_one(invalid: Invalid, lines: list[str]) -> None:
+    warnings: list[str] = []
+    decoder = Decoder(invalid, warnings.append)
+    data = b"a\n\xff\nf\xfcnf\r\n\xfe\xff\x00x\nlast"
+    assert list(iterate_lines(io.BytesIO(data), "standard input", decoder)) == lines
+    assert len(warnings) == 1
+    assert warnings[0].startswith("standard input, line 2: not valid UTF-8.")
+    decoder.close()
+    assert warnings[1:] == [f"3 lines are not valid UTF-8 (invalid={invalid})."]
+
+
+def test_valid_lines_are_left_alone_and_one_warning_is_enough() -> None:
+    warnings: list[str] = []
+    decoder = Decoder("empty", warnings.append)
+    assert list(iterate_lines(io.BytesIO("ü\n\ufffd\n".encode()), "x", decoder)) == ["ü", "\ufffd"]
+    decoder.close()
+    assert warnings == []
+    assert list(iterate_lines(io.BytesIO(b"\xff\nb"), "x", decoder)) == ["", "b"]
+    decoder.close()
+    assert len(warnings) == 1

@@ -161,6 +161,28 @@ def test_what_cannot_be_written_is_said_before_the_work(
         assert err.count("\n") == 1
 
 
+def test_results_that_cannot_be_replaced_are_said_before_the_work(
+    here: Path, unattentive: Path, capfd: Capture
+) -> None:
+    run = copied(unattentive, here)
+    write_lines(run / "evaluation" / "test", ["in the way"])
+    message = refusal(capfd, here, "evaluate", f"run={run}")
+    assert f"{run}/evaluation/test is a file where a folder would be made. Write the results elsewhere" in message
+    (run / "evaluation" / "test").unlink()
+    folder = run / "evaluation" / "test" / "heatmaps"
+    folder.mkdir(parents=True)
+    for options in (["--bind"], ["-o", "remount,ro,bind"]):
+        if subprocess.run(["mount", *options, str(folder), str(folder)], capture_output=True, check=False).returncode:
+            pytest.skip("a folder cannot be protected here")
+    try:
+        message = refusal(capfd, here, "evaluate", f"run={run}")
+        assert f"{folder} is write-protected. Write the results elsewhere with output=FOLDER, or give" in message
+        message = refusal(capfd, here, "evaluate", f"run={run}", f"output={run / 'evaluation'}")
+        assert f"{folder} is write-protected. Choose another folder: output=FOLDER." in message
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
 def test_a_baseline_that_is_not_there_is_said_before_the_scoring(here: Path, unattentive: Path, capfd: Capture) -> None:
     run = copied(unattentive, here)
     message = refusal(capfd, here, "compare", f"runs={here}", "baseline=nnoe")

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.pipeline.small import (
     ROOT,
     call,
@@ -51,6 +53,34 @@ def test_a_reader_that_stops_ends_it_quietly(trained: Path, here: Path) -> None:
     assert list(here.iterdir()) == []
     program.stdin.close()
     program.stderr.close()
+
+
+@pytest.mark.parametrize(("invalid", "answer"), [("replace", None), ("empty", b"")])
+def test_a_filter_goes_on_after_what_is_not_utf8(invalid: str, answer: bytes | None, trained: Path, here: Path) -> None:
+    program = start("translate", f"run={trained}", "search=greedy", f"invalid={invalid}", "threads=1", cwd=here)
+    out, err = program.communicate(b"eins\nf\xfcnf\nrot\n\xff\n", timeout=600)
+    lines = out.split(b"\n")
+    assert (program.returncode, len(lines), lines[0], lines[2]) == (0, 5, b"one", b"red")
+    assert answer is None or lines[1] == lines[3] == answer
+    assert err.startswith(b"warning: standard input, line 2: not valid UTF-8.")
+    assert err.endswith(f"warning: 2 lines are not valid UTF-8 (invalid={invalid}).\n".encode())
+    assert err.count(b"\n") == 2
+
+
+def test_output_that_would_go_nowhere_is_refused(trained: Path, here: Path) -> None:
+    line = [sys.executable, "-m", "nmt.translate", f"run={trained}"]
+    for more, status in (([], 1), ([f"output={here / 'out.txt'}"], 0)):
+        done = subprocess.run(
+            ["sh", "-c", 'exec "$@" >&-', "sh", *line, *more],
+            cwd=here,
+            env=environment(),
+            input=b"eins\n",
+            capture_output=True,
+            check=False,
+        )
+        message = b"nmt.translate: Standard output is closed, so the translations would be lost. Give output=FILE.\n"
+        assert (done.returncode, done.stdout, done.stderr) == (status, b"", message * status)
+    assert (here / "out.txt").read_bytes() == b"one\n"
 
 
 def test_being_ended_leaves_no_half_file(trained: Path, here: Path) -> None:
