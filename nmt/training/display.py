@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol, Self
 
+from nmt.progress import Progress, clock
 from nmt.training.board import Board
 from nmt.training.budget import Spent
 from nmt.training.learner import Update
-from nmt.progress import Progress, clock
 from nmt.training.settings import TrainerSettings
 from nmt.training.validation import Validated
 

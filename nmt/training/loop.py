@@ -16,13 +16,13 @@ from nmt.data.planning import TokenBatches
 from nmt.memory import give_memory_back
 from nmt.model.transformer.weighted import branch_weights
 from nmt.processes import LostProcessError, Order, Task
+from nmt.progress import clock
 from nmt.signals import handling
 from nmt.training.budget import Spent
 from nmt.training.checkpoint import Checkpoint, Counters
 from nmt.training.display import Display, Records
 from nmt.training.following import TIDY_EVERY, start
 from nmt.training.learner import Learner
-from nmt.progress import clock
 from nmt.training.settings import TrainerSettings
 from nmt.training.validation import Validation
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from nmt.errors import UserError
-from nmt.training.board import Board
 from nmt.progress import Progress, clock
+from nmt.training.board import Board
 from nmt.translation.types import Translation
 
 # What is shown
@@ -32,8 +32,11 @@ def test_a_log_file_gets_lines_at_intervals(capfd: pytest.CaptureFixture[str], m
         now = float(second)
         progress.update((second - 100) / 100, f"at {second}")
     progress.say("validated")
+    now = 300.0
+    progress.update(None, "nobody knows of how much")
     progress.close()
-    assert capfd.readouterr().err == " 30% at 130\n 60% at 160\n 90% at 190\nvalidated\n"
+    shown = " 30% at 130\n 60% at 160\n 90% at 190\nvalidated\nnobody knows of how much\n"
+    assert capfd.readouterr().err == shown
     assert lines == ["validated"]
 
 
@@ -48,9 +51,11 @@ def test_a_terminal_gets_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     progress.update(0.5, "step 5")
     progress.say("validated")
     progress.update(0.75, "step 7")
+    progress.update(None, "without a share")
     progress.close()
     shown = terminal.getvalue()
     assert " 50%" in shown
+    assert "%" not in next(line for line in shown.split("\r") if "without a share" in line)
     assert "step 7" in shown
     assert "%" not in next(line for line in shown.replace("\r", "\n").split("\n") if "validated" in line)
 
