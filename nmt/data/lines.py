@@ -80,6 +80,16 @@ def open_lines(path: Path, decoder: Decoder | None = None) -> Iterator[Iterator[
         yield iterate_lines(stream, str(path), decoder)
 
 
+def count_lines(path: Path) -> int:
+    """The number of lines of a file, plain or gzip (UserError as `open_lines`; UTF-8 is not checked)."""
+    count, last = 0, b"\n"
+    with open_binary(path) as stream, _readable(str(path)):
+        while block := stream.read(1 << 20):
+            count += block.count(b"\n")
+            last = block[-1:]
+    return count + (last != b"\n")
+
+
 def read_lines(path: Path) -> list[str]:
     """All lines of a file, plain or gzip.
 

@@ -99,6 +99,12 @@ def unprotect(folder: Path) -> str:
     return f"give yourself permission (chmod -R u+w {shlex.quote(str(folder))}), or take a copy of the run."
 
 
+def is_replaceable(path: Path) -> bool:
+    """Whether an output can be written elsewhere first: a device or a named pipe cannot be replaced."""
+    special = str(path).startswith(("/dev/fd/", "/dev/std", "/proc/"))
+    return not special and (path.is_file() or not path.exists())
+
+
 def writer(stack: contextlib.ExitStack, path: Path | None) -> Callable[[str], None]:
     """A function that writes lines to a file, atomically, or to standard output (UserError if that is closed)."""
     file: TextIO
@@ -107,8 +113,7 @@ def writer(stack: contextlib.ExitStack, path: Path | None) -> Callable[[str], No
         if isinstance(sys.stdout, TextIO) or hasattr(sys.stdout, "reconfigure"):
             sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
         file = sys.stdout
-    elif (path.exists() and not path.is_file()) or str(path).startswith(("/dev/fd/", "/dev/std", "/proc/")):
-        # A device or a named pipe cannot be replaced, and its reader needs each line at once.
+    elif not is_replaceable(path):  # its reader needs each line at once
         file = stack.enter_context(path.open("w", encoding="utf-8", newline="\n", buffering=1))
     else:
         temporary = stack.enter_context(replace_atomically(path.resolve()))

@@ -29,7 +29,7 @@ from nmt.compute import choose_device
 from nmt.data.files import UserFiles
 from nmt.errors import UserError
 from nmt.limits import NotNegative
-from nmt.locks import is_locked
+from nmt.locks import SWEEP, is_locked, locked
 from nmt.pipeline.recipe import already_finished, check_model, resumed
 from nmt.pipeline.requests import read
 from nmt.runs import Run, check_name, settings
@@ -76,9 +76,17 @@ def sweep(words: Sequence[str]) -> int:
     options = read(Sweeping, compose("sweep", ours))
     place, prefix, combinations = _read(expand("train", [word for word in words if word not in ours]))
     names = _names([combination.swept for combination in combinations], prefix)
+    with contextlib.nullcontext() if options.dry_run else locked(place, SWEEP):
+        return _sweep(options, place, names, combinations, threads=any(word.startswith("threads=") for word in words))
+
+
+def _sweep(
+    options: Sweeping, place: Path, names: Sequence[str], combinations: Sequence[Combination], threads: bool
+) -> int:
+    """See `sweep`; without `threads` in the command line, the runs share the cores."""
     plan, impossible, done = _check(place, names, combinations)
     jobs = min(options.jobs or _room(place, plan), max(1, len(plan)))
-    if not any(word.startswith("threads=") for word in words):
+    if not threads:
         share = f"threads={max(1, _cores() // jobs)}"
         plan = [Planned(planned.name, [*planned.words, share]) for planned in plan]
     if options.dry_run:

@@ -5,11 +5,12 @@ import functools
 import queue
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import Any, BinaryIO, Literal, cast, get_args
 
 from nmt.alignment.weights import Head
 from nmt.data.documents import Followed, Follower
@@ -17,15 +18,19 @@ from nmt.data.lines import Decoder, Invalid, iterate_lines, open_lines
 from nmt.errors import UserError
 from nmt.heads import AUTO, MEAN, described, names_all
 from nmt.links import format_links
+from nmt.model.weights import fingerprint
 from nmt.pipeline.formats import Format
+from nmt.pipeline.line_progress import LineProgress
 from nmt.pipeline.opening import TranslatorRequest, default_head, has_weights, head_of
-from nmt.pipeline.paths import check_paths, check_standard_output, standard_output, writer
+from nmt.pipeline.partial import LinesDigest, PartialFiles, Resume, partial_files
+from nmt.pipeline.paths import check_paths, check_standard_output, is_replaceable, standard_output, writer
 from nmt.pipeline.viewing import pictured_head, view_of
 from nmt.translation.stepping import heads_of
 from nmt.translation.translator import Translator
 from nmt.translation.types import Translation, View
 
 CHUNK, CHARACTERS = 2000, 500_000  # maximum number of lines, and about of characters, in memory
+SAVE_SECONDS = 10  # at least, between two notes of how far the files are
 #: Writes the n-best list of a line, numbered from 1.
 Write = Callable[[int, Sequence[Translation]], None]
 
@@ -48,12 +53,30 @@ class Translating:
     shift: Literal[0, 1]
     documents: Followed
     invalid: Invalid
+    resume: Any
 
     def __post_init__(self) -> None:
         if self.view != "cross" and self.heatmaps is None:
             raise UserError(f"view={self.view} is for heatmaps. Give heatmaps=FOLDER as well.")
         if self.weights and self.format != "jsonl":
             raise UserError("weights=true needs format=jsonl.")
+        if self.resumes not in get_args(Resume):
+            raise UserError(f"resume={self.resume}: must be true, auto or false.")
+        if self.resumes != "false" and not self.files:
+            raise UserError(f"resume={self.resumes} needs a file to continue. Give output=FILE as well.")
+
+    @property
+    def resumes(self) -> Resume:
+        """The setting `resume`, which YAML may have read as a boolean."""
+        return cast("Resume", str(self.resume).lower())
+
+    @property
+    def files(self) -> dict[str, Path]:
+        """The output files that are kept when the command is interrupted, by key; none without `output`."""
+        if self.output is None or not is_replaceable(self.output):
+            return {}
+        outputs = {"output": self.output, "alignments": self.alignments}
+        return {key: path for key, path in outputs.items() if path is not None and is_replaceable(path)}
 
     @property
     def draws_weights(self) -> bool:
@@ -62,11 +85,24 @@ class Translating:
 
 
 def translate(request: Translating) -> int:
-    """Translate `input` to `output`; nothing but translations goes to standard output."""
+    """Translate `input` to `output`; nothing but translations goes to standard output.
+
+    What is written to a file is kept when the command is interrupted, and `resume` goes on from there.
+    """
     outputs = {key: getattr(request, key) for key in ("output", "alignments", "heatmaps")}
     check_paths({"input": request.input, "prefix": request.prefix}, outputs, folders=("heatmaps",))
     if request.output is None:
         check_standard_output("translations")
+    with contextlib.ExitStack() as stack:
+        files = stack.enter_context(partial_files(request.files, request.resumes)) if request.files else None
+        translator = _open(request)
+        writers = _writers(request, translator, files, stack)
+        _Work(request, translator, files, stack).do(writers)
+    return 0
+
+
+def _open(request: Translating) -> Translator:
+    """The translator, if it can do what the request asks for."""
     translator = request.translator.open(keep_weights=request.draws_weights or request.format != "text")
     if request.draws_weights and not has_weights(translator):
         raise UserError(
@@ -75,38 +111,124 @@ def translate(request: Translating) -> int:
         )
     if request.weights and not has_weights(translator):
         raise UserError("weights=true needs attention, but this run has none (decoder=none). Leave it out.")
+    return translator
+
+
+def _writers(
+    request: Translating, translator: Translator, files: PartialFiles | None, stack: contextlib.ExitStack
+) -> list[Write]:
+    """What writes the translations of a line: records, links, heatmaps."""
     pictured = pictured_head(request.view, request.head, translator) if request.heatmaps is not None else AUTO
     head, nbest = _head(request, translator), translator.search.nbest
     if pictured == AUTO:
         pictured = head
+
+    def line_writer(key: str, path: Path | None) -> Callable[[str], None]:
+        return files.writer(key) if files is not None and key in request.files else writer(stack, path)
+
     form = Format(request.format, nbest, request.scores, request.weights, head, request.shift)
-    with contextlib.ExitStack() as stack:
-        writers = [_records(stack, request.output, form)]
-        if request.alignments is not None:
-            writers.append(_links(stack, request.alignments, head, request.shift))
-        if request.heatmaps is not None:
-            view = functools.partial(view_of, translator, request.view)
-            writers.append(_pictures(request.heatmaps, pictured, request.shift, view))
-        prefixes = _Prefixes(request.prefix, stack)
-        follower = Follower(translator.context_sentences, request.documents)
-        number, decoder = 0, Decoder(request.invalid, _warn)
-        for lines in _chunks(request.input, stack, decoder):
-            given, contexts = prefixes.take(len(lines)), follower.take(lines)
-            for translations in translator.translate_chunk(lines, number + 1, given, contexts):
-                number += 1
+    writers = [_records(line_writer("output", request.output), form)]
+    if request.alignments is not None:
+        writers.append(_links(line_writer("alignments", request.alignments), head, request.shift))
+    if request.heatmaps is not None:
+        view = functools.partial(view_of, translator, request.view)
+        writers.append(_pictures(request.heatmaps, pictured, request.shift, view))
+    return writers
+
+
+class _Work:
+    """The translation of an input, chunk by chunk, from where an interrupted command has stopped."""
+
+    def __init__(
+        self, request: Translating, translator: Translator, files: PartialFiles | None, stack: contextlib.ExitStack
+    ) -> None:
+        self.request, self.translator, self.files = request, translator, files
+        self.done = 0 if files is None else files.saved.lines
+        self.digest = LinesDigest()
+        self.prefixes = _Prefixes(request.prefix, stack)
+        self.follower = Follower(translator.context_sentences, request.documents)
+        self.progress = stack.enter_context(LineProgress(request.input, self.done, shown=files is not None))
+        self.decoder = Decoder(request.invalid, self._warn)
+        self._stack, self._last_save = stack, time.monotonic()
+        if self.files is not None:
+            translator.warn = self._warn
+
+    def do(self, writers: Sequence[Write]) -> None:
+        """Translate what is not done yet."""
+        if self.files is not None and self.done:
+            self.files.check_settings(settings_of(self.request, self.translator))
+            self.translator.search.set_random_state(self.files.saved.random_state)
+        for lines in self._chunks():
+            self._save()
+            given, contexts = self._take(lines)
+            batches = -(-len(lines) // self.translator.batch_sentences)
+            watch = self.progress.watch(len(lines), batches)
+            for translations in self.translator.translate_chunk(lines, self.done + 1, given, contexts, watch=watch):
+                self.done += 1
                 for write in writers:
-                    write(number, translations)
-            if request.output is None:
+                    write(self.done, translations)
+            self.progress.add(len(lines))
+            if self.request.output is None:
                 with standard_output():
                     sys.stdout.flush()
-        prefixes.check_end()
-        decoder.close()
-        note_documents(follower, number)
-    return 0
+        self.prefixes.check_end()
+        self.decoder.close()
+        note_documents(self.follower, self.done)
+
+    def _take(self, lines: Sequence[str]) -> tuple[list[str], list[list[str]]]:
+        """The prefixes and the contexts of the next lines."""
+        given = self.prefixes.take(len(lines))
+        if self.files is not None:
+            self.digest.add(lines, given)
+        return given, self.follower.take(lines)
+
+    def _chunks(self) -> Iterator[list[str]]:
+        """Lists of lines that are not done: full lists from a file, the lines that have arrived from a pipe."""
+        path = self.request.input
+        if path is not None:
+            lines = self._stack.enter_context(open_lines(path, self.decoder))
+        else:
+            lines = iterate_lines(_standard_input(), "standard input", self.decoder)
+        if self.files is not None and self.done:
+            count = 0
+            for chunk in full(islice(lines, self.done), CHUNK):
+                self._take(chunk)
+                count += len(chunk)
+            if count < self.done or str(self.digest) != self.files.saved.digest:
+                raise UserError(
+                    f"The first {self.done:,} lines of {path or 'standard input'}, or their prefixes, are not those "
+                    "whose translation was interrupted. Give the same text with resume=true."
+                )
+            print(f"{self.done:,} lines are translated already.", file=sys.stderr, flush=True)
+        yield from full(lines, CHUNK) if path is not None else arriving(lines, CHUNK)
+
+    def _save(self) -> None:
+        """Note how far the files are, if the last time is some seconds ago."""
+        if self.files is None or self.done == self.files.saved.lines:
+            return
+        if time.monotonic() - self._last_save >= SAVE_SECONDS:
+            settings = settings_of(self.request, self.translator)
+            self.files.save(self.done, self.digest, settings, self.translator.search.random_state())
+            self._last_save = time.monotonic()
+
+    def _warn(self, line: str) -> None:
+        self.progress.say(f"warning: {line}")
 
 
-def _warn(line: str) -> None:
-    print(f"warning: {line}", file=sys.stderr, flush=True)
+def settings_of(request: Translating, translator: Translator) -> dict[str, Any]:
+    """What the translations of a line depend on; rounding apart, which depends on device, threads and batches."""
+    names = ("format", "scores", "weights", "head", "shift", "view", "documents")
+    opened = ("length_ratio", "extra_length", "max_source_length", "long_lines", "context_sentences")
+    search = {name: value for name, value in vars(translator.search).items() if name[0] != "_"}
+    return {
+        **{name: getattr(request, name) for name in names},
+        **{name: getattr(translator, name) for name in opened},
+        **{name: getattr(request.translator, name) for name in ("shortlist", "slots")},
+        "search": {"name": type(translator.search).__name__, **search},
+        "precision": str(translator.compute.dtype),
+        "tokenizer": translator.tokenizer.fingerprint,
+        "weights of the models": [fingerprint(model) for model in translator.models],
+    }
 
 
 def note_documents(follower: Follower, lines: int) -> None:
@@ -161,9 +283,8 @@ class _Prefixes:
             raise UserError(f"prefix={self.path} has more lines than the input, which has {self.count}.")
 
 
-def _records(stack: contextlib.ExitStack, path: Path | None, form: Format) -> Write:
+def _records(write_line: Callable[[str], None], form: Format) -> Write:
     """Write the records of each line."""
-    write_line = writer(stack, path)
 
     def write(number: int, translations: Sequence[Translation]) -> None:
         for record in form.records(number, translations):
@@ -172,11 +293,9 @@ def _records(stack: contextlib.ExitStack, path: Path | None, form: Format) -> Wr
     return write
 
 
-def _links(stack: contextlib.ExitStack, path: Path, head: Head, shift: int) -> Write:
+def _links(write_line: Callable[[str], None], head: Head, shift: int) -> Write:
     """Write the word links of each line."""
     from nmt.alignment.weights import links
-
-    write_line = writer(stack, path)
 
     def write(number: int, translations: Sequence[Translation]) -> None:
         best = translations[0]  # without weights for an empty line
@@ -201,14 +320,6 @@ def _pictures(folder: Path, head: Head, shift: int, view: Callable[[Translation]
                 print(f"warning: {warning}", file=sys.stderr)
 
     return write
-
-
-def _chunks(path: Path | None, stack: contextlib.ExitStack, decoder: Decoder) -> Iterator[list[str]]:
-    """Lists of lines: full lists from a file, the lines that have arrived from a pipe."""
-    if path is not None:
-        yield from full(stack.enter_context(open_lines(path, decoder)), CHUNK)
-    else:
-        yield from arriving(iterate_lines(_standard_input(), "standard input", decoder), CHUNK)
 
 
 def _standard_input() -> BinaryIO:

@@ -1,6 +1,6 @@
 """The contract of every search: the step function, the limits, and the hypotheses that it returns."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol, Self
 
 import numpy as np
@@ -62,6 +62,18 @@ class Search:
     def needs_weights(self) -> bool:
         """Whether the ranking of hypotheses uses attention weights."""
         return False
+
+    @property
+    def draws(self) -> bool:
+        """Whether the result depends on random draws."""
+        return False
+
+    def random_state(self) -> dict[str, str]:
+        """The states of its generators by device, hexadecimal, from which `set_random_state` goes on."""
+        return {}
+
+    def set_random_state(self, state: Mapping[str, str]) -> None:
+        """Go on from a `random_state`; a device without a state there starts from the seed."""
 
     def __call__(self, step: Step, state: SearchState, limits: Limits) -> list[list[Hypothesis]]:
         """Search all sentences of a batch at once; the first state has one row per sentence."""

@@ -1,5 +1,6 @@
 """Greedy search and ancestral sampling: one hypothesis per row, finished rows leave the batch."""
 
+from collections.abc import Mapping
 from typing import Annotated
 
 import torch
@@ -68,11 +69,30 @@ class SamplingSearch(GreedySearch):
         self.temperature, self.top_k, self.nbest = temperature, top_k, nbest
         self.generator_seed = seed
         self._generators: dict[str, torch.Generator] = {}
+        self._states: dict[str, str] = {}
+
+    @property
+    def draws(self) -> bool:
+        return True
+
+    def random_state(self) -> dict[str, str]:
+        states = {name: generator.get_state() for name, generator in self._generators.items()}
+        return {**self._states, **{name: state.numpy().tobytes().hex() for name, state in states.items()}}
+
+    def set_random_state(self, state: Mapping[str, str]) -> None:
+        self._generators, self._states = {}, dict(state)
+
+    def _generator(self, device: torch.device) -> torch.Generator:
+        name = str(device)
+        if name not in self._generators:
+            self._generators[name] = torch.Generator(device).manual_seed(self.generator_seed)
+            if name in self._states:
+                state = torch.frombuffer(bytearray.fromhex(self._states[name]), dtype=torch.uint8)
+                self._generators[name].set_state(state)
+        return self._generators[name]
 
     def choose(self, log_probs: Tensor) -> Tensor:
-        generator = self._generators.setdefault(
-            str(log_probs.device), torch.Generator(log_probs.device).manual_seed(self.generator_seed)
-        )
+        generator = self._generator(log_probs.device)
         sharpened = log_probs / self.temperature
         if self.top_k:
             lowest = sharpened.topk(min(self.top_k, sharpened.shape[1]), -1).values[:, -1:]

@@ -1,13 +1,17 @@
 """One training a run at a time, refused at once and freed by whatever ends its process."""
 
+import errno
+import fcntl
 import os
+import platform
+import re
 import signal
 from pathlib import Path
 
 import pytest
 
 from nmt.errors import UserError
-from nmt.locks import LockedError, is_locked, locked
+from nmt.locks import LockedError, is_locked, lock_file, locked
 from nmt.runs import Run, free_name, runs_in
 from tests.pipeline.small import call, opened_for_writing, snapshot, start, words, write_lines
 
@@ -25,9 +29,12 @@ def test_a_run_in_training_is_refused_until_its_process_ends(here: Path, text: P
         assert program.poll() is None, lines
     for more in (["resume=true"], ["resume=auto"], []):
         assert call("train", "name=a", f"checkpoints={here / 'runs'}", *more) == 1
-        assert capfd.readouterr().err == (
-            f"nmt.train: {run.folder}: another process is training this run. "
-            "Wait until it ends, or give another name=.\n"
+        message = capfd.readouterr().err
+        who = rf"\(process {program.pid} on {platform.node()} since \d{{4}}-\d\d-\d\d \d\d:\d\d\)"
+        assert re.fullmatch(
+            rf"nmt\.train: {run.folder}: another process is training this run {who}\. "
+            r"Wait until it ends, or give another name=\.\n",
+            message,
         )
     write_lines(here / "in.txt", ["eins"])
     assert call("translate", f"run={run.folder}", f"input={here / 'in.txt'}", f"output={here / 'out.txt'}") == 0
@@ -92,3 +99,32 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     write_lines(tmp_path / "file", ["in the way"])
     with pytest.raises(UserError, match=r"Cannot make .*checkpoints=FOLDER"), locked(tmp_path / "file" / "run"):
         pass
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP])
+def test_a_file_system_without_locks_is_said_and_used(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Capture
+) -> None:
+    def missing(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", missing)
+    with locked(tmp_path / "run"):
+        pass
+    assert capfd.readouterr().err == (
+        f"{tmp_path}/run: this file system has no locks, so nothing notices whether another process is training this "
+        "run. Start one only.\n"
+    )
+    assert snapshot(tmp_path) == {}
+
+
+def test_a_lock_file_of_nobody_names_nobody(tmp_path: Path) -> None:
+    """A killed process leaves its file, and anybody can write one."""
+    path = lock_file(tmp_path / "run")
+    for content in (b"process 1 on a since 2026-01-01 00:00\n", b"\x1b[2J\n", b"\xff", b"x" * 100_000):
+        path.write_bytes(content)
+        assert not is_locked(tmp_path / "run")
+    with locked(tmp_path / "run"):
+        path.write_bytes(b"process 1 on \x1b[2J since 2026-01-01 00:00\n")
+        with pytest.raises(LockedError, match=r"this run\. Wait"), locked(tmp_path / "run"):
+            pass

@@ -87,9 +87,11 @@ def test_being_ended_leaves_no_half_file(trained: Path, here: Path) -> None:
     write_lines(here / "out.txt", ["as it was"])
     os.mkfifo(here / "in.txt")
     program = start("translate", f"run={trained}", "input=in.txt", "output=out.txt", "threads=1", cwd=here)
-    pipe = opened_for_writing(here / "in.txt", program)  # the temporary file is there by then
+    pipe = opened_for_writing(here / "in.txt", program)  # the partial file is there by then
     os.write(pipe, b"eins\n")
-    assert len(list(here.iterdir())) == 3
+    assert {path.name for path in here.iterdir()} == {
+        *("in.txt", "out.txt", "out.txt.part", "out.txt.part.json", ".out.txt.lock")
+    }
     program.send_signal(signal.SIGTERM)
     out, err = program.communicate(timeout=600)
     os.close(pipe)

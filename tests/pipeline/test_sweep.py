@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import shlex
 import signal
 import sys
@@ -15,7 +16,7 @@ from nmt.command.composing import compose
 from nmt.command.quoting import quote
 from nmt.command.sweeping import expand
 from nmt.errors import UserError
-from nmt.locks import locked
+from nmt.locks import SWEEP, locked
 from nmt.pipeline.sweeping import Failure, Planned, _Launcher, _names
 from nmt.runs import Run
 from tests.pipeline.small import call, snapshot, words
@@ -242,6 +243,16 @@ def stop_when_it_trains(log: Path) -> None:
             break
         time.sleep(0.1)
     os.kill(os.getpid(), signal.SIGTERM)
+
+
+def test_one_process_runs_a_sweep(text: Path, here: Path, capfd: Capture) -> None:
+    """The second is refused before it composes, trains or writes anything; a dry run only prints."""
+    with locked(here / "s", SWEEP):
+        assert sweep(text, here, "seed=1,2") == 1
+        message = rf"nmt\.train: {here}/s: another process is running this sweep \(process {os.getpid()} on .*\)\. Wait"
+        assert re.match(message, capfd.readouterr().err)
+        assert [path.name for path in here.iterdir()] == [".s.lock"]
+        assert sweep(text, here, "seed=1,2", "dry_run=true") == 0
 
 
 def test_a_signal_stops_every_run_with_its_state_saved(text: Path, here: Path, capfd: Capture) -> None:

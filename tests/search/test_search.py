@@ -1,6 +1,7 @@
 """Search on hand-written transition matrices, with no model, and against exhaustive search."""
 
 import itertools
+import json
 import math
 from typing import NamedTuple
 
@@ -241,6 +242,25 @@ def test_sampling_draws_from_the_distribution_and_repeats_with_its_seed() -> Non
     assert draws(1) == draws(1)
     share = draws(2).count(A) / 400
     assert abs(share - 0.7) < 4 * math.sqrt(0.7 * 0.3 / 400)
+
+
+def test_sampling_goes_on_from_a_saved_state() -> None:
+    step = Markov(matrix({BOS: {A: 0.7, B: 0.3}, A: {EOS: 1.0}, B: {EOS: 1.0}}))
+
+    def drawn(search: SamplingSearch) -> list[int]:
+        return [hypothesis.tokens[0] for hypothesis in search(step, step.start(), limits([3]))[0]]
+
+    # Sorted by score, so that only their number is left of the draws.
+    search, other = SamplingSearch(nbest=200, seed=1), SamplingSearch(nbest=200, seed=1)
+    drawn(search)
+    state = json.loads(json.dumps(search.random_state()))
+    other.set_random_state(state)
+    assert other.random_state() == state
+    following = [drawn(search) for _ in range(4)]
+    assert [drawn(other) for _ in range(4)] == following
+    assert len({tuple(draws) for draws in following}) > 1
+    assert search.random_state() != state
+    assert GreedySearch().random_state() == {}
 
 
 def test_top_k_keeps_the_most_probable() -> None:

@@ -1,0 +1,188 @@
+"""Translations into files: what is done outlives the process, and goes on to the same bytes."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from nmt.pipeline.line_progress import LineProgress
+from tests.pipeline.small import call, environment, opened_for_writing, pairs, write_lines
+from tests.pipeline.test_mistakes import refusal
+
+Capture = pytest.CaptureFixture[str]
+
+SENTENCES = [sentence for sentence, _ in pairs(23, seed=9)]
+SMALL_CHUNKS = """
+import sys
+from nmt.pipeline import translating
+from nmt.verbs import run
+translating.CHUNK, translating.SAVE_SECONDS = 4, 0
+sys.exit(run("translate"))
+"""
+
+
+@pytest.fixture
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nmt.pipeline.translating.CHUNK", 4)
+    monkeypatch.setattr("nmt.pipeline.translating.SAVE_SECONDS", 0)
+
+
+def program(here: Path, *line: str) -> "subprocess.Popen[bytes]":
+    """Start `nmt.translate`, with chunks of four lines."""
+    return subprocess.Popen(
+        [sys.executable, "-c", SMALL_CHUNKS, *line], cwd=here, env=environment(), stderr=subprocess.PIPE
+    )
+
+
+def saved_lines(journal: Path) -> int:
+    return int(json.loads(journal.read_text(encoding="utf-8"))["lines"]) if journal.exists() else 0
+
+
+def until_saved(process: "subprocess.Popen[bytes]", journal: Path, lines: int) -> None:
+    while process.poll() is None and saved_lines(journal) < lines:
+        time.sleep(0.02)
+    assert process.poll() is None, process.communicate()
+
+
+@pytest.mark.parametrize(
+    ("number", "more"),
+    [
+        (signal.SIGKILL, ["search=sampling", "search.temperature=2.5", "search.nbest=2", "format=jsonl"]),
+        (signal.SIGTERM, ["search=greedy", "prefix=prefixes.txt"]),
+    ],
+)
+@pytest.mark.usefixtures("small_chunks")
+def test_a_killed_translation_goes_on_to_the_same_bytes(
+    number: signal.Signals, more: list[str], trained: Path, here: Path, capfd: Capture
+) -> None:
+    write_lines(here / "prefixes.txt", ["", "one", "red blue"] + [""] * (len(SENTENCES) - 3))
+    write_lines(here / "in.txt", SENTENCES)
+    words = [f"run={trained}", "threads=1", *more]
+    assert call("translate", *words, "input=in.txt", "output=whole.txt", "alignments=whole.links") == 0
+    write_lines(here / "out.txt", ["as it was"])
+    os.mkfifo(here / "pipe")
+    line = [*words, "output=out.txt", "alignments=out.links"]
+    process = program(here, *line, "input=pipe")
+    pipe = opened_for_writing(here / "pipe", process)
+    os.write(pipe, "".join(f"{sentence}\n" for sentence in SENTENCES[:14]).encode())
+    until_saved(process, here / "out.txt.part.json", 8)  # in the middle of the fourth chunk
+    process.send_signal(number)
+    _, messages = process.communicate(timeout=600)
+    os.close(pipe)
+    assert process.returncode == (143 if number == signal.SIGTERM else -signal.SIGKILL)
+    if number == signal.SIGTERM:
+        assert b"8 lines are translated and kept in" in messages
+        assert messages.endswith(b"nmt.translate: terminated\n")
+    assert (here / "out.txt").read_text(encoding="utf-8") == "as it was\n"
+    with (here / "out.txt.part").open("ab") as file:
+        file.write(b"half a li")  # as a kill in the middle of writing leaves
+    capfd.readouterr()
+    assert call("translate", *line, "input=in.txt", "resume=true") == 0
+    assert capfd.readouterr().err == "8 lines are translated already.\n"
+    for ending in ("txt", "links"):
+        assert (here / f"out.{ending}").read_bytes() == (here / f"whole.{ending}").read_bytes()
+    assert {path.name for path in here.iterdir()} - {".out.txt.lock"} == {
+        *("in.txt", "prefixes.txt", "pipe"),
+        *(f"{name}.{ending}" for name in ("out", "whole") for ending in ("txt", "links")),
+    }
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_what_is_kept_is_neither_overwritten_nor_mixed(trained: Path, here: Path, capfd: Capture) -> None:
+    write_lines(here / "in.txt", SENTENCES)
+    line = [f"run={trained}", "input=in.txt", "output=out.txt"]
+    assert call("translate", *line) == 0
+    whole = (here / "out.txt").read_bytes()
+    text = (here / "in.txt").read_bytes().split(b"\n")
+    (here / "in.txt").write_bytes(b"\n".join([*text[:17], b"f\xfcnf", *text[18:]]))
+    capfd.readouterr()
+    assert call("translate", *line) == 1
+    err = capfd.readouterr().err
+    assert err.startswith(f"12 lines are translated and kept in {here}/out.txt.part. To continue, run the same command")
+    assert "in.txt, line 18: not valid UTF-8" in err
+    kept = (here / "out.txt.part").read_bytes()
+    assert kept.startswith(b"\n".join(whole.split(b"\n")[:12]))
+    for more, part in (
+        ([], "To continue it, add resume=true. To start again, delete them: rm"),
+        (["resume=true", "search=greedy"], "begun with other settings (search: {'name': 'BeamSearch'"),
+        (["resume=true", "alignments=links"], "begun with other outputs (alignments=)"),
+        (["resume=true", "input=other.txt"], "The first 12 lines of other.txt, or their prefixes, are not those"),
+        (["resume=true", "input=short.txt"], "The first 12 lines of short.txt, or their prefixes, are not those"),
+    ):
+        write_lines(here / "other.txt", [*SENTENCES[:11], "eins"])
+        write_lines(here / "short.txt", SENTENCES[:11])
+        words = {word.partition("=")[0]: word for word in [*line, *more]}
+        assert part in refusal(capfd, here, "translate", *words.values())
+        assert (here / "out.txt.part").read_bytes() == kept
+    assert call("translate", *line, "resume=auto", "invalid=empty", "batch_sentences=7") == 0
+    lines, now = whole.split(b"\n"), (here / "out.txt").read_bytes().split(b"\n")
+    assert [*now[:17], *now[18:]] == [*lines[:17], *lines[18:]]
+    assert now[17] == b""
+    assert sorted(path.name for path in here.glob("out*")) == ["out.txt"]
+
+
+def test_there_must_be_something_to_resume(trained: Path, here: Path, capfd: Capture) -> None:
+    write_lines(here / "in.txt", ["eins"])
+    line = [f"run={trained}", "input=in.txt"]
+    message = refusal(capfd, here, "translate", *line, "output=out.txt", "resume=true")
+    assert "There is nothing to resume: no interrupted translation has left" in message
+    assert "resume=auto needs a file to continue. Give output=FILE" in refusal(
+        capfd, here, "translate", *line, "resume=auto"
+    )
+    assert "resume=maybe: must be true, auto or false" in refusal(
+        capfd, here, "translate", *line, "output=out.txt", "resume=maybe"
+    )
+    assert call("translate", *line, "output=out.txt", "resume=auto") == 0
+    assert (here / "out.txt").read_text(encoding="utf-8") == "one\n"
+    write_lines(here / "out.txt.part", ["somebody else's"])
+    assert "out.txt.part is in the way" in refusal(capfd, here, "translate", *line, "output=out.txt")
+    for journal in ("{", "[]", '{"lines": "x"}', '{"lines": 3, "sizes": 5}', '{"pages": 3}'):
+        (here / "out.txt.part.json").write_text(journal, encoding="utf-8")
+        message = refusal(capfd, here, "translate", *line, "output=out.txt", "resume=true")
+        assert "out.txt.part.json is damaged. Delete it with" in message
+    (here / "out.txt.part.json").write_text('{"lines": 3, "sizes": {"output": 999}}', encoding="utf-8")
+    assert "out.txt.part is damaged" in refusal(capfd, here, "translate", *line, "output=out.txt", "resume=true")
+
+
+def test_one_process_writes_a_file(trained: Path, here: Path, capfd: Capture) -> None:
+    os.mkfifo(here / "pipe")
+    write_lines(here / "in.txt", ["eins"])
+    process = program(here, f"run={trained}", "input=pipe", "output=out.txt")
+    pipe = opened_for_writing(here / "pipe", process)
+    message = refusal(capfd, here, "translate", f"run={trained}", "input=in.txt", f"output={here}/out.txt")
+    assert re.search(rf"out\.txt: another process is writing this file \(process {process.pid} on ", message)
+    assert message.endswith("Wait until it ends, or give another output=.\n")
+    os.write(pipe, b"zwei\n")
+    os.close(pipe)
+    assert process.communicate(timeout=600)[1] == b""
+    assert (process.returncode, (here / "out.txt").read_bytes()) == (0, b"two\n")
+    assert call("translate", f"run={trained}", "input=in.txt", f"output={here}/out.txt") == 0
+    assert (here / "out.txt").read_bytes() == b"one\n"
+
+
+def test_progress_is_calm(here: Path, monkeypatch: pytest.MonkeyPatch, capfd: Capture) -> None:
+    now = 0.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    path = write_lines(here / "in.txt", ["eins"] * 400)
+    for source, shown in (
+        (path, " 40% 160 of 400 lines | 1.0 lines/s | 4:00 left\n 70% 280 of 400 lines | 2.0 lines/s | 1:00 left\n"),
+        (None, "160 lines | 1.0 lines/s\n280 lines | 2.0 lines/s\n"),
+    ):
+        now = 0.0
+        with LineProgress(source, done=100) as progress:
+            for second in range(1, 100):
+                now = float(second)
+                if second in (30, 60, 90):
+                    progress.add(30 if second < 90 else 120)
+        assert capfd.readouterr().err == shown
+    with LineProgress(path, 0, shown=False) as progress:
+        now = 1e6
+        progress.add(7)
+        progress.say("warning: seen")
+    assert capfd.readouterr().err == "warning: seen\n"
