@@ -148,7 +148,7 @@ def prepared(command: Command, desk: Path, tiny: Path) -> list[str]:
         if not (desk / "checkpoints" / name).exists():
             shutil.copytree(tiny / kind, desk / "checkpoints" / name)
     named = [word.removeprefix("name=") for word in words if word.startswith("name=")]
-    if {"resume=true", "resume=auto"} & {*words} and not (desk / "checkpoints" / named[0]).exists():
+    if named and {"resume=true", "resume=auto"} & {*words} and not (desk / "checkpoints" / named[0]).exists():
         shutil.copytree(tiny / kind, desk / "checkpoints" / named[0])
     # A page may give the same place twice, as a reader does in another folder.
     if command.verb == "export":

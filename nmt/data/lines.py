@@ -23,7 +23,7 @@ _GZIP = b"\x1f\x8b"
 Invalid = Literal["stop", "replace", "empty"]
 
 
-class Decoder:
+class LineDecoder:
     """Decodes lines as UTF-8, and says in `warn` which were not; `close` says how many."""
 
     def __init__(self, invalid: Invalid = "stop", warn: Callable[[str], None] | None = None) -> None:
@@ -49,13 +49,13 @@ class Decoder:
             self.warn(f"{self.count:,} lines are not valid UTF-8 (invalid={self.invalid}).")
 
 
-def iterate_lines(stream: BinaryIO, name: str, decoder: Decoder | None = None) -> Iterator[str]:
+def iterate_lines(stream: BinaryIO, name: str, decoder: LineDecoder | None = None) -> Iterator[str]:
     """Yield the lines of a binary stream, each as soon as it arrives; `name` is for messages.
 
     Raises:
         UserError: a line is not UTF-8 and no `decoder` replaces it, or the stream is a broken gzip file.
     """
-    decoder = decoder or Decoder()
+    decoder = decoder or LineDecoder()
     number = 0
     with _readable(name):
         while data := stream.readline():
@@ -70,7 +70,7 @@ def iterate_lines(stream: BinaryIO, name: str, decoder: Decoder | None = None) -
 
 
 @contextlib.contextmanager
-def open_lines(path: Path, decoder: Decoder | None = None) -> Iterator[Iterator[str]]:
+def open_lines(path: Path, decoder: LineDecoder | None = None) -> Iterator[Iterator[str]]:
     """Open a file, plain or gzip, and iterate over its lines; memory does not grow with the file.
 
     Raises:

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, Literal, cast, get_args
 
 from nmt.alignment.weights import Head
 from nmt.data.documents import Followed, Follower
-from nmt.data.lines import Decoder, Invalid, iterate_lines, open_lines
+from nmt.data.lines import Invalid, LineDecoder, iterate_lines, open_lines
 from nmt.errors import UserError
 from nmt.heads import AUTO, MEAN, described, names_all
 from nmt.links import format_links
@@ -148,7 +148,7 @@ class _Work:
         self.prefixes = _Prefixes(request.prefix, stack)
         self.follower = Follower(translator.context_sentences, request.documents)
         self.progress = stack.enter_context(LineProgress(request.input, self.done, shown=files is not None))
-        self.decoder = Decoder(request.invalid, self._warn)
+        self.decoder = LineDecoder(request.invalid, self._warn)
         self._stack, self._last_save = stack, time.monotonic()
         if self.files is not None:
             translator.warn = self._warn

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.data.lines import Decoder, Invalid, iterate_lines, open_lines, read_lines
+from nmt.data.lines import Invalid, LineDecoder, iterate_lines, open_lines, read_lines
 from nmt.errors import UserError
 
 AWKWARD = [
@@ -160,7 +160,7 @@ def test_the_stream_is_named() -> None:
 )
 def test_lines_that_are_not_utf8_are_replaced_one_for_one(invalid: Invalid, lines: list[str]) -> None:
     warnings: list[str] = []
-    decoder = Decoder(invalid, warnings.append)
+    decoder = LineDecoder(invalid, warnings.append)
     data = b"a\n\xff\nf\xfcnf\r\n\xfe\xff\x00x\nlast"
     assert list(iterate_lines(io.BytesIO(data), "standard input", decoder)) == lines
     assert len(warnings) == 1
@@ -171,7 +171,7 @@ def test_lines_that_are_not_utf8_are_replaced_one_for_one(invalid: Invalid, line
 
 def test_valid_lines_are_left_alone_and_one_warning_is_enough() -> None:
     warnings: list[str] = []
-    decoder = Decoder("empty", warnings.append)
+    decoder = LineDecoder("empty", warnings.append)
     assert list(iterate_lines(io.BytesIO("ü\n\ufffd\n".encode()), "x", decoder)) == ["ü", "\ufffd"]
     decoder.close()
     assert warnings == []
