@@ -41,6 +41,8 @@ def record(run: Run, folder: Path, *, text: bool = True, attention_maps: bool = 
         UserError: a file of the run is damaged, a file cannot be written, or the folder is a run.
     """
     check_record(run, folder)
+    for each in (run, Run(folder)):
+        each.check()
     names = OF_SPLIT + (TEXT if text else ()) + (ATTENTION_MAPS if attention_maps else ())
     files = [run.folder / name for name in OF_RUN]
     files += [run.evaluation / split / name for split in run.splits() for name in names]

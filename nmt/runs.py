@@ -35,6 +35,7 @@ from nmt.choices import place, with_classes
 from nmt.configuration import INCIDENTAL, config_folder, flattened, resolved, without_classes
 from nmt.errors import UserError, damaged, nearest
 from nmt.files import appearing, unwritable, write_json, write_text
+from nmt.foreign import MOST_YAML, check_contents, check_yaml, inside, parse_json, read_json, read_text, read_text_of
 from nmt.locks import lock_file
 from nmt.text.tokenizer import Tokenizer
 
@@ -50,13 +51,24 @@ LIBRARIES = ("torch", "sentencepiece", "sacrebleu", "datasets", "hydra-core", "b
 
 
 @functools.lru_cache(maxsize=16)
-def _tree(yaml: bytes) -> Any:
+def _tree(yaml: str) -> Any:
     """What a configuration holds: a verb reads that of its run several times."""
-    return OmegaConf.to_container(OmegaConf.create(yaml.decode("utf-8")), resolve=False)
+    check_yaml(yaml)
+    return OmegaConf.to_container(OmegaConf.create(yaml), resolve=False)
 
 
 class TakenError(UserError):
     """The folder of a new run exists already."""
+
+
+class _FolderPart:
+    """A part of a run folder: an attribute whose value is the part's path (UserError if it is a link)."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, run: "Run", owner: type["Run"]) -> Path:
+        return inside(run.folder, self.name)
 
 
 class Run:
@@ -64,13 +76,21 @@ class Run:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.best = folder / "best.safetensors"  # weights of the best validation
-        self.last = folder / "last.safetensors"  # of the last save
-        self.state = folder / "trainer.pt"
-        self.lexicon = folder / "lexicon.safetensors"
-        self.tokenizer = folder / "tokenizer"
-        self.evaluation = folder / "evaluation"
-        self.alignments = folder / "alignments"
+        self._is_checked = False
+
+    best = _FolderPart("best.safetensors")  # weights of the best validation
+    last = _FolderPart("last.safetensors")  # of the last save
+    state = _FolderPart("trainer.pt")
+    lexicon = _FolderPart("lexicon.safetensors")
+    tokenizer = _FolderPart("tokenizer")
+    evaluation = _FolderPart("evaluation")
+    alignments = _FolderPart("alignments")
+
+    def check(self) -> None:
+        """Raise UserError if a link or a special file is in the folder, where it would lead reading or writing out."""
+        if not self._is_checked:
+            check_contents(self.folder)
+            self._is_checked = True
 
     def best_step(self) -> int | None:
         """The step of the best validation so far; None before the first."""
@@ -133,8 +153,11 @@ class Run:
         path = self.folder / "config.yaml"
         if not path.exists():
             raise UserError(missing_run(self.folder))
+        self.check()
         try:
-            tree = _tree(path.read_bytes())
+            tree = _tree(read_text(path, MOST_YAML))
+        except UserError:
+            raise
         except Exception as error:
             raise damaged(path) from error
         if not isinstance(tree, dict):
@@ -181,13 +204,10 @@ class Run:
 
     def history(self) -> list[dict[str, float]]:
         """The validations, in order."""
-        path = self.folder / "history.jsonl"
+        path = inside(self.folder, "history.jsonl")
         if not path.exists():
             return []
-        try:
-            history = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-        except ValueError as error:
-            raise damaged(path) from error
+        history = [parse_json(path, line) for line in read_text_of(path).splitlines()]
         if not all(isinstance(entry, dict) and "step" in entry and _are_numbers(entry) for entry in history):
             raise damaged(path)
         return history
@@ -198,11 +218,12 @@ class Run:
 
     def log(self, line: str) -> None:
         """Append a line to the run's log."""
-        with (self.folder / "train.log").open("a", encoding="utf-8", errors="backslashreplace") as file:
+        with inside(self.folder, "train.log").open("a", encoding="utf-8", errors="backslashreplace") as file:
             file.write(line + "\n")
 
     def splits(self) -> list[str]:
         """The splits with scores, sorted."""
+        self.check()
         return sorted(path.parent.name for path in self.evaluation.glob("*/scores.json"))
 
     def scores(self, split: str) -> dict[str, Any]:
@@ -218,13 +239,11 @@ class Run:
 
     def read_json(self, name: str) -> Any:
         """The content of a JSON file of the run (UserError if it is missing or damaged)."""
-        path = self.folder / name
+        path = inside(self.folder, name)
         try:
-            return json.loads(path.read_text(encoding="utf-8"))
+            return read_json(path)
         except FileNotFoundError as error:
             raise UserError(f"{path} is missing: the run is incomplete. Restore it from an intact copy.") from error
-        except ValueError as error:
-            raise damaged(path) from error
 
 
 def _are_numbers(entry: Mapping[str, object]) -> bool:

@@ -138,6 +138,11 @@ class Hub(DataSource):
     def _test_splits(self) -> dict[str, str]:
         """Our name of each test split, and its name in the data set."""
         names = [name for name in self._load() if name.startswith("test")] if self._test is None else self._test
+        for name in map(str, names):
+            if "/" in name or name in ("", ".", ".."):  # the split's results go into a folder of its name
+                raise UserError(
+                    f"{self._path} has a split called {name!r}, which is not a valid folder name. Rename it."
+                )
         return {f"test-{name}" if name in ("train", "valid") else name: name for name in names}
 
     def _table(self, split: str) -> Any:

@@ -14,6 +14,7 @@ from nmt.data.languages import UNNAMED
 from nmt.errors import UserError
 from nmt.evaluation.references import attention_maps, entropy, entropy_by_head, hidden_share, perplexity
 from nmt.evaluation.split import Gold, HeatmapSettings, SplitResult, evaluate_split, summary
+from nmt.foreign import inside
 from nmt.heads import AUTO, MEAN, names_all
 from nmt.pipeline.aligner import Aligner
 from nmt.pipeline.choosing import choose, own_validation
@@ -199,7 +200,7 @@ def _evaluate(
         list(split.target),
         name=split.name,
         languages=languages,
-        folder=request.folder / split.name,
+        folder=inside(request.folder, split.name),
         gold=gold,
         display=display,
         provenance={**provenance, "text": split.fingerprint()},
