@@ -1,4 +1,4 @@
-"""The processes of one training, which torchrun starts on one machine or on several: who they are, what they exchange.
+"""The processes of one command, which torchrun starts on one machine or on several: who they are, what they exchange.
 
 Every process holds the whole model. Process 0 leads: it decides, validates and writes; the others follow.
 """
@@ -21,7 +21,7 @@ _PATIENCE = timedelta(days=7)
 
 
 class LostProcessError(UserError):
-    """Another process of the training has ended."""
+    """Another process of the command has ended."""
 
 
 class Task(IntEnum):
@@ -54,7 +54,7 @@ class Order(NamedTuple):
 
 @dataclass(frozen=True)
 class Processes:
-    """The processes of a training, seen from one of them.
+    """The processes of a command, seen from one of them.
 
     Attributes:
         rank: of this process, 0 for the leader.
@@ -179,6 +179,7 @@ def _connected() -> Iterator[None]:
         yield
     except RuntimeError as error:  # torch raises DistBackendError for NCCL, RuntimeError for gloo
         raise LostProcessError(
-            f"The connection to another process of this training is lost ({str(error).splitlines()[0][:200]}). See "
-            f"that process's messages, then start all of them again with resume=auto and the run's name=."
+            f"The connection to another process of this command is lost ({str(error).splitlines()[0][:200]}). See "
+            f"that process's messages, then start all of them again with resume=auto, training also with the run's "
+            f"name=."
         ) from error

@@ -23,7 +23,9 @@ from nmt.pipeline.opening import TranslatorRequest, default_head, has_weights, h
 from nmt.pipeline.paths import check_paths, check_replaceable, unprotect
 from nmt.pipeline.reporting import REPORT, Looked, write_report
 from nmt.pipeline.requests import GivenText
+from nmt.pipeline.sharing import share, shared
 from nmt.pipeline.viewing import pictured_head, view_of
+from nmt.processes import ALONE, Processes
 from nmt.runs import Run, code_revision
 from nmt.text.scripts import language_by_script
 from nmt.translation.stepping import heads_of
@@ -75,9 +77,16 @@ class Heads(NamedTuple):
 
 
 def evaluate(request: Evaluating) -> int:
-    """Score every test split of the run's data set, one of them, or a pair of files; print a table."""
+    """Score every test split of the run's data set, one of them, or a pair of files; print a table.
+
+    Under torchrun all processes translate, and the leader does the rest.
+    """
+    return shared(request.translator, True, functools.partial(_print_scores, request))
+
+
+def _print_scores(request: Evaluating, processes: Processes) -> int:
     check_paths({}, {"output": request.folder}, folders=["output"])
-    results = evaluated(request)
+    results = evaluated(request, processes)
     print(summary(results))
     print(f"\nTranslations, scores and heatmaps: {results[0].folder.parent}")
     if request.pictures > 0 or request.lines:
@@ -85,8 +94,8 @@ def evaluate(request: Evaluating) -> int:
     return 0
 
 
-def evaluated(request: Evaluating) -> list[SplitResult]:
-    """Score the splits of a request, with one folder per split.
+def evaluated(request: Evaluating, processes: Processes = ALONE) -> list[SplitResult]:
+    """Score the splits of a request, with one folder per split; `processes` follow this one.
 
     Raises:
         UserError: a run or its data is missing, damaged or changed, or a setting does not fit.
@@ -96,6 +105,7 @@ def evaluated(request: Evaluating) -> list[SplitResult]:
     for split in splits:
         check_replaceable(request.folder / split.name, _elsewhere(request))
     translator = request.translator.open()
+    share(translator, processes)
     pictured = pictured_head(request.view, request.head, translator)
     of_pictures = request.view != "cross" or names_all(request.head)
     head = AUTO if of_pictures else head_of(request.head, translator)
@@ -245,6 +255,7 @@ def _measured(
         "target_pieces_per_second": pieces / seconds,
         "device": str(translator.compute.device),
         "threads": translator.compute.threads,
+        "processes": translator.processes.count,
     }
 
 

@@ -2,15 +2,13 @@
 
 import contextlib
 import functools
-import queue
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, cast, get_args
+from typing import Any, Literal, cast, get_args
 
 from nmt.alignment.weights import Head
 from nmt.data.documents import Followed, Follower
@@ -19,17 +17,20 @@ from nmt.errors import UserError
 from nmt.heads import AUTO, MEAN, described, names_all
 from nmt.links import format_links
 from nmt.model.weights import fingerprint
+from nmt.pipeline.chunks import arriving, full, standard_input
 from nmt.pipeline.formats import Format
 from nmt.pipeline.line_progress import LineProgress
 from nmt.pipeline.opening import TranslatorRequest, default_head, has_weights, head_of
 from nmt.pipeline.partial import LinesDigest, PartialFiles, Resume, partial_files
 from nmt.pipeline.paths import check_paths, check_standard_output, is_replaceable, standard_output, writer
+from nmt.pipeline.sharing import share, shared
 from nmt.pipeline.viewing import pictured_head, view_of
+from nmt.processes import Processes
 from nmt.translation.stepping import heads_of
 from nmt.translation.translator import Translator
 from nmt.translation.types import Translation, View
 
-CHUNK, CHARACTERS = 2000, 500_000  # maximum number of lines, and about of characters, in memory
+CHUNK = 2000  # maximum number of lines in memory
 SAVE_SECONDS = 10  # at least, between two notes of how far the files are
 #: Writes the n-best list of a line, numbered from 1.
 Write = Callable[[int, Sequence[Translation]], None]
@@ -83,12 +84,22 @@ class Translating:
         """Whether any output needs the weights of the attention to the source."""
         return self.alignments is not None or (self.heatmaps is not None and self.view == "cross")
 
+    @property
+    def keeps_weights(self) -> bool:
+        """Whether translations have weights."""
+        return self.draws_weights or self.format != "text"
+
 
 def translate(request: Translating) -> int:
     """Translate `input` to `output`; nothing but translations goes to standard output.
 
-    What is written to a file is kept when the command is interrupted, and `resume` goes on from there.
+    What is written to a file is kept when the command is interrupted, and `resume` goes on from there. Under torchrun
+    all processes translate, and the leader reads and writes.
     """
+    return shared(request.translator, request.keeps_weights, functools.partial(_translate, request))
+
+
+def _translate(request: Translating, processes: Processes) -> int:
     outputs = {key: getattr(request, key) for key in ("output", "alignments", "heatmaps")}
     check_paths({"input": request.input, "prefix": request.prefix}, outputs, folders=("heatmaps",))
     if request.output is None:
@@ -96,6 +107,7 @@ def translate(request: Translating) -> int:
     with contextlib.ExitStack() as stack:
         files = stack.enter_context(partial_files(request.files, request.resumes)) if request.files else None
         translator = _open(request)
+        share(translator, processes)
         writers = _writers(request, translator, files, stack)
         _Work(request, translator, files, stack).do(writers)
     return 0
@@ -103,7 +115,7 @@ def translate(request: Translating) -> int:
 
 def _open(request: Translating) -> Translator:
     """The translator, if it can do what the request asks for."""
-    translator = request.translator.open(keep_weights=request.draws_weights or request.format != "text")
+    translator = request.translator.open(request.keeps_weights)
     if request.draws_weights and not has_weights(translator):
         raise UserError(
             "alignments= and heatmaps= need attention, but this run has none (decoder=none). Leave them out, or use a "
@@ -161,7 +173,7 @@ class _Work:
         for lines in self._chunks():
             self._save()
             given, contexts = self._take(lines)
-            batches = -(-len(lines) // self.translator.batch_sentences)
+            batches = -(-len(lines) // (self.translator.batch_sentences * self.translator.processes.count))
             watch = self.progress.watch(len(lines), batches)
             for translations in self.translator.translate_chunk(lines, self.done + 1, given, contexts, watch=watch):
                 self.done += 1
@@ -188,7 +200,7 @@ class _Work:
         if path is not None:
             lines = self._stack.enter_context(open_lines(path, self.decoder))
         else:
-            lines = iterate_lines(_standard_input(), "standard input", self.decoder)
+            lines = iterate_lines(standard_input(), "standard input", self.decoder)
         if self.files is not None and self.done:
             count = 0
             for chunk in full(islice(lines, self.done), CHUNK):
@@ -320,66 +332,3 @@ def _pictures(folder: Path, head: Head, shift: int, view: Callable[[Translation]
                 print(f"warning: {warning}", file=sys.stderr)
 
     return write
-
-
-def _standard_input() -> BinaryIO:
-    """Standard input with a separate reader.
-
-    The interpreter closes its reader at exit, and crashes if a thread still waits in it for a line.
-    """
-    if sys.stdin is None:
-        raise UserError("There is no standard input. Give input=FILE.")
-    if sys.stdin.isatty():
-        print("Type one sentence per line. Press Ctrl-D to end.", file=sys.stderr)
-    try:
-        return open(sys.stdin.fileno(), "rb", closefd=False)
-    except (OSError, ValueError):  # not a file, for example replaced in a test
-        return sys.stdin.buffer
-
-
-def full(lines: Iterator[str], most: int) -> Iterator[list[str]]:
-    """Lists of `most` lines, or fewer if they are long."""
-    chunk: list[str] = []
-    characters = 0
-    for line in lines:
-        chunk.append(line)
-        characters += len(line)
-        if len(chunk) == most or characters >= CHARACTERS:
-            yield chunk
-            chunk, characters = [], 0
-    if chunk:
-        yield chunk
-
-
-def arriving(lines: Iterator[str], most: int) -> Iterator[list[str]]:
-    """Lists of the lines that have arrived: at least one, at most `most`."""
-    waiting: queue.Queue[str | BaseException | None] = queue.Queue(maxsize=most)
-
-    def read() -> None:
-        try:
-            for line in lines:
-                waiting.put(line)
-            waiting.put(None)
-        except BaseException as error:  # passed on to the reader of the queue
-            waiting.put(error)
-
-    threading.Thread(target=read, daemon=True).start()
-    while True:
-        chunk: list[str] = []
-        characters = 0
-        item = waiting.get()
-        while isinstance(item, str):
-            chunk.append(item)
-            characters += len(item)
-            if len(chunk) == most or characters >= CHARACTERS:
-                break
-            try:
-                item = waiting.get_nowait()
-            except queue.Empty:
-                break
-        if chunk:
-            yield chunk
-        if item is None:
-            return
-        if isinstance(item, BaseException):
-            raise item

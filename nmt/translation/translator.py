@@ -2,9 +2,8 @@
 
 import contextlib
 import math
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice, pairwise
+from itertools import chain, islice, pairwise
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -17,6 +16,7 @@ from nmt.data.documents import context_tensor
 from nmt.errors import UserError
 from nmt.model import Seq2Seq
 from nmt.model.contract import Slots
+from nmt.processes import ALONE
 from nmt.search import Hypothesis, Limits, Prefix, Search, SearchState, Step
 from nmt.text.spans import Span, words_of
 from nmt.text.tokenizer import BOS, EOS, SPECIAL_PIECES, Tokenizer
@@ -24,13 +24,13 @@ from nmt.translation import contexts as of_context
 from nmt.translation import forcing
 from nmt.translation.joining import join
 from nmt.translation.looking import view_all
+from nmt.translation.sharing import search_batches
 from nmt.translation.shortlist import Shortlist
 from nmt.translation.stepping import Stepper
 from nmt.translation.types import ContextSentence, Translation, Views
 
 END = SPECIAL_PIECES[EOS]
 LENGTH_RATIO, EXTRA_LENGTH = 2.0, 10  # of the longest translation, if the run does not store them
-REPORT_SECONDS = 30  # between progress reports on lines in parts
 FORCED_PLACES = 100_000  # limit on sentences times longest length squared in a batch of forced decoding
 #: Wraps a step function and its first state, to see what a search does with them.
 Watch = Callable[[Step, SearchState], tuple[Step, SearchState]]
@@ -85,6 +85,7 @@ class Translator:
         self.length_ratio, self.extra_length = length_ratio, extra_length
         self.max_source_length, self.long_lines = max_source_length, long_lines
         self.warn, self.weights, self.shortlist = warn, weights, shortlist
+        self.processes = ALONE  # which share the batches
         trained = max(model.context_sentences for model in self.models)
         self.context_sentences = of_context.checked(context_sentences, trained)
         self._joined = any(model.context is not None and not model.context.only_slots for model in self.models)
@@ -141,19 +142,16 @@ class Translator:
         if max_lengths:
             parts = [part._replace(max_length=max_lengths[part.sentence]) for part in parts]
         order = sorted(range(len(parts)), key=lambda part: -len(parts[part].tokens))
+        batches = [order[start : start + self.batch_sentences] for start in range(0, len(order), self.batch_sentences)]
+        found = search_batches(
+            [[parts[row] for row in rows] for rows in batches],
+            lambda batch: self.search_batch(batch, watch),
+            ALONE if self.search.draws else self.processes,  # the draws of a batch depend on those before
+            self.warn if len(parts) > len(sentences) else None,
+        )
         nbest_lists: list[list[Hypothesis]] = [[] for _ in parts]
-        last_report = time.monotonic()
-        for start in range(0, len(order), self.batch_sentences):
-            rows = order[start : start + self.batch_sentences]
-            for row, hypotheses in zip(rows, self._search([parts[row] for row in rows], watch), strict=True):
-                nbest_lists[row] = hypotheses
-            if (
-                self.warn is not None
-                and len(parts) > len(sentences)
-                and time.monotonic() > last_report + REPORT_SECONDS
-            ):
-                self.warn(f"{start + len(rows):,} of {len(parts):,} parts are translated.")
-                last_report = time.monotonic()
+        for row, hypotheses in zip(chain(*batches), chain(*found), strict=True):
+            nbest_lists[row] = hypotheses
         results: list[list[list[Translation]]] = [[] for _ in sentences]
         for part, hypotheses in zip(parts, nbest_lists, strict=True):
             sentence = sentences[part.sentence]
@@ -285,7 +283,8 @@ class Translator:
             self.warn(f"prefix of line {line}: the model writes '{text}' as '{written}'.")
         return prefix
 
-    def _search(self, parts: Sequence["_Part"], watch: Watch | None = None) -> list[list[Hypothesis]]:
+    def search_batch(self, parts: Sequence["_Part"], watch: Watch | None = None) -> list[list[Hypothesis]]:
+        """The n-best list of each part, searched at once."""
         sources, prefixes = [part.tokens for part in parts], [part.prefix for part in parts]
         with _evaluating(self.stepper.models), torch.inference_mode(), self.compute.autocast():
             batch = make_batch(sources, None, list(range(len(sources))))

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import safetensors.torch
 from torch import Tensor
@@ -132,7 +133,7 @@ def start(verb: str, *line: str, cwd: Path) -> "subprocess.Popen[bytes]":
     )
 
 
-def opened_for_writing(path: Path, reader: "subprocess.Popen[bytes]") -> int:
+def opened_for_writing(path: Path, reader: "subprocess.Popen[Any]") -> int:
     """A named pipe, opened when `reader` has opened it."""
     while reader.poll() is None:
         try:

@@ -1,5 +1,9 @@
-"""Training in several processes: as one process with as many batches an update, and nothing lost when one dies."""
+"""Training in several processes: as one process with as many batches an update, and nothing lost when one dies.
 
+Translating and scoring in several processes: the files of one process, byte for byte.
+"""
+
+import json
 import os
 import re
 import signal
@@ -13,18 +17,25 @@ import pytest
 import torch
 
 from nmt.runs import Run
-from tests.pipeline.small import call, same, words
+from tests.pipeline.small import call, opened_for_writing, pairs, same, snapshot, words, write_lines
+from tests.pipeline.test_partial import SMALL_CHUNKS, saved_lines
 from tests.pipeline.test_resume import course
 
 Capture = pytest.CaptureFixture[str]
 
 
-def torchrun(count: int, words: Sequence[str]) -> subprocess.Popen[str]:
-    """Start `nmt.train` in several processes."""
+def torchrun(
+    count: int, words: Sequence[str], verb: str = "train", program: Sequence[str] = ()
+) -> subprocess.Popen[str]:
+    """Start a verb, or a program, in several processes."""
     run = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(count)]
     environment = {**os.environ, "PYTHONWARNINGS": "ignore"}  # torchrun's own
     return subprocess.Popen(
-        [*run, "-m", "nmt.train", *words], env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True
+        [*run, *(program or ["-m", f"nmt.{verb}"]), *words],
+        env=environment,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
 
 
@@ -96,7 +107,7 @@ def test_the_death_of_one_ends_all_and_loses_nothing(text: Path, here: Path, cap
     os.kill(followers(processes)[0], signal.SIGKILL)
     status, messages = ended(processes)
     assert status != 0
-    assert "nmt.train: The connection to another process of this training is lost" in messages
+    assert "nmt.train: The connection to another process of this command is lost" in messages
     assert "resume=auto" in messages
     saved = torch.load(here / "left" / "trainer.pt", weights_only=True)
     assert saved["step"] >= course(here / "left")[-1][0] >= 8
@@ -120,3 +131,73 @@ def test_a_mistake_ends_all_with_one_message(text: Path, here: Path) -> None:
     status, messages = ended(torchrun(2, words(text, here, "name=nobody", "resume=true")))
     assert status != 0
     assert messages.count("nmt.train: ") == 1
+
+
+# Translating and scoring
+
+SENTENCES = [sentence for sentence, _ in pairs(50, seed=9)]
+#: Few sentences a batch, so that there are batches for all processes.
+BATCHES = ["threads=1", "device=cpu", "batch_sentences=4"]
+
+
+def test_several_translate_a_file_as_one(trained: Path, here: Path) -> None:
+    write_lines(here / "in.txt", [*SENTENCES, "", " ".join(SENTENCES[:9])])
+    write_lines(here / "prefixes", ["", "one", *[""] * 50])
+    line = [f"run={trained}", *BATCHES, "input=in.txt", "prefix=prefixes", "format=jsonl", "weights=true"]
+    line += ["search.nbest=2", "max_source_length=20"]
+    assert call("translate", *line, "output=one", "alignments=one.links") == 0
+    status, messages = ended(torchrun(3, [*line, "output=several", "alignments=several.links"], "translate"))
+    assert status == 0, messages
+    assert messages.count("warning: line 52 has") == 1
+    for ending in ("", ".links"):
+        assert Path(f"several{ending}").read_bytes() == Path(f"one{ending}").read_bytes() != b""
+    assert not list(here.glob("*.part*"))
+
+
+def test_several_score_as_one(trained: Path, here: Path) -> None:
+    line = [f"run={trained}", *BATCHES, "pictures=1"]
+    assert call("evaluate", *line, f"output={here / 'one'}") == 0
+    status, messages = ended(torchrun(2, [*line, f"output={here / 'several'}"], "evaluate"))
+    assert status == 0, messages
+    one, several = snapshot(here / "one"), snapshot(here / "several")
+    assert one.keys() == several.keys()
+    differ = {name for name in one if one[name] != several[name]}
+    assert differ <= {"test/scores.json", "test/report.html"}, "they hold the time that it took"
+    ours, theirs = (json.loads(files["test/scores.json"]) for files in (one, several))
+    assert (ours["measured"]["processes"], theirs["measured"]["processes"]) == (1, 2)
+    for scores in (ours, theirs):
+        for name in ("seconds", "sentences_per_second", "target_pieces_per_second", "processes"):
+            del scores["measured"][name]
+    assert ours == theirs
+
+
+def test_a_translation_goes_on_with_another_number_of_processes(
+    trained: Path, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of two is killed, so that torchrun ends the other; one process goes on to the file of one process."""
+    os.mkfifo(here / "pipe")
+    write_lines(here / "in.txt", SENTENCES)
+    line = [f"run={trained}", *BATCHES[:2], "batch_sentences=2", "output=out"]
+    (here / "program.py").write_text(SMALL_CHUNKS, encoding="utf-8")
+    processes = torchrun(2, [*line, "input=pipe"], program=[str(here / "program.py")])
+    pipe = opened_for_writing(here / "pipe", processes)
+    os.write(pipe, "".join(f"{sentence}\n" for sentence in SENTENCES[:10]).encode())
+    while processes.poll() is None and saved_lines(here / "out.part.json") < 4:
+        time.sleep(0.05)
+    os.kill(followers(processes)[0], signal.SIGKILL)
+    status, messages = ended(processes)
+    os.close(pipe)
+    assert status != 0
+    assert "4 lines are translated and kept in" in messages
+    monkeypatch.setattr("nmt.pipeline.translating.CHUNK", 4)
+    assert call("translate", *line, "input=in.txt", "resume=true") == 0
+    resumed = (here / "out").read_bytes()
+    assert call("translate", *line, "input=in.txt") == 0
+    assert (here / "out").read_bytes() == resumed
+
+
+def test_a_mistake_of_a_translation_ends_all_with_one_message(trained: Path, here: Path) -> None:
+    (here / "in.txt").write_bytes(b"eins\n\xff\n")
+    status, messages = ended(torchrun(2, [f"run={trained}", *BATCHES, "input=in.txt", "output=out"], "translate"))
+    assert status != 0
+    assert messages.count("nmt.translate: ") == messages.count("in.txt, line 2: not valid UTF-8") == 1

@@ -11,7 +11,7 @@ import pytest
 from nmt.command.composing import compose
 from nmt.data.corpus import Split
 from nmt.errors import UserError
-from nmt.pipeline import translating
+from nmt.pipeline import chunks
 from nmt.pipeline.comparing import _stale
 from nmt.pipeline.evaluating import _rows_to_force
 from nmt.pipeline.opening import head_of
@@ -59,11 +59,11 @@ def test_a_named_budget_stands_alone(words: list[str], budget: tuple[float | Non
 
 
 def test_lines_are_taken_by_number_and_by_length(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(translating, "CHARACTERS", 10)
+    monkeypatch.setattr(chunks, "CHARACTERS", 10)
     lines = ["a", "b", "c", "d" * 9, "e", "f" * 20, "g"]
     parts = [["a", "b", "c"], ["d" * 9, "e"], ["f" * 20], ["g"]]
-    assert list(translating.full(iter(lines), 3)) == parts
-    assert [line for part in translating.arriving(iter(lines), 3) for line in part] == lines
+    assert list(chunks.full(iter(lines), 3)) == parts
+    assert [line for part in chunks.arriving(iter(lines), 3) for line in part] == lines
 
 
 def translator(*heads: int, most: int = 3) -> Any:

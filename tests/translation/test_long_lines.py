@@ -5,7 +5,7 @@ import pytest
 from nmt.search import GreedySearch
 from nmt.text.train import TokenizerTrainer
 from nmt.translation import joining
-from nmt.translation import translator as room
+from nmt.translation import sharing as room
 from nmt.translation.translator import Translator
 from tests.catalogue import model
 

@@ -1,0 +1,74 @@
+"""Lines of an input in chunks: full ones from a file, the lines that have arrived from a pipe."""
+
+import queue
+import sys
+import threading
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from nmt.errors import UserError
+
+CHARACTERS = 500_000  # about as many are in memory at most
+
+
+def standard_input() -> BinaryIO:
+    """Standard input with a separate reader.
+
+    The interpreter closes its reader at exit, and crashes if a thread still waits in it for a line.
+    """
+    if sys.stdin is None:
+        raise UserError("There is no standard input. Give input=FILE.")
+    if sys.stdin.isatty():
+        print("Type one sentence per line. Press Ctrl-D to end.", file=sys.stderr)
+    try:
+        return open(sys.stdin.fileno(), "rb", closefd=False)
+    except (OSError, ValueError):  # not a file, for example replaced in a test
+        return sys.stdin.buffer
+
+
+def full(lines: Iterator[str], most: int) -> Iterator[list[str]]:
+    """Lists of `most` lines, or fewer if they are long."""
+    chunk: list[str] = []
+    characters = 0
+    for line in lines:
+        chunk.append(line)
+        characters += len(line)
+        if len(chunk) == most or characters >= CHARACTERS:
+            yield chunk
+            chunk, characters = [], 0
+    if chunk:
+        yield chunk
+
+
+def arriving(lines: Iterator[str], most: int) -> Iterator[list[str]]:
+    """Lists of the lines that have arrived: at least one, at most `most`."""
+    waiting: queue.Queue[str | BaseException | None] = queue.Queue(maxsize=most)
+
+    def read() -> None:
+        try:
+            for line in lines:
+                waiting.put(line)
+            waiting.put(None)
+        except BaseException as error:  # passed on to the reader of the queue
+            waiting.put(error)
+
+    threading.Thread(target=read, daemon=True).start()
+    while True:
+        chunk: list[str] = []
+        characters = 0
+        item = waiting.get()
+        while isinstance(item, str):
+            chunk.append(item)
+            characters += len(item)
+            if len(chunk) == most or characters >= CHARACTERS:
+                break
+            try:
+                item = waiting.get_nowait()
+            except queue.Empty:
+                break
+        if chunk:
+            yield chunk
+        if item is None:
+            return
+        if isinstance(item, BaseException):
+            raise item

@@ -1,0 +1,48 @@
+"""A command in several processes of torchrun: the leader does it, the others search a share of its batches."""
+
+import contextlib
+import io
+import signal
+from collections.abc import Callable, Iterator
+
+from nmt.pipeline.opening import TranslatorRequest
+from nmt.processes import LostProcessError, Processes, joined
+from nmt.signals import handling
+from nmt.translation.sharing import follow
+from nmt.translation.translator import Translator
+
+
+def shared(request: TranslatorRequest, keep_weights: bool, lead: Callable[[Processes], int]) -> int:
+    """Run `lead` in the leader, which passes its translator to `share`; return the exit status.
+
+    The other processes open the same translator and follow. However the leader ends, they end, too. Signals, which
+    reach them as well, are left to the leader.
+
+    Raises:
+        LostProcessError: another process has ended.
+    """
+    with joined() as processes:
+        if processes.leads:
+            with _leading(processes):
+                return lead(processes)
+        with handling((signal.SIGINT, signal.SIGTERM), lambda *_: None):
+            if processes.share() is not None:
+                with contextlib.redirect_stderr(io.StringIO()):  # the leader has said the same
+                    translator = request.open(keep_weights)
+                follow(translator.search_batch, processes)
+        return 0
+
+
+def share(translator: Translator, processes: Processes) -> None:
+    """Let all processes search for the leader's translator from now on."""
+    processes.share("open")
+    translator.processes = processes
+
+
+@contextlib.contextmanager
+def _leading(processes: Processes) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        with contextlib.suppress(LostProcessError):
+            processes.share(None)
