@@ -34,10 +34,10 @@ export function choice(label, options, value, change) {
   return h("span", { class: "field" }, h("label", { for: id }, label), select);
 }
 
-/** A labelled input or text area. */
-export function entry(label, control) {
+/** A labelled input or text area; `kind` is one more class of the field. */
+export function entry(label, control, kind = "") {
   control.id = `field-${++fields}`;
-  return h("span", { class: "field" }, h("label", { for: control.id }, label), control);
+  return h("span", { class: `field ${kind}`.trim() }, h("label", { for: control.id }, label), control);
 }
 
 /** A table from texts, numbers or elements; `scroll` names the box that scrolls on narrow screens. */

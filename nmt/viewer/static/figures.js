@@ -149,8 +149,8 @@ export function matrixFigure(view, kept, title = "") {
 
 /** A bar for each piece, with the window's centre and Gaussian where there is one. */
 export function windowFigure(pieces, values, { centre = null, sigma = null, radius = null, factor = null }, width) {
-  const step = Math.max(18, Math.min(56, (width - 24) / pieces.length));
-  const whole = step * pieces.length + 24;
+  const step = Math.max(18, Math.min(56, (width - 40) / pieces.length));
+  const whole = step * pieces.length + 40; // the last label leans out
   const [bottom, high] = [150, 128];
   const most = Math.max(1e-9, ...values.map((value) => value ?? 0));
   const x = (place) => 12 + step * (place + 0.5);
@@ -202,7 +202,7 @@ export function windowFigure(pieces, values, { centre = null, sigma = null, radi
       ),
     );
   });
-  picture.append(s("line", { x1: 12, x2: whole - 12, y1: bottom, y2: bottom, stroke: "currentColor" }));
+  picture.append(s("line", { x1: 12, x2: whole - 28, y1: bottom, y2: bottom, stroke: "currentColor" }));
   if (centre !== null && sigma && factor) {
     const points = Array.from({ length: 121 }, (_, at) => -0.5 + (pieces.length * at) / 120).map(
       (place) =>

@@ -191,8 +191,10 @@ get("/v1/models")
     const model = page.first;
     const languages = model.languages ?? [model.source, model.target].filter(Boolean);
     document.querySelector("#about").textContent = [
-      Array.isArray(languages) ? languages.join(" → ") : languages,
-      model.bleu ? `BLEU ${Number(model.bleu.score).toFixed(2)} (${model.bleu.signature})` : null,
+      `${model.id}: ${languages.join(" → ")}`,
+      model.bleu
+        ? `BLEU ${Number(model.bleu.score).toFixed(2)} on ${model.bleu.split} (${model.bleu.signature})`
+        : "not evaluated yet",
     ]
       .filter(Boolean)
       .join(" · ");

@@ -2,7 +2,7 @@
 
 import { h, roving, s, table } from "./dom.js";
 import { saving } from "./export.js";
-import { number, percent, shortened, spelling, visible } from "./text.js";
+import { number, percent, shortened, spelling, visible, WORD_BEGINS } from "./text.js";
 
 const [ACROSS, DOWN] = [118, 30];
 
@@ -230,7 +230,16 @@ export function showSearch(box, translation, hypothesis, goOn) {
     );
   }
   if (hypothesis.pieces.some((piece) => piece.log_prob !== null && piece.log_prob !== undefined)) {
-    parts.push(h("h3", {}, "Step by step"), stepsTable(hypothesis, goOn));
+    parts.push(
+      h("h3", {}, "Step by step"),
+      h(
+        "p",
+        { class: "note" },
+        goOn ? "Choose another piece to continue the translation with it. " : "",
+        WORD_BEGINS,
+      ),
+      stepsTable(hypothesis, goOn),
+    );
   }
   const rows = translation.hypotheses.map((each, at) => [
     String(at + 1),

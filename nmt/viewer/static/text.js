@@ -2,6 +2,9 @@
 
 const NAMED = { "\u007f": "␡", "\u0085": "[U+0085]", "\u2028": "[U+2028]", "\u2029": "[U+2029]" };
 
+/** What the mark of SentencePiece means, for readers who have not met it. */
+export const WORD_BEGINS = "▁ marks the beginning of a word.";
+
 /** The code points [start, end) of a text: offsets of the JSON count code points, not UTF-16 units. */
 export function part(text, start, end) {
   return [...text].slice(start, end).join("");

@@ -40,6 +40,7 @@ function stepsTable(answer) {
     ["step", "piece of the baseline", "probability", "under the edit", "change of log", "KL in nats"],
     rows,
     "Changes step by step",
+    { class: "texts" },
   );
 }
 
@@ -47,7 +48,7 @@ function sweepTable(answer, step) {
   const piece = answer.baseline.hypotheses[0].pieces[step]?.text ?? "";
   const rows = answer.sweep.map((row) => [
     visible(row.text),
-    h("span", {}, bar(Math.exp(row.log_prob)), ` ${percent(Math.exp(row.log_prob))}`),
+    h("span", { class: "share" }, bar(Math.exp(row.log_prob)), ` ${percent(Math.exp(row.log_prob))}`),
     visible(row.best),
     percent(Math.exp(row.best_log_prob)),
     row.best === piece ? "the same" : "another",
@@ -58,6 +59,7 @@ function sweepTable(answer, step) {
       ["all attention on", `probability of “${visible(piece)}”`, "most probable piece", "its probability", ""],
       rows,
       "Sweep",
+      { class: "texts" },
     ),
   ];
 }
@@ -136,6 +138,12 @@ export function showWhatIf(box, translation, request, state) {
   };
   box.replaceChildren(
     h(
+      "p",
+      { class: "note" },
+      "Change the sentence, begin the translation, or make a step look at one source piece. ",
+      "The answer is the difference. A sweep makes one step look at every source piece in turn.",
+    ),
+    h(
       "form",
       {
         class: "controls",
@@ -144,13 +152,13 @@ export function showWhatIf(box, translation, request, state) {
           ask(false);
         },
       },
-      entry("Source", source),
-      entry("Translation begins with", prefix),
+      entry("Source", source, "grow"),
+      entry("Translation begins with", prefix, "grow"),
       choice("Pin step", steps, edits.step, (value) => {
         edits.step = value;
       }),
       choice(
-        "to",
+        "to look only at",
         translation.source.pieces.map((piece, at) => [at, visible(piece.text)]),
         edits.on,
         (value) => {

@@ -3,7 +3,7 @@
 import { bar, choice, h, table } from "./dom.js";
 import { windowFigure } from "./figures.js";
 import { saving } from "./export.js";
-import { number, percent, visible } from "./text.js";
+import { number, percent, visible, WORD_BEGINS } from "./text.js";
 
 /**
  * One row of the stages: what one head computes at one step for each source piece.
@@ -109,7 +109,7 @@ function stagesTable(row, pieces, chosen, choose) {
       row.bias ? number(row.bias[at], 3) : null,
       number(row.softmax[at], 3),
       row.factor ? number(row.factor[at], 3) : null,
-      h("span", {}, bar(row.weights[at]), ` ${percent(row.weights[at])}`),
+      h("span", { class: "share" }, bar(row.weights[at]), ` ${percent(row.weights[at])}`),
     ].filter((cell) => cell !== null),
   );
   return table(columns, rows, "Stages of the weights", { class: "stages" });
@@ -155,7 +155,7 @@ export function showWhy(box, translation, hypothesis, settings) {
         : null,
     ),
     h("p", {}, "Score ", h("strong", {}, stage.score), ": ", h("code", { class: "equation" }, stage.equation)),
-    h("p", {}, "Window: ", window, ". Read: ", stage.read, "."),
+    h("p", {}, "Window: ", window, ". Read: ", stage.read, ". ", h("span", { class: "dim" }, WORD_BEGINS)),
     h("div", { class: "wide", role: "region", "aria-label": "Picture of the window", tabindex: 0 }, drawn()),
     stagesTable(row, pieces, chosen, (at) => settings.set({ piece: at })),
     h("h3", {}, `The weight of “${pieces[chosen]}” for “${visible(hypothesis.pieces[step].text)}”`),
