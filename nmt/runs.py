@@ -12,9 +12,11 @@ checkpoints/NAME/
   train.log           the messages of training
   tensorboard/        curves, samples, attention maps
   evaluation/SPLIT/   translations, scores, heatmaps
+  seal.json           by whom the run was made
   alignments/         error rates against gold links, one file per measurement
 """
 
+import contextlib
 import errno
 import functools
 import hashlib
@@ -37,6 +39,7 @@ from nmt.errors import UserError, damaged, nearest
 from nmt.files import appearing, unwritable, write_json, write_text
 from nmt.foreign import MOST_YAML, check_contents, check_yaml, inside, parse_json, read_json, read_text, read_text_of
 from nmt.locks import lock_file
+from nmt.seals import is_sealed, seal
 from nmt.text.tokenizer import Tokenizer
 
 _FACTS: dict[str, type | UnionType] = {
@@ -47,6 +50,7 @@ _FACTS: dict[str, type | UnionType] = {
     "status": str,
 }
 
+SEAL = "seal.json"
 LIBRARIES = ("torch", "sentencepiece", "sacrebleu", "datasets", "hydra-core", "babel", "numpy", "safetensors")
 
 
@@ -132,12 +136,36 @@ class Run:
             raise unwritable(self.folder, error, "checkpoints=FOLDER") from error
 
     def write_config(self, config: DictConfig) -> None:
-        """Write the configuration: choices by their names and resolved settings."""
-        self.write_tree(without_classes(OmegaConf.to_container(resolved(config), resolve=False)))
+        """Write the configuration: choices by their names and resolved settings. The run is this user's from now on."""
+        tree = without_classes(OmegaConf.to_container(resolved(config), resolve=False))
+        text = OmegaConf.to_yaml(OmegaConf.create(tree))
+        path = inside(self.folder, "overrides.json")
+        words = path.read_bytes() if path.exists() else b""
+        known = self._seals() if self.is_own() else []  # until the configuration is replaced
+        new = seal([text.encode(), words])
+        if new is not None:
+            write_json(inside(self.folder, SEAL), [new, *known[:1]])
+        write_text(self.folder / "config.yaml", text)
 
     def write_tree(self, tree: dict[str, Any]) -> None:
-        """Write a configuration that is resolved and names no class."""
+        """Write the configuration of a record, which is resolved and names no class."""
         write_text(self.folder / "config.yaml", OmegaConf.to_yaml(OmegaConf.create(tree)))
+
+    def is_own(self) -> bool:
+        """Whether this user has made the run, and its settings and its command line are unchanged (`nmt.seals`)."""
+        try:
+            contents = [inside(self.folder, name).read_bytes() for name in ("config.yaml", "overrides.json")]
+        except OSError:
+            return False
+        return is_sealed(contents, self._seals())
+
+    def _seals(self) -> list[str]:
+        """The seals in the run; none if they are missing or damaged."""
+        with contextlib.suppress(UserError):
+            seals = self.read_json(SEAL)
+            if isinstance(seals, list) and all(isinstance(each, str) and each.isascii() for each in seals):
+                return seals
+        return []
 
     def tree(self) -> dict[str, Any]:
         """The run's configuration in plain containers, without classes (UserError as `config`)."""
@@ -182,6 +210,12 @@ class Run:
         data = self.read_json("overrides.json")
         if not isinstance(data, list) or not all(isinstance(item, str) and "=" in item for item in data):
             raise damaged(self.folder / "overrides.json")
+        doubtful = [word for word in data if re.match(r"[+~]*hydra\b", word) or re.search(r"\$\{[^}]*:", word)]
+        if doubtful and not self.is_own():
+            raise UserError(
+                f"{self.folder / 'overrides.json'} has {doubtful[0]!r}, which reads the environment or files of this "
+                f"machine, and somebody else has made or changed this run. Do not use it."
+            )
         return data
 
     def facts(self) -> dict[str, Any]:

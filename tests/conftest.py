@@ -21,3 +21,9 @@ def corpora() -> Path:
     if not folder:
         pytest.skip("NMT_DATA does not name a folder of corpora")
     return Path(folder)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_key(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The key of these tests' user (`nmt.seals`), for programs that they start as well."""
+    os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))

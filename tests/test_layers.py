@@ -55,6 +55,7 @@ TOP = {
     "memory": set[str](),
     "compat_weights": set[str](),
     "foreign": {"errors"},
+    "seals": set[str](),
     "locks": {"errors"},
     "processes": {"errors"},
     "progress": set(),
@@ -62,7 +63,7 @@ TOP = {
     "choices": {"configuration"},
     "compat": {"configuration"},
     "command": {"nmt", "configuration"},  # nmt for the version
-    "runs": {*ROOMS, "configuration", "compat", "foreign", "locks"},
+    "runs": {*ROOMS, "configuration", "compat", "foreign", "locks", "seals"},
     "records": {"runs", "configuration"},
     "build": {*ROOMS, "runs", "choices", "configuration"},
     "pipeline": {

@@ -39,6 +39,9 @@ def compose(config_name: str, overrides: Sequence[str]) -> DictConfig:
     groups = groups_of(folder)
     parsed = [parse(config_name, override) for override in overrides]
     keys = {override.key_or_group for override in parsed}
+    if keys & groups.keys():
+        of_verb = configuration.read_yaml(config_name)  # where data= is a setting, it chooses no file
+        groups = {group: names for group, names in groups.items() if of_verb.get(group, ABSENT) is not None}
     if "data.files" in keys and "data" not in keys and "files" in groups.get("data", []):
         parsed.insert(0, parse(config_name, "data=files"))
     group_overrides: list[str] = []

@@ -27,9 +27,11 @@ from nmt.pipeline.choosing import Chosen, choose, own_gold, own_validation
 from nmt.pipeline.linking import LinksFile, WordSplitters, check_base, named_languages, read_text, table
 from nmt.pipeline.opening import own_data, own_split
 from nmt.pipeline.paths import check_paths, writer
+from nmt.pipeline.requests import Data
 from nmt.runs import Run, code_revision
 
 MEASURED = ("words", "head", "checkpoint", "max_length")  # settings that, with the threshold, identify a measurement
+FILES, VALID_FILES = "source=FILE target=FILE", "valid_source=FILE valid_target=FILE"  # in place of the run's data
 INPUTS = ("source", "target", "gold", "other_links", "valid_source", "valid_target", "valid_gold")
 Share = Annotated[float, Limit(lambda value: 0 < value <= 1, "greater than 0 and at most 1")]
 Links = dict[Evidence, list[list[Link]]]  # the links of every pair
@@ -61,6 +63,7 @@ class Aligning:
     symmetrize: str | None
     output: Path | None
     matrix: Path | None
+    data: Data | None = None
 
     def __post_init__(self) -> None:
         check_base("gold_base", self.gold_base)
@@ -97,7 +100,7 @@ def align(request: Aligning) -> int:
     outputs = {"output": request.output, "matrix": request.matrix}
     check_paths({key: getattr(request, key) for key in INPUTS}, outputs)
     runs = _runs(request)
-    source = own_data(runs[0]) if request.source is None else None
+    source = own_data(runs[0], request.data, FILES) if request.source is None else None
     pairs = _pairs(request, runs[0], source)
     aligners = [Aligner.open(run, request.aligner, backward=number == 1) for number, run in enumerate(runs)]
     attends = all(aligner.attends for aligner in aligners)
@@ -249,11 +252,11 @@ def _validation(request: Aligning, run: Run, source: DataSource | None) -> Sente
     if request.valid_gold is not None:
         words = _words(request, run, request.valid_words or request.words)
         if text is None:
-            split = own_split(run, source or own_data(run), "valid")
+            split = own_split(run, source or own_data(run, request.data, VALID_FILES), "valid")
             text = list(split.source), list(split.target)
         gold = LinksFile("valid_gold", request.valid_gold, request.gold_base).read(text, words)
         return SentencePairs("valid", *text, words, gold)
-    return own_validation(run, source)
+    return own_validation(run, request.data, source)
 
 
 def _chosen(request: Aligning, source: DataSource | None, aligners: Sequence[Aligner]) -> list[Chosen]:

@@ -92,12 +92,12 @@ def _report(aligner: Aligner, pairs: int, rates: dict[Evidence, float], best: Ev
     return f"{asked}: {where}\n\n{table}\n\nLinks use head={best.head}{mean}; {belongs}.\n"
 
 
-def own_validation(run: Run, source: DataSource | None = None) -> SentencePairs | None:
-    """The validation set of the run's own data with its links; None if it has no links or is missing."""
+def own_validation(run: Run, data: str | None, source: DataSource | None = None) -> SentencePairs | None:
+    """The validation set of the run's own data with its links; None if it has none, or may not be used."""
     if source is None:
         # Missing data are not an error: the user has not asked for them.
         with contextlib.suppress(UserError):
-            source = own_data(run)
+            source = own_data(run, data, "")
     if source is None or not source.has_links:
         return None
     split = own_split(run, source, "valid")

@@ -239,6 +239,7 @@ def _evaluate(request: Comparing, run: Run, given: Split | str | None) -> None:
             "threads": request.threads,
             "source": request.text.source,
             "reference": request.text.reference,
+            "data": request.text.data,
             "split": None if isinstance(given, Split) else split,
         }
         from nmt.pipeline.evaluating import Evaluating, evaluated  # loads torch, which records do not need

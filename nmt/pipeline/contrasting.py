@@ -18,10 +18,12 @@ from nmt.files import write_json
 from nmt.limits import NotNegative, Positive
 from nmt.pipeline.opening import Checkpoint, open_model, own_data, own_split
 from nmt.pipeline.paths import check_paths
-from nmt.pipeline.requests import check_pair
+from nmt.pipeline.requests import Data, check_pair
 from nmt.runs import Run
 from nmt.search import GreedySearch
 from nmt.translation.translator import Translator
+
+FILES = "source=FILE reference=FILE contrasts=FILE"  # in place of the run's own data
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,7 @@ class Contrasting:
     output: Path | None
     compute: Compute
     batch_sentences: Positive
+    data: Data | None = None
 
     def __post_init__(self) -> None:
         check_pair({"source": self.source, "reference": self.reference}, "a test needs both files")
@@ -134,7 +137,7 @@ def _test(request: Contrasting, run: Run) -> tuple[Split, Sequence[ContrastiveIt
         split = given_split(request.source, *read_parallel_lines(request.source, request.reference))
         split = split._replace(documents=numbered(split.source, request.documents))
         return split, read_contrasts(request.contrasts, split)
-    source = own_data(run)
+    source = own_data(run, request.data, FILES)
     name = request.split or next(iter(source.tests()), "valid")
     split = own_split(run, source, name)
     contrasts = source.contrasts(name)

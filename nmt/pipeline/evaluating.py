@@ -32,6 +32,7 @@ from nmt.translation.stepping import heads_of
 from nmt.translation.translator import Translator
 from nmt.translation.types import Translation, View
 
+FILES = "source=FILE reference=FILE"  # in place of the run's own data
 TER_CHARACTERS = 10_000  # the longest reference without a warning
 ATTENTION_MAPS = 6  # references whose weights are saved for nmt.compare
 MODEL = ("choices", "encoder", "attention", "decoder")  # parts of the configuration that scores record
@@ -142,7 +143,7 @@ def _best_head(request: Evaluating, translator: Translator) -> str:
     if len(runs) > 1:
         return default_head(runs, translator)
     aligner = Aligner(runs[0], translator, head=AUTO, max_length=request.translator.max_source_length)
-    return choose(aligner, str(request.shift), own_validation(runs[0])).evidence.head
+    return choose(aligner, str(request.shift), own_validation(runs[0], request.text.data)).evidence.head
 
 
 def _splits(text: GivenText, run: Run) -> tuple[tuple[str, str], list[Split]]:
@@ -151,7 +152,7 @@ def _splits(text: GivenText, run: Run) -> tuple[tuple[str, str], list[Split]]:
     if given is not None:
         codes = run.facts().get("languages", UNNAMED)
         return (codes[0], codes[1]), [given]
-    source = own_data(run)
+    source = own_data(run, text.data, FILES)
     names = source.tests() if text.split is None else [text.split]
     if not names:
         raise UserError(

@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from nmt import build
+from nmt.command.quoting import pasteable
 from nmt.compute import Compute
+from nmt.configuration import read_yaml
 from nmt.data.corpus import DataSource, Split
 from nmt.errors import SettingError, UserError, reading
 from nmt.heads import AUTO, alternatives, default, guided, selected
-from nmt.limits import NotNegative, Positive, Weight
+from nmt.limits import NotNegative, Positive, Weight, written_as
 from nmt.model import Seq2Seq
 from nmt.model.weights import load_weights
 from nmt.pipeline.requests import SearchRequest
@@ -25,6 +27,7 @@ from nmt.translation.shortlist import Shortlist
 from nmt.translation.stepping import heads_of
 from nmt.translation.translator import LENGTH_RATIO, Translator
 
+BUILT_IN, MOST_BUILT_IN = ("builtin", "documents"), 1_000_000  # data sets without files; sentences or documents
 #: The weights of a run: of the best validation, or of the last save.
 Checkpoint = Literal["best", "last"]
 
@@ -43,13 +46,44 @@ def open_model(run: Run, checkpoint: Checkpoint, compute: Compute) -> tuple[Seq2
     return model.to(compute.device).eval(), tokenizer
 
 
-def own_data(run: Run) -> DataSource:
-    """The data set of a run (UserError with its place if it is missing)."""
+def own_data(run: Run, named: str | None, files: str) -> DataSource:
+    """The data set of a run, if its settings may be used.
+
+    They may if they say nothing of files and networks, if this user has made the run, or if the command line has data=.
+
+    Args:
+        run: the run.
+        named: the setting data= of the command.
+        files: the settings of the command that name files instead.
+
+    Raises:
+        UserError: the settings may not be used, or the data set is missing; with its place.
+    """
     config = run.config()
+    if named is None and not may_use(config) and not run.is_own():
+        raise UserError(
+            f"{run.folder} was made or changed elsewhere, or by an earlier version, so its data settings are not used: "
+            f"{' '.join(data_words(run))}. Give files: {files}. If you trust these settings, give data=run."
+        )
     with _placed(run), describes(run, "a data set", as_saved=True):
         source = build.build_source(config)
         source.tests()
         return source
+
+
+def may_use(config: Mapping[str, Any]) -> bool:
+    """Whether anybody's data settings may be used: those of built-in text of a usual size."""
+    sizes = [value for value in config["data"].values() if isinstance(value, int | float)]
+    return config["choices"]["data"] in BUILT_IN and all(0 <= size <= MOST_BUILT_IN for size in sizes)
+
+
+def data_words(run: Run) -> list[str]:
+    """The data settings of a run as its command line says them, without defaults; quoted for a shell."""
+    tree = run.tree()
+    choice, settings = str(tree["choices"]["data"]), tree["data"]
+    defaults = read_yaml(f"data/{choice}")
+    changed = {f"data.{key}": written_as(value) for key, value in settings.items() if value != defaults.get(key)}
+    return [pasteable(key, value) for key, value in {"data": choice, **changed}.items()]
 
 
 def own_split(run: Run, source: DataSource, name: str) -> Split:

@@ -16,13 +16,13 @@ from nmt.advice import recommend, separate_vocabularies
 from nmt.command.composing import compose
 from nmt.command.resuming import merge_for_resume
 from nmt.compute import Compute
-from nmt.configuration import ABSENT, look_up
+from nmt.configuration import ABSENT, look_up, without_classes
 from nmt.data.corpus import DataSource, Split
 from nmt.data.files import UserFiles
 from nmt.errors import UserError
 from nmt.limits import NotNegative
 from nmt.locks import locked
-from nmt.pipeline.opening import describes, note_unused_attention
+from nmt.pipeline.opening import data_words, describes, may_use, note_unused_attention
 from nmt.pipeline.paths import is_writable, unprotect
 from nmt.pipeline.requests import read
 from nmt.runs import Run, attends, check_name, missing_run
@@ -143,13 +143,43 @@ def opened(config: DictConfig, overrides: Sequence[str]) -> Iterator[Recipe | No
             raise UserError(
                 f"{run.folder} already exists. To resume it, add resume=true. To train a new run, give another name=."
             )
-        config = resumed(run, overrides)
+        given, config = config, resumed(run, overrides)
         finished = already_finished(config, run)
         if finished:
             print(finished, file=sys.stderr)
         elif not is_writable(run.folder):
             raise UserError(f"{run.folder} is write-protected and cannot be resumed: {unprotect(run.folder)}")
-        yield None if finished else resumed_recipe(config, run)
+        yield None if finished else resumed_recipe(checked_data(config, run, given), run)
+
+
+def checked_data(config: DictConfig, run: Run, given: DictConfig) -> DictConfig:
+    """The configuration of a run to resume, whose data settings may be used.
+
+    They may if this user has made the run, or if the command line says them all. Of other runs, the folders are those
+    of this command line.
+
+    Args:
+        config: the run's, with the changes of the command line.
+        run: the run.
+        given: the configuration of the command line alone.
+
+    Raises:
+        UserError: the data settings may not be used.
+    """
+    if run.is_own():
+        return config
+    saved, said = (without_classes(OmegaConf.to_container(each.data, resolve=True)) for each in (config, given))
+    same = config.choices["data"] == given.choices["data"] and all(
+        said.get(key, ABSENT) == value for key, value in saved.items()
+    )
+    if not same and not may_use(config):
+        raise UserError(
+            f"{run.folder} was made or changed elsewhere, or by an earlier version, so its data settings are not used. "
+            f"If you trust them, repeat them on the command line: {' '.join(data_words(run))}"
+        )
+    config = config.copy()
+    config.cache, config.checkpoints = given.cache, given.checkpoints
+    return config
 
 
 def new_recipe(config: DictConfig, overrides: Sequence[str], run: Run | None) -> Recipe:

@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
 from pathlib import Path
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, Literal, TypeVar, get_type_hints
 
 from omegaconf import DictConfig, OmegaConf
 
@@ -21,6 +21,8 @@ from nmt.limits import checked
 from nmt.runs import Run
 
 Request = TypeVar("Request")
+#: The setting data= of commands that may use the data settings of a run: use them, whoever has made the run.
+Data = Literal["run"]
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,7 @@ class GivenText:
     split: str | None
     source: Path | None
     reference: Path | None
+    data: Data | None = None
 
     def __post_init__(self) -> None:
         check_pair({"source": self.source, "reference": self.reference}, "scoring needs both files")

@@ -16,7 +16,7 @@ def translate_exported(settings: Json, exchange: Exchange) -> None:
     from nmt.runs import Run
 
     run = Run(settings["run"])
-    source = own_data(run)
+    source = own_data(run, "run", "")
     split = own_split(run, source, source.tests()[0])
     lines = split.source[: settings["sentences"]]
     translate = _nmt(settings) if settings["program"] == "nmt" else _ctranslate2(settings)

@@ -148,7 +148,7 @@ def test_other_damage_is_named_and_changes_nothing(
 ) -> None:
     run = copied(trained, here)
     damage(run / name)
-    line = [f"run={run}"]
+    line = [f"run={run}", "data=run"]
     if verb == "train":
         line = [f"name={run.name}", f"checkpoints={here}", "resume=true", "trainer.steps=100000"]
     message = refusal(capfd, here, verb, *line)

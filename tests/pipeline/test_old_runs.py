@@ -6,6 +6,7 @@ changes the format of a run adds a folder of its own.
 """
 
 import json
+import shlex
 import shutil
 from pathlib import Path
 
@@ -42,7 +43,7 @@ def test_an_old_run_translates_as_it_did(name: str, old: Path) -> None:
 
 def test_old_runs_evaluate_and_compare(old: Path) -> None:
     for name, figures in FIGURES.items():
-        assert call("evaluate", f"run={name}", "pictures=0", "device=cpu") == 0
+        assert call("evaluate", f"run={name}", "pictures=0", "device=cpu", "data=run") == 0
         scores = json.loads((old / name / "evaluation/test/scores.json").read_text())
         assert scores["bleu"]["value"] == pytest.approx(figures["bleu"], abs=1e-3)
         assert scores["measured"]["perplexity"] == pytest.approx(figures["perplexity"], rel=1e-4)
@@ -52,15 +53,20 @@ def test_old_runs_evaluate_and_compare(old: Path) -> None:
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_an_old_run_resumes(name: str, old: Path) -> None:
+def test_an_old_run_resumes(name: str, old: Path, capsys: pytest.CaptureFixture[str]) -> None:
     figures = FIGURES[name]
-    assert call("train", f"name={name}", "checkpoints=.", "resume=true", f"trainer.steps={figures['steps']}") == 0
+    line = [f"name={name}", "checkpoints=.", "resume=true", f"trainer.steps={figures['steps']}"]
+    # Nothing says who has made it, so its user repeats its data settings, once.
+    assert call("train", *line) == 1
+    message = capsys.readouterr().err
+    assert call("train", *line, *shlex.split(message.rpartition("on the command line: ")[2])) == 0
     last = Run(old / name).history()[-1]
     assert last["step"] == figures["steps"]
     assert last["valid_perplexity"] == pytest.approx(figures["resumed"], rel=1e-3)
     # From here on it is a run of today's format.
     config = (old / name / "config.yaml").read_text()
     assert "choices:" in config
+    assert Run(old / name).is_own()
     assert "_target_:" not in config
     assert call("translate", f"run={name}", "input=text/test.en", "output=now.txt", "device=cpu") == 0
 

@@ -2,7 +2,11 @@
 
 import json
 import os
+import shlex
 import shutil
+import socket
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +18,8 @@ from nmt.errors import UserError
 from nmt.foreign import inside
 from nmt.records import record
 from nmt.runs import Run
-from tests.pipeline.small import call, copied, write_lines
+from nmt.seals import is_sealed, key_file, seal
+from tests.pipeline.small import call, copied, environment, write_lines
 from tests.pipeline.test_mistakes import Capture, refusal
 
 
@@ -146,7 +151,7 @@ def test_a_split_cannot_be_called_like_a_place_outside(here: Path, trained: Path
     (saved / "test").mkdir()
     (saved / "dataset_dict.json").write_text(json.dumps({"splits": splits}))
     with_hub(run, saved)
-    message = refusal(capfd, here, "evaluate", f"run={run}", "pictures=0")
+    message = refusal(capfd, here, "evaluate", f"run={run}", "pictures=0", "data=run")
     assert "is not a valid folder name" in message
 
 
@@ -182,3 +187,142 @@ def test_no_file_takes_long_to_refuse(
     line = asked(verb, run)
     (run / name).write_text(content)
     assert part in refusal(capfd, here, verb, *line)
+
+
+# Data settings
+
+
+@pytest.fixture
+def connections(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """The addresses that this process has tried to reach; none is reached."""
+    addresses: list[object] = []
+
+    def connect(_: socket.socket, address: object) -> None:
+        addresses.append(address)
+        raise ConnectionRefusedError(address)
+
+    def look_up(host: object, *_: object, **__: object) -> None:
+        addresses.append(host)
+        raise socket.gaierror(socket.EAI_NONAME, "refused")
+
+    monkeypatch.setattr(socket.socket, "connect", connect)
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    return addresses
+
+
+NOT_USED = "made or changed elsewhere, or by an earlier version, so its data settings are not used: data="
+
+
+@pytest.mark.parametrize(
+    ("verb", "part"),
+    [
+        ("evaluate", f"{NOT_USED}hub data.path=attacker/x. Give files: source=FILE reference=FILE. If you"),
+        ("align", f"{NOT_USED}hub data.path=attacker/x. Give files: source=FILE target=FILE. If you trust these"),
+        ("contrast", f"{NOT_USED}hub data.path=attacker/x. Give files: source=FILE reference=FILE contrasts=FILE."),
+        ("train", "If you trust them, repeat them on the command line: data=hub data.path=attacker/x"),
+    ],
+)
+def test_a_run_reaches_no_network(
+    verb: str, part: str, here: Path, trained: Path, connections: list[object], capfd: Capture
+) -> None:
+    run = copied(trained, here)
+    with_hub(run, "attacker/x")
+    assert part in refusal(capfd, here, verb, *asked(verb, run))
+    assert connections == []
+
+
+def test_who_says_so_reaches_the_network(here: Path, trained: Path, connections: list[object], capfd: Capture) -> None:
+    run = copied(trained, here)
+    with_hub(run, "attacker/x")
+    refusal(capfd, here, "evaluate", f"run={run}", "data=run")
+    assert connections
+
+
+def test_a_run_copies_no_file_from_elsewhere(here: Path, trained: Path, capfd: Capture) -> None:
+    run = copied(trained, here)
+    for language in ("de", "en"):
+        write_lines(here / f"secret.{language}", ["nobody's business"])
+    configured(run, lambda config: config.data.update({"test": [str(here / "secret")]}))
+    message = refusal(capfd, here, "evaluate", f"run={run}", "pictures=0")
+    assert f"'data.test=[{here / 'secret'}]'" in message
+    assert call("evaluate", f"run={run}", "pictures=0", "data=run") == 0  # who reads the message decides
+    assert (run / "evaluation" / "secret" / "source.txt").exists()
+
+
+def test_a_run_of_ones_own_needs_no_word(here: Path, trained: Path) -> None:
+    run = copied(trained, here)
+    assert Run(run).is_own()
+    assert call("evaluate", f"run={run}", "pictures=0") == 0
+
+
+@pytest.mark.parametrize("change", ["config.yaml", "overrides.json", "seal.json", "key"])
+def test_whatever_changes_makes_a_run_a_strangers(change: str, here: Path, trained: Path) -> None:
+    run, key = copied(trained, here), key_file()
+    known = key.read_bytes()
+    path = key if change == "key" else run / change
+    try:
+        path.write_bytes(path.read_bytes().replace(b"e", b"f") if path != key else b"\0" * len(known))
+        assert not Run(run).is_own()
+        path.unlink()
+        assert not Run(run).is_own()
+    finally:
+        key.write_bytes(known)
+    assert Run(trained).is_own()
+
+
+def test_a_strangers_run_is_resumed_by_repeating_its_data(here: Path, trained: Path, capfd: Capture) -> None:
+    """With the user's folder for tokenised text; from then on it is the user's own."""
+    run = copied(trained, here)
+    (here / "outside").mkdir()
+    configured(run, lambda config: config.update({"cache": str(here / "outside")}))
+    line = [*asked("train", run)[:3], "trainer.steps=202", "device=cpu", "threads=1"]
+    message = refusal(capfd, here, "train", *line)
+    words = shlex.split(message.partition("command line: ")[2])
+    assert words[0] == "data=text"
+    assert call("train", *line, *words) == 0
+    assert Run(run).facts()["step"] == 202
+    assert list((here / "outside").iterdir()) == []
+    assert Run(run).is_own()
+    assert call("train", *line, "trainer.steps=203") == 0
+
+
+@pytest.mark.parametrize(
+    "word", ["data.train=${oc.env:SECRET}", "+hydra.searchpath=[file:///attacker]", "seed=${a.${oc.env:SECRET}}"]
+)
+def test_a_recorded_word_reads_nothing(word: str, here: Path, trained: Path, capfd: Capture) -> None:
+    run = copied(trained, here)
+    words = json.loads((run / "overrides.json").read_text())
+    (run / "overrides.json").write_text(json.dumps([*words, word]))
+    message = refusal(capfd, here, "train", *asked("train", run))
+    assert f"overrides.json has {word!r}, which reads the environment" in message
+
+
+def test_built_in_data_are_anybodys_but_not_of_any_size(here: Path, trained: Path, capfd: Capture) -> None:
+    run = copied(trained, here)
+
+    def change(config: Any) -> None:
+        config.choices["data"] = "builtin"
+        config.data = {"source": "en", "target": "eu", "seed": 1}
+        config.data.update({"train_pairs": 10**12, "valid_pairs": 20, "test_pairs": 20})
+
+    configured(run, change)
+    assert "data.train_pairs=1000000000000" in refusal(capfd, here, "evaluate", f"run={run}", "pictures=0")
+    configured(run, lambda config: config.data.update({"train_pairs": 600}))
+    assert call("evaluate", f"run={run}", "pictures=0", "split=valid") == 0
+
+
+def test_processes_side_by_side_make_one_key(here: Path) -> None:
+    program = "from nmt.seals import seal; print(seal([b'x']))"
+    environ = {**environment(), "XDG_STATE_HOME": str(here)}
+    started = [subprocess.Popen([sys.executable, "-c", program], env=environ, stdout=subprocess.PIPE) for _ in range(6)]
+    seals = {process.communicate()[0] for process in started}
+    assert len(seals) == 1
+    assert len(seals.pop().strip()) == 64
+    assert (here / "nmt" / "key").stat().st_mode & 0o077 == 0
+
+
+def test_a_home_that_cannot_be_written_hinders_no_training(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / "file").write_text("")
+    monkeypatch.setenv("XDG_STATE_HOME", str(here / "file"))
+    assert seal([b"x"]) is None
+    assert not is_sealed([b"x"], ["0" * 64])
