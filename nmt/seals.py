@@ -60,7 +60,7 @@ def _new_key() -> bytes | None:
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(secrets.token_bytes(BYTES))
-        if path.exists():  # damaged
+        if path.exists() and _key() is None:  # damaged
             os.replace(name, path)
         else:
             with contextlib.suppress(FileExistsError):

@@ -308,6 +308,8 @@ def test_built_in_data_are_anybodys_but_not_of_any_size(here: Path, trained: Pat
     configured(run, change)
     assert "data.train_pairs=1000000000000" in refusal(capfd, here, "evaluate", f"run={run}", "pictures=0")
     configured(run, lambda config: config.data.update({"train_pairs": 600}))
+    facts = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps({**facts, "text": {}}))
     assert call("evaluate", f"run={run}", "pictures=0", "split=valid") == 0
 
 
