@@ -1,5 +1,6 @@
 """Device, precision and CPU threads of models."""
 
+import os
 from dataclasses import dataclass
 from typing import Literal
 
@@ -22,13 +23,20 @@ class Compute:
     dtype: torch.dtype | None = None
 
     @classmethod
-    def choose(cls, device: str = "auto", precision: Precision = "auto", threads: Positive | None = None) -> "Compute":
-        """Choose from settings, and set up torch's threads and the allocator of this process.
+    def choose(
+        cls,
+        device: str = "auto",
+        precision: Precision = "auto",
+        threads: Positive | None = None,
+        deterministic: bool = False,
+    ) -> "Compute":
+        """Choose from settings, and set up torch's threads, its current GPU and the allocator of this process.
 
         Args:
             device: auto (a CUDA GPU if there is one), cpu, cuda or cuda:N.
             precision: auto (bfloat16 on a GPU that supports it), float32 or bf16.
             threads: CPU threads; None leaves the choice to torch.
+            deterministic: whether torch must use algorithms that give the same numbers every time.
 
         Raises:
             UserError: the device is missing or not supported.
@@ -37,7 +45,13 @@ class Compute:
         if threads is not None:
             torch.set_num_threads(threads)
         place = choose_device(device)
-        return cls(place, _choose_dtype(precision, place))
+        _be_deterministic(deterministic)
+        if place.index is not None and place.type == "cuda":
+            torch.cuda.set_device(place)
+        dtype = _choose_dtype(precision, place)
+        if place.type == "cuda":
+            _set_float32_products("ieee" if dtype is None else "tf32")
+        return cls(place, dtype)
 
     @property
     def on_gpu(self) -> bool:
@@ -103,3 +117,24 @@ def _choose_dtype(precision: Precision, device: torch.device) -> torch.dtype | N
     if precision == "bf16" and device.type == "cuda" and not capable_gpu:
         raise UserError("precision=bf16: this GPU does not support bfloat16. Give precision=float32.")
     return torch.bfloat16 if precision == "bf16" or (precision == "auto" and capable_gpu) else None
+
+
+def _set_float32_products(precision: Literal["ieee", "tf32"]) -> None:
+    """Set how a GPU multiplies float32 matrices.
+
+    torch's default is TF32 in cuDNN's recurrent layers and convolutions, and float32 elsewhere: two precisions in one
+    model. `precision=float32` is float32 everywhere; beside bfloat16, which is coarser, TF32 loses nothing.
+    """
+    torch.backends.cuda.matmul.fp32_precision = precision
+    torch.backends.cudnn.fp32_precision = precision  # type: ignore[attr-defined]
+    torch.backends.cudnn.rnn.fp32_precision = precision
+    torch.backends.cudnn.conv.fp32_precision = precision  # type: ignore[attr-defined]
+
+
+def _be_deterministic(deterministic: bool) -> None:
+    """Make torch use deterministic algorithms, or those that it prefers."""
+    if deterministic:
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS reads it when it starts
+        torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
+    if deterministic != torch.are_deterministic_algorithms_enabled():
+        torch.use_deterministic_algorithms(deterministic)

@@ -17,7 +17,17 @@ TARGET: Final = "_target_"
 # Settings that do not change what is trained.
 INCIDENTAL: Final = frozenset(
     {
-        *("name", "resume", "checkpoints", "cache", "device", "threads", "trainer.workers", "trainer.save_minutes"),
+        *(
+            "name",
+            "resume",
+            "checkpoints",
+            "cache",
+            "device",
+            "threads",
+            "deterministic",
+            "trainer.workers",
+            "trainer.save_minutes",
+        ),
         *("trainer.log_seconds", "trainer.samples", "trainer.tensorboard"),
     }
 )

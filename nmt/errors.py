@@ -2,6 +2,7 @@
 
 import contextlib
 import difflib
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -48,6 +49,25 @@ def damaged(path: Path, reason: str = "") -> UserError:
     )
 
 
+def is_memory_full(error: BaseException) -> bool:
+    """Whether an error means that the memory of the GPU or of the process is full."""
+    torch = sys.modules.get("torch")  # only a process that has imported it raises its errors
+    on_gpu = torch is not None and isinstance(error, torch.OutOfMemoryError)
+    by_torch = isinstance(error, RuntimeError) and "DefaultCPUAllocator: " in str(error)
+    return on_gpu or by_torch or isinstance(error, MemoryError)
+
+
+def missing_package(error: ModuleNotFoundError) -> str:
+    """The message for a package that is not installed; "" if a module of this program is missing."""
+    name = (error.name or "").partition(".")[0]
+    if not name or name == "nmt":
+        return ""
+    return (
+        f"the Python package {name} is not installed for {sys.executable}. Install the program and what it needs: "
+        f"{sys.executable} -m pip install -e FOLDER, with the folder of its pyproject.toml."
+    )
+
+
 @contextlib.contextmanager
 def reading(path: Path, consequence: str = "", also: tuple[type[Exception], ...] = ()) -> Iterator[None]:
     """Report errors in this context as damage of `path`.
@@ -60,6 +80,8 @@ def reading(path: Path, consequence: str = "", also: tuple[type[Exception], ...]
     try:
         yield
     except _DAMAGE + also as error:
+        if is_memory_full(error):
+            raise
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise damaged(path, f"{consequence} ({reason})" if consequence else "") from error
     except OSError as error:

@@ -1,10 +1,11 @@
 """The verbs: what each command does with its configuration. `python -m nmt.VERB` runs one."""
 
 import functools
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from nmt.command.running import main
+from nmt.errors import missing_package
 from nmt.memory import share_cores
 
 if TYPE_CHECKING:
@@ -14,6 +15,13 @@ if TYPE_CHECKING:
 def run(verb: str, arguments: Sequence[str] | None = None) -> int:
     """Run a verb for a command line, by default this process's, and return the exit status."""
     share_cores()
+    try:
+        from nmt.command.running import main
+    except ModuleNotFoundError as error:
+        if not (message := missing_package(error)):
+            raise
+        print(f"nmt.{verb}: {message}", file=sys.stderr)
+        return 1
     return main(verb, functools.partial(_work, verb), arguments, _sweep if verb == "train" else None)
 
 

@@ -23,7 +23,7 @@ from nmt.command.composing import compose
 from nmt.command.helping import help_text
 from nmt.command.keys import MULTIRUN, read_head
 from nmt.command.quoting import quote
-from nmt.errors import UserError
+from nmt.errors import UserError, is_memory_full, missing_package
 from nmt.files import ClosedStream
 from nmt.signals import handling
 
@@ -39,6 +39,8 @@ _CURABLE: Final = frozenset(
         *(errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EMFILE, errno.EIO),
     }
 )
+# In torch's error for an operation that has no deterministic algorithm.
+_NOT_DETERMINISTIC: Final = "does not have a deterministic implementation"
 
 
 def main(
@@ -68,11 +70,25 @@ def guarded(program: str, work: Callable[[], int]) -> int:
         with handling([signal.SIGTERM], _terminate):
             status = work()
         sys.stdout.flush()
-    except (UserError, OSError, MemoryError, KeyboardInterrupt, _Terminated) as error:
-        if isinstance(error, OSError) and not isinstance(error, BrokenPipeError) and error.errno not in _CURABLE:
+    except (UserError, OSError, MemoryError, RuntimeError, ImportError, KeyboardInterrupt, _Terminated) as error:
+        if not _has_message(error):
             raise
         return _ended(program, error)
     return status
+
+
+def _has_message(error: BaseException) -> bool:
+    """Whether an error is a user's mistake or a failure of the machine, and no fault of this program."""
+    match error:
+        case UserError() | MemoryError() | BrokenPipeError():
+            return True
+        case OSError():
+            return error.errno in _CURABLE
+        case ModuleNotFoundError():
+            return bool(missing_package(error))
+        case RuntimeError():
+            return is_memory_full(error) or _NOT_DETERMINISTIC in str(error)
+    return not isinstance(error, Exception)
 
 
 def _take_debug(words: list[str]) -> list[str]:
@@ -99,11 +115,16 @@ def _ended(program: str, error: BaseException) -> int:
             message, status = "interrupted", 130
         case _Terminated():
             message, status = "terminated", 143
-        case MemoryError():
+        case _ if is_memory_full(error):
+            where = "" if isinstance(error, MemoryError) or "DefaultCPUAllocator" in message else " on the GPU"
             message = (
-                "not enough memory. Give a smaller trainer.tokens_per_batch or model (training), or a smaller "
+                f"not enough memory{where}. Give a smaller trainer.tokens_per_batch or model (training), or a smaller "
                 "batch_sentences (other commands)."
             )
+        case ModuleNotFoundError():
+            message = missing_package(error)
+        case RuntimeError():
+            message = f"deterministic=true: {message.split()[0]} {_NOT_DETERMINISTIC}. Give deterministic=false."
         case OSError():
             place = f" ({error.filename})" if error.filename else ""
             full = error.errno in (errno.ENOSPC, errno.EDQUOT)

@@ -22,7 +22,7 @@ def initialise(model: Seq2Seq, seed: int) -> None:
     """
     tied = {id(layer.weight) for layer in model.modules() if isinstance(layer, nn.Embedding)}
     with torch.random.fork_rng(devices=[]), torch.no_grad():
-        torch.manual_seed(seed)
+        torch.default_generator.manual_seed(seed)  # torch.manual_seed would seed the GPUs' generators, too
         for module in model.modules():
             reset: Callable[[Any], None] | None = next(
                 (start for kind, start in _TORCH.items() if isinstance(module, kind)), None

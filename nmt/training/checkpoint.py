@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from nmt.compat_weights import upgrade_state
-from nmt.errors import UserError
+from nmt.errors import UserError, is_memory_full
 from nmt.files import replace_atomically
 from nmt.model.weights import save_weights
 from nmt.training.learner import Learner
@@ -53,12 +53,13 @@ class Checkpoint:
     def save(self, counters: Counters, random_states: Sequence[torch.Tensor] = ()) -> None:
         """Write the last weights, and the state for resuming, with the random states of the other processes."""
         save_weights(self.folder / "last.safetensors", self.learner.averaging.best_guess)
+        compute = self.learner.compute
         state = {
             **self.learner.state(),
             **asdict(counters),
             "rng": torch.get_rng_state(),
             "rng_of_followers": list(random_states),
-            "cuda_rng": torch.cuda.get_rng_state_all() if self.learner.compute.on_gpu else [],
+            "cuda_rng": [torch.cuda.get_rng_state(compute.device)] if compute.on_gpu else [],
         }
         save_state(self.folder / "trainer.pt", state)
 
@@ -69,13 +70,29 @@ class Checkpoint:
             counters = Counters(**{field.name: state[field.name] for field in fields(Counters)})
             counters.best = tuple(state["best"])
             torch.set_rng_state(state["rng"])
-            if self.learner.compute.on_gpu and len(state["cuda_rng"]) == torch.cuda.device_count():
-                torch.cuda.set_rng_state_all(state["cuda_rng"])
+            if self.learner.compute.on_gpu and (of_gpu := self._gpu_random_state(state)) is not None:
+                torch.cuda.set_rng_state(of_gpu, self.learner.compute.device)
         except (KeyError, ValueError, TypeError, AttributeError, RuntimeError) as error:
+            if is_memory_full(error):
+                raise
             raise UserError(
                 f"{self.folder / 'trainer.pt'} does not fit this run: {error}. Train again with another name=."
             ) from error
         return counters
+
+    def draws_differently(self, state: dict[str, Any]) -> bool:
+        """Whether dropout cannot go on from a state, since it was drawn on another kind of device, or another GPU."""
+        if self.learner.compute.on_gpu:
+            return self._gpu_random_state(state) is None
+        return bool(state.get("cuda_rng"))
+
+    def _gpu_random_state(self, state: dict[str, Any]) -> torch.Tensor | None:
+        """The random state of the training's GPU. Earlier versions saved those of all GPUs, in their order."""
+        states = state.get("cuda_rng", [])
+        index = self.learner.compute.device.index or 0
+        if len(states) == 1:
+            return states[0]  # type: ignore[no-any-return]
+        return states[index] if index < len(states) else None
 
 
 def save_state(path: Path, state: dict[str, Any]) -> None:

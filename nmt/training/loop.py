@@ -88,6 +88,8 @@ class TrainingLoop:
             handling((signal.SIGINT, signal.SIGTERM), self.stop),
         ):
             self.learner.model.train()
+            if state is not None and self.checkpoint.draws_differently(state):
+                self.display.say("The saved state is of another device: dropout goes on with other random numbers.")
             self._estimate()
             with self._leading(state):
                 finished_by = self._train()

@@ -7,6 +7,7 @@ import contextlib
 import os
 import platform
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -49,16 +50,15 @@ from nmt.translation.types import Translation
 
 def prepare(settings: Json, exchange: Exchange) -> None:
     """The corpus and the machine, before anything is measured."""
-    for device in settings["devices"]:
-        choose_device(device)
+    places = [choose_device(device) for device in settings["devices"]]
     if settings["threads"]:
         Compute.choose("cpu", threads=settings["threads"])
     facts = corpus.prepare(settings["folder"], settings["data"], settings["tokenizer"], settings["scale"])
-    exchange({"corpus": facts, "machine": machine()})
+    exchange({"corpus": facts, "machine": machine(places)})
 
 
-def machine() -> Json:
-    """Processor, threads and versions."""
+def machine(places: Sequence[torch.device]) -> Json:
+    """Processor, threads and versions, and the GPU among the devices to measure."""
     facts: Json = {
         "cpu": _cpu(),
         "cores": os.cpu_count() or 1,
@@ -71,8 +71,8 @@ def machine() -> Json:
         "nmt": __version__,
         "load_before": load(),
     }
-    if torch.cuda.is_available():
-        facts["gpu"] = torch.cuda.get_device_name()
+    for gpu in (place for place in places if place.type == "cuda"):
+        facts["gpu"] = torch.cuda.get_device_name(gpu)
         facts["cuda"] = torch.version.cuda
     return facts
 

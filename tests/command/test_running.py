@@ -7,12 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 from omegaconf import DictConfig, OmegaConf
 
 from nmt import configuration
 from nmt.command import running
 from nmt.command.running import main
-from nmt.errors import UserError
+from nmt.errors import UserError, reading
 
 
 def answer(config: DictConfig, overrides: list[str]) -> int:
@@ -42,6 +43,15 @@ def test_the_action_gets_the_configuration_and_the_overrides(capfd: pytest.Captu
         (PermissionError(13, "Permission denied", "f.txt"), 1, "nmt.train: Permission denied (f.txt).\n"),
         (OSError(28, "No space left on device"), 1, "nmt.train: No space left on device. Free some space"),
         (BrokenPipeError(32, "Broken pipe"), 0, ""),
+        (torch.OutOfMemoryError("CUDA out of memory."), 1, "nmt.train: not enough memory on the GPU. Give a smaller"),
+        (RuntimeError("alloc_cpu.cpp:125] . DefaultCPUAllocator: can't"), 1, "nmt.train: not enough memory. Give a"),
+        (MemoryError(), 1, "nmt.train: not enough memory. Give a smaller trainer.tokens_per_batch"),
+        (ModuleNotFoundError("no", name="datasets.load"), 1, "nmt.train: the Python package datasets is not installed"),
+        (
+            RuntimeError("cumsum_cuda_kernel does not have a deterministic implementation, but you set ..."),
+            1,
+            "nmt.train: deterministic=true: cumsum_cuda_kernel does not have a deterministic implementation. Give",
+        ),
     ],
 )
 def test_a_failure_is_one_message(
@@ -64,9 +74,26 @@ def test_what_must_be_given_is_asked_for(capfd: pytest.CaptureFixture[str]) -> N
     assert capfd.readouterr().err.startswith("nmt.translate: run= must be given. For example: python -m nmt.translate")
 
 
-def test_a_fault_of_the_program_keeps_its_traceback() -> None:
-    with pytest.raises(ZeroDivisionError):
-        main("train", raiser(ZeroDivisionError()), [])
+@pytest.mark.parametrize(
+    "error", [ZeroDivisionError(), RuntimeError("shape"), ModuleNotFoundError("no", name="nmt.x"), OSError(9, "bad")]
+)
+def test_a_fault_of_the_program_keeps_its_traceback(error: Exception) -> None:
+    with pytest.raises(type(error)):
+        main("train", raiser(error), [])
+
+
+@pytest.mark.parametrize("package", ["hydra", "omegaconf"])
+def test_a_missing_package_is_one_message(package: str) -> None:
+    without = f"import sys; sys.modules['{package}'] = None; from nmt.verbs import run; sys.exit(run('train', ['a=1']))"
+    ended = subprocess.run([sys.executable, "-c", without], capture_output=True, text=True, check=False)
+    assert ended.returncode == 1
+    assert ended.stderr.startswith(f"nmt.train: the Python package {package} is not installed for {sys.executable}.")
+    assert len(ended.stderr.splitlines()) == 1
+
+
+def test_full_memory_is_no_damage() -> None:
+    with pytest.raises(torch.OutOfMemoryError), reading(Path("model")):
+        raise torch.OutOfMemoryError("CUDA out of memory.")
 
 
 @pytest.mark.parametrize(("words", "setting"), [(["debug=true"], ""), ([], "1")])

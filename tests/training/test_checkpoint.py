@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 import torch
 
-from nmt.compute import CPU
+from nmt.compute import CPU, Compute
 from nmt.data.planning import TokenBatches
 from nmt.errors import UserError
 from nmt.model import Seq2Seq
 from nmt.model.weights import load_weights
 from nmt.runs import Run
-from nmt.training.checkpoint import check_state, load_state
+from nmt.training.checkpoint import Checkpoint, Counters, check_state, load_state
 from nmt.training.learner import Learner
 from nmt.training.loop import TrainingLoop
 from nmt.training.schedules import Constant
@@ -63,6 +63,59 @@ def test_a_training_in_two_sessions_is_one_training(average: str, tmp_path: Path
     losses = [[(entry["valid_loss"], entry["best"]) for entry in Run(folder).history()] for folder in (whole, parts)]
     assert losses[0] == losses[1]
     assert len(losses[0]) == 5
+
+
+def checkpoint_on(device: str, folder: Path) -> Checkpoint:
+    """A checkpoint of a small model, which believes to be on a device; its tensors are on the CPU."""
+    made = model()
+    learner = Learner(made, torch.optim.SGD(made.parameters()), Constant(0), trainer(steps=1), CPU)
+    learner.compute = Compute(torch.device(device))
+    return Checkpoint(folder, learner)
+
+
+def test_full_memory_is_not_a_state_that_does_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    session(tmp_path, trainer(steps=1))
+    state = load_state(tmp_path / "trainer.pt")
+    checkpoint = checkpoint_on("cpu", tmp_path)
+
+    def fill(_: dict[str, Any]) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory.")
+
+    monkeypatch.setattr(checkpoint.learner, "restore", fill)
+    with pytest.raises(torch.OutOfMemoryError):
+        checkpoint.restore(state)
+
+
+@pytest.mark.parametrize(
+    ("device", "of_gpus", "index"),
+    [
+        ("cuda:1", 1, 0),  # that of the device it was saved on, whichever it is now
+        ("cuda:1", 2, 1),  # of an earlier version: that of the device among those of all
+        ("cuda:1", 0, None),  # of a CPU
+    ],
+)
+def test_the_random_state_of_one_gpu_is_restored(
+    device: str, of_gpus: int, index: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkpoint = checkpoint_on(device, tmp_path)
+    set_states: list[tuple[torch.Tensor, torch.device]] = []
+    monkeypatch.setattr(torch.cuda, "get_rng_state", lambda device: torch.full((3,), float(device.index)))
+    monkeypatch.setattr(torch.cuda, "set_rng_state", lambda *state: set_states.append(state))
+    checkpoint.save(Counters())
+    state = load_state(tmp_path / "trainer.pt")
+    assert [random.tolist() for random in state["cuda_rng"]] == [[1.0] * 3], "of its own device alone"
+    state["cuda_rng"] = [torch.full((3,), float(number)) for number in range(of_gpus)]
+    checkpoint.restore(state)
+    assert checkpoint.draws_differently(state) == (index is None)
+    assert [(random[0].item(), str(place)) for random, place in set_states] == (
+        [] if index is None else [(index, device)]
+    )
+
+
+def test_a_state_of_a_gpu_draws_differently_on_a_cpu(tmp_path: Path) -> None:
+    checkpoint = checkpoint_on("cpu", tmp_path)
+    assert checkpoint.draws_differently({"cuda_rng": [torch.zeros(3)]})
+    assert not checkpoint.draws_differently({"cuda_rng": []})
 
 
 def test_the_last_weights_are_the_average_and_the_state_holds_those_trained(tmp_path: Path) -> None:
