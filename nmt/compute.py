@@ -126,8 +126,8 @@ def _set_float32_products(precision: Literal["ieee", "tf32"]) -> None:
     model. `precision=float32` is float32 everywhere; beside bfloat16, which is coarser, TF32 loses nothing.
     """
     torch.backends.cuda.matmul.fp32_precision = precision
-    torch.backends.cudnn.fp32_precision = precision  # type: ignore[attr-defined]
-    torch.backends.cudnn.rnn.fp32_precision = precision
+    torch.backends.cudnn.fp32_precision = precision
+    torch.backends.cudnn.rnn.fp32_precision = precision  # type: ignore[attr-defined]
     torch.backends.cudnn.conv.fp32_precision = precision  # type: ignore[attr-defined]
 
 
