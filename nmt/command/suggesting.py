@@ -77,7 +77,7 @@ def unknown_key(verb: str, groups: Groups, tree: object, choices: Iterable[str],
     groups = {group: names for group, names in groups.items() if group.split("/")[0] in heads}
     slashed, dotted = key.replace(".", "/"), key.replace("/", ".")
     places = {place(choice): choice for choice in choices}
-    if verb == "train" and key in read_yaml("sweep"):
+    if verb == "train" and key.partition(".")[0] in read_yaml("sweep"):
         return f"{key} is a setting of sweeps: python -m nmt.train -m {key}={written} ..."
     if key in places or slashed in groups:
         return f"{key} is a choice, which is written with a slash: {slashed}={written}"

@@ -17,7 +17,8 @@ from nmt.command.quoting import quote
 from nmt.command.sweeping import expand
 from nmt.errors import UserError
 from nmt.locks import SWEEP, locked
-from nmt.pipeline.sweeping import Failure, Planned, _Launcher, _names
+from nmt.pipeline.launching import Failure, Launcher, Planned
+from nmt.pipeline.sweeping import _names
 from nmt.runs import Run
 from tests.pipeline.small import call, snapshot, words
 
@@ -273,6 +274,6 @@ def test_a_signal_stops_every_run_with_its_state_saved(text: Path, here: Path, c
     assert not (here / "s" / "seed-2").exists()
     # A run that another process trains is left to it.
     with locked(run.folder):
-        launcher = _Launcher(here / "s", [Planned("seed-1", [])], 1)
+        launcher = Launcher(here / "s", [Planned("seed-1", [])], 1)
         assert launcher.run() == 0
         assert launcher.failures == [Failure("seed-1", "another process is training it", log)]
