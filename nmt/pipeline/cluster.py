@@ -104,25 +104,26 @@ class ClusterLauncher:
         folder = self.place / FILES
         executor = self._executor(folder)
         watched: dict[str, submitit.Job[int]] = {}
-        submitted: dict[str, submitit.Job[int]] = {}
-        with _environment(), _submitting(), executor.batch():
-            for planned in self.plan:
-                earlier = self._earlier(planned.name)
-                if earlier is not None:
-                    watched[planned.name] = earlier
-                    say(f"{planned.name}: job {earlier.job_id} is in the queue already")
-                elif is_locked(self.place / planned.name):
-                    self._fail(planned.name, "another process is training it", None)
-                else:
-                    log = self.place / f"{planned.name}.log"
-                    status = folder / f"{planned.name}.status"
-                    status.unlink(missing_ok=True)
-                    self._before[planned.name] = log.stat().st_size if log.exists() else 0
-                    submitted[planned.name] = executor.submit(TrainingJob(training(planned.words), log, status))
-        for name, job in submitted.items():
-            write_json(folder / f"{name}.json", {"launcher": self.cluster.launcher, "job": job.job_id})
-            say(f"{name}: job {job.job_id}")
-        return {**watched, **submitted}
+        jobs: dict[str, TrainingJob] = {}
+        for planned in self.plan:
+            earlier = self._earlier(planned.name)
+            if earlier is not None:
+                watched[planned.name] = earlier
+                say(f"{planned.name}: job {earlier.job_id} is in the queue already")
+            elif is_locked(self.place / planned.name):
+                self._fail(planned.name, "another process is training it", None)
+            else:
+                log, status = self.place / f"{planned.name}.log", folder / f"{planned.name}.status"
+                status.unlink(missing_ok=True)
+                self._before[planned.name] = log.stat().st_size if log.exists() else 0
+                jobs[planned.name] = TrainingJob(training(planned.words), log, status)
+        if jobs:
+            with _environment(), _submitting(), executor.batch():
+                watched |= {name: executor.submit(job) for name, job in jobs.items()}
+        for name in jobs:
+            write_json(folder / f"{name}.json", {"launcher": self.cluster.launcher, "job": watched[name].job_id})
+            say(f"{name}: job {watched[name].job_id}")
+        return watched
 
     def _executor(self, folder: Path) -> "submitit.AutoExecutor":
         try:

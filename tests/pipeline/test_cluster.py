@@ -81,11 +81,12 @@ def queue(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return here
 
 
-def stop_when_called(called: Path) -> None:
-    """Send this process SIGTERM once it has called the queue."""
-    while not called.exists():
+def stop_when_called(called: Path, ended: threading.Event) -> None:
+    """Send this process SIGTERM once it has called the queue, unless it has ended by then."""
+    while not called.exists() and not ended.is_set():
         time.sleep(0.05)
-    os.kill(os.getpid(), signal.SIGTERM)
+    if not ended.is_set():
+        os.kill(os.getpid(), signal.SIGTERM)
 
 
 def test_jobs_are_submitted_once_to_a_queue(text: Path, queue: Path, capfd: Capture) -> None:
@@ -93,8 +94,11 @@ def test_jobs_are_submitted_once_to_a_queue(text: Path, queue: Path, capfd: Capt
     line += ["sweep.memory_gb=8", "sweep.partition=night", "+sweep.options.account=mine"]
     for messages in (["seed-1: job 4242_0", "seed-2: job 4242_1"], ["seed-1: job 4242_0 is in the queue already"]):
         (queue / "called").unlink(missing_ok=True)
-        threading.Thread(target=stop_when_called, args=[queue / "called"], daemon=True).start()
-        assert sweep(text, queue, *line) == 143
+        ended = threading.Event()
+        threading.Thread(target=stop_when_called, args=[queue / "called", ended]).start()
+        status = sweep(text, queue, *line)
+        ended.set()
+        assert status == 143
         err = capfd.readouterr().err
         for message in [*messages, "The jobs go on: 4242_0 4242_1.", "2 left to do"]:
             assert message in err
