@@ -4,9 +4,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from nmt.api import RunTranslator, TranslatedSentence, load
+    from nmt.notebook import Explanation, Inspection, WhatIf
 
 __version__ = "0.1.0"
-__all__ = ["RunTranslator", "TranslatedSentence", "load"]
+__all__ = ["Explanation", "Inspection", "RunTranslator", "TranslatedSentence", "WhatIf", "load"]
 
 
 def __getattr__(name: str) -> Any:

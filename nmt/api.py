@@ -4,7 +4,7 @@ It has the settings of the commands. `import nmt` provides the public names of t
 """
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from nmt.command.quoting import quote
 from nmt.errors import UserError
 from nmt.heads import AUTO
 from nmt.links import Link
+from nmt.notebook import Explanation, Inspection, WhatIf, shown
 from nmt.pipeline.opening import TranslatorRequest
 from nmt.pipeline.requests import read
 from nmt.translation.translator import Translator
@@ -22,6 +23,7 @@ from nmt.translation.types import Translation, Views
 
 if TYPE_CHECKING:
     from nmt.drawing.heatmap import Level, NotebookFigure
+    from nmt.inspection.document import Style
 
 # Settings of `nmt.translate` for the output of translations, which nmt.load does not take.
 _OF_THE_COMMAND = frozenset(
@@ -100,15 +102,65 @@ class RunTranslator:
         Raises:
             UserError: there is no such detail.
         """
-        from nmt.inspection.details import described_search, included, translate
+        from nmt.inspection.details import included, translate
+
+        details, style = included(include), self._style("alignment" in include)
+        return [translate(self._translator, sentence, style, details) for sentence in sentences]
+
+    def inspect(self, sentence: str) -> Inspection:
+        """Translate a sentence and keep all that is known: a notebook displays the viewer, methods draw figures."""
+        from nmt.inspection.details import DETAILS
+
+        (document,) = self.documents([sentence], sorted(DETAILS))
+        return Inspection(document)
+
+    def explain(self, sentence: str, translation: str | None = None) -> Explanation:
+        """What each word of a translation depends on: the attention beside gradient times input and erasure.
+
+        Args:
+            sentence: one line with words.
+            translation: of the sentence; None for the translator's own.
+
+        Raises:
+            UserError: a text is blank or too long.
+        """
+        from nmt.inspection.explain import explain
+
+        return Explanation(explain(self._translator, sentence, translation, self._style()))
+
+    def what_if(
+        self,
+        sentence: str,
+        *,
+        text: str | None = None,
+        prefix: str = "",
+        pins: Mapping[int, Sequence[int]] | None = None,
+        sweep: int | None = None,
+    ) -> WhatIf:
+        """What would the model say if something else stood there, or if it looked elsewhere?
+
+        Args:
+            sentence: one line with words.
+            text: the sentence that is translated instead.
+            prefix: the beginning of the translation.
+            pins: for steps of the translation, from 0, the source pieces that alone can be looked at.
+            sweep: a step that is pinned to each source piece in turn.
+
+        Raises:
+            UserError: the sentence is blank or too long, the model has no attention to pin, it cannot write the
+                prefix, or there is no such step.
+        """
+        from nmt.inspection.details import DETAILS
+        from nmt.inspection.whatif import Edits, what_if
+
+        edits = Edits(text, prefix, {} if pins is None else pins)
+        return WhatIf(what_if(self._translator, sentence, edits, self._style(), DETAILS - {"beam"}, sweep))
+
+    def _style(self, aligned: bool = True) -> "Style":
+        from nmt.inspection.details import described_search
         from nmt.inspection.document import Style
 
-        style = Style(
-            self._translator.tokenizer.target,
-            aligned="alignment" in include,
-            search=described_search(self._translator),
-        )
-        return [translate(self._translator, sentence, style, included(include)) for sentence in sentences]
+        return Style(self._translator.tokenizer.target, aligned=aligned, search=described_search(self._translator))
 
     def look(self, translation: Translation) -> Views:
         """The translation with the weights of each attention: `encoder`, `decoder` and `cross`, each with `heatmap`.
@@ -125,7 +177,7 @@ class RunTranslator:
 
 
 class TranslatedSentence(Translation):
-    """A translation with heatmap and links. A notebook displays its heatmap."""
+    """A translation with heatmap and links. A notebook displays it in the viewer, or as its heatmap."""
 
     __slots__ = ()
 
@@ -156,3 +208,11 @@ class TranslatedSentence(Translation):
 
     def _repr_png_(self) -> bytes | None:
         return None if self.weights is None else self.heatmap()._repr_png_()
+
+    def _repr_html_(self) -> str | None:
+        from nmt.inspection.document import Details, Style, document
+
+        if self.attends != "cross" or not self.text.strip():
+            return None
+        aligned = self.weights is not None
+        return shown({"translation": document([self], Style(None, aligned=aligned), [Details(cross=aligned)])})

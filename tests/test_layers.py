@@ -81,8 +81,9 @@ TOP = {
     },
     "compute": set[str](),
     "signals": set[str](),
-    "api": {"alignment", "drawing", "inspection", "translation", "command", "pipeline"},
-    "__init__": {"api"},  # on request
+    "notebook": {"viewer", "drawing"},
+    "api": {"alignment", "drawing", "inspection", "translation", "command", "pipeline", "notebook"},
+    "__init__": {"api", "notebook"},  # on request
     "serving": {"nmt", *ROOMS, "runs", "pipeline"},  # nmt for the version
     "verbs": {"command", "pipeline", "serving"},
     "__main__": {"nmt", "command", "configuration"},

@@ -94,6 +94,8 @@ def shortened(words: list[str]) -> list[str]:
 def run(verb: str, words: list[str]) -> None:
     """Run a command of a page, a training only briefly."""
     more = {"train": [], "export": [], "compare": QUICK}.get(verb, ["threads=1", "device=cpu"])
+    if verb == "evaluate":
+        more = [*more, *(["pictures=2"] if not any(word.startswith("pictures=") for word in words) else [])]
     words = shortened(words) if verb == "train" else words
     assert call(verb, *words, *more) == 0, (verb, words)
 

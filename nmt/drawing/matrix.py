@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib import colormaps
 from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
 from matplotlib.colors import LinearSegmentedColormap, to_hex
 from matplotlib.font_manager import FontProperties
 from matplotlib.image import AxesImage
@@ -44,11 +45,12 @@ def matrix(
     # parse_math: a dollar sign in a sentence is a dollar sign.
     axes.set_xticks(range(len(columns)), columns, fontproperties=font, parse_math=False, **upright)
     axes.set_yticks(range(len(rows)), rows, fontproperties=font, parse_math=False)
-    axes.set_xticks(np.arange(weights.shape[1] + 1) - 0.5, minor=True)
-    axes.set_yticks(np.arange(weights.shape[0] + 1) - 0.5, minor=True)
-    axes.grid(visible=True, which="minor", color=GRID, linewidth=0.5, linestyle="-", alpha=1.0)
-    axes.grid(visible=False, which="major")
-    axes.tick_params(which="both", length=0)
+    down, across = (np.arange(count + 1) - 0.5 for count in weights.shape)
+    edges = [[(x, down[0]), (x, down[-1])] for x in across] + [[(across[0], y), (across[-1], y)] for y in down]
+    # One collection: minor ticks with a grid take most of the time of a picture.
+    axes.add_collection(LineCollection(edges, colors=GRID, linewidths=0.5), autolim=False)
+    axes.grid(visible=False)
+    axes.tick_params(length=0)
     for spine in axes.spines.values():
         spine.set(color=LINE, linewidth=0.6)
     return image

@@ -59,14 +59,14 @@ class Style:
     """How documents are written.
 
     Attributes:
-        vocabulary: of the target, which names the alternatives.
+        vocabulary: of the target, which names the alternatives and the beam; None for documents without them.
         head, shift: of the word links; see `nmt.alignment.weights`.
         aligned: whether there are word links.
         compact: weights are bytes in base64, for files. Otherwise they are numbers.
         model, search: what made the translation.
     """
 
-    vocabulary: Vocabulary
+    vocabulary: Vocabulary | None
     head: str = AUTO
     shift: int = 0
     aligned: bool = True
@@ -186,7 +186,8 @@ def _pieces(pieces: Sequence[str], spans: Sequence[Span | None], places: Sequenc
     ]
 
 
-def _alternatives(step: Sequence[tuple[int, float]], vocabulary: Vocabulary) -> list[Json]:
+def _alternatives(step: Sequence[tuple[int, float]], vocabulary: Vocabulary | None) -> list[Json]:
+    assert vocabulary is not None
     names = vocabulary.pieces([token for token, _ in step])
     return [
         {"text": name, "log_prob": _number(log_prob), "rank": rank}
@@ -259,7 +260,8 @@ def _equation(documentation: str) -> str:
     return " ".join(re.split(r"\.(?:\s|$)", documentation, maxsplit=1)[0].split())
 
 
-def _beam(beam: Beam, scores: Sequence[float], vocabulary: Vocabulary) -> Json:
+def _beam(beam: Beam, scores: Sequence[float], vocabulary: Vocabulary | None) -> Json:
+    assert vocabulary is not None
     ranks = {tuple(tokens): rank for rank, tokens in reversed(list(enumerate(beam.hypotheses)))}
     paths: list[tuple[int, ...]] = []
     nodes = []
