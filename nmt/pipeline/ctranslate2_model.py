@@ -65,7 +65,10 @@ def _refusals(model: Seq2Seq, choices: Mapping[str, str]) -> Iterator[str]:
     """What CTranslate2 does not know, one sentence or two each."""
     encoder, decoder = model.encoder, model.decoder
     if model.context is not None:
-        yield "CTranslate2 translates single sentences, and this run sees previous ones. Give context.sentences=0."
+        yield (
+            "CTranslate2 translates single sentences, and this run sees previous ones. Train a run with "
+            "context.sentences=0."
+        )
     for name, part, known in (("encoder", encoder, TransformerEncoder), ("decoder", decoder, TransformerDecoder)):
         if type(part) is not known:
             yield f"CTranslate2 does not know {name}={choices[name]}. Train a run with {name}=transformer."

@@ -24,6 +24,7 @@ from nmt.pipeline.paths import check_paths, check_replaceable, unprotect
 from nmt.pipeline.reporting import REPORT, Looked, write_report
 from nmt.pipeline.requests import GivenText
 from nmt.pipeline.sharing import share, shared
+from nmt.pipeline.translating import note_one_document
 from nmt.pipeline.viewing import pictured_head, view_of
 from nmt.processes import ALONE, Processes
 from nmt.runs import Run, code_revision
@@ -121,6 +122,8 @@ def evaluated(request: Evaluating, processes: Processes = ALONE) -> list[SplitRe
     for split in splits:
         if request.text.source is not None and translator.context_sentences:
             split = split._replace(documents=numbered(split.source, request.documents))
+            if request.documents == "blank" and all(line.strip() for line in split.source):
+                note_one_document(len(split.source))
         named = None if request.languages is None else named_languages(request.languages, codes)
         languages = named or (codes[0], language_by_script(split.target, codes[1]))
         heads = Heads(head, head if pictured == AUTO else pictured)

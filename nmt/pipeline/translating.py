@@ -185,7 +185,8 @@ class _Work:
                     sys.stdout.flush()
         self.prefixes.check_end()
         self.decoder.close()
-        note_documents(self.follower, self.done)
+        if self.follower.unseparated:
+            note_one_document(self.done)
 
     def _take(self, lines: Sequence[str]) -> tuple[list[str], list[list[str]]]:
         """The prefixes and the contexts of the next lines."""
@@ -243,12 +244,12 @@ def settings_of(request: Translating, translator: Translator) -> dict[str, Any]:
     }
 
 
-def note_documents(follower: Follower, lines: int) -> None:
-    """Say that lines were taken for one document, if a run with context met no empty line among them."""
-    if follower.unseparated and lines > 1:
+def note_one_document(lines: int) -> None:
+    """Say that lines are taken for one document, because a run with context has met no empty line among them."""
+    if lines > 1:
         print(
-            f"No empty line among {lines:,} lines: all were translated as one document. If they are not, separate "
-            "documents with empty lines, or give documents=none.",
+            f"No empty line among {lines:,} lines: all are taken for one document. If they are not, separate documents "
+            "with empty lines, or give documents=none.",
             file=sys.stderr,
         )
 

@@ -88,6 +88,23 @@ def test_the_context_changes_what_is_said_and_its_absence_nothing(context: str) 
 
 
 @pytest.mark.parametrize("context", MECHANISMS)
+def test_context_that_is_off_computes_what_there_was_before(context: str) -> None:
+    """The same parameters and the same numbers to the digit, dropout included: nothing but encoder and decoder."""
+    off = model(f"context={context}", "context.sentences=0", "model.dropout=0.3", train=True)
+    assert off.context is None
+    assert off.state_dict().keys() == model("model.dropout=0.3").state_dict().keys()
+    source, mask, lengths = sentences(LENGTHS, 23)
+    target = torch.tensor([[2, 5, 6]] * 3)
+    torch.manual_seed(5)
+    features = off(source, mask, lengths, target, context=context_tensor([[], [], []])).features
+    torch.manual_seed(5)
+    encoded = off.encoder(off.dropout(off.source_embedding(source)), mask, lengths)
+    memory, state = off.decoder.start(encoded, searching=False)
+    expected = off.decoder(off.dropout(off.target_embedding(target)), state, memory).features
+    assert torch.equal(features, expected)
+
+
+@pytest.mark.parametrize("context", MECHANISMS)
 def test_no_more_sentences_than_trained_are_seen(context: str) -> None:
     made = with_context(context)
     source, mask, lengths = sentences([4], 23)

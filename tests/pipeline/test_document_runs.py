@@ -1,13 +1,17 @@
 """Documents through training, translating and evaluating: a word that only the sentence before explains."""
 
+import functools
 import json
 import random
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import nmt
+from nmt.data.documents import Follower
 from nmt.runs import Run
 from tests.pipeline.small import SMALL, call, write_lines
 
@@ -90,17 +94,57 @@ def test_documents_are_independent_and_their_order_is_free(run: Path, tmp_path: 
 
 
 @pytest.mark.parametrize(
-    "lines", [[], [""], ["rot eins"], ["", "", "rot eins", "", "", "es zwei", ""], ["es eins"] * 70]
+    "lines",
+    [[], [""], ["", " ", ""], ["rot eins"], ["", "", "rot eins", "", " ", "es zwei", "", ""], ["es eins"] * 70],
 )
 def test_as_many_lines_as_before(run: Path, tmp_path: Path, lines: list[str]) -> None:
     texts = translated(run, lines, tmp_path)
     assert len(texts) == len(lines)
-    assert [not text for text in texts] == [not line for line in lines]
+    assert [not text for text in texts] == [not line.strip() for line in lines]
+
+
+def test_ten_thousand_lines(run: Path, tmp_path: Path) -> None:
+    """Documents cross the ends of the chunks in which a text is read, whose size is no multiple of theirs."""
+    source, target = (side[:10_000] for side in documents(3_334, seed=6))
+    assert translated(run, source, tmp_path, "batch_sentences=500") == target
+
+
+@pytest.fixture(scope="module")
+def in_batches(run: Path) -> dict[int, nmt.RunTranslator]:
+    """The run with batches of several sizes."""
+    return {size: nmt.load(run, "device=cpu", f"batch_sentences={size}") for size in (1, 3, 64)}
+
+
+@functools.cache
+def alone(translator: nmt.RunTranslator, sentence: str, *context: str) -> nmt.TranslatedSentence:
+    (translation,) = translator.translate([sentence], contexts=[context])
+    return translation
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.sampled_from(["", " ", "rot eins", "es zwei", "blau drei", "es eins"]), max_size=14), st.data())
+def test_each_layout_is_translated_as_its_sentences_one_by_one(
+    in_batches: dict[int, nmt.RunTranslator], lines: list[str], data: st.DataObject
+) -> None:
+    """Whatever the batches, and the parts in which the lines arrive."""
+    translator = in_batches[data.draw(st.sampled_from([3, 64]))]
+    follower, translations, rest = Follower(1, "blank"), list[nmt.TranslatedSentence](), lines
+    while rest:
+        count = data.draw(st.integers(1, len(rest)))
+        translations += translator.translate(rest[:count], contexts=follower.take(rest[:count]))
+        rest = rest[count:]
+    assert len(translations) == len(lines)
+    for row, (line, translation) in enumerate(zip(lines, translations, strict=True)):
+        before = lines[row - 1 : row] if row and line.strip() and lines[row - 1].strip() else []
+        expected = alone(in_batches[1], line, *before)
+        assert [sentence.text for sentence in translation.context] == before
+        assert translation.text == expected.text
+        assert translation.log_prob == pytest.approx(expected.log_prob, abs=1e-4)
 
 
 def test_a_file_without_documents_is_said_once(run: Path, tmp_path: Path, capsys: Capture) -> None:
     translated(run, ["rot eins", "es eins", "es zwei"], tmp_path)
-    assert capsys.readouterr().err.count("No empty line among 3 lines: all were translated as one document.") == 1
+    assert capsys.readouterr().err.count("No empty line among 3 lines: all are taken for one document.") == 1
     for lines, more in (
         (["rot eins"], ()),
         (["rot eins", "es eins"], ("documents=none",)),
@@ -138,7 +182,7 @@ def test_pictures_across_sentences(run: Path, tmp_path: Path, capsys: Capture) -
     assert "view=context shows the sentences before the source, but this run sees none" in capsys.readouterr().err
 
 
-def test_scores_follow_documents(run: Path, corpus: Path, tmp_path: Path) -> None:
+def test_scores_follow_documents(run: Path, corpus: Path, tmp_path: Path, capsys: Capture) -> None:
     plain = ["device=cpu", "threads=1", "pictures=0"]
     assert call("evaluate", f"run={run}", f"output={tmp_path / 'own'}", *plain) == 0
     hypotheses = (tmp_path / "own" / "test" / "hypotheses.txt").read_text(encoding="utf-8")
@@ -147,18 +191,61 @@ def test_scores_follow_documents(run: Path, corpus: Path, tmp_path: Path) -> Non
     assert call("evaluate", f"run={run}", f"output={tmp_path / 'given'}", *files, *plain) == 0
     (given,) = (tmp_path / "given").glob("*/hypotheses.txt")
     assert given.read_text(encoding="utf-8") == hypotheses
+    note = "No empty line among 2 lines: all are taken for one document."
+    assert note not in capsys.readouterr().err
+    for language, lines in (("de", ["rot eins", "es eins"]), ("en", ["red eins", "red again eins"])):
+        write_lines(tmp_path / f"one.{language}", lines)
+    files = (f"source={tmp_path / 'one.de'}", f"reference={tmp_path / 'one.en'}")
+    assert call("evaluate", f"run={run}", f"output={tmp_path / 'one'}", *files, *plain) == 0
+    assert capsys.readouterr().err.count(note) == 1
+    (one,) = (tmp_path / "one").glob("*/hypotheses.txt")
+    assert one.read_text(encoding="utf-8") == "red eins\nred again eins\n"
 
 
 def test_more_context_than_trained(run: Path, tmp_path: Path, capsys: Capture) -> None:
     source = write_lines(tmp_path / "input.txt", ["rot eins"])
     assert call("translate", f"run={run}", f"input={source}", "context_sentences=2", "device=cpu") == 1
-    assert "context_sentences=2: this run was trained with context.sentences=1." in capsys.readouterr().err
+    message = "context_sentences=2: this run was trained with context.sentences=1."
+    assert message in capsys.readouterr().err
+    files = (f"source={source}", f"reference={source}")
+    write_lines(tmp_path / "contrasts", ["1\t1\tblue eins"])
+    for verb, more in (
+        ("evaluate", ("pictures=0", f"output={tmp_path / 'x'}")),
+        ("contrast", (f"contrasts={tmp_path / 'contrasts'}",)),
+    ):
+        assert call(verb, f"run={run}", *files, *more, "context_sentences=2", "device=cpu") == 1
+        assert message in capsys.readouterr().err
+    translator = nmt.load(run, "device=cpu")
+    one, two = translator.translate(["es eins"] * 2, contexts=[["rot eins"], ["blau zwei", "rot eins"]])
+    assert (one.text, one.context) == (two.text, two.context)
+    assert one.log_prob == pytest.approx(two.log_prob, abs=1e-4)
 
 
 def test_context_without_documents(corpus: Path, tmp_path: Path, capsys: Capture) -> None:
     assert call("train", *words(corpus, tmp_path, "name=blind", "context.sentences=1", "trainer.steps=1")) == 1
     assert "context.sentences=1 needs documents, but train of text-de-en is" in capsys.readouterr().err
     assert not (tmp_path / "blind").exists()
+
+
+def test_documents_that_do_not_fit(tmp_path: Path, capsys: Capture) -> None:
+    """Each is refused before anything is trained, with the file and the line."""
+    runs = [f"checkpoints={tmp_path / 'runs'}", f"cache={tmp_path / 'cache'}", "name=x", "context.sentences=1", *SMALL]
+    pairs = [f"{colour} eins\t{colour} one" for colour in COLOURS]
+    ids = write_lines(tmp_path / "ids.tsv", [f"{pair}\t{name}" for pair, name in zip(pairs, "aaba", strict=True)])
+    for language, lines in (("de", ["rot", "", "blau"]), ("en", ["red", "or", "blue"])):
+        write_lines(tmp_path / f"blank.{language}", lines)
+        (tmp_path / language).mkdir()
+        write_lines(tmp_path / language / "1", lines[: 2 + (language == "en")])
+    sides = [tmp_path / "de", tmp_path / "en"]
+    for words, message in (
+        ([f"data.files={ids}", "data.documents=3"], "ids.tsv, line 4: document 'a' returns; its last line was line 2."),
+        ([f"data.files=[{tmp_path}/blank.de,{tmp_path}/blank.en]", "data.documents=blank"],
+         "blank.de, line 2: empty, but"),
+        ([f"data.files=[{sides[0]},{sides[1]}]", "data.documents=files"], f"{sides[0] / '1'} has 2 lines"),
+    ):  # fmt: skip
+        assert call("train", "data=files", "data.source=de", "data.target=en", *words, *runs) == 1
+        assert message in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()
 
 
 def test_a_run_resumes_to_the_same_weights(corpus: Path, tmp_path: Path) -> None:

@@ -156,6 +156,7 @@ def test_weights_are_quantised(transformer: Path, here: Path, capfd: Capture) ->
         (["encoder.self_attention.size=24"], "encoder.self_attention.size=24: CTranslate2 wants encoder.size=12 here."),
         (["attention.heads=2"], "decoder.self_attention.heads=4 and attention.heads=2: CTranslate2 has one number"),
         (["encoder/positions=relative"], "encoder/positions=relative with encoder.self_attention.heads=4"),
+        (["context.sentences=1"], "CTranslate2 translates single sentences, and this run sees previous ones."),
     ],
 )
 def test_what_ctranslate2_does_not_know_is_refused_by_its_setting(
