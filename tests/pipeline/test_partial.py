@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import re
 import signal
 import subprocess
@@ -91,6 +92,31 @@ def test_a_killed_translation_goes_on_to_the_same_bytes(
         *("in.txt", "prefixes.txt", "pipe"),
         *(f"{name}.{ending}" for name in ("out", "whole") for ending in ("txt", "links")),
     }
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("small_chunks")
+def test_ten_kills_at_any_time_lose_nothing(trained: Path, here: Path) -> None:
+    generator = random.Random(1)
+    write_lines(here / "in.txt", [sentence for sentence, _ in pairs(2000, seed=9)])
+    line = [f"run={trained}", "threads=1", "input=in.txt", "format=jsonl"]
+    assert call("translate", *line, "output=whole.txt") == 0
+    killed = 0
+    for _ in range(200):
+        # The lock of a killed process is free.
+        process = program(here, *line, "output=out.txt", "resume=auto")
+        goal = saved_lines(here / "out.txt.part.json") + 4
+        while process.poll() is None and killed < 10 and saved_lines(here / "out.txt.part.json") < goal:
+            time.sleep(0.01)
+        if killed < 10:
+            time.sleep(generator.uniform(0, 0.3))
+            process.kill()
+        process.communicate(timeout=600)
+        killed += process.returncode == -signal.SIGKILL
+        if process.returncode == 0:
+            break
+    assert killed == 10
+    assert (here / "out.txt").read_bytes() == (here / "whole.txt").read_bytes()
 
 
 @pytest.mark.usefixtures("small_chunks")
