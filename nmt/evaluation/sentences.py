@@ -9,7 +9,7 @@ from nmt.alignment.error_rate import against_gold
 from nmt.alignment.weights import Head, links, piece_weights, word_weights
 from nmt.alignment.words import spelled
 from nmt.evaluation import metrics
-from nmt.links import parse_file
+from nmt.links import format_links, parse_file
 from nmt.translation.types import Translation
 
 #: A source word that has received less attention than this from all target words together is unattended.
@@ -50,6 +50,31 @@ def measures(translation: Translation, reference: str, head: Head, shift: int = 
     if received.size:
         found["coverage"] = float(np.abs(received - 1).mean())
         found["unattended"] = int((received < UNATTENDED).sum())
+    return found
+
+
+def rows(
+    translations: Sequence[Translation],
+    references: Sequence[str],
+    head: Head,
+    shift: int = 0,
+    *,
+    gold: Sequence[str] = (),
+    forced: Sequence[Translation] = (),
+) -> list[dict[str, Any]]:
+    """The measures of each sentence of a split, without its text: `line` from 1, and those of `measures`.
+
+    With gold links and the references under forced decoding, one for each sentence, a row also has `error_rate`, in per
+    cent or None, and `gold`, the links between source and reference in Pharaoh format.
+    """
+    found = [
+        {"line": line, **measures(translation, reference, head, shift)}
+        for line, (translation, reference) in enumerate(zip(translations, references, strict=True), 1)
+    ]
+    if gold and len(forced) == len(found):
+        known = parse_file(gold, "The gold", pairs=len(forced))
+        for row, rate, links_of in zip(found, error_rates(gold, forced, head, shift), known, strict=True):
+            row |= {"error_rate": rate, "gold": format_links(links_of.sure, links_of.possible)}
     return found
 
 

@@ -15,6 +15,7 @@ from nmt.alignment.words import spelled
 from nmt.errors import UserError
 from nmt.evaluation import by_length, metrics
 from nmt.evaluation.references import AttentionMap
+from nmt.evaluation.sentences import rows as sentence_rows
 from nmt.files import write_json, write_text
 from nmt.heads import AUTO
 from nmt.links import Link, format_links, parse_file
@@ -36,6 +37,7 @@ class SplitResult(NamedTuple):
         pictures: the heatmaps, in the order of their lines.
         notes: notes for the user.
         folder: the folder of the files.
+        sentences: the measures of each sentence (`nmt.evaluation.sentences.rows`).
     """
 
     name: str
@@ -46,6 +48,7 @@ class SplitResult(NamedTuple):
     pictures: list[Path]
     notes: list[str]
     folder: Path
+    sentences: list[dict[str, Any]]
 
 
 class Gold(NamedTuple):
@@ -98,8 +101,8 @@ def evaluate_split(
     """Score one split and write all results into a folder.
 
     Files: `hypotheses.txt`, `source.txt`, `reference.txt`, `translations.txt` (all three, line by line),
-    `scores.json`, `bleu_by_length.{json,png}`, and with attention `alignments.pharaoh` (links of the translations),
-    `attention.json` and `heatmaps/LINE-{word,subword}.png`.
+    `scores.json`, `sentences.json` (the measures of each sentence), `bleu_by_length.{json,png}`, and with attention
+    `alignments.pharaoh` (links of the translations), `attention.json` and `heatmaps/LINE-{word,subword}.png`.
 
     Args:
         translations: one for each line of the split.
@@ -141,8 +144,9 @@ def evaluate_split(
         "measured": dict(measured or {}),
         "provenance": dict(provenance or {}),
     }
+    sentences = _write_measures(translations, references, folder, gold, display)
     write_json(folder / "scores.json", record)
-    return SplitResult(name, scores, by_length, alignment, without_model, pictures, notes, folder)
+    return SplitResult(name, scores, by_length, alignment, without_model, pictures, notes, folder, sentences)
 
 
 def _links(translation: Translation, display: HeatmapSettings) -> list[Link]:
@@ -188,6 +192,21 @@ def _write_text(translations: Sequence[Translation], references: Sequence[str], 
         for number, (translation, reference) in enumerate(zip(translations, references, strict=True), 1)
     ]
     write_text(folder / "translations.txt", "\n".join(blocks))
+
+
+def _write_measures(
+    translations: Sequence[Translation],
+    references: Sequence[str],
+    folder: Path,
+    gold: Gold | None,
+    display: HeatmapSettings,
+) -> list[dict[str, Any]]:
+    """Write and return the measures of each sentence."""
+    lines, forced = ([], []) if gold is None else (gold.lines, gold.forced)
+    found = sentence_rows(translations, references, display.head, display.shift, gold=lines, forced=forced)
+    text = ",\n".join(json.dumps(row, ensure_ascii=False) for row in found)
+    write_text(folder / "sentences.json", f"[\n{text}\n]\n")
+    return found
 
 
 def _by_length(

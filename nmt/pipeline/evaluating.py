@@ -223,7 +223,7 @@ def _evaluate(
     )
     if display.first or display.lines:
         title = f"{request.translator.runs[0].folder.resolve().name} on {split.name}"
-        write_report(translator, Looked(result, translations, split.target, gold, display), title)
+        write_report(translator, Looked(result, translations, split.target, display), title)
     return result
 
 

@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 
 from nmt.alignment.weights import SHIFTS, piece_weights
 from nmt.drawing.by_length import FEW
-from nmt.evaluation.sentences import error_rates, measures
-from nmt.evaluation.split import Gold, HeatmapSettings, SplitResult
+from nmt.evaluation.split import HeatmapSettings, SplitResult
 from nmt.files import write_text
 from nmt.heads import AUTO, default
 from nmt.inspection.details import DETAILS, translate
@@ -27,14 +26,12 @@ class Looked(NamedTuple):
         result: its scores.
         translations: one for each line.
         references: of the lines.
-        gold: links and forced references, if there are any.
         display: heads and lines of the pictures; these lines have every detail in the report, too.
     """
 
     result: SplitResult
     translations: Sequence[Translation]
     references: Sequence[str]
-    gold: Gold | None
     display: HeatmapSettings
 
 
@@ -83,17 +80,14 @@ def _data(translator: Translator, looked: Looked) -> dict[str, Any]:
     """The data of the viewer: sentences with weights, and the measures of all."""
     display = looked.display
     shift = display.shift
-    rates: Sequence[float | None] = [None] * len(looked.translations)
-    if looked.gold is not None and len(looked.gold.forced) == len(looked.translations):
-        rates = error_rates(looked.gold.lines, looked.gold.forced, display.head, shift)
     detailed = {*range(1, display.first + 1), *display.lines}
     style = Style(translator.tokenizer.target, head=str(display.head), shift=shift, compact=True)
     sentences: list[dict[str, Any]] = []
     corpus: list[dict[str, Any]] = []
-    pairs = zip(looked.translations, looked.references, rates, strict=True)
-    for line, (translation, reference, rate) in enumerate(pairs, 1):
-        row = {"line": line, "source": translation.source, "translation": translation.text, "reference": reference}
-        corpus.append({**row, **measures(translation, reference, display.head, shift), "error_rate": rate})
+    pairs = zip(looked.translations, looked.references, looked.result.sentences, strict=True)
+    for line, (translation, reference, row) in enumerate(pairs, 1):
+        texts = {"source": translation.source, "translation": translation.text, "reference": reference}
+        corpus.append({**row, **texts})
         if line in detailed:
             made = translate(translator, translation.source, style, DETAILS)
         elif len(sentences) < MOST:

@@ -13,6 +13,7 @@ from starlette.types import ASGIApp
 from nmt import __version__
 from nmt.serving.asking import Asker, answers, collected, enqueue, unless_gone
 from nmt.serving.bodies import ExplainBody, ScoreBody, TranslateBody, WhatIfBody
+from nmt.serving.corpus import add_corpus
 from nmt.serving.guard import Guard
 from nmt.serving.libre import add_libre
 from nmt.serving.metrics import Metrics
@@ -44,6 +45,7 @@ def application(asker: Asker, *, hosts: list[str], most_bytes: int) -> ASGIApp:
     _add_translation(app, asker)
     _add_inspection(app, asker)
     _add_state(app, asker, metrics)
+    add_corpus(app, asker)
     add_libre(app, asker)
     add_pages(app)
     return Guard(app, hosts, most_bytes, metrics.observe)

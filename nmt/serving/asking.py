@@ -13,6 +13,7 @@ from starlette.requests import Request
 
 from nmt.errors import UserError
 from nmt.inspection.whatif import Edits
+from nmt.runs import Run
 from nmt.serving.bodies import ExplainBody, PinBody, ScoreBody, SearchBody, TranslateBody, WhatIfBody
 from nmt.serving.engine import Engine, Key, SearchSettings, Work
 from nmt.serving.problems import ProblemError, invalid, too_long
@@ -43,9 +44,10 @@ class Caps:
 
 @dataclass(frozen=True)
 class Served:
-    """A model that is served: its id, what GET /v1/models says of it, its engine and its worker."""
+    """A model that is served: its id, its run, what GET /v1/models says of it, its engine and its worker."""
 
     id: str
+    run: Run
     description: Mapping[str, Any]
     engine: Engine
     worker: Worker
@@ -64,13 +66,13 @@ class Asker:
         self.first = models[0]
         self.caps = caps
 
-    def model(self, name: str | None) -> Served:
-        """The model of this id, or the first (ProblemError 404)."""
+    def model(self, name: str | None, field: str = "model") -> Served:
+        """The model of this id, or the first (ProblemError 404, which names the field of the request)."""
         if name is None:
             return self.first
         if name not in self.models:
             known = ", ".join(self.models)
-            raise ProblemError(404, "model: there is no such model.", field="model", cure=f"Give one of: {known}.")
+            raise ProblemError(404, f"{field}: there is no such model.", field=field, cure=f"Give one of: {known}.")
         return self.models[name]
 
     def translations(self, body: TranslateBody) -> tuple[Served, list[Row], dict[str, Any]]:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from nmt.errors import UserError
@@ -102,7 +103,7 @@ def served(request: Serving, run: Run, name: str) -> "Served":
     description["search"] = engine.described(engine.defaults, engine.nbest)
     if description["example"]:  # the first request need not wait for what is loaded on first use
         translator.translate_chunk([description["example"]])
-    return Served(name, description, engine, Worker(queue, engine.compute, name))
+    return Served(name, run, description, engine, Worker(queue, engine.compute, name))
 
 
 def describe(run: Run, translator: Translator) -> dict[str, Any]:
@@ -121,6 +122,7 @@ def describe(run: Run, translator: Translator) -> dict[str, Any]:
         "self_heads": list(model.decoder.self_heads),
         "example": example(run),
         "bleu": bleu(run),
+        "splits": run.splits(),
     }
 
 
@@ -142,9 +144,11 @@ def language_name(code: str) -> str:
 
 
 def example(run: Run) -> str:
-    """A sentence for the page's first view: one of the run's evaluation, if there is any; else empty."""
-    for split in run.splits():
-        path = run.evaluation / split / "source.txt"
+    """A sentence for the page's first view: of the run's evaluation, or of its text files; empty without both."""
+    files = run.tree().get("data", {}).get("files") or []
+    trained = Path(str(run.facts().get("folder", "."))) / str(files[0]) if files else None
+    evaluated = [run.evaluation / split / "source.txt" for split in run.splits()]
+    for path in [*evaluated, *([trained] if trained is not None and len(files) == 2 else [])]:
         with contextlib.suppress(OSError, UnicodeDecodeError), path.open(encoding="utf-8") as lines:
             fitting = [line.strip() for line in islice(lines, 50) if 4 <= len(line.split()) <= 14]
             if fitting:

@@ -83,6 +83,7 @@ def test_a_split_lands_whole_in_its_folder(tmp_path: Path) -> None:
         "hypotheses.txt",
         "reference.txt",
         "scores.json",
+        "sentences.json",
         "source.txt",
         "translations.txt",
     ]

@@ -55,6 +55,7 @@ def test_every_test_split_is_scored(several: Path, here: Path, capfd: Capture) -
             "reference.txt",
             "report.html",
             "scores.json",
+            "sentences.json",
             "source.txt",
             "translations.txt",
         ]

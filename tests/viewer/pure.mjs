@@ -210,3 +210,12 @@ test("an error of the server has its cure, signed numbers are scaled to the larg
     ],
   );
 });
+
+test("gold links stand at the cells of words", () => {
+  const view = weights.viewOf(dogs, dogs.hypotheses[0]);
+  assert.deepEqual([...weights.goldOf(view, "1-0 0p1 9-9")], [
+    ["0,1", "sure"],
+    ["1,0", "possible"],
+  ]);
+  assert.equal(weights.goldOf({ ...view, unit: "pieces" }, "0-0").size, 0);
+});

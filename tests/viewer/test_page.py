@@ -35,6 +35,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     steps = ("trainer.validate_every=100",)
     assert call("train", *words(text, runs, "name=learnt", "trainer.steps=200", *steps)) == 0
     assert call("train", *words(text, runs, "name=conv", "encoder=conv", "decoder=conv", "trainer.steps=20")) == 0
+    assert call("evaluate", f"run={runs / 'learnt'}", "pictures=0", "threads=1") == 0
     port = 8000 + len(str(runs)) + int(time.time()) % 900
     line = [f"run=[{runs / 'learnt'},{runs / 'conv'}]", f"port={port}", "device=cpu", "threads=1"]
     log = (runs / "serve.log").open("wb")
@@ -141,6 +142,25 @@ def test_attention_beside_gradients_and_erasure(browser: Any, server: str) -> No
     opened.page.locator("#explain .panels").wait_for()
     assert opened.page.locator("#explain [role=grid]").count() == 3
     assert "Spearman" in opened.page.locator("#explain").inner_text()
+    opened.close()
+
+
+def test_a_sentence_of_the_evaluation_is_found_and_opened(browser: Any, server: str) -> None:
+    opened = Opened(browser, server)
+    corpus = opened.page.locator("#corpus")
+    corpus.get_by_role("button", name="entropy").focus()
+    opened.page.keyboard.press("Enter")
+    shown = [float(cell) for cell in corpus.locator("tbody tr td:nth-child(6)").all_inner_texts()]
+    assert shown == sorted(shown)
+    assert len(set(shown)) > 1
+    corpus.get_by_role("button", name="Open line 2", exact=True).click()
+    opened.page.locator("#sentence .reference").wait_for()
+    source = corpus.locator("tbody tr", has=opened.page.get_by_role("button", name="Open line 2", exact=True))
+    assert opened.page.locator("#sentence .sentence").first.inner_text() in source.inner_text()
+    opened.page.get_by_label("Shown run").select_option(label="reference, learnt")
+    assert opened.said() in opened.page.locator("#sentence .reference").inner_text()
+    opened.page.get_by_label("Model").select_option("conv")
+    corpus.get_by_text("has not been evaluated").wait_for()
     opened.close()
 
 

@@ -5,7 +5,7 @@ import { linksFigure, matrixFigure } from "./figures.js";
 import { isLit, matrixTable, valueOf } from "./matrix.js";
 import { saving } from "./export.js";
 import { lights } from "./state.js";
-import { entropies, partners, pharaoh, selections, strongest, usesOf, viewOf } from "./weights.js";
+import { entropies, goldOf, partners, pharaoh, selections, strongest, usesOf, viewOf } from "./weights.js";
 import { number, part, percent, visible } from "./text.js";
 
 const LONG = 60; // words; a longer sentence begins with links instead of a matrix
@@ -221,6 +221,7 @@ export function showAlignment(box, translation, hypothesis, settings, selection)
     return;
   }
   const kept = strongest(view.weights, Number(settings.get("mass", "1")));
+  if (translation.gold) view.gold = goldOf(view, translation.gold);
   const form = settings.get("view", view.columns.length > LONG ? "links" : "matrix");
   const status = h("p", { class: "status", role: "status" });
   const label = `Attention of head ${view.head}: rows look at columns`;
@@ -237,6 +238,9 @@ export function showAlignment(box, translation, hypothesis, settings, selection)
   box.append(
     controls(hypothesis, view, settings),
     status,
+    view.gold?.size && form === "matrix"
+      ? h("p", { class: "note" }, "Framed cells are gold links; dashed frames are links that are only possible.")
+      : "",
     figure,
     saving("alignment", {
       svg: () => (form === "links" ? linksFigure(view, kept, 640) : matrixFigure(view, kept)),

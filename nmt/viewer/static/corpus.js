@@ -15,6 +15,8 @@ const NAMES = {
   log_prob: "log-prob. a piece",
   disagreement: "disagreement",
   error_rate: "link error rate",
+  gain: "chrF gain",
+  difference: "texts differ",
   unattended: "unattended words",
 };
 
@@ -31,7 +33,9 @@ export function measuresOf(rows) {
 export function arranged(rows, { by, descending, text }) {
   const wanted = text.toLocaleLowerCase();
   const holds = (row) =>
-    [row.source, row.translation, row.reference].some((each) => (each ?? "").toLocaleLowerCase().includes(wanted));
+    [row.source, row.translation, row.other, row.reference].some((each) =>
+      (each ?? "").toLocaleLowerCase().includes(wanted),
+    );
   const found = wanted ? rows.filter(holds) : [...rows];
   const value = (row) => (typeof row[by] === "number" ? row[by] : null);
   return found.sort((one, two) => {
@@ -109,7 +113,7 @@ export function showCorpus(box, rows, settings, open, opens) {
       h(
         "td",
         { class: "texts" },
-        ["source", "translation", "reference"]
+        ["source", "translation", "other", "reference"]
           .filter((name) => typeof row[name] === "string")
           .map((name) => h("p", { dir: "auto" }, h("span", { class: "dim" }, `${name} `), visible(row[name]))),
       ),

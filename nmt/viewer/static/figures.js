@@ -133,6 +133,21 @@ export function matrixFigure(view, kept, title = "") {
           stroke: "#d8dbe0",
         }),
       );
+      const gold = view.gold?.get(`${row},${column}`);
+      if (gold) {
+        picture.append(
+          s("rect", {
+            x: x + 2,
+            y: y + 2,
+            width: cell - 5,
+            height: cell - 5,
+            fill: "none",
+            stroke: "#b04f00",
+            "stroke-width": 2,
+            "stroke-dasharray": gold === "sure" ? null : "3 3",
+          }),
+        );
+      }
       if (kept[row][column] && Math.abs(weight) >= 0.005) {
         picture.append(
           s(

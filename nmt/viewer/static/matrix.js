@@ -11,18 +11,21 @@ export function shade(weight) {
   return step ? `${weight < 0 ? "n" : "p"}${step}` : "p0";
 }
 
+const GOLD = { sure: ", gold link", possible: ", possible gold link" };
+
 function cellOf(view, row, column, kept, signed) {
   const weight = view.weights[row][column];
+  const gold = view.gold?.get(`${row},${column}`);
   const said = `${signed && weight > 0 ? "+" : ""}${percent(weight)}`;
   return h(
     "td",
     {
-      class: `cell ${shade(weight)}`,
+      class: `cell ${shade(weight)}${gold ? ` gold ${gold}` : ""}`,
       "data-row": row,
       "data-column": column,
       "data-stop": true,
       tabindex: row + column === 0 ? 0 : -1,
-      "aria-label": `${view.rows[row].label} from ${view.columns[column].label}, ${said}`,
+      "aria-label": `${view.rows[row].label} from ${view.columns[column].label}, ${said}${GOLD[gold] ?? ""}`,
     },
     kept[row][column] && Math.abs(weight) >= 0.005 ? said.replace(" %", "") : "",
   );

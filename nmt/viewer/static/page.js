@@ -2,6 +2,7 @@
 
 import { get, post } from "./api.js";
 import { choice, entry, h } from "./dom.js";
+import { CorpusSection } from "./evaluation.js";
 import { showExplanation } from "./explain.js";
 import { Settings } from "./state.js";
 import { spelling } from "./text.js";
@@ -18,6 +19,10 @@ class Page {
     this.viewer = new Viewer(this.settings, { goOn: (path) => this.goOn(path) });
     this.whatif = section("whatif", "What if");
     this.explain = section("explain", "Explanation?");
+    this.corpus = new CorpusSection(this.settings, (text) => {
+      this.settings.set({ text, prefix: "", hypothesis: "", run: "", step: "", piece: "" });
+      document.querySelector("#sentence").scrollIntoView();
+    });
     this.status = h("p", { class: "status", role: "status" });
     this.shown = "";
   }
@@ -114,6 +119,7 @@ class Page {
       ...this.viewer.parts.map((each) => each.element),
       this.whatif.element,
       this.explain.element,
+      this.corpus.element,
     );
     this.settings.listen(() => this.update());
     this.update();
@@ -138,6 +144,7 @@ class Page {
   /** Translate again if the text, the prefix, the models or the search have changed. */
   async update() {
     const { settings } = this;
+    await this.corpus.update(this.first, this.second);
     const key = JSON.stringify(["text", "prefix", "model", "with", "beam", "nbest"].map((name) => settings.get(name)));
     if (key === this.shown) return;
     this.shown = key;
@@ -146,13 +153,14 @@ class Page {
     if (this.prefix.value !== settings.get("prefix")) this.prefix.value = settings.get("prefix");
     if (!text.trim()) {
       this.status.textContent = "Write a sentence, then choose Translate.";
+      this.list();
       return;
     }
     this.status.textContent = "Translating …";
     try {
       const found = await this.translated(text);
       if (key !== this.shown) return; // a later request has overtaken this one
-      this.viewer.show(found.translations, { same: found.same });
+      this.viewer.show(found.translations, { same: found.same, reference: this.corpus.row(text)?.reference ?? null });
       showWhatIf(this.whatif.body, found.translations[0].translation, () => this.request(), this);
       showExplanation(this.explain.body, found.translations[0].translation, () => this.request());
       this.whatif.element.hidden = this.explain.element.hidden = !this.first.attends;
@@ -166,12 +174,24 @@ class Page {
     }
   }
 
+  /** The reference of a sentence of the evaluation, as the first model reads it, with gold links if there are any. */
+  async reference(text) {
+    const row = this.corpus.row(text);
+    if (!row?.reference.trim() || !this.first.attends) return [];
+    const body = { model: this.first.id, text, target: row.reference, include: ["alignment", "weights"] };
+    const { translations } = await post("/v1/score", body);
+    return [{ name: `reference, ${this.first.id}`, translation: { ...translations[0], gold: row.gold ?? null } }];
+  }
+
   async translated(text) {
     const prefix = this.settings.get("prefix");
     const body = { ...this.request(), text, include: INCLUDE, ...(prefix ? { prefix } : {}) };
     const one = await post("/v1/translate", body);
     const translations = [{ name: this.first.id, translation: one.translations[0] }];
-    if (!this.second) return { translations, same: null, timing: one.timing };
+    if (!this.second) {
+      translations.push(...(await this.reference(text)));
+      return { translations, same: null, timing: one.timing };
+    }
     const two = await post("/v1/translate", { ...body, model: this.second.id });
     translations.push({ name: this.second.id, translation: two.translations[0] });
     const target = translations[0].translation.hypotheses[0].text;
@@ -180,6 +200,7 @@ class Page {
         ? await post("/v1/score", { model: this.second.id, text, target, include: ["alignment", "weights"] })
         : null;
     const same = forced && { name: this.second.id, translation: forced.translations[0] };
+    translations.push(...(await this.reference(text)));
     return { translations, same, timing: one.timing };
   }
 }

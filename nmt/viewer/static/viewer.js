@@ -162,6 +162,7 @@ export class Viewer {
           )
         : "";
     this.beside.body.replaceChildren(controls, panels);
-    showBeside(panels, one, two, this.same);
+    const first = one === translations[0] && two === translations[1];
+    showBeside(panels, one, two, first ? this.same : null);
   }
 }

@@ -119,6 +119,21 @@ export function viewOf(translation, hypothesis, { use = "cross", head = "", shif
   return { use: used, head: name, heads: stored.heads, shift: moved, unit, rows, columns, weights };
 }
 
+/**
+ * The gold links of a view of words: "row,column" -> "sure" or "possible".
+ * @param {string} links between source and target words in Pharaoh format: "0-0 1p2".
+ */
+export function goldOf(view, links) {
+  const found = new Map();
+  const at = (units, word) => units.findIndex((unit) => unit.word === Number(word) && !unit.end);
+  if (view.unit !== "words" || view.use !== "cross") return found;
+  for (const [, source, kind, target] of links.matchAll(/(\d+)([-p])(\d+)/g)) {
+    const [row, column] = [at(view.rows, target), at(view.columns, source)];
+    if (row >= 0 && column >= 0) found.set(`${row},${column}`, kind === "-" ? "sure" : "possible");
+  }
+  return found;
+}
+
 /** The entropy in nats of each row, normalised first (a window's factor may leave less than 1). */
 export function entropies(weights) {
   return weights.map((row) => {

@@ -1,0 +1,93 @@
+/** The section of the page that has the sentences of a run's evaluation, beside those of a second run. */
+
+import { get } from "./api.js";
+import { showCorpus } from "./corpus.js";
+import { choice, h } from "./dom.js";
+import { redraw, section } from "./viewer.js";
+
+const NOTES = {
+  gain: "chrF gain is the chrF of the model less that of the other one.",
+  difference: "Texts differ is 100 less the chrF of the one translation against the other.",
+  disagreement:
+    "Disagreement is the Jensen-Shannon divergence of both attentions to the reference, where both are recorded.",
+};
+
+/** Loads the sentences of the chosen models and split, and draws them. */
+export class CorpusSection {
+  /**
+   * @param {import("./state.js").Settings} settings
+   * @param {(text: string) => void} open translates a sentence.
+   */
+  constructor(settings, open) {
+    this.settings = settings;
+    this.open = open;
+    this.part = section("corpus", "Corpus");
+    this.element.hidden = true;
+    this.rows = [];
+    this.shown = "";
+    settings.listen((names) => {
+      if (names === null || names.some((name) => ["sort", "order", "find"].includes(name))) this.draw();
+    });
+  }
+
+  get element() {
+    return this.part.element;
+  }
+
+  /** The row of a source sentence, if it stands in the corpus. */
+  row(text) {
+    return this.rows.find(({ source }) => source === text.trim()) ?? null;
+  }
+
+  /** Load what the models and the split ask for, if it is not loaded yet. */
+  async update(first, second) {
+    const split = first.splits?.includes(this.settings.get("split")) ? this.settings.get("split") : first.splits?.[0];
+    const query = new URLSearchParams({ model: first.id, ...(split ? { split } : {}) });
+    if (second) query.set("with", second.id);
+    if (String(query) === this.shown) return;
+    this.shown = String(query);
+    this.element.hidden = false;
+    this.rows = [];
+    if (!split) {
+      const command = `python -m nmt.evaluate run=${first.id}`;
+      const note = ["This run has not been evaluated, so it has no sentences to sort: ", h("code", {}, command)];
+      this.part.body.replaceChildren(h("p", { class: "note" }, ...note));
+      return;
+    }
+    try {
+      const found = await get(`/v1/corpus?${query}`);
+      if (String(query) !== this.shown) return; // a later choice has overtaken this one
+      this.found = found;
+      this.rows = found.rows;
+      this.missing = second && !found.compared ? `${second.id} has not translated the sentences of this split.` : null;
+      this.draw();
+    } catch (error) {
+      this.part.body.replaceChildren(h("p", { class: "problem", role: "alert" }, error.message));
+    }
+  }
+
+  draw() {
+    if (!this.rows.length) return;
+    const { found, rows, settings } = this;
+    const body = h("div", {});
+    const byLine = new Map(rows.map((row) => [row.line, row]));
+    const explained = Object.entries(NOTES).filter(([name]) => rows.some((row) => typeof row[name] === "number"));
+    const notes = [found.note, this.missing, ...explained.map(([, text]) => text)].filter(Boolean);
+    const splits = found.splits.map((name) => [name, name]);
+    redraw(this.part.body, () => {
+      this.part.body.replaceChildren(
+        h("p", { class: "note" }, "Sentences of the run's evaluation. Open a line to see it in the sections above."),
+        ...notes.map((text) => h("p", { class: "note" }, text)),
+        splits.length > 1
+          ? h(
+              "div",
+              { class: "controls" },
+              choice("Split", splits, found.split, (split) => settings.set({ split })),
+            )
+          : "",
+        body,
+      );
+      showCorpus(body, rows, settings, (line) => this.open(byLine.get(line).source), new Set(byLine.keys()));
+    });
+  }
+}
