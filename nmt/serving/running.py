@@ -7,7 +7,6 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from nmt.errors import UserError
@@ -123,6 +122,7 @@ def describe(run: Run, translator: Translator) -> dict[str, Any]:
         "example": example(run),
         "bleu": bleu(run),
         "splits": run.splits(),
+        "validation": validation(run),
     }
 
 
@@ -144,16 +144,21 @@ def language_name(code: str) -> str:
 
 
 def example(run: Run) -> str:
-    """A sentence for the page's first view: of the run's evaluation, or of its text files; empty without both."""
-    files = run.tree().get("data", {}).get("files") or []
-    trained = Path(str(run.facts().get("folder", "."))) / str(files[0]) if files else None
-    evaluated = [run.evaluation / split / "source.txt" for split in run.splits()]
-    for path in [*evaluated, *([trained] if trained is not None and len(files) == 2 else [])]:
+    """A sentence for the page's first view: one of the run's evaluation, if there is any; else empty."""
+    for split in run.splits():
+        path = run.evaluation / split / "source.txt"
         with contextlib.suppress(OSError, UnicodeDecodeError), path.open(encoding="utf-8") as lines:
             fitting = [line.strip() for line in islice(lines, 50) if 4 <= len(line.split()) <= 14]
             if fitting:
                 return fitting[0]
     return ""
+
+
+def validation(run: Run) -> dict[str, float] | None:
+    """BLEU and perplexity of the best validation of training; None without one."""
+    best = [entry for entry in run.history() if entry.get("best")]
+    names = {"bleu": "valid_bleu", "perplexity": "valid_perplexity", "step": "step"}
+    return {name: best[-1][key] for name, key in names.items() if key in best[-1]} if best else None
 
 
 def bleu(run: Run) -> dict[str, Any] | None:

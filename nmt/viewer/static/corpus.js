@@ -20,6 +20,13 @@ const NAMES = {
   unattended: "unattended words",
 };
 
+/** A box of its own height, which scrolls both ways. */
+function listed(label, table) {
+  const box = scrolling(label, table);
+  box.classList.add("tall");
+  return box;
+}
+
 /** The measures that rows have, in a fixed order. */
 export function measuresOf(rows) {
   return Object.keys(NAMES).filter((name) => rows.some((row) => typeof row[name] === "number"));
@@ -146,7 +153,7 @@ export function showCorpus(box, rows, settings, open, opens) {
       { class: "status", role: "status" },
       `${list.length} of ${rows.length} sentences${list.length > MOST ? `, the first ${MOST} shown` : ""}.`,
     ),
-    scrolling("Sentences", h("table", { class: "corpus" }, h("thead", {}, head), h("tbody", {}, body))),
+    listed("Sentences", h("table", { class: "corpus" }, h("thead", {}, head), h("tbody", {}, body))),
     saving("corpus", { json: () => list }),
   );
 }

@@ -76,8 +76,11 @@ export class CorpusSection {
     const splits = found.splits.map((name) => [name, name]);
     redraw(this.part.body, () => {
       this.part.body.replaceChildren(
-        h("p", { class: "note" }, "Sentences of the run's evaluation. Open a line to see it in the sections above."),
-        ...notes.map((text) => h("p", { class: "note" }, text)),
+        h(
+          "p",
+          { class: "note" },
+          ["Sentences of the run's evaluation. Open a line to see it in the sections above.", ...notes].join(" "),
+        ),
         splits.length > 1
           ? h(
               "div",

@@ -215,7 +215,7 @@ get("/v1/models")
       `${model.id}: ${languages.join(" → ")}`,
       model.bleu
         ? `BLEU ${Number(model.bleu.score).toFixed(2)} on ${model.bleu.split} (${model.bleu.signature})`
-        : "not evaluated yet",
+        : `not evaluated yet${model.validation?.bleu ? `; validation BLEU ${model.validation.bleu.toFixed(2)}` : ""}`,
     ]
       .filter(Boolean)
       .join(" · ");
