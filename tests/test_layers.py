@@ -84,7 +84,7 @@ TOP = {
     "notebook": {"viewer", "drawing"},
     "api": {"alignment", "drawing", "inspection", "translation", "command", "pipeline", "notebook"},
     "__init__": {"api", "notebook"},  # on request
-    "serving": {"nmt", *ROOMS, "runs", "pipeline"},  # nmt for the version
+    "serving": {"nmt", *ROOMS, "foreign", "runs", "pipeline"},  # nmt for the version
     "verbs": {"command", "pipeline", "serving"},
     "__main__": {"nmt", "command", "configuration"},
 }

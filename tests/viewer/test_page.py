@@ -150,7 +150,7 @@ def test_a_sentence_of_the_evaluation_is_found_and_opened(browser: Any, server: 
     corpus = opened.page.locator("#corpus")
     corpus.get_by_role("button", name="entropy").focus()
     opened.page.keyboard.press("Enter")
-    shown = [float(cell) for cell in corpus.locator("tbody tr td:nth-child(6)").all_inner_texts()]
+    shown = [float(cell) for cell in corpus.locator("tbody tr td:nth-child(5)").all_inner_texts()]
     assert shown == sorted(shown)
     assert len(set(shown)) > 1
     corpus.get_by_role("button", name="Open line 2", exact=True).click()

@@ -71,10 +71,9 @@ export function showCorpus(box, rows, settings, open, opens) {
   const descending = settings.get("order") === "down";
   const text = settings.get("find");
   const list = arranged(rows, { by, descending, text });
-  const head = h(
-    "tr",
-    {},
-    measures.map((name) =>
+  const [first, ...others] = measures; // the texts stand beside the line, where a phone shows them
+  const headOf = (names) =>
+    names.map((name) =>
       h(
         "th",
         {
@@ -92,31 +91,32 @@ export function showCorpus(box, rows, settings, open, opens) {
           name === by ? (descending ? " ↓" : " ↑") : "",
         ),
       ),
-    ),
-    h("th", { scope: "col" }, "sentences"),
-  );
+    );
+  const head = h("tr", {}, headOf([first]), h("th", { scope: "col" }, "sentences"), headOf(others));
+  const cellsOf = (row, names) =>
+    names.map((name) =>
+      h(
+        "td",
+        {},
+        name === "line" && opens.has(row.line)
+          ? h(
+              "button",
+              {
+                type: "button",
+                class: "small",
+                onclick: () => open(row.line),
+                "aria-label": `Open line ${row.line}`,
+              },
+              String(row.line),
+            )
+          : shown(row[name], name),
+      ),
+    );
   const body = list.slice(0, MOST).map((row) =>
     h(
       "tr",
       {},
-      measures.map((name) =>
-        h(
-          "td",
-          {},
-          name === "line" && opens.has(row.line)
-            ? h(
-                "button",
-                {
-                  type: "button",
-                  class: "small",
-                  onclick: () => open(row.line),
-                  "aria-label": `Open line ${row.line}`,
-                },
-                String(row.line),
-              )
-            : shown(row[name], name),
-        ),
-      ),
+      cellsOf(row, [first]),
       h(
         "td",
         { class: "texts" },
@@ -124,6 +124,7 @@ export function showCorpus(box, rows, settings, open, opens) {
           .filter((name) => typeof row[name] === "string")
           .map((name) => h("p", { dir: "auto" }, h("span", { class: "dim" }, `${name} `), visible(row[name]))),
       ),
+      cellsOf(row, others),
     ),
   );
   const find = h("input", { type: "search", value: text, onchange: () => settings.set({ find: find.value }) });
