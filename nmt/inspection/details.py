@@ -6,7 +6,7 @@ from typing import Final, Literal, get_args
 from nmt.errors import UserError
 from nmt.inspection.beam import BeamRecord
 from nmt.inspection.document import Beam, Details, Json, Style, document
-from nmt.inspection.forced import inspect, tokens_of
+from nmt.inspection.forced import context_of, inspect, tokens_of
 from nmt.search import BeamSearch, GreedySearch, SamplingSearch
 from nmt.translation.looking import can_look
 from nmt.translation.translator import Translator
@@ -25,8 +25,9 @@ def translate(
     include: Set[Detail],
     prefix: str = "",
     max_length: int | None = None,
+    context: Sequence[str] = (),
 ) -> Json:
-    """Translate one sentence and document it.
+    """Translate one sentence, with the sentences before it, and document it.
 
     Raises:
         UserError: the model cannot write the prefix.
@@ -36,7 +37,11 @@ def translate(
     if "beam" in include and size is not None and len(pieces_of(translator, sentence)) <= translator.max_source_length:
         record = BeamRecord(size)
     (ranked,) = translator.translate_chunk(
-        [sentence], prefixes=[prefix], max_lengths=[max_length], watch=None if record is None else record.watch
+        [sentence],
+        prefixes=[prefix],
+        contexts=[context],
+        max_lengths=[max_length],
+        watch=None if record is None else record.watch,
     )
     beam = None
     if record is not None and size is not None and can_look(ranked[0]):
@@ -69,16 +74,22 @@ def documented(
 
 def _details(translator: Translator, translation: Translation, include: Set[Detail], forced: int) -> Details:
     """The details of a translation; those that need a forced decoding are missing for a line in parts."""
-    inspected, views = None, None
+    inspected, views, before = None, None, translation.context_weights
     if can_look(translation):
         if include & {"alternatives", "stages"}:
             source, target = tokens_of(translator.tokenizer, translation)
-            inspected = inspect(translator.stepper, source, target, translator.compute, stages="stages" in include)
-        if "self_weights" in include:
+            context = context_of(translator.tokenizer, translation)
+            stages = "stages" in include
+            inspected = inspect(translator.stepper, source, target, translator.compute, stages=stages, context=context)
+        merged = bool(translation.context) and before is None  # into the source's slots
+        if "self_weights" in include or ("weights" in include and merged):
             (views,) = translator.look([translation])
+            if merged and views is not None and views.cross is not None:
+                before = views.cross.context_weights
     return Details(
         inspected,
-        views,
+        views if "self_weights" in include else None,
+        before,
         cross=bool(include & {"weights", "self_weights"}),
         forced=forced,
         **({} if "alternatives" in include else {"alternatives": 0}),

@@ -26,7 +26,7 @@ from nmt.links import format_links
 from nmt.text.spans import Span
 from nmt.text.tokenizer import BOS, SPECIAL_PIECES, Vocabulary
 from nmt.translation.looking import END
-from nmt.translation.types import Translation, Views
+from nmt.translation.types import ContextSentence, Translation, Views
 
 FORMAT, VERSION = "nmt.translation", 1
 ALTERNATIVES = 5  # pieces per step
@@ -42,6 +42,7 @@ class Details:
     Attributes:
         inspected: the probabilities of each step, and the stages of the weights; None for no such details.
         views: the weights of self-attention; None for none.
+        context: [H, T, X] the weights of the X pieces of the sentences before the source; None for none.
         cross: whether the weights of the attention to the source are shown.
         forced: the number of characters at the beginning of the text that a person gave.
         alternatives: the number of most probable pieces to show at each step.
@@ -49,6 +50,7 @@ class Details:
 
     inspected: Inspected | None = None
     views: Views | None = None
+    context: npt.NDArray[np.float32] | None = None
     cross: bool = False
     forced: int = 0
     alternatives: int = ALTERNATIVES
@@ -107,12 +109,19 @@ def document(
         "model": style.model,
         "search": style.search,
         "source": source,
+        "context": [_sentence(sentence) for sentence in first.context] or None,
         "hypotheses": [
             _hypothesis(translation, style, details[rank] if details else Details())
             for rank, translation in enumerate(ranked)
         ],
         "beam": None if beam is None else _beam(beam, [each.score for each in ranked], style.vocabulary),
     }
+
+
+def _sentence(sentence: ContextSentence) -> Json:
+    """A sentence before the source: a side with its pieces."""
+    side, places = _side(sentence.text, sentence.pieces, sentence.spans)
+    return {**side, "pieces": _pieces(sentence.pieces, sentence.spans, places)}
 
 
 def _hypothesis(translation: Translation, style: Style, details: Details) -> Json:
@@ -201,7 +210,9 @@ def _all_weights(translation: Translation, details: Details, *, compact: bool) -
     if not details.cross and views is None:
         return None
     cross = translation if details.cross else None
+    before = None if cross is None or details.context is None else cross._replace(weights=details.context)
     return {
+        "context": _weights(before, compact=compact),
         "cross": _weights(cross, compact=compact),
         "encoder": _weights(None if views is None else views.encoder, compact=compact),
         "decoder": _weights(None if views is None else views.decoder, compact=compact),

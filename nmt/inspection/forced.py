@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from nmt.attention import Attention, Hard, Stages
 from nmt.compute import Compute
 from nmt.data.batch import make_batch
+from nmt.data.documents import context_tensor
 from nmt.text.tokenizer import BOS, EOS, Tokenizer
 from nmt.translation.looking import END
 from nmt.translation.stepping import Stepper
@@ -71,8 +72,19 @@ def tokens_of(tokenizer: Tokenizer, translation: Translation) -> tuple[list[int]
     return tokenizer.source.ids(translation.source_pieces[:-1]), [*target, *([EOS] * (pieces[-1:] == [END]))]
 
 
+def context_of(tokenizer: Tokenizer, translation: Translation) -> list[list[int]]:
+    """The tokens of each sentence before the source that the model saw, without the end of sentence."""
+    return [tokenizer.source.ids(sentence.pieces[:-1]) for sentence in translation.context]
+
+
 def inspect(
-    stepper: Stepper, source: Sequence[int], target: Sequence[int], compute: Compute, *, stages: bool = False
+    stepper: Stepper,
+    source: Sequence[int],
+    target: Sequence[int],
+    compute: Compute,
+    *,
+    stages: bool = False,
+    context: Sequence[Sequence[int]] = (),
 ) -> Inspected:
     """Let the models of `stepper`, in evaluation mode, predict `target` from `source`.
 
@@ -82,12 +94,13 @@ def inspect(
         target: tokens as search returns them, at least one.
         compute: device and type of matrix products.
         stages: whether to record how the first model's energies become weights.
+        context: tokens of the sentences before the source, the nearest one last.
     """
-    batch = make_batch([list(source)], None, [0]).to(compute.device)
+    batch = make_batch([list(source)], None, [0])._replace(context=context_tensor([context])).to(compute.device)
     log_probs: list[Tensor] = []
     weights: list[Tensor] = []
     with torch.inference_mode(), compute.autocast(), _recording(stepper, stages) as records:
-        state: Any = stepper.start(batch.source, batch.source_mask, batch.source_lengths)
+        state: Any = stepper.start(batch.source, batch.source_mask, batch.source_lengths, context=batch.context)
         for previous in [BOS, *target[:-1]]:
             step_log_probs, step_weights, state = stepper(torch.tensor([previous], device=compute.device), state)
             log_probs.append(step_log_probs[0].float().cpu())

@@ -55,6 +55,7 @@ def pinned(translator: Translator, pins: Mapping[int, Sequence[int]]) -> Transla
         max_source_length=translator.max_source_length,
         long_lines=translator.long_lines,
         slots=slots,
+        context_sentences=translator.context_sentences,
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from starlette.requests import Request
 
+from nmt.data.documents import Follower
 from nmt.errors import UserError
 from nmt.inspection.whatif import Edits
 from nmt.runs import Run
@@ -104,8 +105,8 @@ class Asker:
         if pins and not model.description["attends"]:
             raise invalid("pins", "this model has no attention.", cure="Leave pins out, or name another model.")
         works = [
-            Work(text, include, nbest, prefix, body.search.max_length)
-            for text, prefix in zip(texts, prefixes, strict=True)
+            Work(text, include, nbest, prefix, body.search.max_length, context=context)
+            for text, prefix, context in zip(texts, prefixes, self._contexts(model, body, texts), strict=True)
         ]
         return model, self._rows(model, key, works), model.engine.described(settings, nbest)
 
@@ -113,7 +114,8 @@ class Asker:
         """The model and the row of a request."""
         model = self.model(body.model)
         self._check(model, "target", [body.target])
-        work = Work(body.text, frozenset(body.include) - {"beam"}, target=body.target)
+        (context,) = self._contexts(model, body, [body.text])
+        work = Work(body.text, frozenset(body.include) - {"beam"}, target=body.target, context=context)
         if not body.text.strip() or not body.target.strip():
             raise invalid("target" if body.text.strip() else "text", "is blank.", cure="Give a line with words.")
         return model, self._rows(model, Key("score", model.engine.defaults), [work])
@@ -135,6 +137,24 @@ class Asker:
         self._check(model, "target", [body.target or ""])
         work = Work(body.text, target=body.target, methods=tuple(dict.fromkeys(body.methods)))
         return model, self._rows(model, Key("explain", model.engine.defaults), [work], low=True)
+
+    def _contexts(self, model: Served, body: TranslateBody | ScoreBody, texts: Sequence[str]) -> list[tuple[str, ...]]:
+        """The sentences before each text that the model sees, the nearest one last.
+
+        Raises:
+            ProblemError: the model sees none, or it is not clear which text they belong to.
+        """
+        sentences = model.engine.translator.context_sentences
+        documents = body.documents if isinstance(body, TranslateBody) else "none"
+        asked = "context" if body.context else "documents" if documents != "none" else None
+        if asked is not None and not sentences:
+            raise invalid(asked, "this model sees single sentences.", cure=f"Leave {asked} out, or name another model.")
+        if body.context and documents == "none" and len(texts) != 1:
+            raise invalid("context", f"there are {len(texts)} texts.", cure="Give documents=one, or one text.")
+        self._check(model, "context", body.context)
+        follower = Follower(sentences, "one" if documents == "none" else documents)
+        follower.take(body.context)
+        return [tuple(context) for context in follower.take(texts)] if asked else [()] * len(texts)
 
     def _search(self, engine: Engine, body: SearchBody) -> tuple[SearchSettings, int]:
         for name in ("beam_size", "nbest"):
@@ -174,7 +194,13 @@ class Asker:
 
     def _rows(self, model: Served, key: Key, works: Sequence[Work], low: bool = False) -> list[Row]:
         sizes = self._check(model, "text", [work.text for work in works])
-        return [Row(key, work, size, low) for work, size in zip(works, sizes, strict=True)]
+        pieces: dict[str, int] = {}
+        for work in works:
+            pieces.update(zip(work.context, model.engine.pieces(work.context), strict=True))
+        return [
+            Row(key, work, size + sum(pieces[sentence] for sentence in work.context), low)
+            for work, size in zip(works, sizes, strict=True)
+        ]
 
 
 def _pins(pins: Sequence[PinBody]) -> dict[int, list[int]]:

@@ -33,6 +33,10 @@ class PinBody(Body):
     source: Annotated[list[Position], Field(min_length=1, max_length=1000)]
 
 
+Context = Annotated[
+    list[StrictStr],
+    Field(max_length=1000, description="the sentences before the first line in its document, the nearest one last"),
+]
 Pins = Annotated[list[PinBody], Field(max_length=1000)]
 
 
@@ -50,6 +54,12 @@ class TranslateBody(ModelBody):
     text: StrictStr | list[StrictStr]
     search: SearchBody = SearchBody()
     prefix: Annotated[StrictStr | list[StrictStr], Field(description="the beginning of each translation")] = ""
+    context: Context = []
+    documents: Annotated[
+        Literal["none", "one", "blank"],
+        Field(description="whether lines are context of those after them: the lines of one document, or of several "
+              "with an empty line between"),
+    ] = "none"  # fmt: skip
     pins: Pins = []
     include: list[Detail] = ["alignment"]
 
@@ -59,6 +69,7 @@ class ScoreBody(ModelBody):
 
     text: StrictStr
     target: StrictStr
+    context: Context = []
     include: list[Detail] = ["alignment"]
 
 

@@ -59,6 +59,7 @@ class Work:
     edits: Edits = NO_EDITS
     sweep: int | None = None
     methods: tuple[Method, ...] = METHODS
+    context: tuple[str, ...] = ()
 
 
 class Engine:
@@ -109,13 +110,20 @@ class Engine:
         if key.alone:
             return [
                 translate(
-                    translator, work.text, self._style(translator, work), work.include, work.prefix, work.max_length
+                    translator,
+                    work.text,
+                    self._style(translator, work),
+                    work.include,
+                    work.prefix,
+                    work.max_length,
+                    work.context,
                 )
                 for work in works
             ]
         ranked = translator.translate_chunk(
             [work.text for work in works],
             prefixes=[work.prefix for work in works],
+            contexts=[work.context for work in works],
             max_lengths=[work.max_length for work in works],
         )
         return [
@@ -132,7 +140,7 @@ class Engine:
     def _score(self, key: Key, works: Sequence[Work]) -> list[Json]:
         translator = self._with(key.search, 1)
         targets = [work.target or "" for work in works]
-        forced = translator.force([work.text for work in works], targets)
+        forced = translator.force([work.text for work in works], targets, [work.context for work in works])
         return [
             documented(
                 translator,

@@ -119,6 +119,7 @@ def describe(run: Run, translator: Translator) -> dict[str, Any]:
         "heads": list(heads_of(translator.models)),
         "encoder_heads": list(model.encoder.heads),
         "self_heads": list(model.decoder.self_heads),
+        "context_sentences": translator.context_sentences,
         "example": example(run),
         "bleu": bleu(run),
         "splits": run.splits(),

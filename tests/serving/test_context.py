@@ -1,0 +1,96 @@
+"""The REST interface with the sentences before a text, for models that see them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from starlette.testclient import TestClient
+
+import nmt
+from tests.pipeline.small import SMALL, call
+from tests.serving.conftest import asker, client
+from tests.serving.test_app import post
+
+
+@pytest.fixture(scope="module")
+def with_context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[TestClient, Path]]:
+    """A client of untrained models that see two sentences before the source: as slots (0), or merged into it (1)."""
+    folder, runs = tmp_path_factory.mktemp("context"), list[Path]()
+    for context in ("concat", "hierarchical"):
+        line = [*SMALL, "data=documents", f"context={context}", "context.sentences=2", f"name={context}"]
+        line += [f"checkpoints={folder}", f"cache={folder / 'cache'}", "trainer.steps=1", "data.train_documents=26"]
+        assert call("train", *line, "data.valid_documents=2", "data.test_documents=2") == 0
+        runs.append(folder / context)
+    made = asker(*runs)
+    for model in made.models.values():
+        model.worker.start()
+    with client(made) as opened:
+        yield opened, runs[0]
+    for model in made.models.values():
+        assert model.worker.stop(600)
+
+
+def test_sentences_before_a_text_are_seen(with_context: tuple[TestClient, Path]) -> None:
+    server, run = with_context
+    lines = ["12 feet", "9′", "", "3m"]
+    expected = nmt.load(run, "device=cpu").translate(lines, contexts=[["1 metre"], ["1 metre", "12 feet"], [], []])
+    blank = post(server, "/v1/translate", text=lines, context=["1 metre"], documents="blank")["translations"]
+    for document, translation in zip(blank, expected, strict=True):
+        assert document["hypotheses"][0]["log_prob"] == pytest.approx(translation.log_prob, abs=1e-4)
+        before = [sentence.text for sentence in translation.context]
+        assert [side["text"] for side in document["context"] or []] == before
+    one = post(server, "/v1/translate", text=lines, documents="one")["translations"]
+    assert [side["text"] for side in one[3]["context"]] == ["12 feet", "9′"]
+    alone = post(server, "/v1/translate", text=lines)["translations"]
+    assert [document["context"] for document in alone] == [None] * 4
+    assert alone[1]["hypotheses"][0]["log_prob"] != blank[1]["hypotheses"][0]["log_prob"]
+    (scored,) = post(server, "/v1/score", text="9′", context=["1 metre", "12 feet"], target="9 Fuß")["translations"]
+    translator = nmt.load(run, "device=cpu")._translator
+    (forced,) = translator.force(["9′"], ["9 Fuß"], [["1 metre", "12 feet"]])
+    (hypothesis,) = scored["hypotheses"]
+    assert hypothesis["log_prob"] == pytest.approx(forced.log_prob, abs=1e-4)
+    assert sum(piece["log_prob"] for piece in hypothesis["pieces"]) == pytest.approx(forced.log_prob, abs=1e-3)
+
+
+@pytest.mark.parametrize("model", ["0", "1"])
+@pytest.mark.parametrize("include", [["weights"], ["weights", "self_weights", "alternatives", "stages", "beam"]])
+def test_weights_of_the_sentences_before_a_text(
+    with_context: tuple[TestClient, Path], model: str, include: list[str]
+) -> None:
+    server, _ = with_context
+    answer = post(server, "/v1/translate", model=model, text="9′", context=["12 feet", "1m"], include=include)
+    (document,) = answer["translations"]
+    (hypothesis,) = document["hypotheses"]
+    before, cross = hypothesis["weights"]["context"], hypothesis["weights"]["cross"]
+    pieces = [piece["text"] for side in document["context"] for piece in side["pieces"]]
+    assert pieces.count(pieces[-1]) == 2, "each sentence has its end"
+    assert before["shape"] == [*cross["shape"][:2], len(pieces)]
+    own = np.array(cross["data"]).reshape(cross["shape"]).sum(-1)
+    seen = np.array(before["data"]).reshape(before["shape"])
+    assert (seen > 0).all()
+    if model == "0":
+        np.testing.assert_allclose(own + seen.sum(-1), 1, atol=1e-4)
+    if "alternatives" in include:
+        total = sum(piece["log_prob"] for piece in hypothesis["pieces"])
+        assert total == pytest.approx(hypothesis["log_prob"], abs=1e-3)
+    plain = post(server, "/v1/translate", model=model, text="9′", include=include)["translations"][0]
+    assert plain["hypotheses"][0]["weights"]["context"] is None
+
+
+def test_context_that_does_not_fit(with_context: tuple[TestClient, Path], both: TestClient) -> None:
+    server, _ = with_context
+    for body, field, detail in (
+        ({"text": ["a", "b"], "context": ["c"]}, "context", "there are 2 texts."),
+        ({"text": "a", "context": ["b\nc"]}, "context", "has a line break."),
+        ({"text": "a", "documents": "files"}, "documents", "Input should be 'none', 'one' or 'blank'."),
+    ):
+        problem = post(server, "/v1/translate", 422, **body)
+        assert (problem["field"], problem["detail"]) == (field, f"{field}: {detail}")
+    assert post(server, "/v1/translate", 413, text="a", context=["9 " * 1200])["field"] == "context"
+    for field, value in (("context", ["a"]), ("documents", "one")):
+        problem = post(both, "/v1/translate", 422, text="a", **{field: value})
+        assert problem["detail"] == f"{field}: this model sees single sentences."
+    counts = [model["context_sentences"] for model in server.get("/v1/models").json()["models"]]
+    assert counts == [2, 2]
+    assert both.get("/v1/models").json()["models"][0]["context_sentences"] == 0
