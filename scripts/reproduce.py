@@ -25,6 +25,15 @@ RECIPES = {
     "m30k-de-en": ["experiment=multi30k", "data.source=de", "data.target=en"],
     "m30k-de-en-bahdanau": ["experiment=multi30k", "data.source=de", "data.target=en", *ADDITIVE],
     "m30k-en-de": ["experiment=multi30k", "data.source=en", "data.target=de"],
+    **{
+        f"m30k-{source}-{target}-{name}": [
+            f"experiment=multi30k_{name}",
+            f"data.source={source}",
+            f"data.target={target}",
+        ]
+        for name in ("transformer", "rdrop")
+        for source, target in (("en", "de"), ("de", "en"))
+    },
     "m30k-en-fr": ["experiment=multi30k", "data.source=en", "data.target=fr"],
     "tatoeba-de-en": ["experiment=tatoeba", "data.source=de", "data.target=en"],
     **{f"builtin-{a}-{b}": [f"data.source={a}", f"data.target={b}", *SMALL] for a, b in BUILTIN},

@@ -173,6 +173,10 @@ class _Session:
             f"({self._hands()}) in {'bfloat16' if compute.dtype else 'float32'}"
             f"{model.decoder.describe()}."
         )
+        if tokenizer.target.folds_case:
+            self.say(
+                "The tokenizer writes lower case: validation ignores case. On test sets read the column BLEU lc tok."
+            )
         if compute.emulates:
             self.say("This CPU has no bfloat16 instructions, so training is many times slower. Give precision=float32.")
         if reach is not None and settings.max_source_length >= reach:

@@ -99,6 +99,11 @@ class Vocabulary:
         """sha256 of the serialised model."""
         return hashlib.sha256(self.model).hexdigest()
 
+    @cached_property
+    def folds_case(self) -> bool:
+        """Whether text comes back in lower case, whatever its case was (`tokenizer.normalization=nmt_nfkc_cf`)."""
+        return "A" not in str(self._processor.normalize("A"))
+
     @property
     def can_sample(self) -> bool:
         """Whether a word can be cut in more than one way (unigram and BPE; not char, not word)."""

@@ -11,7 +11,7 @@ from nmt.data.planning import TokenBatches
 from nmt.model import Seq2Seq
 from nmt.search import GreedySearch
 from nmt.text.scripts import language_by_script
-from nmt.text.tokenizer import Tokenizer
+from nmt.text.tokenizer import Tokenizer, Vocabulary
 from nmt.training.loss import batch_loss
 from nmt.translation.looking import view_all
 from nmt.translation.translator import Translator
@@ -79,6 +79,11 @@ class Validation:
         return Validated(negative_log_likelihood / max(tokens, 1), bleu, translations, views)
 
 
+def in_case_of(vocabulary: Vocabulary, references: Sequence[str]) -> Sequence[str]:
+    """References in lower case if the tokenizer folds case: capitals that no model can write would hide the best."""
+    return [line.lower() for line in references] if vocabulary.folds_case else references
+
+
 def greedy_bleu(
     sources: Sequence[str],
     references: Sequence[str],
@@ -95,6 +100,7 @@ def greedy_bleu(
     from nmt.evaluation.metrics import bleu
 
     language = language_by_script(references, language)
+    references = in_case_of(tokenizer.target, references)
 
     def translate(model: Seq2Seq) -> tuple[list[Translation], float]:
         translator = Translator([model], tokenizer, GreedySearch(), compute=compute, length_ratio=length_ratio)

@@ -104,6 +104,8 @@ def test_identity_normalisation_is_the_default_and_others_can_be_had() -> None:
     assert plain.decode(plain.encode(["½  ﬁ"])[0]) == "½  ﬁ"
     folded = TokenizerTrainer(normalization="nfkc_cf").train(text, TARGET)[0].source
     assert folded.decode(folded.encode(["DER  ﬁ"])[0]) == "der fi"
+    assert folded.folds_case
+    assert not plain.folds_case
 
 
 @pytest.mark.parametrize(
