@@ -76,7 +76,7 @@ class FirstState(nn.Module):
         assert last is not None
         count = last.shape[1]
         layers = [min(layer + max(0, count - self.layers), count - 1) for layer in range(self.layers)]
-        stacked = last[:, layers]
+        stacked = torch.stack([last[:, layer] for layer in layers], 1)  # an index of the host would be copied
         if self.linear is not None:
             stacked = self.linear(stacked)
         return stacked

@@ -1,0 +1,131 @@
+"""What the tests run in processes of their own: models on the played GPU beside the same models on the CPU."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from nmt.compute import CPU, Compute
+from nmt.data.batch import Batch, make_batch
+from nmt.model import Seq2Seq
+from nmt.search import BeamSearch, Limits
+from nmt.training.learner import Learner
+from nmt.training.loss import batch_loss
+from nmt.training.schedules import Constant
+from nmt.translation.stepping import Stepper
+from tests import catalogue
+from tests.cuda.device import PlayedGpu
+from tests.pipeline.small import call, words, write_lines, write_text
+from tests.training.test_trainer import trainer
+
+GPU = Compute(torch.device("cuda", 0))
+SOURCES, TARGETS = [[5, 6, 7, 8], [9, 10], [11, 12, 13]], [[4, 5, 6], [7, 8, 9, 10], [11, 12]]
+
+
+def batch() -> Batch:
+    """Three pairs whose lengths differ."""
+    return make_batch(SOURCES, TARGETS)
+
+
+def searched(model: Seq2Seq, compute: Compute, longest: int = 5) -> list[list[tuple[list[int], float]]]:
+    """Tokens and scores of a beam of three."""
+    moved = batch().to(compute.device)
+    lengths = torch.tensor([longest] * len(SOURCES)).to(compute.device)
+    limits = Limits(1, 2, (0, 3), lengths, moved.source_mask)
+    stepper = Stepper([model.eval()])
+    with torch.inference_mode():
+        state = stepper.start(moved.source, moved.source_mask, moved.source_lengths)
+        found = BeamSearch(3, nbest=2)(stepper, state, limits)
+    return [[(hypothesis.tokens, hypothesis.score) for hypothesis in nbest] for nbest in found]
+
+
+def learned(model: Seq2Seq, compute: Compute) -> tuple[float, list[torch.Tensor]]:
+    """The loss of a batch and the gradients of all parameters."""
+    torch.manual_seed(3)  # of draws
+    loss = batch_loss(model.train(), batch().to(compute.device), 0.1).total
+    loss.backward()
+    return loss.item(), [torch.zeros(1) if p.grad is None else p.grad.cpu() for p in model.parameters()]
+
+
+def differences(overrides: Iterable[str]) -> dict[str, Any]:
+    """How the GPU's loss and gradients differ from the CPU's, relatively, and whether its beam does."""
+    model = catalogue.model(*overrides).float()
+    loss, gradients = learned(copy.deepcopy(model), CPU)
+    found = searched(copy.deepcopy(model), CPU)
+    with PlayedGpu() as gpu:
+        gpu_loss, gpu_gradients = learned(copy.deepcopy(model).to(GPU.device), GPU)
+        gpu_found = searched(copy.deepcopy(model).to(GPU.device), GPU)
+        assert gpu.launches
+    gaps = [((a - b).abs().max() / (b.abs().max() + 1)).item() for a, b in zip(gpu_gradients, gradients, strict=True)]
+    return {
+        "loss": abs(gpu_loss - loss) / abs(loss),
+        "gradients": max(gaps),
+        "nonzero": max(gradient.abs().max().item() for gradient in gradients),
+        "tokens": [[tokens for tokens, _ in nbest] for nbest in gpu_found]
+        == [[tokens for tokens, _ in nbest] for nbest in found],
+    }
+
+
+def parity(cases: list[list[str]]) -> dict[str, Any]:
+    """`differences` of each case, or the error that it ended with."""
+    results: dict[str, Any] = {}
+    for case in cases:
+        try:
+            results[" ".join(case)] = differences(case)
+        except Exception as error:
+            results[" ".join(case)] = {"error": f"{type(error).__name__}: {error}"}
+    return results
+
+
+def costs(cases: list[list[str]]) -> dict[str, Any]:
+    """The waits and launches of an update and of a beam's steps, for each case."""
+    results: dict[str, Any] = {}
+    for case in cases:
+        model = catalogue.model(*case, "model.dropout=0.1").float()
+        with PlayedGpu() as gpu:
+            model = model.to(GPU.device)
+            optimizer = torch.optim.AdamW(model.parameters(), foreach=True)
+            learner = Learner(model.train(), optimizer, Constant(0), trainer(steps=9, average="ema"), GPU)
+            learner.update([batch()], 0, 0.0)
+            gpu.clear()
+            learner.update([batch()], 1, 0.1)
+            update, launches = dict(gpu.waits), gpu.launches
+            beams = []
+            for longest in (3, 4):  # the difference is one step, where no hypothesis ends earlier
+                gpu.clear()
+                searched(model, GPU, longest)
+                beams.append((dict(gpu.waits), gpu.launches))
+        results[" ".join(case)] = {"update": update, "launches": launches, "beams": beams}
+    return results
+
+
+def pipeline(folder: str) -> dict[str, Any]:
+    """Train, resume, translate and evaluate on the GPU, then resume and translate on the CPU: statuses and texts."""
+    here = Path(folder)
+    text = write_text(here / "text")
+    line = words(text, here, "name=run", "trainer.save_minutes=0", "trainer.validate_every=2")
+    source = write_lines(here / "in.txt", ["eins zwei", "rot und blau", "haus"])
+    asked = [f"run={here / 'run'}", f"input={source}", "search.beam_size=3"]
+    statuses = []
+    with PlayedGpu() as gpu:
+        statuses.append(call("train", *line, "device=cuda", "trainer.steps=3"))
+        statuses.append(call("train", *line, "device=cuda", "trainer.steps=4", "resume=true"))
+        statuses.append(call("translate", *asked, f"output={here / 'gpu.txt'}", "device=cuda", "precision=float32"))
+        statuses.append(call("evaluate", f"run={here / 'run'}", "device=cuda", "split=test", "search.beam_size=2"))
+        launches = gpu.launches
+    statuses.append(call("translate", *asked, f"output={here / 'cpu.txt'}", "device=cpu"))
+    statuses.append(call("train", *line, "device=cpu", "trainer.steps=5", "resume=true"))
+    texts = [(here / f"{device}.txt").read_text() for device in ("gpu", "cpu")]
+    log = (here / "run" / "train.log").read_text() if (here / "run" / "train.log").exists() else ""
+    return {"statuses": statuses, "texts": texts, "launches": launches, "log": log}
+
+
+def main(task: str, cases: str) -> None:
+    """Print the results of a task as JSON."""
+    tasks: dict[str, Callable[[Any], dict[str, Any]]] = {"parity": parity, "costs": costs, "pipeline": pipeline}
+    print(json.dumps(tasks[task](json.loads(cases))))
