@@ -171,7 +171,6 @@ class _Work:
             self.files.check_settings(settings_of(self.request, self.translator))
             self.translator.search.set_random_state(self.files.saved.random_state)
         for lines in self._chunks():
-            self._save()
             given, contexts = self._take(lines)
             batches = -(-len(lines) // (self.translator.batch_sentences * self.translator.processes.count))
             watch = self.progress.watch(len(lines), batches)
@@ -183,6 +182,7 @@ class _Work:
             if self.request.output is None:
                 with standard_output():
                     sys.stdout.flush()
+            self._save()
         self.prefixes.check_end()
         self.decoder.close()
         if self.follower.unseparated:

@@ -80,6 +80,22 @@ def test_the_sentence_before_is_seen(run: Path, tmp_path: Path) -> None:
     assert Run(run).facts()["text"]
 
 
+def test_a_resumed_translation_sees_the_sentence_before(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Interrupted between the two sentences of a document."""
+    monkeypatch.setattr("nmt.pipeline.translating.CHUNK", 4)
+    monkeypatch.setattr("nmt.pipeline.translating.SAVE_SECONDS", 0)
+    source, _ = documents(4, seed=9)
+    whole = translated(run, source, tmp_path)
+    lines = (tmp_path / "input.txt").read_bytes().split(b"\n")
+    (tmp_path / "broken.txt").write_bytes(b"\n".join([*lines[:6], b"\xff", *lines[7:]]))
+    line = [f"input={tmp_path / 'broken.txt'}", f"output={tmp_path / 'output.txt'}", "device=cpu", "threads=1"]
+    assert call("translate", f"run={run}", *line) == 1
+    assert json.loads((tmp_path / "output.txt.part.json").read_text(encoding="utf-8"))["lines"] == 4
+    assert translated(run, source, tmp_path, "resume=true") == whole
+
+
 def test_documents_are_independent_and_their_order_is_free(run: Path, tmp_path: Path) -> None:
     source, _ = documents(12, seed=4)
     whole = translated(run, source, tmp_path)

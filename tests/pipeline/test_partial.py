@@ -72,20 +72,20 @@ def test_a_killed_translation_goes_on_to_the_same_bytes(
     process = program(here, *line, "input=pipe")
     pipe = opened_for_writing(here / "pipe", process)
     os.write(pipe, "".join(f"{sentence}\n" for sentence in SENTENCES[:14]).encode())
-    until_saved(process, here / "out.txt.part.json", 8)  # in the middle of the fourth chunk
+    until_saved(process, here / "out.txt.part.json", 12)  # in the middle of the fourth chunk
     process.send_signal(number)
     _, messages = process.communicate(timeout=600)
     os.close(pipe)
     assert process.returncode == (143 if number == signal.SIGTERM else -signal.SIGKILL)
     if number == signal.SIGTERM:
-        assert b"8 lines are translated and kept in" in messages
+        assert b"12 lines are translated and kept in" in messages
         assert messages.endswith(b"nmt.translate: terminated\n")
     assert (here / "out.txt").read_text(encoding="utf-8") == "as it was\n"
     with (here / "out.txt.part").open("ab") as file:
         file.write(b"half a li")  # as a kill in the middle of writing leaves
     capfd.readouterr()
     assert call("translate", *line, "input=in.txt", "resume=true") == 0
-    assert capfd.readouterr().err == "8 lines are translated already.\n"
+    assert capfd.readouterr().err == "12 lines are translated already.\n"
     for ending in ("txt", "links"):
         assert (here / f"out.{ending}").read_bytes() == (here / f"whole.{ending}").read_bytes()
     assert {path.name for path in here.iterdir()} - {".out.txt.lock"} == {
@@ -130,19 +130,19 @@ def test_what_is_kept_is_neither_overwritten_nor_mixed(trained: Path, here: Path
     capfd.readouterr()
     assert call("translate", *line) == 1
     err = capfd.readouterr().err
-    assert err.startswith(f"12 lines are translated and kept in {here}/out.txt.part. To continue, run the same command")
+    assert err.startswith(f"16 lines are translated and kept in {here}/out.txt.part. To continue, run the same command")
     assert "in.txt, line 18: not valid UTF-8" in err
     kept = (here / "out.txt.part").read_bytes()
-    assert kept.startswith(b"\n".join(whole.split(b"\n")[:12]))
+    assert kept.startswith(b"\n".join(whole.split(b"\n")[:16]))
     for more, part in (
         ([], "To continue it, add resume=true. To start again, delete them: rm"),
         (["resume=true", "search=greedy"], "begun with other settings (search: {'name': 'BeamSearch'"),
         (["resume=true", "alignments=links"], "begun with other outputs (alignments=)"),
-        (["resume=true", "input=other.txt"], "The first 12 lines of other.txt, or their prefixes, are not those"),
-        (["resume=true", "input=short.txt"], "The first 12 lines of short.txt, or their prefixes, are not those"),
+        (["resume=true", "input=other.txt"], "The first 16 lines of other.txt, or their prefixes, are not those"),
+        (["resume=true", "input=short.txt"], "The first 16 lines of short.txt, or their prefixes, are not those"),
     ):
-        write_lines(here / "other.txt", [*SENTENCES[:11], "eins"])
-        write_lines(here / "short.txt", SENTENCES[:11])
+        write_lines(here / "other.txt", [*SENTENCES[:15], "eins"])
+        write_lines(here / "short.txt", SENTENCES[:15])
         words = {word.partition("=")[0]: word for word in [*line, *more]}
         assert part in refusal(capfd, here, "translate", *words.values())
         assert (here / "out.txt.part").read_bytes() == kept

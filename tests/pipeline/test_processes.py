@@ -182,13 +182,13 @@ def test_a_translation_goes_on_with_another_number_of_processes(
     processes = torchrun(2, [*line, "input=pipe"], program=[str(here / "program.py")])
     pipe = opened_for_writing(here / "pipe", processes)
     os.write(pipe, "".join(f"{sentence}\n" for sentence in SENTENCES[:10]).encode())
-    while processes.poll() is None and saved_lines(here / "out.part.json") < 4:
+    while processes.poll() is None and saved_lines(here / "out.part.json") < 8:
         time.sleep(0.05)
     os.kill(followers(processes)[0], signal.SIGKILL)
     status, messages = ended(processes)
     os.close(pipe)
     assert status != 0
-    assert "4 lines are translated and kept in" in messages
+    assert "8 lines are translated and kept in" in messages
     monkeypatch.setattr("nmt.pipeline.translating.CHUNK", 4)
     assert call("translate", *line, "input=in.txt", "resume=true") == 0
     resumed = (here / "out").read_bytes()
