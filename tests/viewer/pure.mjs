@@ -62,6 +62,39 @@ test("the mean over the target pieces of a word", () => {
   ]);
 });
 
+test("the sentences before the source are columns of their own", () => {
+  const translation = structuredClone(dogs);
+  const side = (text) => ({
+    text,
+    words: [{ text, start: 0, end: text.length }],
+    pieces: [
+      { text, start: 0, end: text.length, word: 0 },
+      { text: "</s>", start: null, end: null, word: null },
+    ],
+  });
+  translation.context = [side("Hallo"), side("Ja")];
+  const [hypothesis] = translation.hypotheses;
+  assert.deepEqual(weights.usesOf(hypothesis), ["cross"]);
+  const data = [0.5, 0.125, 0.25, 0, 0, 0, 0.125, 0.25, 0, 0, 0.25, 0];
+  hypothesis.weights.context = { heads: ["0"], shape: [1, 3, 4], data, bytes: null };
+  const view = weights.viewOf(translation, hypothesis, { use: "context" });
+  assert.deepEqual(weights.usesOf(hypothesis), ["cross", "context"]);
+  assert.deepEqual(
+    view.columns.map(({ label, word }) => [label, word]),
+    [
+      ["Hallo", 0],
+      ["Ja", 1],
+      ["</s>", null],
+      ["</s>", null],
+    ],
+  );
+  near(view.weights, [
+    [0.5, 0.25, 0.125, 0],
+    [0, 0.125, 0, 0.25],
+    [0, 0.25, 0, 0],
+  ]);
+});
+
 test("the columns of the decoder's own attention are its inputs", () => {
   const hypothesis = structuredClone(dogs.hypotheses[0]);
   hypothesis.weights.decoder = {

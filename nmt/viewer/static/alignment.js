@@ -9,7 +9,12 @@ import { entropies, goldOf, partners, pharaoh, selections, strongest, usesOf, vi
 import { number, part, percent, visible } from "./text.js";
 
 const LONG = 60; // words; a longer sentence begins with links instead of a matrix
-const USES = { cross: "target to source", encoder: "source to source", decoder: "target to target" };
+const USES = {
+  cross: "target to source",
+  context: "target to the sentences before",
+  encoder: "source to source",
+  decoder: "target to target",
+};
 
 /** The weights that the settings choose; null without attention. */
 export function chosenView(translation, hypothesis, settings) {
@@ -263,6 +268,9 @@ export function showSentences(box, translation, hypothesis, settings, selection)
   const lines = h(
     "div",
     { class: "sentences" },
+    (translation.context ?? []).map((side) =>
+      h("p", { class: "sentence dim", dir: side.direction, title: "sentence before" }, visible(side.text)),
+    ),
     sentence(translation.source, columns, "column", selection, "Source"),
     sentence(hypothesis, rows, "row", selection, "Translation"),
   );

@@ -20,7 +20,7 @@ class Page {
     this.whatif = section("whatif", "What if");
     this.explain = section("explain", "Explanation?");
     this.corpus = new CorpusSection(this.settings, (text) => {
-      this.settings.set({ text, prefix: "", hypothesis: "", run: "", step: "", piece: "" });
+      this.settings.set({ text, context: "", prefix: "", hypothesis: "", run: "", step: "", piece: "" });
       document.querySelector("#sentence").scrollIntoView();
     });
     this.status = h("p", { class: "status", role: "status" });
@@ -46,6 +46,15 @@ class Page {
     return { model: this.first.id, ...(Object.keys(search).length ? { search } : {}) };
   }
 
+  /** The sentences before the text, for a model that sees some. */
+  context(model) {
+    const lines = this.settings
+      .get("context")
+      .split("\n")
+      .filter((line) => line.trim());
+    return model.context_sentences && lines.length ? { context: lines } : {};
+  }
+
   goOn(path) {
     const prefix = spelling(path);
     if (prefix === null) {
@@ -64,6 +73,7 @@ class Page {
       { rows: 3, dir: "auto", lang: this.first.source ?? null },
       settings.get("text", this.first.example),
     );
+    this.before = h("textarea", { rows: 2, dir: "auto", lang: this.first.source ?? null }, settings.get("context"));
     this.prefix = h("input", { type: "text", dir: "auto", value: settings.get("prefix") });
     this.button = h("button", { type: "submit" }, "Translate");
     const limit = (name, label, usual, most) => {
@@ -78,7 +88,14 @@ class Page {
       return entry(label, input);
     };
     const send = () =>
-      settings.set({ text: this.box.value, prefix: this.prefix.value, hypothesis: "", step: "", piece: "" });
+      settings.set({
+        text: this.box.value,
+        context: this.before.value,
+        prefix: this.prefix.value,
+        hypothesis: "",
+        step: "",
+        piece: "",
+      });
     this.box.addEventListener("keydown", (event) => {
       if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) send();
     });
@@ -91,6 +108,9 @@ class Page {
           send();
         },
       },
+      this.models.some((model) => model.context_sentences)
+        ? entry("Sentences before it, a line each", this.before)
+        : null,
       entry("Text to translate", this.box),
       h(
         "div",
@@ -145,11 +165,13 @@ class Page {
   async update() {
     const { settings } = this;
     await this.corpus.update(this.first, this.second);
-    const key = JSON.stringify(["text", "prefix", "model", "with", "beam", "nbest"].map((name) => settings.get(name)));
+    const asked = ["text", "context", "prefix", "model", "with", "beam", "nbest"];
+    const key = JSON.stringify(asked.map((name) => settings.get(name)));
     if (key === this.shown) return;
     this.shown = key;
     const text = settings.get("text", this.first.example);
     if (this.box.value !== text) this.box.value = text;
+    if (this.before.value !== settings.get("context")) this.before.value = settings.get("context");
     if (this.prefix.value !== settings.get("prefix")) this.prefix.value = settings.get("prefix");
     if (!text.trim()) {
       this.status.textContent = "Write a sentence, then choose Translate.";
@@ -178,7 +200,8 @@ class Page {
   async reference(text) {
     const row = this.corpus.row(text);
     if (!row?.reference.trim() || !this.first.attends) return [];
-    const body = { model: this.first.id, text, target: row.reference, include: ["alignment", "weights"] };
+    const asked = { model: this.first.id, text, target: row.reference, include: ["alignment", "weights"] };
+    const body = { ...asked, ...this.context(this.first) };
     const { translations } = await post("/v1/score", body);
     return [{ name: `reference, ${this.first.id}`, translation: { ...translations[0], gold: row.gold ?? null } }];
   }
@@ -186,18 +209,19 @@ class Page {
   async translated(text) {
     const prefix = this.settings.get("prefix");
     const body = { ...this.request(), text, include: INCLUDE, ...(prefix ? { prefix } : {}) };
-    const one = await post("/v1/translate", body);
+    const one = await post("/v1/translate", { ...body, ...this.context(this.first) });
     const translations = [{ name: this.first.id, translation: one.translations[0] }];
     if (!this.second) {
       translations.push(...(await this.reference(text)));
       return { translations, same: null, timing: one.timing };
     }
-    const two = await post("/v1/translate", { ...body, model: this.second.id });
+    const seen = this.context(this.second);
+    const two = await post("/v1/translate", { ...body, ...seen, model: this.second.id });
     translations.push({ name: this.second.id, translation: two.translations[0] });
     const target = translations[0].translation.hypotheses[0].text;
     const forced =
       target && this.second.attends
-        ? await post("/v1/score", { model: this.second.id, text, target, include: ["alignment", "weights"] })
+        ? await post("/v1/score", { ...seen, model: this.second.id, text, target, include: ["alignment", "weights"] })
         : null;
     const same = forced && { name: this.second.id, translation: forced.translations[0] };
     translations.push(...(await this.reference(text)));

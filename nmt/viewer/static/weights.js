@@ -78,7 +78,19 @@ export function wordUnits(pieces, words) {
 
 /** Which uses of attention a hypothesis has weights of. */
 export function usesOf(hypothesis) {
-  return ["cross", "encoder", "decoder"].filter((use) => hypothesis.weights?.[use]);
+  return ["cross", "context", "encoder", "decoder"].filter((use) => hypothesis.weights?.[use]);
+}
+
+/** The sentences before the source as one side: their pieces and words, one sentence after the other. */
+export function contextOf(translation) {
+  const pieces = [];
+  const words = [];
+  for (const side of translation.context ?? []) {
+    const first = words.length;
+    pieces.push(...side.pieces.map((piece) => ({ ...piece, word: piece.word === null ? null : piece.word + first })));
+    words.push(...side.words);
+  }
+  return { pieces, words };
 }
 
 /** The pieces and words of the rows and of the columns of a use. */
@@ -87,6 +99,10 @@ function sidesOf(translation, hypothesis, use) {
   const target = [hypothesis.pieces, hypothesis.words];
   if (use === "encoder") return [source, source];
   if (use === "cross") return [target, source];
+  if (use === "context") {
+    const { pieces, words } = contextOf(translation);
+    return [target, [pieces, words]];
+  }
   const begin = { text: "<s>", start: null, end: null, word: null };
   return [target, [[begin, ...hypothesis.pieces].slice(0, hypothesis.pieces.length), hypothesis.words]];
 }

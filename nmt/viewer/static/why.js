@@ -4,6 +4,7 @@ import { bar, choice, h, table } from "./dom.js";
 import { windowFigure } from "./figures.js";
 import { saving } from "./export.js";
 import { number, percent, visible, WORD_BEGINS } from "./text.js";
+import { contextOf } from "./weights.js";
 
 /**
  * One row of the stages: what one head computes at one step for each source piece.
@@ -122,10 +123,11 @@ export function showWhy(box, translation, hypothesis, settings) {
     box.replaceChildren(h("p", { class: "note" }, "The stages of this sentence were not recorded."));
     return;
   }
-  const pieces = translation.source.pieces.map((piece) => visible(piece.text));
+  const slots = [...translation.source.pieces, ...contextOf(translation).pieces];
   const heads = stages.flatMap((stage, layer) => stage.heads.map((name, head) => ({ name, layer, head })));
   const one = heads.find(({ name }) => name === settings.get("why")) ?? heads[0];
   const stage = stages[one.layer];
+  const pieces = slots.slice(0, stage.shape[2]).map((piece) => visible(piece.text));
   const steps = hypothesis.pieces.map((piece, at) => [at, `${at + 1}: ${visible(piece.text)}`]);
   const step = Math.min(Number(settings.get("step", "0")) || 0, steps.length - 1);
   const row = stageRow(stage, one.head, step);

@@ -1,0 +1,56 @@
+"""The page with the sentences before a text, in a real Chromium; run by hand with `-m browser`."""
+
+import importlib.util
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.pipeline.small import SMALL, call
+from tests.serving.test_program import TIMEOUT, begin
+from tests.viewer.test_browser import browser
+from tests.viewer.test_page import Opened
+
+__all__ = ["browser"]
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(importlib.util.find_spec("uvicorn") is None, reason="pip install 'nmt[serve]'"),
+]
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server with an untrained run that sees two sentences before the source."""
+    folder = tmp_path_factory.mktemp("context")
+    line = [*SMALL, "data=documents", "context.sentences=2", "name=x", f"checkpoints={folder}", "trainer.steps=1"]
+    line += [f"cache={folder / 'cache'}", "data.train_documents=26", "data.valid_documents=2", "data.test_documents=2"]
+    assert call("train", *line) == 0
+    program, found = begin(folder / "x", Path(folder))
+    with program:
+        yield found
+        program.send_signal(signal.SIGTERM)
+        assert program.wait(TIMEOUT) == 0
+
+
+def test_the_sentences_before_a_text(browser: Any, address: str) -> None:
+    opened = Opened(browser, address)
+    page = opened.page
+    assert page.locator("#alignment").get_by_label("Attention", exact=True).count() == 0
+    page.get_by_label("Sentences before it, a line each").fill("12 feet\n\n1 metre")
+    page.get_by_label("Text to translate").fill("9′")
+    page.keyboard.press("Control+Enter")
+    page.locator("#sentence .sentence", has_text="1 metre").wait_for()
+    before = page.locator("#sentence .sentence").all_inner_texts()
+    assert before[:3] == ["12 feet", "1 metre", "9′"]
+    page.locator("#alignment").get_by_label("Attention", exact=True).select_option("context")
+    page.locator("#alignment thead th", has_text="feet").wait_for()
+    headers = page.locator("#alignment thead th").all_inner_texts()
+    assert [text for text in headers if text in ("12", "feet", "1", "metre")] == ["12", "feet", "1", "metre"]
+    shown = page.locator("#why .stages tbody tr").count()
+    page.get_by_label("Sentences before it, a line each").fill("")
+    page.get_by_role("button", name="Translate", exact=True).click()
+    page.locator("#sentence .sentence", has_text="1 metre").wait_for(state="detached")
+    assert page.locator("#why .stages tbody tr").count() < shown, "the pieces before are rows of the stages, too"
+    opened.close()
