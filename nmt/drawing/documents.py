@@ -157,7 +157,7 @@ def measures(explained: Mapping[str, Any]) -> NotebookFigure:
         axes = picture.add_axes((place[0] / across, place[1] / up, place[2] / across, place[3] / up))
         total = values.sum(1, keepdims=True)
         shares = np.divide(values, total, out=np.zeros_like(values), where=total > 0)
-        matrix(axes, shares, words["target"] if at == 0 else [""] * len(shares), words["source"], font, slant=45)
+        matrix(axes, shares, words["target"] if at == 0 else (), words["source"], font, slant=45)
         axes.set_xlabel({"gradient": "|gradient times input|"}.get(name, name))
     return picture
 

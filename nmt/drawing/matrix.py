@@ -32,8 +32,8 @@ def matrix(
     Args:
         axes: filled by the matrix.
         weights: from 0 to 1.
-        rows: labels at the left, after `fonts.shape`.
-        columns: labels above.
+        rows: labels at the left, after `fonts.shape`; () for none.
+        columns: labels above; () for none.
         font: font of the labels.
         slant: angle of the labels above, in degrees; 0 and 90 centre them over their columns.
     """

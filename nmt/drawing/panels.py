@@ -65,8 +65,8 @@ def draw_panels(
             matrix(
                 axes,
                 panels[name],
-                rows if not right else [""] * len(rows),
-                columns if first else [""] * len(columns),
+                rows if not right else (),
+                columns if first else (),
                 font,
                 slant=90,
             )
