@@ -10,7 +10,7 @@ from nmt.configuration import config_folder
 
 def _overview() -> int:
     print(f"nmt {__version__}: train a translator, use it, score it, and see what its attention looked at\n")
-    for verb in ("train", "translate", "evaluate", "align", "contrast", "compare", "serve", "export"):
+    for verb in ("train", "translate", "evaluate", "align", "contrast", "compare", "serve", "export", "check"):
         print(f"  {read_head(config_folder() / f'{verb}.yaml').examples[0]}")
     print("\nEach command answers --help. The first needs no data: it trains on the built-in corpus.")
     return 0

@@ -5,6 +5,7 @@ import errno
 import io
 import json
 import os
+import re
 import shutil
 import stat
 import tempfile
@@ -20,6 +21,9 @@ class ClosedStream(io.TextIOWrapper):
 
     def __init__(self) -> None:
         super().__init__(open(os.devnull, "wb"), encoding="utf-8")  # noqa: SIM115  closed with this stream
+
+
+_RANDOM = "[a-z0-9_]{8}"  # what tempfile adds to a name
 
 
 def full(error: OSError) -> bool:
@@ -87,6 +91,21 @@ def usual_mode(mode: int) -> int:
     umask = os.umask(0)
     os.umask(umask)
     return mode & ~umask
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Remove what processes that were killed have left of the files in a folder, and of the folder itself.
+
+    Nobody else may write them meanwhile.
+    """
+    for path in folder.glob(".*"):
+        if re.fullmatch(rf"\..+\.(?:{_RANDOM}|keeping)", path.name) and path.is_file():
+            path.unlink(missing_ok=True)
+    own = re.compile(rf"\.{re.escape(folder.name)}\.{_RANDOM}")
+    for path in folder.parent.glob(".*"):
+        # A name that was cut may be another folder's.
+        if len(folder.name) <= 40 and own.fullmatch(path.name) and path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -7,11 +7,12 @@ checkpoints/NAME/
   tokenizer/          SentencePiece models
   best.safetensors    weights of the best validation       last.safetensors    of the last save
   lexicon.safetensors likely translations of each piece, for shortlist=
-  trainer.pt          the state for resuming (plain tensors)
+  trainer.pt          the state for resuming (plain tensors)      trainer-before.pt   of the save before
   history.jsonl       one validation per line
   train.log           the messages of training
   tensorboard/        curves, samples, attention maps
   evaluation/SPLIT/   translations, scores, heatmaps
+  checksums.json      of the files above: damage is noticed when they are read
   seal.json           by whom the run was made
   alignments/         error rates against gold links, one file per measurement
 """
@@ -33,6 +34,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from nmt import compat
+from nmt.checksums import add
 from nmt.choices import place, with_classes
 from nmt.configuration import INCIDENTAL, config_folder, flattened, resolved, without_classes
 from nmt.errors import UserError, damaged, nearest
@@ -85,6 +87,7 @@ class Run:
     best = _FolderPart("best.safetensors")  # weights of the best validation
     last = _FolderPart("last.safetensors")  # of the last save
     state = _FolderPart("trainer.pt")
+    earlier_state = _FolderPart("trainer-before.pt")  # of the save before
     lexicon = _FolderPart("lexicon.safetensors")
     tokenizer = _FolderPart("tokenizer")
     evaluation = _FolderPart("evaluation")
@@ -129,6 +132,7 @@ class Run:
                 write_text(staging / "overrides.json", json.dumps(list(overrides)) + "\n")
                 staged.note(status="begun", versions=versions(), **facts)
                 tokenizer.save(staged.tokenizer)
+                add(staging, [path.relative_to(staging).as_posix() for path in sorted(staged.tokenizer.iterdir())])
                 staged.write_config(config)
         except OSError as error:
             if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR) and self.folder.exists():

@@ -62,6 +62,10 @@ def _work(verb: str, config: "DictConfig", overrides: list[str]) -> int:
             from nmt.pipeline.exporting import Exporting, export
 
             return export(read(Exporting, config))
+        case "check":
+            from nmt.pipeline.checking import Checking, check
+
+            return check(read(Checking, config))
         case "serve":
             from nmt.serving.running import Serving, serve
 

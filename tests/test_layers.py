@@ -32,6 +32,7 @@ ROOMS = {
     "comparison": {"alignment", "drawing", "evaluation", "viewer"},
 }
 EVERYWHERE = {
+    "checksums",
     "compute",
     "errors",
     "files",
@@ -55,6 +56,7 @@ TOP = {
     "memory": set[str](),
     "compat_weights": set[str](),
     "foreign": {"errors"},
+    "checksums": {"errors", "files"},
     "seals": set[str](),
     "locks": {"errors"},
     "processes": {"errors"},

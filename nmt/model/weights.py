@@ -3,24 +3,37 @@
 import hashlib
 from pathlib import Path
 
+import safetensors
 import safetensors.torch
 import torch
 from safetensors import SafetensorError
 
+from nmt.checksums import check, damage, replacing
 from nmt.compat_weights import upgrade_weights
 from nmt.errors import UserError
-from nmt.files import replace_atomically
 from nmt.model.seq2seq import Seq2Seq
 
 
 def save_weights(path: Path, model: Seq2Seq) -> None:
-    """Write the model's parameters, tied ones once."""
+    """Write the model's parameters, tied ones once, and the checksum of the file."""
     tensors = {name: value.detach().cpu().contiguous() for name, value in model.named_parameters()}
-    with replace_atomically(path) as temporary:
+    with replacing(path.parent, path.name) as temporary:
         try:
             safetensors.torch.save_file(tensors, temporary)
         except SafetensorError as error:
             raise OSError(None, str(error)) from error
+
+
+def lost(path: Path) -> str:
+    """Whether weights cannot be used: "missing", "damaged" or ""."""
+    try:
+        with safetensors.safe_open(path, "pt") as file:
+            file.keys()
+        return "damaged" if damage(path) else ""
+    except FileNotFoundError:
+        return "missing"
+    except (SafetensorError, OSError, ValueError):
+        return "damaged"
 
 
 def load_weights(path: Path, model: Seq2Seq) -> None:
@@ -29,6 +42,7 @@ def load_weights(path: Path, model: Seq2Seq) -> None:
     Raises:
         UserError: the file is missing, damaged, or of another model.
     """
+    check(path)
     try:
         tensors = upgrade_weights(safetensors.torch.load_file(path))
     except FileNotFoundError as error:

@@ -22,6 +22,7 @@ from nmt.data.files import UserFiles
 from nmt.errors import UserError
 from nmt.limits import NotNegative
 from nmt.locks import locked
+from nmt.model.weights import lost
 from nmt.pipeline.opening import data_words, describes, may_use, note_unused_attention
 from nmt.pipeline.paths import is_writable, unprotect
 from nmt.pipeline.requests import read
@@ -324,8 +325,8 @@ def take_named_budget(config: DictConfig, overrides: Sequence[str]) -> None:
 def already_finished(config: DictConfig, run: Run) -> str:
     """The message for a run that has used its budget; "" if it has not."""
     facts, settings = run.facts(), build.build_trainer(config)
-    if facts.get("status") != "finished":
-        return ""
+    if facts.get("status") != "finished" or (run.best_step() is not None and lost(run.best)):
+        return ""  # a resumed training writes lost weights again
     name = settings.budget.used_up(Spent(*(facts.get(key, 0) for key in ("step", "epochs", "minutes"))))
     patient = facts.get("finished_by") == "patience"
     if name is None and patient and run.config().trainer.get("patience") == settings.patience:

@@ -1,6 +1,7 @@
 """From a recipe to a trained run folder: text -> tokenizer -> batches -> model -> loop. Checks come first."""
 
 import contextlib
+import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ import torch
 
 from nmt import build
 from nmt.advice import CHANGEABLE, verdict
+from nmt.checksums import replacing
 from nmt.command.quoting import pasteable, python, unquoted
 from nmt.data.documents import contexts_of
 from nmt.data.files import UserFiles
@@ -17,15 +19,17 @@ from nmt.data.languages import doubts
 from nmt.data.pairs import length_ratio, lexicon_of
 from nmt.data.planning import TokenBatches
 from nmt.errors import UserError
+from nmt.files import remove_unfinished
 from nmt.locks import LockedError, locked
 from nmt.memory import peak_memory
 from nmt.model import Seq2Seq
+from nmt.model.weights import lost
 from nmt.pipeline.preparing import check_documents, guiding_links, prepared, tokenizer_for
 from nmt.pipeline.recipe import Recipe, opened, own_settings, possible, resumed_recipe, with_own_vocabularies
 from nmt.processes import Processes, joined
 from nmt.runs import Run, TakenError, free_name
 from nmt.text.tokenizer import Tokenizer
-from nmt.training.checkpoint import check_state, load_state
+from nmt.training.checkpoint import Counters, check_state, load_state
 from nmt.training.following import follow
 from nmt.training.learner import Learner
 from nmt.training.loop import Outcome, TrainingLoop
@@ -35,7 +39,7 @@ from nmt.translation.translator import EXTRA_LENGTH
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
-PRIVATE = ("trainer.pt", "last.safetensors", "tensorboard")  # not needed for translating
+PRIVATE = ("trainer.pt", "trainer-before.pt", "last.safetensors", "tensorboard")  # not needed for translating
 
 
 def train(config: "DictConfig", overrides: Sequence[str]) -> int:
@@ -100,6 +104,7 @@ class _Session:
         self.recipe, self.lock, self.announcement = recipe, lock, announcement
         self.run: Run | None = None
         self.lines: list[str] = []  # messages from before the run exists
+        self.restored = False  # whether the last state is damaged, and the one before is in its place
 
     def say(self, line: str) -> None:
         """Print a line on standard error, and write it to the run's log."""
@@ -127,6 +132,7 @@ class _Session:
         pairs, batches, valid_batches = prepared(self.recipe, tokenizer, (train_split, valid_split), self.say)
         if state is not None and self.recipe.run is not None:
             check_state(self.recipe.run.state, state, model)
+            self._check_best(self.recipe.run, state)
         self._describe(model, tokenizer, batches)
         facts = {"pairs": len(pairs)} if links is None else {"pairs": len(pairs), "links": links}
         run = self._open(tokenizer, facts)
@@ -156,7 +162,25 @@ class _Session:
         if not run.state.exists() and run.facts().get("status") in ("begun", "running"):
             self.say(f"{run.folder} has no saved state yet: training starts from the beginning.")
             return None
-        return load_state(run.state)
+        try:
+            return load_state(run.state)
+        except UserError:
+            if not run.earlier_state.exists():
+                raise
+            state = load_state(run.earlier_state)
+        self.say(
+            f"{run.state} is damaged: training continues from {run.earlier_state.name}, the state of step "
+            f"{state.get('step')}."
+        )
+        self.restored = True
+        return state
+
+    def _check_best(self, run: Run, state: dict[str, Any]) -> None:
+        """Forget the best validation if its weights are lost, so that the next one replaces them."""
+        problem = lost(run.best)
+        if problem and run.best_step() is not None:
+            self.say(f"{run.best} is {problem}: the next validation counts as the best and writes it again.")
+            state.update(best=Counters().best, bad_validations=0)
 
     def _describe(self, model: Seq2Seq, tokenizer: Tokenizer, batches: TokenBatches) -> None:
         compute, settings = self.recipe.place.compute, self.recipe.settings
@@ -209,6 +233,10 @@ class _Session:
         run = self.recipe.resumed
         if run is not None:
             run.write_config(self.recipe.config)
+            remove_unfinished(run.folder)
+            if self.restored:
+                with replacing(run.folder, run.state.name) as temporary:
+                    shutil.copyfile(run.earlier_state, temporary)
             run.log("resumed")
         else:
             run = self._create(tokenizer, facts)

@@ -11,8 +11,8 @@ import numpy.typing as npt
 import safetensors
 import safetensors.numpy
 
+from nmt.checksums import check, replacing
 from nmt.errors import UserError
-from nmt.files import write_bytes
 
 Ids = npt.NDArray[np.int32]
 #: Maximum number of pairs of a source and a target piece to learn from: some 20,000 to 30,000 captions.
@@ -34,7 +34,8 @@ class Lexicon(NamedTuple):
 
     def save(self, path: Path) -> None:
         """Write both into one file (UserError if that fails)."""
-        write_bytes(path, safetensors.numpy.save(self._asdict()))
+        with replacing(path.parent, path.name) as temporary:
+            temporary.write_bytes(safetensors.numpy.save(self._asdict()))
 
 
 def load_lexicon(path: Path, source_size: int, target_size: int) -> Lexicon:
@@ -43,6 +44,7 @@ def load_lexicon(path: Path, source_size: int, target_size: int) -> Lexicon:
     Raises:
         UserError: the file is missing, damaged, or belongs to other vocabularies.
     """
+    check(path)
     try:
         arrays = safetensors.numpy.load(path.read_bytes())
         lexicon = Lexicon(arrays["translations"], arrays["common"])

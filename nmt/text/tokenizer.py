@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import sentencepiece
 
+from nmt.checksums import check
 from nmt.errors import UserError
 from nmt.files import write_bytes
 from nmt.text.sampling import MergeSampler, Sampler, Spelling, UnigramSampler
@@ -374,7 +375,8 @@ def load_vocabulary(path: Path) -> Vocabulary:
 
 
 def read_model(path: Path) -> bytes:
-    """The bytes of a model file (UserError if it cannot be read)."""
+    """The bytes of a model file (UserError if it cannot be read, or is a run's and damaged by its checksum)."""
+    check(path)
     try:
         return path.read_bytes()
     except OSError as error:

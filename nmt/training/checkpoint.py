@@ -4,6 +4,7 @@ The state is plain tensors and containers: loading it cannot execute code.
 """
 
 import math
+import zipfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -12,11 +13,13 @@ from typing import Any
 import torch
 from torch import nn
 
+from nmt.checksums import damage, keep, replacing
 from nmt.compat_weights import upgrade_state
 from nmt.errors import UserError, is_memory_full
-from nmt.files import replace_atomically
 from nmt.model.weights import save_weights
 from nmt.training.learner import Learner
+
+STATE, EARLIER_STATE = "trainer.pt", "trainer-before.pt"  # of the last save, and of the one before
 
 
 @dataclass
@@ -50,18 +53,26 @@ class Checkpoint:
         """Write the current average as the best weights."""
         save_weights(self.folder / "best.safetensors", self.learner.averaging.best_guess)
 
-    def save(self, counters: Counters, random_states: Sequence[torch.Tensor] = ()) -> None:
-        """Write the last weights, and the state for resuming, with the random states of the other processes."""
+    def save(self, counters: Counters, random_states: Sequence[torch.Tensor] = (), means: Sequence[float] = ()) -> None:
+        """Write the last weights, and the state for resuming.
+
+        Args:
+            counters: the progress.
+            random_states: of the other processes.
+            means: the sums of the means since the last validation (`RunningMeans.state`).
+        """
         save_weights(self.folder / "last.safetensors", self.learner.averaging.best_guess)
         compute = self.learner.compute
         state = {
             **self.learner.state(),
             **asdict(counters),
+            "means": list(means),
             "rng": torch.get_rng_state(),
             "rng_of_followers": list(random_states),
             "cuda_rng": [torch.cuda.get_rng_state(compute.device)] if compute.on_gpu else [],
         }
-        save_state(self.folder / "trainer.pt", state)
+        keep(self.folder, STATE, EARLIER_STATE)
+        save_state(self.folder / STATE, state)
 
     def restore(self, state: dict[str, Any]) -> Counters:
         """Continue from a state that `save` wrote (UserError if it is the state of another model)."""
@@ -96,8 +107,8 @@ class Checkpoint:
 
 
 def save_state(path: Path, state: dict[str, Any]) -> None:
-    """Write a trainer's state."""
-    with replace_atomically(path) as temporary:
+    """Write a trainer's state, and the checksum of the file."""
+    with replacing(path.parent, path.name) as temporary:
         try:
             with temporary.open("wb") as file:
                 torch.save(state, file)
@@ -114,9 +125,19 @@ def load_state(path: Path) -> dict[str, Any]:
         UserError: the file is missing or damaged.
     """
     try:
+        if damage(path):
+            raise _damaged(path)
+        with zipfile.ZipFile(path) as archive:  # torch checks no checksum
+            if (
+                archive.testzip() is not None
+                or sum(each.file_size for each in archive.infolist()) > path.stat().st_size
+            ):
+                raise _damaged(path)
         state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError as error:
         raise UserError(f"{path} is missing, so the run cannot be resumed. Train again with another name=.") from error
+    except UserError:
+        raise
     except Exception as error:
         raise _damaged(path) from error
     if not isinstance(state, dict):

@@ -39,6 +39,14 @@ class RunningMeans:
         self._tokens = 0
         self._recent = [(time.monotonic(), 0)]
 
+    def state(self) -> list[float]:
+        """The sums, for `restore`."""
+        return [self._loss, self._negative_log_likelihood, self._tokens]
+
+    def restore(self, state: Sequence[float]) -> None:
+        """Continue from the sums that `state` returned."""
+        self._loss, self._negative_log_likelihood, self._tokens = state[0], state[1], int(state[2])
+
     def add(self, update: Update) -> None:
         """Count an update."""
         self._loss += update.loss
@@ -75,7 +83,7 @@ class Display:
         """`first_step` is where this session begins: curves of earlier sessions end there."""
         self._board = Board(records.folder / "tensorboard", settings.tensorboard, first_step)
         self._progress = Progress(records.log, settings.log_seconds)
-        self._samples, self._means = settings.samples, RunningMeans()
+        self._samples, self.means = settings.samples, RunningMeans()
 
     def __enter__(self) -> Self:
         return self
@@ -90,11 +98,11 @@ class Display:
 
     def start_means(self) -> None:
         """Start new means, after a validation."""
-        self._means = RunningMeans()
+        self.means = RunningMeans()
 
     def show_update(self, update: Update, spent: Spent, share: float) -> None:
         """Show an update after which `share` of the budget is used."""
-        means = self._means
+        means = self.means
         means.add(update)
         seconds_left = spent.minutes * 60 * (1 - share) / share if share else math.inf
         self._progress.update(
@@ -118,7 +126,7 @@ class Display:
 
     def show_validation(self, result: Validated, spent: Spent, best: bool) -> dict[str, float]:
         """Show a validation, and return its line in the history."""
-        means = self._means
+        means = self.means
         self.say(
             f"step {spent.steps} | epoch {spent.epochs:.2f} | {clock(spent.minutes * 60)} | "
             f"train loss {means.loss:.3f} | valid ppl {result.perplexity:.2f} | valid BLEU {result.bleu:.2f}"

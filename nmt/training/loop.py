@@ -87,6 +87,8 @@ class TrainingLoop:
             Display(self.records, self.settings, self.counters.step) as self.display,
             handling((signal.SIGINT, signal.SIGTERM), self.stop),
         ):
+            if state is not None and len(state.get("means", ())) == 3:  # earlier versions have none
+                self.display.means.restore(state["means"])
             self.learner.model.train()
             if state is not None and self.checkpoint.draws_differently(state):
                 self.display.say("The saved state is of another device: dropout goes on with other random numbers.")
@@ -94,7 +96,8 @@ class TrainingLoop:
             with self._leading(state):
                 finished_by = self._train()
                 interrupted = finished_by == self.stop.signal
-                if not interrupted and (not self.history or self.history[-1]["step"] < self.counters.step):
+                unknown = not self.history or self.history[-1]["step"] < self.counters.step
+                if not interrupted and (unknown or self.counters.best == Counters().best):
                     self._validate()
                 self._save()
         return Outcome(finished_by, interrupted, self.counters.step, self._spent().minutes, self.history)
@@ -106,7 +109,7 @@ class TrainingLoop:
         try:
             yield
         except LostProcessError:
-            self.checkpoint.save(self.counters)
+            self.checkpoint.save(self.counters, means=self.display.means.state())
             raise
         finally:
             with contextlib.suppress(LostProcessError):
@@ -161,19 +164,20 @@ class TrainingLoop:
         figures = (result.bleu, -result.loss) if self.settings.select == "bleu" else (-result.loss, result.bleu)
         best = figures > counters.best
         counters.bad_validations = 0 if best else counters.bad_validations + 1
-        self.history.append(self.display.show_validation(result, self._spent(), best))
+        entry = self.display.show_validation(result, self._spent(), best)
+        self.history = [*(earlier for earlier in self.history if earlier["step"] < counters.step), entry]
         if best:
             counters.best = figures
             self.checkpoint.save_best()
         self.records.keep_history(self.history)
-        self._save()
         self.display.start_means()
+        self._save()
 
     def _save(self) -> None:
         self.counters.seconds = time.monotonic() - self.started
         self.processes.give(Order(Task.SEND_RANDOM_STATE))
         _, *states = self.processes.gather(None)
-        self.checkpoint.save(self.counters, states)
+        self.checkpoint.save(self.counters, states, self.display.means.state())
         self.saved = time.monotonic()
 
     def _estimate(self) -> None:

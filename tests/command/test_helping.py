@@ -7,7 +7,7 @@ from nmt.command.helping import WIDTH, help_text
 from nmt.command.running import main
 from tests.command.test_running import answer
 
-VERBS = ("train", "translate", "evaluate", "align", "contrast", "compare", "serve", "export")
+VERBS = ("train", "translate", "evaluate", "align", "contrast", "compare", "serve", "export", "check")
 
 
 def test_help_names_choices_and_settings(capfd: pytest.CaptureFixture[str]) -> None:

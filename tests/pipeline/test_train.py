@@ -29,6 +29,7 @@ def facts(run: Path) -> dict[str, object]:
 def test_a_run_folder_holds_everything(trained: Path) -> None:
     assert sorted(path.name for path in trained.iterdir()) == [
         "best.safetensors",
+        "checksums.json",
         "config.yaml",
         "history.jsonl",
         "last.safetensors",
@@ -39,6 +40,7 @@ def test_a_run_folder_holds_everything(trained: Path) -> None:
         "tensorboard",
         "tokenizer",
         "train.log",
+        "trainer-before.pt",
         "trainer.pt",
     ]
     config = OmegaConf.load(trained / "config.yaml")

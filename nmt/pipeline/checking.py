@@ -1,0 +1,83 @@
+"""Whether the files of a run are whole: by their checksums, and by reading them."""
+
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from nmt.checksums import damage, known
+from nmt.drawing.layout import plain_table
+from nmt.errors import UserError
+from nmt.model.weights import lost
+from nmt.runs import Run
+from nmt.text.tokenizer import load_tokenizer
+
+
+@dataclass(frozen=True)
+class Checking:
+    """What `nmt.check` is asked to do."""
+
+    run: Path
+
+
+def check(request: Checking) -> int:
+    """Print what is whole, and return the exit status: 1 if a file of the run is damaged or missing.
+
+    Raises:
+        UserError: there is no run, or its configuration or its checksums are damaged.
+    """
+    run = Run(request.run)
+    run.config()
+    states = states_of(run)
+    print(plain_table(("file", "state"), [[name, state] for name, state in states.items()]))
+    wrong = [name for name, state in states.items() if state.startswith(("damaged", "missing"))]
+    if wrong:
+        print(f"\n{run.folder} is not whole: {', '.join(wrong)}. Restore the run from an intact copy.")
+        return 1
+    print(f"\n{run.folder} is whole.")
+    return 0
+
+
+def states_of(run: Run) -> dict[str, str]:
+    """The state of every file that has a checksum or that can be read: "whole", "missing", "damaged" and so on."""
+    read: dict[str, Callable[[], object]] = {
+        "config.yaml": run.config,
+        "overrides.json": run.overrides,
+        "run.json": run.facts,
+        "history.jsonl": run.history,
+        "tokenizer": lambda: load_tokenizer(run.tokenizer),
+    }
+    states = {name: _read(reader) for name, reader in read.items()}
+    for path in (run.best, run.last):
+        states[path.name] = lost(path) or "whole"
+    if run.state.exists():
+        states[run.state.name] = "whole" if _is_whole_archive(run.state) else "damaged"
+    checksums = known(run.folder)
+    for name in checksums:
+        path = run.folder / name
+        states[name] = "missing" if not path.exists() else "damaged" if damage(path) else "whole"
+    if "best.safetensors" not in checksums:
+        unchecked = "can be read; no checksum, as in runs of earlier versions"
+        for path in (run.best, run.last):
+            states[path.name] = states[path.name].replace("whole", unchecked)
+    if run.best_step() is None and states["best.safetensors"] == "missing":
+        states["best.safetensors"] = "not written yet"
+    if states["last.safetensors"] == "missing" and "last.safetensors" not in checksums:
+        states["last.safetensors"] = "not there; not needed for translating"
+    return states
+
+
+def _read(reader: Callable[[], object]) -> str:
+    try:
+        reader()
+    except UserError as error:
+        return f"damaged: {error}"
+    return "can be read"
+
+
+def _is_whole_archive(path: Path) -> bool:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return archive.testzip() is None
+    except (zipfile.BadZipFile, OSError, ValueError, RuntimeError, NotImplementedError):
+        return False
