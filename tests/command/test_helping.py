@@ -35,7 +35,7 @@ CONFIG_FOLDER = configuration.config_folder
 @pytest.mark.usefixtures("installed")
 def test_help_fits_a_screen(verb: str) -> None:
     lines = help_text(verb).splitlines()
-    assert 18 <= len(lines) <= 40
+    assert 10 <= len(lines) <= 40
     assert max(map(len, lines)) <= WIDTH == 100
     assert f"{verb} --help=all" in lines[-1]
 

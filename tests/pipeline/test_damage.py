@@ -109,6 +109,7 @@ def test_a_damaged_run_is_named(
     name: str, damage: Callable[[Path], object], parts: list[str], here: Path, trained: Path, capfd: Capture
 ) -> None:
     run = copied(trained, here)
+    (run / "checksums.json").unlink()  # as in a run of an earlier version
     damage(run / name)
     write_lines(here / "in.txt", ["eins"])
     write_lines(here / "out.txt", ["as it was"])
@@ -147,6 +148,8 @@ def test_other_damage_is_named_and_changes_nothing(
     capfd: Capture,
 ) -> None:
     run = copied(trained, here)
+    (run / "checksums.json").unlink()
+    (run / "trainer-before.pt").unlink()
     damage(run / name)
     line = [f"run={run}", "data=run"]
     if verb == "train":

@@ -314,10 +314,10 @@ def test_a_finished_run_says_what_to_delete_before_it_is_given_away(here: Path, 
     assert call("train", *line) == 0
     said = capfd.readouterr().err
     run = here / "runs" / "a"
-    found = re.search(r"(\S+) has (\S+) MB\. (\S+) MB of it .* delete (\S+), (\S+) and (\S+)\.\n", said)
+    found = re.search(r"(\S+) has (\S+) MB\. (\S+) MB of it .* delete (\S+), (\S+), (\S+) and (\S+)\.\n", said)
     assert found is not None
     assert found[1] == str(run)
-    assert (found[4], found[5], found[6]) == ("trainer.pt", "last.safetensors", "tensorboard/")
+    assert found.groups()[3:] == ("trainer.pt", "trainer-before.pt", "last.safetensors", "tensorboard/")
 
     def size() -> float:
         return sum(path.stat().st_size for path in run.rglob("*") if path.is_file()) / 1e6
