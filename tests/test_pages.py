@@ -37,6 +37,7 @@ ELSEWHERE = {
     "data.target=zh_Hans": "trains for minutes, with figures of its own",
     "python scripts/": "measures for hours on an idle machine; tests/benchmark and tests/test_study.py run the scripts",
     "python -m pytest": "runs tests",
+    "python -m nmt.check": "needs a run; tests/pipeline/test_checksums.py checks several",
     "python -m nmt.serve": "serves until it is stopped; tests/serving starts it",
     **dict.fromkeys(
         ("data.documents=", "checkpoints/book", "data=documents", "checkpoints/context"),
