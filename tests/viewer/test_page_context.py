@@ -43,6 +43,7 @@ def test_the_sentences_before_a_text(browser: Any, address: str) -> None:
     page.keyboard.press("Control+Enter")
     page.locator("#sentence .sentence", has_text="1 metre").wait_for()
     before = page.locator("#sentence .sentence").all_inner_texts()
+    assert page.locator("#whatif").is_hidden(), "what-if knows single sentences"
     assert before[:3] == ["12 feet", "1 metre", "9′"]
     page.locator("#alignment").get_by_label("Attention", exact=True).select_option("context")
     page.locator("#alignment thead th", has_text="feet").wait_for()

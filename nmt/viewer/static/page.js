@@ -185,7 +185,8 @@ class Page {
       this.viewer.show(found.translations, { same: found.same, reference: this.corpus.row(text)?.reference ?? null });
       showWhatIf(this.whatif.body, found.translations[0].translation, () => this.request(), this);
       showExplanation(this.explain.body, found.translations[0].translation, () => this.request());
-      this.whatif.element.hidden = this.explain.element.hidden = !this.first.attends;
+      const alone = !this.context(this.first).context; // both questions are about single sentences
+      this.whatif.element.hidden = this.explain.element.hidden = !(this.first.attends && alone);
       this.list();
       const { timing } = found;
       this.status.textContent = timing
