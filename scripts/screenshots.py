@@ -3,8 +3,8 @@
     python -m nmt.serve 'run=[checkpoints/A,checkpoints/B]'
     python scripts/screenshots.py folder=docs [address=http://127.0.0.1:8765/] [text="A sentence."] [with=B]
 
-Needs Chromium and the extra `browser`. It writes `page-alignment.png`, `page-why.png`, `page-whatif.png` and
-`page-corpus.png`, in 64 colours, and with `with=` also `page-beside.png`.
+Needs Chromium and the extra `browser`. It writes `page-alignment.png`, `page-why.png`, `page-whatif.png` and, if A has
+been evaluated, `page-corpus.png`.
 """
 
 import io
@@ -45,11 +45,12 @@ def nothing(page: Any) -> None:
     """Show a section as it is."""
 
 
-def take(page: Any, folder: Path, second: bool) -> None:
+def take(page: Any, folder: Path) -> None:
     """Show each section as a reader would, and save its picture."""
     sections: dict[str, Callable[[Any], None]] = {"alignment": nothing, "why": nothing, "whatif": sweep}
-    for name, prepare in (sections | {"beside": nothing} if second else sections).items():
+    for name, prepare in sections.items():
         prepare(page)
+        page.mouse.move(0, 0)
         save(page.locator(f"#{name}").screenshot(), folder / f"page-{name}.png")
     if page.locator("#corpus table").count():
         corpus = page.locator("#corpus")
@@ -79,8 +80,9 @@ def main(words: Sequence[str]) -> int:
             page.goto(f"{settings['address']}#{urlencode(chosen)}")
             page.wait_for_selector(f"#{'beside' if settings['with'] else 'explain'}:not([hidden])")
         except Error as error:
-            raise UserError(f"{settings['address']} does not answer as nmt.serve does ({error.message}).") from error
-        take(page, Path(settings["folder"]), bool(settings["with"]))
+            reason = error.message.splitlines()[0]
+            raise UserError(f"{settings['address']} does not answer as nmt.serve does ({reason}).") from error
+        take(page, Path(settings["folder"]))
         browser.close()
     return 0
 

@@ -11,6 +11,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -170,6 +171,20 @@ def test_a_link_of_the_contents_leaves_the_address(browser: Any, server: str) ->
     assert opened.page.evaluate("document.activeElement.id") == "search-title"
     assert "view=links" in opened.page.url
     opened.close()
+
+
+def test_the_script_takes_pictures_of_the_sections(browser: Any, server: str, tmp_path: Path) -> None:
+    words = [f"folder={tmp_path}", f"address={server}", "text=drei rot haus"]
+    command = [sys.executable, str(ROOT / "scripts" / "screenshots.py"), *words]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    names = [f"page-{name}.png" for name in ("alignment", "corpus", "whatif", "why")]
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in tmp_path.iterdir())
+    command[-2] = "address=http://127.0.0.1:1/"
+    nobody = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
+    assert nobody.returncode == 1
+    assert nobody.stderr.count("\n") == 1, nobody.stderr
 
 
 @pytest.mark.parametrize("size", SIZES)
