@@ -24,6 +24,7 @@ from typing import Self
 # As a plain script from wherever it lies: the package need not be installed.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from archives import extract
 from benchmarking.commands import Parser, add_common, count, select
 from benchmarking.session import Common, Session, say
 from benchmarking.settings import MATCHED, QUICK, WIRINGS, Json
@@ -80,13 +81,13 @@ class Version:
         self._process.wait()
 
 
-def extract(revision: str, folder: Path) -> None:
+def check_out(revision: str, folder: Path) -> None:
     """Writes the files of a revision into `folder` (UserError: git does not know it)."""
     archive = subprocess.run(["git", "archive", revision, "nmt", "scripts", "configs"], cwd=ROOT, capture_output=True)
     if archive.returncode:
         raise UserError(f"git cannot give revision {revision}: {archive.stderr.decode().strip()}")
     with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as files:
-        files.extractall(folder, filter="data")
+        extract(files, folder)
 
 
 def compare(cases: Mapping[str, Version], rounds: int, label: str, unit: str, **order: object) -> str:
@@ -158,7 +159,7 @@ def _run(words: Sequence[str] | None) -> None:
     with tempfile.TemporaryDirectory(prefix="nmt-versions-") as name:
         folder = Path(name)
         (folder / "old").mkdir()
-        extract(arguments.revision, folder / "old")
+        check_out(arguments.revision, folder / "old")
         common = Common(arguments.quick, arguments.data, arguments.tokenizer, arguments.threads)
         session = Session(common, folder, QUICK if arguments.quick else MATCHED)
         trees = {arguments.revision: folder / "old", "working tree": ROOT}

@@ -13,6 +13,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 
 import attention_study
+from archives import extract
 from studying import page as study
 from studying import rows, work
 
@@ -148,8 +149,20 @@ def test_records_are_packed_alike(tmp_path: Path) -> None:
         (tmp_path / "records" / "run-1" / "scores.json").touch()
     assert archives[0].read_bytes() == archives[1].read_bytes()
     with tarfile.open(archives[0]) as file:
-        file.extractall(tmp_path / "unpacked", filter="data")
+        extract(file, tmp_path / "unpacked")
     assert (tmp_path / "unpacked" / "run-1" / "scores.json").read_text() == '{"bleu": 1}'
+
+
+@pytest.mark.parametrize(("name", "kind"), [("../outside", tarfile.REGTYPE), ("link", tarfile.SYMTYPE)])
+def test_an_archive_writes_nothing_outside_its_folder(name: str, kind: bytes, tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "a.tar", "w") as file:
+        member = tarfile.TarInfo(name)
+        member.type, member.linkname = kind, str(tmp_path)
+        file.addfile(member)
+    (tmp_path / "inside").mkdir()
+    with tarfile.open(tmp_path / "a.tar") as file, pytest.raises(tarfile.TarError, match="not a file inside"):
+        extract(file, tmp_path / "inside")
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["a.tar", "inside"]
 
 
 @pytest.mark.slow

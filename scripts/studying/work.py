@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from archives import extract
 from verbs import verb
 
 from nmt.errors import reading
@@ -136,4 +137,4 @@ def unpack(archives: Iterable[Path], folder: Path) -> None:
     """
     for path in archives:
         with reading(path, also=(tarfile.TarError,)), tarfile.open(path) as file:
-            file.extractall(folder, filter="data")
+            extract(file, folder)
