@@ -12,7 +12,7 @@ from torch import Tensor
 from nmt.errors import SettingError
 from nmt.kernels.topk import largest
 from nmt.limits import Positive, Weight
-from nmt.search.core import Hypothesis, Limits, Search, SearchState, Step, forbid
+from nmt.search.core import Forbidding, Hypothesis, Limits, Search, SearchState, Step
 from nmt.search.prefixes import PrefixStates
 
 
@@ -85,14 +85,14 @@ class BeamSearch(Search):
             torch.zeros(count, size, dtype=torch.int64, device=device),
         )
         trace: list[_Trace] = []
-        prefix = PrefixStates.start(limits.prefixes)
+        prefix, forbid = PrefixStates.start(limits.prefixes), Forbidding(limits)
         position = 0
         while sentences.numel():
             count_open, width = sentences.shape[0], log_probs.shape[1]
             lengths = limits.lengths[sentences]
             step_log_probs, weights, state = step(tokens, state)
             position += 1
-            allowed = forbid(step_log_probs, limits, (lengths <= position).repeat_interleave(width), prefix)
+            allowed = forbid(step_log_probs, lengths.repeat_interleave(width), position, prefix)
             # The best K of a sentence are among the best K of each of its hypotheses.
             values, words = largest(allowed, min(size, allowed.shape[1]), limits.fast)
             values, words = values.view(count_open, width, -1), words.view(count_open, -1)
@@ -106,7 +106,7 @@ class BeamSearch(Search):
                 own = weights[..., : limits.slots.shape[1]]
                 seen = own.mean(1).view(count_open, width, -1).double()
                 coverage = seen if coverage is None else coverage + seen
-            scores = best / self._divisor(torch.tensor(position, device=device))
+            scores = best / self._divisor(torch.full((), position, device=device))
             if coverage is not None:
                 assert limits.slots is not None
                 # A slot that got no weight at all would cost -inf; 1e-10 keeps hypotheses comparable.

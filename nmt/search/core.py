@@ -5,6 +5,7 @@ from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from torch import Tensor
 
 from nmt.search.prefixes import Prefix, PrefixStates
@@ -80,18 +81,30 @@ class Search:
         raise TypeError(f"{type(self).__name__} does not define __call__")
 
 
-def forbid(log_probs: Tensor, limits: Limits, last: Tensor, prefix: PrefixStates | None = None) -> Tensor:
-    """Set log_probs [N, V] of impossible next tokens to -inf, in place.
+class Forbidding:
+    """Sets the log-probabilities of impossible next tokens to -inf; made once a search, so that no step waits."""
 
-    These are forbidden tokens, tokens that do not fit the prefix, and, in the rows `last` [N], all but the end of
-    sentence.
-    """
-    if prefix is not None:
-        prefix.restrict(log_probs)
-    if limits.forbidden:
-        log_probs[:, list(limits.forbidden)] = float("-inf")
-    if last.any():
-        ends = log_probs[last, limits.eos]
-        log_probs[last] = float("-inf")
-        log_probs[last, limits.eos] = ends
-    return log_probs
+    def __init__(self, limits: Limits) -> None:
+        self.eos, device = limits.eos, limits.lengths.device
+        self.tokens = torch.tensor(list(limits.forbidden), dtype=torch.int64, device=device)
+        self.shortest = int(limits.lengths.min()) if limits.lengths.numel() else 0
+
+    def __call__(self, log_probs: Tensor, lengths: Tensor, position: int, prefix: PrefixStates | None = None) -> Tensor:
+        """Change log_probs [N, V] of token number `position`, from 1, in place; a row has at most `lengths` [N] tokens.
+
+        Impossible are forbidden tokens, tokens that do not fit the prefix, and, at the limit of a row, all but the end
+        of sentence.
+        """
+        if prefix is not None:
+            prefix.restrict(log_probs)
+        if self.tokens.numel():
+            log_probs.index_fill_(1, self.tokens, float("-inf"))
+        if position < self.shortest:
+            return log_probs
+        last = lengths <= position
+        if last.device.type == "cpu" and not last.any():  # on a GPU, asking costs more than it saves
+            return log_probs
+        ends = log_probs[:, self.eos].clone()
+        log_probs.masked_fill_(last.unsqueeze(1), float("-inf"))
+        log_probs[:, self.eos] = ends
+        return log_probs

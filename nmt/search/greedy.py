@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from nmt.limits import Limit, NotNegative, Positive
-from nmt.search.core import Hypothesis, Limits, Search, SearchState, Step, forbid
+from nmt.search.core import Forbidding, Hypothesis, Limits, Search, SearchState, Step
 from nmt.search.prefixes import PrefixStates
 
 Temperature = Annotated[float, Limit(lambda value: value > 0, "greater than 0; search=greedy is its limit")]
@@ -34,12 +34,12 @@ class GreedySearch(Search):
         totals = torch.zeros(count, dtype=torch.float64, device=device)
         token_rows: list[Tensor] = []  # per step: [B] tokens, -1 for finished sentences
         weight_rows: list[tuple[Tensor, Tensor] | None] = []  # per step: its live sentences and their weights
-        prefix = PrefixStates.start(limits.prefixes)
+        prefix, forbid = PrefixStates.start(limits.prefixes), Forbidding(limits)
         position = 0
         while live.numel():
             log_probs, weights, state = step(tokens, state)
             position += 1
-            allowed = forbid(log_probs, limits, limits.lengths[live] <= position, prefix)
+            allowed = forbid(log_probs, limits.lengths[live], position, prefix)
             tokens = self.choose(allowed)
             totals[live] += allowed.gather(1, tokens.unsqueeze(1)).squeeze(1).double()
             row = torch.full((count,), -1, dtype=torch.int64, device=device)

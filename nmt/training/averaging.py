@@ -22,9 +22,11 @@ class Averaging:
         self.recent: deque[dict[str, Tensor]] = deque(maxlen=checkpoints)
         self.averaged: AveragedModel | None = None
 
-        def blend(averages: Tensors, current: Tensors, count: Tensor | int) -> None:
+        def blend(averages: Tensors, current: Tensors, _: Tensor | int) -> None:
             # A young average follows closely. Otherwise, short runs would stay near their initial weights.
-            share = max(1 - decay, 9 / (10 + float(count)))
+            assert self.averaged is not None
+            count = float(self.averaged.n_averaged)  # on the CPU; what is passed is a copy on the GPU
+            share = max(1 - decay, 9 / (10 + count))
             torch._foreach_lerp_(averages, current, share)
 
         if kind == "ema":

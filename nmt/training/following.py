@@ -75,7 +75,7 @@ def follow(learner: Learner, batches: TokenBatches, seed: int) -> None:
                 raise
             except UserError:  # the loss is not a number in any process, and the leader says so
                 return
-            if order.step % TIDY_EVERY == 0:
+            if order.step % TIDY_EVERY == 0 and not learner.compute.on_gpu:
                 give_memory_back()
 
 

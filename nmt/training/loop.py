@@ -127,7 +127,7 @@ class TrainingLoop:
                 if reason := self._reason_to_stop():
                     return reason
                 self._update(group, min(size, len(plan) - counters.batch))
-                if counters.step % TIDY_EVERY == 0:
+                if counters.step % TIDY_EVERY == 0 and not self.learner.compute.on_gpu:
                     give_memory_back()
                 if settings.validate_every is not None and counters.step % settings.validate_every == 0:
                     self._validate()

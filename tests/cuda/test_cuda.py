@@ -37,13 +37,9 @@ ALLOWED_IN_UPDATE = {
     "backward: boolean mask": 1,
     "training/learner.py update: number": 3,
     "training/averaging.py after_update: copy": 1,
-    "training/averaging.py blend: number": 1,
 }
 #: Where it may wait in one more step of a beam.
 ALLOWED_IN_STEP = {
-    "search/core.py forbid: copy": 1,
-    "search/core.py forbid: number": 1,
-    "search/beam.py __call__: copy": 1,
     "search/beam.py __call__: nonzero": 1,
     "search/beam.py _follow: copy": 4,
 }
