@@ -41,7 +41,9 @@ def test_error_rates_are_ordered_by_the_best_attention_of_each_row() -> None:
         for label, row in rates.items()
     ]
     variants[0]["aer"]["attention"] = rate(1.0)  # one of the columns again
-    rows = study.exact_links({"alignments": [{"gold": "built-in", "variants": variants}]}).splitlines()
+    without = {"diagonal": 42.61, "oracle, one link per word": 11.6}
+    gold = {"gold": "built-in", "without_model": without, "variants": variants}
+    rows = study.exact_links({"alignments": [gold]}).splitlines()
     assert [line for line in rows if line.startswith("|")] == [
         "| attention | built-in: attention, shift 0 | built-in: attention, shift 1 | built-in: saliency |",
         "|---|---:|---:|---:|",
@@ -49,6 +51,8 @@ def test_error_rates_are_ordered_by_the_best_attention_of_each_row() -> None:
         "| dot | 30.0 | 12.3 | 5.0 |",
         "| additive | 20.0 | - | 4.0 |",
         "| none | - | - | 3.0 |",
+        "| (diagonal) | 42.6 | 42.6 | 42.6 |",
+        "| (oracle, one link per word) | 11.6 | 11.6 | 11.6 |",
     ]
 
 

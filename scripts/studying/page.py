@@ -98,6 +98,11 @@ def exact_links(figures: dict[str, Any]) -> str:
     for label in sorted(best, key=best.__getitem__):
         cells = [f"{column[label]:.1f}" if label in column else "-" for column in columns.values()]
         lines.append(f"| {label} | {' | '.join(cells)} |")
+    # Links that need no model have one rate, whatever is read off a model: it stands in each column of its links.
+    needless = {rates["gold"]: rates.get("without_model", {}) for rates in figures["alignments"]}
+    for label in dict.fromkeys(label for rates in needless.values() for label in rates):
+        cells = [f"{needless[gold][label]:.1f}" if label in needless[gold] else "-" for gold, _ in columns]
+        lines.append(f"| ({label}) | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
