@@ -74,7 +74,7 @@ def is_naacl(lines: Sequence[str]) -> bool:
     return _NAACL.fullmatch(next((line for line in lines if line.strip()), "").strip()) is not None
 
 
-def parse_file(lines: Sequence[str], name: str, *, base: int = 0, pairs: int) -> list[GoldLinks]:
+def parse_file(lines: Sequence[str], name: str, *, base: int = 0, pairs: int, first: int = 0) -> list[GoldLinks]:
     """Read a file of links in either form.
 
     Args:
@@ -82,6 +82,7 @@ def parse_file(lines: Sequence[str], name: str, *, base: int = 0, pairs: int) ->
         name: of the file, for messages.
         base: the number of the first word, 0 or 1; in the NAACL form see `parse_numbered`.
         pairs: number of sentence pairs.
+        first: lines of the file before these ones, in Pharaoh form.
 
     Returns:
         The links of each sentence pair, in order.
@@ -94,7 +95,7 @@ def parse_file(lines: Sequence[str], name: str, *, base: int = 0, pairs: int) ->
         return [numbered.get(sentence, NO_LINKS) for sentence in range(1, pairs + 1)]
     check_parallel({name: len(lines), "the text": pairs})
     links = []
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(lines, start=first + 1):
         with _line(name, number):
             links.append(parse_links(line, base=base))
     return links
@@ -158,7 +159,12 @@ def _parse_naacl(line: str, base: int) -> tuple[int, Link, bool]:
 
 
 def check_range(
-    links: Sequence[GoldLinks], source_words: Sequence[int], target_words: Sequence[int], name: str, words: str
+    links: Sequence[GoldLinks],
+    source_words: Sequence[int],
+    target_words: Sequence[int],
+    name: str,
+    words: str,
+    first: int = 0,
 ) -> None:
     """UserError for the first link that names a word which its sentence does not have.
 
@@ -168,8 +174,9 @@ def check_range(
         target_words: the same for the targets.
         name: of the file that the links come from.
         words: what counts as a word, for the message.
+        first: sentence pairs of the file before these ones.
     """
-    for number, (pair, *counts) in enumerate(zip(links, source_words, target_words, strict=True), start=1):
+    for number, (pair, *counts) in enumerate(zip(links, source_words, target_words, strict=True), start=first + 1):
         for link in sorted(pair.possible):
             for side, position, count in zip(("source", "target"), link, counts, strict=True):
                 if position >= count:

@@ -22,6 +22,7 @@ from datasets.arrow_writer import ArrowWriter  # type: ignore[import-untyped]
 
 from nmt.data.batch import Integers
 from nmt.data.corpus import Split
+from nmt.data.large import gathered, remembered
 from nmt.data.pairs import BLOCK, EMPTY, LONG_SOURCE, LONG_TARGET, Block, EncodedPairs, Ragged, encode_blocks
 from nmt.errors import UserError
 from nmt.files import appearing, unwritable
@@ -62,7 +63,13 @@ def prepare(
     Raises:
         UserError: the cache folder cannot be written.
     """
-    folder = cache / key(split, tokenizer, max_source_length, max_target_length)
+    limits = f"{max_source_length} {max_target_length}"
+    sides = (split.source, split.target)
+    folder = cache / remembered(
+        sides,
+        f"key {FORMAT} {tokenizer.fingerprint} {limits}",
+        lambda: key(split, tokenizer, max_source_length, max_target_length),
+    )
     for _ in range(10):  # other runs may write it, or damage it, at the same time
         try:
             with contextlib.suppress(FileNotFoundError):
@@ -89,6 +96,21 @@ def key(split: Split, tokenizer: Tokenizer, max_source_length: int, max_target_l
             digest.update(np.fromiter(map(len, block), dtype=np.int64).tobytes())
             digest.update("\n".join(block).encode())
     return digest.hexdigest()[:40]
+
+
+def spilled(blocks: Iterator[Block], cache: Path) -> EncodedPairs:
+    """Blocks as one, in a file of the cache folder that nobody else sees and that ends with them.
+
+    Raises:
+        UserError: the cache folder cannot be written.
+    """
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".epoch.", dir=cache) as folder:
+            _write(Path(folder), blocks)
+            return _read(Path(folder))
+    except OSError as error:
+        raise unwritable(cache, error, "cache=FOLDER") from error
 
 
 def _write(folder: Path, blocks: Iterator[Block]) -> None:
@@ -149,14 +171,16 @@ def _read(folder: Path) -> EncodedPairs:
         if path.stat().st_size != about["bytes"] or _checksum(path) != about["checksum"]:
             raise _DamagedError(folder)
         table = datasets.Dataset.from_file(str(path)).data
-        source, target = (_ragged(table.column(side).chunks) for side in ("source", "target"))
-        return EncodedPairs(source, target, table.column("row").to_numpy(), about["dropped"])
+        source, target = (_ragged(table.column(side).chunks, folder.parent) for side in ("source", "target"))
+        rows = (chunk.to_numpy() for chunk in table.column("row").chunks)
+        return EncodedPairs(source, target, gathered(rows, len(table), folder.parent), about["dropped"])
     except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
         raise _DamagedError(folder) from error
 
 
-def _ragged(chunks: Sequence[Any]) -> Ragged:
+def _ragged(chunks: Sequence[Any], folder: Path) -> Ragged:
     """The lists of an Arrow column; the ids stay in the file."""
     return Ragged(
-        [(chunk.values.to_numpy(zero_copy_only=True), chunk.offsets.to_numpy(zero_copy_only=True)) for chunk in chunks]
+        [(chunk.values.to_numpy(zero_copy_only=True), chunk.offsets.to_numpy(zero_copy_only=True)) for chunk in chunks],
+        folder,
     )

@@ -10,7 +10,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from nmt.data.large import remembered
 from nmt.errors import UserError, nearest
+
+#: Sentences that are read at a time.
+_MANY = 10_000
 
 
 class Split(NamedTuple):
@@ -30,12 +34,19 @@ class Split(NamedTuple):
 
     def fingerprint(self) -> str:
         """SHA-256 of the sentences, and of their documents if there are any, to recognise the text."""
-        digest = hashlib.sha256()
-        for source, target in zip(self.source, self.target):
-            digest.update(f"{source}\n{target}\n".encode("utf-8", "surrogatepass"))
+        if self.documents is None:
+            return remembered((self.source, self.target), "fingerprint", lambda: self._digest().hexdigest())
+        digest = self._digest()
         if self.documents is not None:
             digest.update(" ".join(map(str, self.documents)).encode())
         return digest.hexdigest()
+
+    def _digest(self) -> "hashlib._Hash":
+        digest = hashlib.sha256()
+        for first in range(0, len(self.source), _MANY):
+            block = zip(self.source[first : first + _MANY], self.target[first : first + _MANY])
+            digest.update("".join(f"{source}\n{target}\n" for source, target in block).encode("utf-8", "surrogatepass"))
+        return digest
 
 
 class ContrastiveItem(NamedTuple):
@@ -51,7 +62,11 @@ class ContrastiveItem(NamedTuple):
 
 def links_fingerprint(links: Sequence[str]) -> str:
     """SHA-256 of word links, to recognise them."""
-    return hashlib.sha256("\n".join(links).encode("utf-8", "surrogatepass")).hexdigest()
+
+    def digest() -> str:
+        return hashlib.sha256("\n".join(links).encode("utf-8", "surrogatepass")).hexdigest()
+
+    return remembered([links], "links", digest)
 
 
 def given_split(source: Path, lines: Sequence[str], translations: Sequence[str]) -> Split:
@@ -61,8 +76,12 @@ def given_split(source: Path, lines: Sequence[str], translations: Sequence[str])
 
 
 class DataSource(ABC):
-    """A data set. The constructor checks settings only; `read` reads, and reports what is wrong with the data."""
+    """A data set. The constructor checks settings only; `read` reads, and reports what is wrong with the data.
 
+    `known` is a folder for what is found out about large files; see `nmt.data.large`.
+    """
+
+    known: Path | None = None
     #: (source code, target code), such as ("de", "en")
     languages: tuple[str, str]
     #: short and safe in a file name, such as "m30k-de-en"

@@ -11,6 +11,7 @@ from nmt.data.documents import Documents
 from nmt.data.holdout import divide, shared_pairs
 from nmt.data.hub import Hub
 from nmt.data.languages import UNNAMED, checked_languages, guess_languages, language_codes
+from nmt.data.large import without
 from nmt.data.parallel import read_files, with_links
 from nmt.errors import UserError, nearest
 from nmt.limits import NotNegative, Positive
@@ -72,9 +73,9 @@ class TextFiles(DataSource):
         """See `DataSource.read`; UserError for files that are missing, unequal in length, empty or not UTF-8."""
         if split not in self._prefixes:
             raise self.unknown_split(split)
-        lines = read_files(self._paths(split), (1, 2), self._documents, self._endings)
+        lines = read_files(self._paths(split), (1, 2), self._documents, self._endings, self.known)
         pairs = Split(split, lines.source, lines.target, documents=lines.documents)
-        return pairs if split != "train" else with_links(pairs, self._train_links)
+        return pairs if split != "train" else with_links(pairs, self._train_links, self.known)
 
     def _paths(self, split: str) -> tuple[Path, Path]:
         prefix = Path(self._prefixes[split]).expanduser()
@@ -147,6 +148,7 @@ class Multi30k(DataSource):
         if split not in self.splits():
             raise self.unknown_split(split)
         if self._root is not None:
+            self._files.known = self.known
             pairs = self._files.read(split)
         else:
             pairs = self._hub.read("test" if split == self.TESTS[0] else split)._replace(name=split)
@@ -257,20 +259,21 @@ class UserFiles(DataSource):
 
     def _pairs(self, name: str, files: Sequence[Path], links: str | None = None) -> Split:
         """The pairs of one or two files that have text on both sides, with their links if `links` names a file."""
-        source, target, documents, notes = read_files(files, self._columns, self._documents)
+        source, target, documents, notes = read_files(files, self._columns, self._documents, known=self.known)
         self._notes += notes
-        rows = [row for row, pair in enumerate(zip(source, target, strict=True)) if all(map(str.strip, pair))]
-        if len(rows) < len(source):
+        empty = [row for row, pair in enumerate(zip(source, target, strict=True)) if not all(map(str.strip, pair))]
+        if empty:
             self._notes.append(
-                f"{len(source) - len(rows):,} of {len(source):,} pairs of {_names(files)} dropped: one side is empty."
+                f"{len(empty):,} of {len(source):,} pairs of {_names(files)} dropped: one side is empty."
             )
-        linked = with_links(Split(name, source, target), links).links
+        linked = with_links(Split(name, source, target), links, self.known).links
+        gone = set(empty)
         return Split(
             name,
-            [source[row] for row in rows],
-            [target[row] for row in rows],
-            None if linked is None else [linked[row] for row in rows],
-            None if documents is None else [documents[row] for row in rows],
+            without(source, empty),
+            without(target, empty),
+            None if linked is None else without(linked, empty),
+            None if documents is None else [number for row, number in enumerate(documents) if row not in gone],
         )
 
 

@@ -29,10 +29,7 @@ class Guide:
     def __init__(self, split: Split, tokenizer: Tokenizer) -> None:
         """Take a split with links, counted over whitespace-separated words."""
         assert split.links is not None
-        self._links, self._tokenizer = split.links, tokenizer
-        self._counts = [
-            (len(source.split()), len(target.split())) for source, target in zip(split.source, split.target)
-        ]
+        self._split, self._links, self._tokenizer = split, split.links, tokenizer
 
     def __call__(self, batch: Batch) -> Batch:
         """The batch with its links."""
@@ -43,7 +40,7 @@ class Guide:
             targets = self._tokenizer.target.words(batch.target_out[at, : target_lengths[at]].tolist())
             counts = (max(sources, default=-1) + 1, max(targets, default=-1) + 1)
             sure = parse_links(self._links[row]).sure
-            if not sure or counts != self._counts[row]:
+            if not sure or counts != (len(self._split.source[row].split()), len(self._split.target[row].split())):
                 continue
             # One row and column more, which stay zero, for pieces of no word.
             words = np.zeros((counts[1] + 1, counts[0] + 1), dtype=np.float32)

@@ -11,7 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt.data.corpus import Split
+from nmt.data.large import MANY, without
 from nmt.errors import UserError
+
+#: A sentence that comes this often in a large text is not held out.
+_OFTEN = 10
+_FULL: list[int] = [-1] * _OFTEN  # what a sentence has that nobody asks for
 
 
 def divide(
@@ -33,18 +38,23 @@ def divide(
     if not sizes:
         return {"train": Split("train", source, target, links, documents)}, []
     wanted = {name: default_size(len(source)) if size is None else size for name, size in sizes.items()}
-    rows = hold_out(source, target, wanted, seed) if documents is None else hold_out_documents(documents, wanted, seed)
-    splits = {
-        name: Split(
-            name,
-            [source[row] for row in kept],
-            [target[row] for row in kept],
-            documents=None if documents is None else [documents[row] for row in kept],
+    leak = ""
+    if documents is None and len(source) > MANY:
+        rows, related = hold_out_of_many(source, target, wanted, seed)
+        gone = sorted([*related, *(row for name in wanted for row in rows[name])])
+        train = Split("train", without(source, gone), without(target, gone))
+        splits = _splits(source, target, rows) | {"train": train}
+        if links is not None:
+            splits["train"] = train._replace(links=without(links, gone))
+        leak = f"; {len(related):,} that share a sentence with them are left out" if related else ""
+    else:
+        held_out = (
+            hold_out(source, target, wanted, seed) if documents is None else hold_out_documents(documents, wanted, seed)
         )
-        for name, kept in rows.items()
-    }
-    if links is not None:
-        splits["train"] = splits["train"]._replace(links=[links[row] for row in rows["train"]])
+        rows = {name: held_out[name] for name in wanted}
+        splits = _splits(source, target, held_out, documents)
+        if links is not None:
+            splits["train"] = splits["train"]._replace(links=[links[row] for row in held_out["train"]])
     held = " and ".join(f"{len(rows[name]):,} for {name}" for name in wanted)
     keys = " ".join(f"data.{name}_pairs={size}" for name, size in wanted.items())
     if documents is not None:
@@ -53,16 +63,72 @@ def divide(
         leak = f"{shared:,} of these pairs have a sentence that is also in the training text. " if shared else ""
         return splits, [f"Held out: {held}, in whole documents ({counts}). {leak}({keys} data.seed={seed})."]
     note = (
-        f"Held out: {held}. None of their sentences is in the other {len(rows['train']):,} "
-        f"pairs ({keys} data.seed={seed})."
+        f"Held out: {held}. None of their sentences is in the other {len(splits['train'].source):,} "
+        f"pairs{leak} ({keys} data.seed={seed})."
     )
     return splits, [note]
 
 
+def _splits(
+    source: Sequence[str],
+    target: Sequence[str],
+    rows: Mapping[str, Sequence[int]],
+    documents: Sequence[int] | None = None,
+) -> dict[str, Split]:
+    """The splits of these rows."""
+    return {
+        name: Split(
+            name,
+            [source[row] for row in kept],
+            [target[row] for row in kept],
+            documents=None if documents is None else [documents[row] for row in kept],
+        )
+        for name, kept in rows.items()
+    }
+
+
 def shared_pairs(split: Split, train: Split) -> int:
     """The number of pairs of `split` with a sentence that is in `train`, on either side."""
-    known = {normal(sentence) for side in (train.source, train.target) for sentence in side}
-    return sum(normal(a) in known or normal(b) in known for a, b in zip(split.source, split.target, strict=True))
+    pairs = [(normal(a), normal(b)) for a, b in zip(split.source, split.target, strict=True)]
+    asked = {sentence for pair in pairs for sentence in pair}
+    known = {
+        found for side in (train.source, train.target) for sentence in side if (found := normal(sentence)) in asked
+    }
+    return sum(not known.isdisjoint(pair) for pair in pairs)
+
+
+def hold_out_of_many(
+    source: Sequence[str], target: Sequence[str], sizes: Mapping[str, int], seed: int
+) -> tuple[dict[str, list[int]], list[int]]:
+    """The rows of each set in `sizes`, of text that has no room in memory, and the rows that must not be trained on.
+
+    Pairs are drawn by chance. Those whose sentences come often are skipped, and the few others with a sentence of a
+    held-out pair are left out: `hold_out` keeps families of sentences together instead, for which it needs all pairs.
+
+    Raises:
+        UserError: no pair can be held out for a set.
+    """
+    generator = np.random.default_rng(seed)
+    drawn = generator.permutation(np.unique(generator.integers(len(source), size=4 * sum(sizes.values())))).tolist()
+    pairs = {row: (normal(source[row]), normal(target[row])) for row in drawn}
+    places: dict[str, list[int]] = {sentence: [] for pair in pairs.values() for sentence in pair}
+    for row, pair in enumerate(zip(source, target, strict=True)):
+        for sentence in map(normal, pair):
+            if len(found := places.get(sentence, _FULL)) < _OFTEN:
+                found.append(row)
+    rows: dict[str, list[int]] = {name: [] for name in sizes}
+    owner: dict[int, str] = {}  # of held-out rows and of those that share a sentence with them
+    for row in drawn:
+        family = {row, *(other for sentence in pairs[row] for other in places[sentence])}
+        name = next((name for name, size in sizes.items() if len(rows[name]) < size), None)
+        often = any(len(places[sentence]) >= _OFTEN for sentence in pairs[row])
+        if name is None or often or not owner.keys().isdisjoint(family):
+            continue
+        rows[name].append(row)
+        owner.update(dict.fromkeys(family, name))
+    _check_found(rows, sizes, len(source))
+    held = {row for found in rows.values() for row in found}
+    return {name: sorted(found) for name, found in rows.items()}, sorted(owner.keys() - held)
 
 
 def hold_out_documents(documents: Sequence[int], sizes: Mapping[str, int], seed: int) -> dict[str, list[int]]:
@@ -136,13 +202,18 @@ def hold_out(source: Sequence[str], target: Sequence[str], sizes: Mapping[str, i
     row_owner = owner[component] if len(component) else owner[:0]
     rows = {name: np.flatnonzero(row_owner == index).tolist() for index, name in enumerate(names)}
     rows["train"] = np.flatnonzero(row_owner == -1).tolist()
+    _check_found(rows, sizes, len(source))
+    return rows
+
+
+def _check_found(rows: Mapping[str, Sequence[int]], sizes: Mapping[str, int], pairs: int) -> None:
+    """UserError for a set that would be empty."""
     empty = [name for name, found in rows.items() if not found and sizes.get(name, 1) > 0]
     if empty:
         raise UserError(
-            f"None of {len(source):,} pairs can be held out for {' and '.join(empty)}: there are too few, or they all "
+            f"None of {pairs:,} pairs can be held out for {' and '.join(empty)}: there are too few, or they all "
             "share sentences. Give separate validation and test data (data.valid=..., data.test=...)."
         )
-    return rows
 
 
 def components(source: Sequence[str], target: Sequence[str]) -> npt.NDArray[np.int64]:

@@ -5,7 +5,8 @@
 
 import functools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy.typing as npt
 
 from nmt.data.batch import Batch, Integers, flatten, pad
 from nmt.data.corpus import Split
+from nmt.data.large import MANY, gathered
 from nmt.text.lexicon import PLACES, Lexicon, learn_lexicon
 from nmt.text.tokenizer import Tokenizer, Vocabulary
 
@@ -25,15 +27,18 @@ class Ragged:
 
     Args:
         chunks: (values, offsets) pairs; list i of a chunk is values[offsets[i]:offsets[i + 1]].
+        folder: for the lengths of very many lists; None for the usual place of temporary files.
     """
 
-    def __init__(self, chunks: Sequence[tuple[npt.NDArray[np.int32], npt.NDArray[np.integer]]]) -> None:
+    def __init__(
+        self,
+        chunks: Sequence[tuple[npt.NDArray[np.int32], npt.NDArray[np.integer]]],
+        folder: Path | None = None,
+    ) -> None:
         self._chunks = list(chunks)
         counts = [len(offsets) - 1 for _, offsets in chunks]
         self._starts = np.cumsum([0, *counts])
-        self.lengths: Integers = np.concatenate(
-            [np.diff(offsets).astype(np.int64) for _, offsets in chunks] or [np.zeros(0, dtype=np.int64)]
-        )
+        self.lengths: Integers = gathered((np.diff(offsets) for _, offsets in chunks), sum(counts), folder)
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -217,7 +222,12 @@ def encode_in_memory(
     seed: int = 0,
 ) -> EncodedPairs:
     """What `nmt.data.cache.prepare` returns, without a cache; with `alpha`, by subword sampling."""
-    blocks = list(encode_blocks(split, tokenizer, max_source_length, max_target_length, alpha=alpha, seed=seed))
+    return held(encode_blocks(split, tokenizer, max_source_length, max_target_length, alpha=alpha, seed=seed))
+
+
+def held(encoded: Iterator[Block]) -> EncodedPairs:
+    """Blocks as one, in memory."""
+    blocks = list(encoded)
     dropped = dict.fromkeys((EMPTY, LONG_SOURCE, LONG_TARGET), 0)
     for block in blocks:
         for reason, count in block.dropped.items():
@@ -237,7 +247,8 @@ def _offsets(lengths: Integers) -> Integers:
 class SampledPairs:
     """Subword sampling: every epoch segments every sentence anew (`Vocabulary.sample` defines `alpha`).
 
-    The pairs of an epoch depend on `seed` and its number only. They are held in memory, some 250 bytes a pair.
+    The pairs of an epoch depend on `seed` and its number only. `hold` keeps them; `held` does so in memory, in some
+    250 bytes a pair.
     """
 
     def __init__(
@@ -249,20 +260,17 @@ class SampledPairs:
         seed: int,
         max_source_length: int,
         max_target_length: int,
+        hold: Callable[[Iterator[Block]], EncodedPairs] = held,
     ) -> None:
-        self._seed = seed
+        self._seed, self._hold = seed, hold
         self._encode = functools.partial(
-            encode_in_memory,
-            split,
-            tokenizer,
-            max_source_length=max_source_length,
-            max_target_length=max_target_length,
-            alpha=alpha,
+            encode_blocks, split, tokenizer, max_source_length, max_target_length, alpha=alpha
         )
 
     def for_epoch(self, epoch: int) -> EncodedPairs:
         """The split, tokenised for this epoch."""
-        return self._encode(seed=int(np.random.SeedSequence((self._seed, epoch)).generate_state(1)[0]))
+        seed = int(np.random.SeedSequence((self._seed, epoch)).generate_state(1)[0])
+        return self._hold(self._encode(seed=seed))
 
 
 def lexicon_of(pairs: EncodedPairs, source_pieces: int) -> Lexicon:
@@ -272,13 +280,21 @@ def lexicon_of(pairs: EncodedPairs, source_pieces: int) -> Lexicon:
         pairs: the training pairs.
         source_pieces: size of the source vocabulary.
     """
-    order = np.random.default_rng(0).permutation(len(pairs))
+    generator = np.random.default_rng(0)
+    if len(pairs) <= MANY:
+        order = generator.permutation(len(pairs))
+    else:
+        order = generator.permutation(np.unique(generator.integers(len(pairs), size=MANY)))
     places = np.cumsum(pairs.source_lengths[order] * pairs.target_lengths[order])
     sample = np.sort(order[: max(1, np.searchsorted(places, PLACES))])
     return learn_lexicon(*pairs.take(sample), source_pieces)
 
 
 def length_ratio(pairs: EncodedPairs, extra: int) -> float:
-    """The smallest ratio of at least 1 such that 999 of 1,000 targets have at most ratio * source + extra pieces."""
-    needed = (pairs.target_lengths - extra) / np.maximum(pairs.source_lengths, 1)
+    """The smallest ratio of at least 1 such that 999 of 1,000 targets have at most ratio * source + extra pieces.
+
+    Of very many pairs, every second, third ... counts.
+    """
+    some = slice(None, None, len(pairs) // MANY + 1)
+    needed = (pairs.target_lengths[some] - extra) / np.maximum(pairs.source_lengths[some], 1)
     return max(1.0, math.ceil(100 * float(np.quantile(needed, 0.999))) / 100)

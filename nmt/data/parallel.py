@@ -1,4 +1,4 @@
-"""Files of sentence pairs, as lists of lines: two files, a tab-separated file, two folders; and files of word links."""
+"""Files of sentence pairs, as their lines: two files, a tab-separated file, two folders; and files of word links."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,51 +6,72 @@ from typing import NamedTuple
 
 from nmt.data.corpus import Split
 from nmt.data.documents import Documents, by_blank_lines, by_ids, read_folders
-from nmt.data.lines import read_lines, read_parallel_lines
-from nmt.errors import UserError
-from nmt.links import check_range, format_links, parse_file
+from nmt.data.large import Column, FileLines, Stored, parallel_text_lines, text_lines
+from nmt.errors import UserError, check_parallel
+from nmt.links import check_range, format_links, is_naacl, parse_file
+
+#: Lines of a large file that are checked at a time.
+_MANY = 10_000
 
 
-def with_links(split: Split, path: str | None) -> Split:
+def with_links(split: Split, path: str | None, known: Path | None = None) -> Split:
     """The split with the word links of a file, checked against its sentences; unchanged without a file.
 
     Args:
         split: the whole split, in the order of the file.
         path: word links, counted from 0 over whitespace-separated words: Pharaoh (one line per pair) or NAACL; see
-            `nmt.links`.
+            `nmt.links`. The lines of a large file in Pharaoh form stay in the file.
+        known: see `nmt.data.large.text_lines`.
 
     Raises:
         UserError: the file is missing, a line is malformed, a link names a missing word, or numbers of lines differ.
     """
     if path is None:
         return split
-    gold = parse_file(read_lines(Path(path).expanduser()), path, pairs=len(split.source))
-    sources, targets = ([len(sentence.split()) for sentence in side] for side in (split.source, split.target))
-    check_range(gold, sources, targets, path, "separated by white space")
-    return split._replace(links=[format_links(links.sure, links.possible) for links in gold])
+    lines = text_lines(Path(path).expanduser(), known)
+    if not isinstance(lines, FileLines) or is_naacl(lines[:_MANY]):
+        return split._replace(links=_checked_links(lines, split.source, split.target, path))
+    check_parallel({path: len(lines), "the text": len(split.source)})
+    for first in range(0, len(lines), _MANY):
+        part = slice(first, first + _MANY)
+        _checked_links(lines[part], split.source[part], split.target[part], path, first)
+    return split._replace(links=lines)
 
 
-def read_parallel(source: Path, target: Path) -> tuple[list[str], list[str]]:
+def _checked_links(
+    lines: Sequence[str], source: Sequence[str], target: Sequence[str], path: str, first: int = 0
+) -> list[str]:
+    """The links in Pharaoh form of pairs, of which the first has the number `first`."""
+    gold = parse_file(lines, path, pairs=len(source), first=first)
+    sources, targets = ([len(sentence.split()) for sentence in side] for side in (source, target))
+    check_range(gold, sources, targets, path, "separated by white space", first)
+    return [format_links(links.sure, links.possible) for links in gold]
+
+
+def read_parallel(source: Path, target: Path, known: Path | None = None) -> tuple[Sequence[str], Sequence[str]]:
     """The lines of two files.
 
     Raises:
         UserError: the numbers of lines differ, no pair has text, or a file is missing, broken or not UTF-8.
     """
-    lines, others = read_parallel_lines(source, target)
+    lines, others = parallel_text_lines(source, target, known=known)
     if not any(line.strip() and other.strip() for line, other in zip(lines, others, strict=True)):
         raise UserError(f"{source} and {target} are empty: no line has text in both.")
     return lines, others
 
 
-def read_tab_separated(path: Path, source: int, target: int) -> tuple[list[str], list[str], list[str]]:
+def read_tab_separated(
+    path: Path, source: int, target: int, known: Path | None = None
+) -> tuple[Sequence[str], Sequence[str], list[str]]:
     """Two columns of a file, counted from 1, and notes for the user; blank lines give empty pairs.
 
     Raises:
         UserError: a line has too few columns, no pair has text, or the file is missing, broken or not UTF-8.
     """
     need = max(source, target)
-    first, second, widest = [], [], 0
-    for number, line in enumerate(read_lines(path), start=1):
+    lines, widest = text_lines(path, known), 0
+    first, second = list[str](), list[str]()
+    for number, line in enumerate(lines, start=1):
         fields = line.split("\t")
         widest = max(widest, len(fields))
         if len(fields) < need:
@@ -61,23 +82,25 @@ def read_tab_separated(path: Path, source: int, target: int) -> tuple[list[str],
                     "data.files=[SOURCE_FILE,TARGET_FILE]."
                 )
             fields = [""] * need
-        first.append(fields[source - 1])
-        second.append(fields[target - 1])
-    if not any(a.strip() and b.strip() for a, b in zip(first, second, strict=True)):
+        if not isinstance(lines, Stored):
+            first.append(fields[source - 1])
+            second.append(fields[target - 1])
+    sides = (Column(lines, source), Column(lines, target)) if isinstance(lines, Stored) else (first, second)
+    if not any(a.strip() and b.strip() for a, b in zip(*sides, strict=True)):
         raise UserError(f"{path} is empty: no line has text in both columns.")
     notes = []
     if widest > 2:
         notes.append(
             f"{path} has up to {widest} columns: {source} and {target} are used (data.columns=[1,2] says which)."
         )
-    return first, second, notes
+    return *sides, notes
 
 
 class ParallelLines(NamedTuple):
     """The lines of both sides, the document of each line if there are documents, and notes for the user."""
 
-    source: list[str]
-    target: list[str]
+    source: Sequence[str]
+    target: Sequence[str]
     documents: list[int] | None
     notes: list[str]
 
@@ -87,6 +110,7 @@ def read_files(
     columns: Sequence[int],
     documents: Documents | int | None,
     endings: tuple[str, str] = ("", ""),
+    known: Path | None = None,
 ) -> ParallelLines:
     """Two files, two folders with one file a document, or one tab-separated file.
 
@@ -95,6 +119,7 @@ def read_files(
         columns: source and target column of a tab-separated file, counted from 1.
         documents: "blank", "files", or the column with the id of a line's document; None without documents.
         endings: of the files in two folders; see `nmt.data.documents.read_folders`.
+        known: see `nmt.data.large.text_lines`.
 
     Raises:
         UserError: a file is missing, malformed or not UTF-8, or the two sides are not parallel.
@@ -110,10 +135,10 @@ def read_files(
         )
     notes: list[str] = []
     if len(files) == 2:
-        source, target = read_parallel(files[0], files[1])
+        source, target = read_parallel(files[0], files[1], known)
         names = [str(path) for path in files]
     else:
-        source, target, notes = read_tab_separated(files[0], columns[0], columns[1])
+        source, target, notes = read_tab_separated(files[0], columns[0], columns[1], known)
         names = [f"{files[0]} (column {column})" for column in columns]
     numbers = None
     if documents == "blank":
@@ -130,7 +155,7 @@ def read_column(path: Path, column: int) -> list[str]:
         UserError: a line does not have the column.
     """
     entries: list[str] = []
-    for number, line in enumerate(read_lines(path), start=1):
+    for number, line in enumerate(text_lines(path), start=1):
         fields = line.split("\t")
         if len(fields) < column and line.strip():
             raise UserError(

@@ -1,13 +1,18 @@
 """Pairs to batches: cut into batches of similar lengths that fill a token budget, in an order that a seed gives."""
 
-from collections.abc import Callable, Iterator
-from typing import Protocol
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Protocol, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from nmt.data.batch import Batch, Integers
+from nmt.data.large import MANY, gathered
 from nmt.data.pairs import EncodedPairs
+
+#: Neighbours in the text that are planned together where pairs are very many.
+_STRETCH = 256
 
 
 class PairSource(Protocol):
@@ -16,6 +21,32 @@ class PairSource(Protocol):
     def for_epoch(self, epoch: int) -> EncodedPairs:
         """The pairs of this epoch, the same for the same number."""
         ...
+
+
+class Plan(Sequence[Integers]):
+    """The batches of an epoch, each as the indices of its pairs.
+
+    Args:
+        order: [N] the indices, batch after batch.
+        starts: [batches + 1] where each batch begins in `order`.
+        padding: share of padding in the source and in the target tokens.
+    """
+
+    def __init__(self, order: Integers, starts: Integers, padding: tuple[float, float]) -> None:
+        self._order, self._starts, self.padding = order, starts, padding
+
+    def __len__(self) -> int:
+        return len(self._starts) - 1
+
+    @overload
+    def __getitem__(self, index: int) -> Integers: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Integers]: ...
+    def __getitem__(self, index: int | slice) -> Integers | list[Integers]:
+        if isinstance(index, slice):
+            return [self[number] for number in range(*index.indices(len(self)))]
+        number = range(len(self))[index]
+        return np.asarray(self._order[self._starts[number] : self._starts[number + 1]])
 
 
 class TokenBatches:
@@ -32,6 +63,7 @@ class TokenBatches:
         shuffle: compose and order the batches of each epoch at random; false gives the same batches in every epoch,
             sorted by length.
         guide: adds word links to each batch, for a guided training.
+        folder: for the plan of very many pairs; None for the usual place of temporary files.
     """
 
     def __init__(
@@ -43,6 +75,7 @@ class TokenBatches:
         sentences_per_batch: int | None = None,
         shuffle: bool = True,
         guide: Callable[[Batch], Batch] | None = None,
+        folder: Path | None = None,
     ) -> None:
         self._pairs = pairs
         self._tokens = tokens_per_batch
@@ -50,9 +83,10 @@ class TokenBatches:
         self._seed = seed
         self._shuffle = shuffle
         self._guide = guide
-        self._held: tuple[int, EncodedPairs, list[Integers]] | None = None
+        self._folder = folder
+        self._held: tuple[int, EncodedPairs, Plan] | None = None
 
-    def plan(self, epoch: int) -> list[Integers]:
+    def plan(self, epoch: int) -> Plan:
         """The batches of an epoch, each as the indices of its pairs; `collate` makes a `Batch` of one."""
         return self._open(epoch)[1]
 
@@ -63,8 +97,8 @@ class TokenBatches:
     def epoch(self, epoch: int, start: int = 0, stride: int = 1) -> Iterator[Batch]:
         """The batches of an epoch, from number `start` on (to resume within an epoch), every one of `stride`."""
         pairs, plan = self._open(epoch)
-        for indices in plan[start::stride]:
-            yield self._batch(pairs, indices)
+        for number in range(start, len(plan), stride):
+            yield self._batch(pairs, plan[number])
 
     def _batch(self, pairs: EncodedPairs, indices: Integers) -> Batch:
         batch = pairs.batch(indices)
@@ -73,18 +107,48 @@ class TokenBatches:
     @property
     def padding(self) -> tuple[float, float]:
         """Share of padding in the source and in the target tokens of the last plan."""
-        pairs, plan = self._open(0 if self._held is None else self._held[0])
-        return _padding(pairs.source_lengths + 1, plan), _padding(pairs.target_lengths + 1, plan)
+        return self._open(0 if self._held is None else self._held[0])[1].padding
 
-    def _open(self, epoch: int) -> tuple[EncodedPairs, list[Integers]]:
+    def _open(self, epoch: int) -> tuple[EncodedPairs, Plan]:
         if self._held is None or self._held[0] != epoch:
             pairs = self._pairs.for_epoch(epoch)
-            generator = np.random.default_rng((self._seed, epoch)) if self._shuffle else None
-            plan = plan_batches(
-                pairs.source_lengths + 1, pairs.target_lengths + 1, self._tokens, self._sentences, generator
-            )
-            self._held = (epoch, pairs, plan)
+            self._held = (epoch, pairs, self._planned(pairs, epoch))
         return self._held[1], self._held[2]
+
+    def _planned(self, pairs: EncodedPairs, epoch: int) -> Plan:
+        """The plan of an epoch, in memory for at most `MANY` pairs: of more, some are planned at a time."""
+        counts: list[int] = []
+        totals = np.zeros((2, 2))  # of each side: tokens, places
+
+        def orders() -> Iterator[Integers]:
+            for rows, generator in self._parts(len(pairs), epoch):
+                lengths = pairs.source_lengths[rows] + 1, pairs.target_lengths[rows] + 1
+                plan = plan_batches(*lengths, self._tokens, self._sentences, generator)
+                counts.extend(map(len, plan))
+                totals[:] += [(int(side.sum()), _places(side, plan)) for side in lengths]
+                yield rows[np.concatenate(plan)]
+
+        order = gathered(orders() if len(pairs) else [], len(pairs), self._folder)
+        shares = [1.0 - tokens / places if places else 0.0 for tokens, places in totals.tolist()]
+        return Plan(order, np.cumsum([0, *counts]), (shares[0], shares[1]))
+
+    def _parts(self, count: int, epoch: int) -> Iterator[tuple[Integers, np.random.Generator | None]]:
+        """The pairs that are planned together, and what shuffles them.
+
+        Very many pairs are cut into stretches of neighbours, which are dealt out anew in each epoch, so that a pair
+        meets others every time.
+        """
+        if count <= MANY:
+            yield np.arange(count), np.random.default_rng((self._seed, epoch)) if self._shuffle else None
+            return
+        stretches = np.arange(0, count, _STRETCH)
+        if self._shuffle:
+            stretches = np.random.default_rng((self._seed, epoch)).permutation(stretches)
+        each = MANY // _STRETCH
+        for number, first in enumerate(range(0, len(stretches), each)):
+            rows = (stretches[first : first + each, None] + np.arange(_STRETCH)).ravel()
+            generator = np.random.default_rng((self._seed, epoch, number)) if self._shuffle else None
+            yield rows[rows < count], generator
 
 
 def plan_batches(
@@ -178,6 +242,10 @@ def _cut(
     return plan
 
 
+def _places(lengths: Integers, plan: list[Integers]) -> int:
+    return sum(int(lengths[indices].max()) * len(indices) for indices in plan)
+
+
 def _padding(lengths: Integers, plan: list[Integers]) -> float:
-    places = sum(int(lengths[indices].max()) * len(indices) for indices in plan)
+    places = _places(lengths, plan)
     return 1.0 - int(lengths[np.concatenate(plan)].sum()) / places if places else 0.0

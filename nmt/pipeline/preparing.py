@@ -1,15 +1,17 @@
 """From the splits of a data set to batches: tokenizer, pairs, word links. A resumed run needs the same ones."""
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from nmt import build
 from nmt.data.batch import Batch
-from nmt.data.cache import prepare
+from nmt.data.cache import prepare, spilled
 from nmt.data.corpus import Split, links_fingerprint
 from nmt.data.documents import Contexts
 from nmt.data.guide import Guide
-from nmt.data.pairs import EncodedPairs, SampledPairs
+from nmt.data.large import MANY
+from nmt.data.pairs import EncodedPairs, SampledPairs, held
 from nmt.data.planning import TokenBatches
 from nmt.errors import UserError
 from nmt.pipeline.recipe import Recipe
@@ -93,6 +95,7 @@ def prepared(recipe: Recipe, tokenizer: Tokenizer, splits: tuple[Split, Split], 
         seed=recipe.place.seed,
         max_source_length=settings.max_source_length,
         max_target_length=settings.max_target_length,
+        hold=functools.partial(spilled, cache=recipe.place.cache) if len(pairs) > MANY else held,
     )
     guides: list[Callable[[Batch], Batch]] = []
     guides += [Guide(train_split, tokenizer)] if settings.guided_alignment else []
@@ -102,6 +105,7 @@ def prepared(recipe: Recipe, tokenizer: Tokenizer, splits: tuple[Split, Split], 
         sentences_per_batch=settings.sentences_per_batch,
         seed=recipe.place.seed,
         guide=_all(guides + _contexts(recipe, tokenizer, train_split)),
+        folder=recipe.place.cache,
     )
     valid_batches = TokenBatches(
         valid_pairs,

@@ -191,7 +191,7 @@ def new_recipe(config: DictConfig, overrides: Sequence[str], run: Run | None) ->
     """
     build.check(config)
     note_unused_attention([config], overrides)
-    source, words = build.build_source(config), list(overrides)
+    source, words = _source(config), list(overrides)
     if isinstance(source, UserFiles):
         config, words = fit_to_text(config, words, source)
     take_named_budget(config, overrides)
@@ -202,7 +202,13 @@ def resumed_recipe(config: DictConfig, run: Run) -> Recipe:
     """The recipe of a resumed run with the configuration from `resumed` (UserError as `new_recipe`)."""
     words = run.overrides()
     with describes(run, "a training"):
-        return _recipe(config, words, words, run, build.build_source(config), resume=True)
+        return _recipe(config, words, words, run, _source(config), resume=True)
+
+
+def _source(config: DictConfig) -> DataSource:
+    source = build.build_source(config)
+    source.known = Path(str(config.cache), "files")
+    return source
 
 
 def _recipe(

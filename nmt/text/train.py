@@ -4,6 +4,7 @@ Runs once, before anything is tokenised. The run folder stores the result.
 """
 
 import io
+import itertools
 import random
 import re
 from collections.abc import Iterable, Sequence
@@ -89,7 +90,7 @@ class TokenizerTrainer:
         if len(self.models) > 2:
             raise UserError("tokenizer.model takes one file for both sides, or a list of two (source, target).")
 
-    def train(self, source: Iterable[str], target: Iterable[str]) -> tuple[Tokenizer, list[str]]:
+    def train(self, source: Sequence[str], target: Sequence[str]) -> tuple[Tokenizer, list[str]]:
         """Train the tokenizer; returns it with notes for the user on its size and adjustments.
 
         The same sentences and settings give the same model, byte by byte.
@@ -100,12 +101,14 @@ class TokenizerTrainer:
         if self.models:
             return self._existing()
         if self.joint:
-            sentences = self._sample(source) + self._sample(target)
-            vocabulary, notes = self._fit(sentences, "one joint vocabulary")
+            (ours, count), (theirs, others) = self._sample(source), self._sample(target)
+            vocabulary, notes = self._fit(ours + theirs, "one joint vocabulary", count + others)
             return Tokenizer(vocabulary, vocabulary, joint=True), notes
-        ours, source_notes = self._fit(self._sample(source), "source vocabulary")
-        theirs, target_notes = self._fit(self._sample(target), "target vocabulary")
-        return Tokenizer(ours, theirs, joint=False), source_notes + target_notes
+        lines, count = self._sample(source)
+        first, source_notes = self._fit(lines, "source vocabulary", count)
+        lines, count = self._sample(target)
+        second, target_notes = self._fit(lines, "target vocabulary", count)
+        return Tokenizer(first, second, joint=False), source_notes + target_notes
 
     def _existing(self) -> tuple[Tokenizer, list[str]]:
         """The models in the files of `model`."""
@@ -119,15 +122,22 @@ class TokenizerTrainer:
         ]
         return Tokenizer(vocabularies[0], vocabularies[-1], joint=len(vocabularies) == 1), notes
 
-    def _sample(self, sentences: Iterable[str]) -> list[str]:
-        """At most `sample_sentences` of the sentences with text, in order; the same for the same text."""
-        lines = [protect(line) for line in sentences if line and not line.isspace()]
-        if len(lines) <= self.sample_sentences:
-            return lines
-        return [lines[row] for row in sorted(random.Random(0).sample(range(len(lines)), self.sample_sentences))]
+    def _sample(self, sentences: Sequence[str]) -> tuple[list[str], int]:
+        """At most `sample_sentences` of the sentences with text, in order, and the number of all with text."""
+        count = sum(1 for line in sentences if line and not line.isspace())
+        rows: Iterable[int] = range(count)
+        if count > self.sample_sentences:
+            rows = sorted(random.Random(0).sample(range(count), self.sample_sentences))
+        # Read twice, since all lines may not have room in memory.
+        lines = (line for line in sentences if line and not line.isspace())
+        found, at = [], 0
+        for row in rows:
+            found.append(protect(next(itertools.islice(lines, row - at, None))))
+            at = row + 1
+        return found, count
 
-    def _fit(self, sentences: list[str], what: str) -> tuple[Vocabulary, list[str]]:
-        """One model, its size adjusted to the text if necessary."""
+    def _fit(self, sentences: list[str], what: str, of: int) -> tuple[Vocabulary, list[str]]:
+        """One model, its size adjusted to the text if necessary; the sentences are some `of` so many."""
         if not sentences:
             raise UserError("The training text is empty: a vocabulary needs text.")
         wanted = self.vocabulary_size
@@ -145,7 +155,8 @@ class TokenizerTrainer:
                     ) from error
                 size = allowed
         notes = [
-            f"Tokenizer: {what} of {vocabulary.size:,} {self.model_type} pieces from {len(sentences):,} sentences."
+            f"Tokenizer: {what} of {vocabulary.size:,} {self.model_type} pieces from {len(sentences):,} sentences"
+            f"{f', a sample of {of:,} (tokenizer.sample_sentences)' if of > len(sentences) else ''}."
         ]
         if vocabulary.size < wanted and self.model_type != "char":
             notes.append(

@@ -23,7 +23,7 @@ TARGET = [f"The {a} {b} is {c}." for a in ("red", "green") for b in ("dog", "cat
 def test_the_same_text_gives_the_same_model(model_type: str) -> None:
     trainer = TokenizerTrainer(model_type, vocabulary_size=320)
     first, notes = trainer.train(SOURCE, TARGET)
-    second, _ = trainer.train(iter(SOURCE), iter(TARGET))
+    second, _ = trainer.train(tuple(SOURCE), tuple(TARGET))
     assert first.source.model == second.source.model
     assert first.joint
     assert first.source is first.target
@@ -180,17 +180,18 @@ def test_unusable_model_files_are_named(tmp_path: Path) -> None:
 
 def test_long_texts_are_sampled() -> None:
     trainer = TokenizerTrainer("char", sample_sentences=50)
-    _, notes = trainer.train((f"Satz {number}" for number in range(5000)), TARGET)
-    assert "from 62 sentences" in notes[0]
+    _, notes = trainer.train([f"Satz {number}" for number in range(5000)], TARGET)
+    assert "from 62 sentences, a sample of 5,012 (tokenizer.sample_sentences)." in notes[0]
 
 
 @pytest.mark.parametrize("count", [0, 3, 20, 60])
 def test_a_sample_keeps_order_and_number(count: int) -> None:
     lines = [str(number) for number in range(count)]
     trainer = TokenizerTrainer(sample_sentences=20)
-    sample = trainer._sample(["", *lines, " "])
+    sample, total = trainer._sample(["", *lines, " "])
+    assert total == count
     assert len(sample) == min(count, 20)
-    assert sample == sorted(set(sample), key=int) == trainer._sample(lines)
+    assert sample == sorted(set(sample), key=int) == trainer._sample(lines)[0]
 
 
 @pytest.mark.parametrize("model_type", ["unigram", "bpe"])

@@ -1,0 +1,223 @@
+"""A text that stays in its files gives the run that it would give in memory; of very many pairs, some are at a time."""
+
+import functools
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nmt.data import large
+from nmt.data.cache import prepare, spilled
+from nmt.data.corpus import Split, links_fingerprint
+from nmt.data.files import TextFiles, UserFiles
+from nmt.data.guide import Guide
+from nmt.data.holdout import divide, hold_out_of_many, normal
+from nmt.data.large import FileLines, Stored
+from nmt.data.pairs import EncodedPairs, Ragged, SampledPairs, encode_in_memory, length_ratio, lexicon_of
+from nmt.data.planning import TokenBatches
+from nmt.errors import UserError
+from nmt.text.tokenizer import Tokenizer
+from nmt.text.train import TokenizerTrainer
+
+COUNT = 700
+SOURCE = [" ".join(["der", "rote", "Hund", "läuft", f"{row}"][: 1 + row % 5]) + f" {row}" for row in range(COUNT)]
+TARGET = [" ".join(["the", "red", "dog", "runs", f"{row}"][: 1 + row % 5]) + f" {row}" for row in range(COUNT)]
+LINKS = [" ".join(f"{at}-{at}" for at in range(1 + row % 5)) for row in range(COUNT)]
+LIMITS = {"max_source_length": 20, "max_target_length": 20}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Text, with empty lines, as two files, as one with tabs, and its links."""
+    sides = [line if row % 50 else "" for row, line in enumerate(SOURCE)], TARGET
+    for language, lines in zip(("de", "en"), sides, strict=True):
+        (tmp_path / f"train.{language}").write_text("".join(f"{line}\n" for line in lines), "utf-8")
+        (tmp_path / f"valid.{language}.gz").write_bytes(gzip.compress("\n".join(lines[:30]).encode()))
+    (tmp_path / "links").write_text("".join(f"{line if row % 50 else ''}\n" for row, line in enumerate(LINKS)), "utf-8")
+    (tmp_path / "both.de-en.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in zip(*sides, strict=True)), "utf-8")
+    return tmp_path
+
+
+def text(folder: Path) -> TextFiles:
+    """The two files as a data set."""
+    source = TextFiles("de", "en", f"{folder}/train", f"{folder}/valid", train_links=f"{folder}/links")
+    source.known = folder / "cache" / "files"
+    return source
+
+
+def test_text_in_files_is_the_text_in_memory(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_memory = {name: text(folder).read(name) for name in ("train", "valid")}
+    trainer = TokenizerTrainer("unigram", vocabulary_size=320, sample_sentences=100)
+    tokenizer, notes = trainer.train(in_memory["train"].source, in_memory["train"].target)
+    expected = prepare(in_memory["train"], tokenizer, **LIMITS, cache=folder / "one")
+    monkeypatch.setattr(large, "LARGE", 1)
+    for _ in range(2):  # nothing is known, then all is
+        for name, split in in_memory.items():
+            found = text(folder).read(name)
+            assert isinstance(found.source, FileLines)
+            assert isinstance(found.target, FileLines)
+            assert (list(found.source), list(found.target)) == (list(split.source), list(split.target))
+            assert found.fingerprint() == split.fingerprint()
+        found = text(folder).read("train")
+        assert isinstance(found.links, FileLines)
+        assert in_memory["train"].links is not None
+        assert list(found.links) == in_memory["train"].links
+        assert links_fingerprint(found.links) == links_fingerprint(in_memory["train"].links)
+        again, said = trainer.train(found.source, found.target)
+        assert (again.source.model, said) == (tokenizer.source.model, notes)
+        pairs = prepare(found, again, **LIMITS, cache=folder / "one")  # the same key: found, not made
+        assert pairs.rows.tolist() == expected.rows.tolist()
+        batch = pairs.batch(np.arange(9))
+        assert Guide(found, again)(batch).links.equal(Guide(in_memory["train"], again)(batch).links)
+    assert len(list((folder / "one").iterdir())) == 1
+
+
+def test_a_known_text_is_not_read_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(large, "LARGE", 1)
+    trainer = TokenizerTrainer("char")
+    tokenizer, _ = trainer.train(SOURCE, TARGET)
+    source = TextFiles("de", "en", f"{folder}/train", f"{folder}/valid")
+    source.known = folder / "cache" / "files"
+
+    def start() -> tuple[str, EncodedPairs]:
+        split = source.read("train")
+        return split.fingerprint(), prepare(split, tokenizer, **LIMITS, cache=folder / "cache")
+
+    read: list[tuple[int, int]] = []
+    original = FileLines.between
+
+    def noted(lines: FileLines, first: int, end: int) -> list[str]:
+        read.append((first, end))
+        return original(lines, first, end)
+
+    first = start()
+    monkeypatch.setattr(FileLines, "between", noted)
+    monkeypatch.setattr(large, "_MANY", 40)
+    again = start()
+    assert again[0] == first[0]
+    assert again[1].rows.tolist() == first[1].rows.tolist()
+    assert max(end for _, end in read) <= 40  # one look, whether there is any text
+
+
+@pytest.mark.parametrize("files", [["train.de", "train.en"], ["both.de-en.tsv"]])
+def test_a_users_files_stay_in_their_files(files: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def made() -> UserFiles:
+        source = UserFiles([str(folder / name) for name in files], valid_pairs=20, test_pairs=10)
+        source.known = folder / "cache" / "files"
+        return source
+
+    small = made()
+    expected = {name: small.read(name) for name in small.splits()}
+    monkeypatch.setattr(large, "LARGE", 1)
+    monkeypatch.setattr("nmt.data.holdout.MANY", 1)
+    source = made()
+    found = {name: source.read(name) for name in source.splits()}
+    assert isinstance(found["train"].source, Stored)
+    assert {name: len(split.source) for name, split in found.items()} == {"train": 656, "valid": 20, "test": 10}
+    both = [
+        sorted(pair for split in splits.values() for pair in zip(split.source, split.target, strict=True))
+        for splits in (expected, found)
+    ]
+    assert both[0] == both[1]
+    assert source.notes()[0] == small.notes()[0]
+    assert "14 of 700 pairs" in " ".join(source.notes())
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), min_size=30, max_size=200), st.integers(0, 9))
+def test_no_sentence_of_a_held_out_pair_is_in_another_set(numbers: list[tuple[int, int]], seed: int) -> None:
+    source, target = [f"A  {one}" for one, _ in numbers], [f"b {other}" for _, other in numbers]
+    sizes = {"valid": 3, "test": 2}
+    try:
+        rows, related = hold_out_of_many(source, target, sizes, seed)
+    except UserError:
+        return
+    kept = sorted({*range(len(numbers))} - {*related, *rows["valid"], *rows["test"]})
+    sets = [rows["valid"], rows["test"], kept]
+    sentences = [{normal(side[row]) for side in (source, target) for row in rows} for rows in sets]
+    assert all(0 < len(rows[name]) <= size for name, size in sizes.items())
+    assert not sentences[0] & sentences[1]
+    assert not sentences[0] & sentences[2]
+    assert not sentences[1] & sentences[2]
+
+
+def test_the_rest_says_what_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nmt.data.holdout.MANY", 1)
+    source = [f"Satz {row // 2}" for row in range(100)]  # each twice
+    splits, (note,) = divide(source, [f"{line}!{row}" for row, line in enumerate(source)], {"valid": 10}, 1)
+    assert {name: len(split.source) for name, split in splits.items()} == {"valid": 10, "train": 80}
+    assert "10 for valid" in note
+    assert "the other 80 pairs; 10 that share a sentence with them are left out" in note
+    assert not {*splits["valid"].source} & {*splits["train"].source}
+
+
+@pytest.fixture(scope="module")
+def many() -> EncodedPairs:
+    """Pairs of many lengths, whose first token names them."""
+    generator = np.random.default_rng(1)
+
+    def side() -> Ragged:
+        sizes = generator.integers(1, 30, 3000)
+        offsets = np.concatenate([[0], np.cumsum(sizes)])
+        values = np.repeat(np.arange(3000), sizes).astype(np.int32)
+        return Ragged([(values[: offsets[1000]], offsets[:1001]), (values, offsets[1000:])])
+
+    return EncodedPairs(side(), side(), np.arange(3000), {})
+
+
+@pytest.mark.parametrize("shuffle", [True, False])
+def test_very_many_pairs_are_planned_some_at_a_time(
+    many: EncodedPairs, shuffle: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("nmt.data.planning", "nmt.data.large"):
+        monkeypatch.setattr(f"{module}.MANY", 1000)
+    monkeypatch.setattr("nmt.data.planning._STRETCH", 10)
+
+    def plan(seed: int, epoch: int) -> list[list[int]]:
+        made = TokenBatches(many, tokens_per_batch=300, seed=seed, shuffle=shuffle, folder=tmp_path).plan(epoch)
+        return [indices.tolist() for indices in made[:]]
+
+    batches = plan(1, 0)
+    assert sorted(row for rows in batches for row in rows) == list(range(3000))
+    assert batches == plan(1, 0)
+    if not shuffle:
+        return
+    assert batches != plan(2, 0) != plan(1, 1)
+    for rows in batches:
+        for lengths in (many.source_lengths, many.target_lengths):
+            assert len(rows) * (lengths[rows].max() + 1) <= 300
+    # Every part has pairs from the whole text, and other ones in each epoch.
+    first, later = ({row for rows in plan(1, epoch)[: len(batches) // 3] for row in rows} for epoch in (0, 1))
+    assert max(first) - min(first) > 2000
+    assert 0.2 < len(first & later) / len(first) < 0.5
+    assert not list(tmp_path.iterdir())  # the plan's file has no name
+    whole = TokenBatches(many, tokens_per_batch=300, shuffle=False)
+    monkeypatch.undo()
+    assert max(TokenBatches(many, tokens_per_batch=300).padding) < 0.1
+    assert max(whole.padding) < 0.12
+
+
+def test_an_epoch_that_is_sampled_can_be_in_a_file(tmp_path: Path) -> None:
+    tokenizer: Tokenizer = TokenizerTrainer("unigram", vocabulary_size=320).train(SOURCE, TARGET)[0]
+    split = Split("train", SOURCE, TARGET)
+    sampled = functools.partial(
+        SampledPairs, split, tokenizer, alpha=0.3, seed=1, max_source_length=20, max_target_length=20
+    )
+    kept, stored = sampled(), sampled(hold=functools.partial(spilled, cache=tmp_path / "cache"))
+    for epoch in (0, 1):
+        one, other = kept.for_epoch(epoch), stored.for_epoch(epoch)
+        assert [one.source(row) for row in range(len(one))] == [other.source(row) for row in range(len(other))]
+        assert one.dropped == other.dropped
+    assert not list((tmp_path / "cache").iterdir())
+
+
+def test_what_is_learnt_from_very_many_pairs_is_learnt_from_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    tokenizer, _ = TokenizerTrainer("unigram", vocabulary_size=320).train(SOURCE, TARGET)
+    pairs = encode_in_memory(Split("train", SOURCE, TARGET), tokenizer, **LIMITS)
+    every = lexicon_of(pairs, tokenizer.source.size), length_ratio(pairs, 5)
+    monkeypatch.setattr("nmt.data.pairs.MANY", 600)
+    some = lexicon_of(pairs, tokenizer.source.size), length_ratio(pairs, 5)
+    assert abs(every[1] - some[1]) < 0.3
+    assert (every[0].translations[:, 0] == some[0].translations[:, 0]).mean() > 0.9
