@@ -4,8 +4,8 @@
 
 Writes files of so many pairs, whose lines are those of `text` over and over, and trains a small model on them for a few
 updates, twice: without and with the cache of tokenised text. Prints a Markdown table: anonymous memory of all processes
-at its highest (pages of mapped files are not in it, since the system takes them back when it needs them), processor
-time until the first update, and target tokens a second. `plot=FILE.png` draws the memory of figures in `output`.
+at its highest, before the first update and after it (pages of mapped files are not in it, since the system takes them
+back when it needs them), processor time until the first update, and target tokens a second. `plot=FILE.png` draws the memory of figures in `output`.
 Needs Linux.
 """
 
@@ -33,6 +33,7 @@ SMALL = (
     *("trainer.tensorboard=false", "trainer.log_seconds=1", "threads=1", "precision=float32", "name=growth"),
 )
 VALID = 100
+TITLE = "| pairs | cache | MB before training | MB in training | CPU seconds before training | target tokens/s |"
 
 
 def main(arguments: list[str]) -> int:
@@ -56,11 +57,7 @@ def main(arguments: list[str]) -> int:
                 figures.append({"pairs": count, "cached": cached, **trained(place, languages, further)})
                 print(row(figures[-1]), file=sys.stderr, flush=True)
             shutil.rmtree(place)
-    print(
-        "\n".join(
-            ["| pairs | cache | peak MB | CPU seconds before training | target tokens/s |", "|---|---|---|---|---|"]
-        )
-    )
+    print("\n".join([TITLE, "|---:|---|---:|---:|---:|---:|"]))
     print("\n".join(map(row, figures)))
     if output:
         Path(output).write_text(json.dumps(figures, indent=1) + "\n", "utf-8")
@@ -72,7 +69,8 @@ def row(figure: dict[str, Any]) -> str:
     cells = (
         f"{figure['pairs']:,}",
         "full" if figure["cached"] else "empty",
-        f"{figure['peak']:,.0f}",
+        f"{figure['before']:,.0f}",
+        f"{figure['training']:,.0f}",
         f"{figure['seconds']:.1f}",
         f"{figure['speed']:,.0f}",
     )
@@ -97,20 +95,23 @@ def trained(folder: Path, languages: tuple[str, str], further: list[str]) -> dic
     ]
     command = [sys.executable, "-m", "nmt.train", "data=text", *words, *SMALL, *further]
     log = folder / "log"
-    peak = seconds = 0.0
+    before = training = seconds = 0.0
     with log.open("wb") as file, subprocess.Popen(command, stdout=file, stderr=file) as process:
         while process.poll() is None:
             family = list(descendants(process.pid))
-            peak = max(peak, sum(map(anonymous, family)))
-            if not seconds and b"Training: " in log.read_bytes():
-                seconds = sum(map(processor_seconds, family))
+            memory = sum(map(anonymous, family))
+            if seconds:
+                training = max(training, memory)
+            else:
+                before = max(before, memory)
+                seconds = sum(map(processor_seconds, family)) if b"Training: " in log.read_bytes() else 0.0
             time.sleep(0.1)
     text = log.read_text("utf-8", "replace")
     speeds = re.findall(r"([\d,]+) target tokens/s", text)
     if process.returncode or not speeds:
         raise UserError(f"The training of {folder.name} pairs failed:\n{text[-2000:]}")
     shutil.rmtree(folder / "runs")
-    return {"peak": peak, "seconds": seconds, "speed": float(speeds[-1].replace(",", ""))}
+    return {"before": before, "training": training, "seconds": seconds, "speed": float(speeds[-1].replace(",", ""))}
 
 
 def descendants(process: int) -> Iterator[int]:
@@ -146,9 +147,9 @@ def plot(figures: list[dict[str, Any]], target: Path) -> int:
     figure = Figure(figsize=(6, 3.5), layout="constrained")
     axes = figure.subplots()
     for cached, label in ((False, "text is tokenised"), (True, "tokenised text is in the cache")):
-        points = [(one["pairs"] / 1e6, one["peak"]) for one in figures if one["cached"] == cached]
+        points = [(one["pairs"] / 1e6, one["training"]) for one in figures if one["cached"] == cached]
         axes.plot(*zip(*points, strict=True), marker="o", label=label)
-    axes.set(xlabel="million pairs", ylabel="anonymous memory, MB", ylim=(0, None))
+    axes.set(xlabel="million pairs", ylabel="anonymous memory in training, MB", ylim=(0, None))
     axes.legend(frameon=False)
     figure.savefig(target, dpi=120)
     return 0
