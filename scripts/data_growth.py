@@ -5,7 +5,8 @@
 Writes files of so many pairs, whose lines are those of `text` over and over, and trains a small model on them for a few
 updates, twice: without and with the cache of tokenised text. Prints a Markdown table: anonymous memory of all processes
 at its highest, before the first update and after it (pages of mapped files are not in it, since the system takes them
-back when it needs them), processor time until the first update, and target tokens a second. `plot=FILE.png` draws the memory of figures in `output`.
+back when it needs them), processor time until the first update, and target tokens
+a second. `plot=FILE.png` draws the memory of figures in `output`.
 Needs Linux.
 """
 
