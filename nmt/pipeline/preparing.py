@@ -13,6 +13,7 @@ from nmt.data.guide import Guide
 from nmt.data.large import MANY
 from nmt.data.pairs import EncodedPairs, SampledPairs, held
 from nmt.data.planning import TokenBatches
+from nmt.data.tokenizers import trained
 from nmt.errors import UserError
 from nmt.pipeline.recipe import Recipe
 from nmt.text.tokenizer import Tokenizer, load_tokenizer
@@ -73,7 +74,7 @@ def tokenizer_for(recipe: Recipe, split: Split, say: Say) -> Tokenizer:
         return load_tokenizer(recipe.resumed.tokenizer)
     if not split.source:
         raise UserError("The training set is empty. Give files with sentence pairs.")
-    tokenizer, notes = build.build_tokenizer_trainer(recipe.config).train(split.source, split.target)
+    tokenizer, notes = trained(build.build_tokenizer_trainer(recipe.config), split, recipe.place.cache)
     for note in notes:
         say(note)
     return tokenizer

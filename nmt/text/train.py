@@ -5,6 +5,7 @@ Runs once, before anything is tokenised. The run folder stores the result.
 
 import io
 import itertools
+import json
 import random
 import re
 from collections.abc import Iterable, Sequence
@@ -89,6 +90,11 @@ class TokenizerTrainer:
         self.models = [] if model is None else [model] if isinstance(model, str) else [str(path) for path in model]
         if len(self.models) > 2:
             raise UserError("tokenizer.model takes one file for both sides, or a list of two (source, target).")
+
+    @property
+    def identity(self) -> str:
+        """The settings and the version of SentencePiece: with the same text, they give the same model."""
+        return json.dumps([sentencepiece.__version__, _THREADS, _LONGEST, vars(self)], sort_keys=True)
 
     def train(self, source: Sequence[str], target: Sequence[str]) -> tuple[Tokenizer, list[str]]:
         """Train the tokenizer; returns it with notes for the user on its size and adjustments.

@@ -3,6 +3,7 @@
 import functools
 import gzip
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from nmt.data.holdout import divide, hold_out_of_many, normal
 from nmt.data.large import FileLines, Stored
 from nmt.data.pairs import EncodedPairs, Ragged, SampledPairs, encode_in_memory, length_ratio, lexicon_of
 from nmt.data.planning import TokenBatches
+from nmt.data.tokenizers import trained
 from nmt.errors import UserError
 from nmt.text.tokenizer import Tokenizer
 from nmt.text.train import TokenizerTrainer
@@ -221,3 +223,31 @@ def test_what_is_learnt_from_very_many_pairs_is_learnt_from_some(monkeypatch: py
     some = lexicon_of(pairs, tokenizer.source.size), length_ratio(pairs, 5)
     assert abs(every[1] - some[1]) < 0.3
     assert (every[0].translations[:, 0] == some[0].translations[:, 0]).mean() > 0.9
+
+
+def test_a_tokenizer_is_trained_once_for_a_text_and_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    split = Split("train", SOURCE, TARGET)
+    trainings: list[bool] = []
+    original = TokenizerTrainer.train
+
+    def noted(*arguments: Any) -> Any:
+        trainings.append(True)
+        return original(*arguments)
+
+    monkeypatch.setattr(TokenizerTrainer, "train", noted)
+
+    def made(split: Split = split, **settings: Any) -> tuple[bytes, bytes, list[str]]:
+        tokenizer, notes = trained(TokenizerTrainer("bpe", vocabulary_size=320, **settings), split, tmp_path)
+        return tokenizer.source.model, tokenizer.target.model, notes
+
+    first = made()
+    assert made() == first
+    assert len(trainings) == 1
+    apart = made(joint=False)
+    assert made(joint=False) == apart != first
+    assert made(Split("train", SOURCE[1:], TARGET[1:])) != first
+    assert len(trainings) == 3
+    for path in tmp_path.glob("*/*.model"):  # damaged: trained again
+        path.write_bytes(path.read_bytes()[:-1] + b"x")
+    assert made() == made() == first
+    assert len(trainings) == 4

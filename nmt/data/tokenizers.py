@@ -1,0 +1,41 @@
+"""Tokenizers in the cache: a text that is known is not read again to train one."""
+
+import contextlib
+import hashlib
+import json
+import shutil
+from pathlib import Path
+
+from nmt.data.corpus import Split
+from nmt.errors import UserError
+from nmt.files import appearing
+from nmt.text.tokenizer import Tokenizer, load_tokenizer
+from nmt.text.train import TokenizerTrainer
+
+_NOTES = "notes.json"
+
+
+def trained(trainer: TokenizerTrainer, split: Split, cache: Path) -> tuple[Tokenizer, list[str]]:
+    """What `trainer.train` returns for a split, from the cache if it is there.
+
+    A cache that cannot be written, or whose files are damaged, only costs time.
+
+    Raises:
+        UserError: see `TokenizerTrainer.train`.
+    """
+    if trainer.models:
+        return trainer.train(split.source, split.target)
+    name = hashlib.sha256(f"{trainer.identity} {split.fingerprint()}".encode()).hexdigest()
+    folder = cache / f"tokenizer-{name[:40]}"
+    with contextlib.suppress(OSError, UserError, ValueError, LookupError, TypeError):
+        about = json.loads((folder / _NOTES).read_text("utf-8"))
+        tokenizer = load_tokenizer(folder)
+        if tokenizer.fingerprint == about["fingerprint"]:
+            return tokenizer, [str(note) for note in about["notes"]]
+    shutil.rmtree(folder, ignore_errors=True)  # damaged, if it is there
+    tokenizer, notes = trainer.train(split.source, split.target)
+    with contextlib.suppress(OSError, UserError), appearing(folder) as temporary:
+        tokenizer.save(temporary)
+        about = {"fingerprint": tokenizer.fingerprint, "notes": notes}
+        (temporary / _NOTES).write_text(json.dumps(about), encoding="utf-8")
+    return tokenizer, notes
