@@ -3,6 +3,7 @@
 Shapes: B pairs, S source tokens with EOS, T target tokens with one special, K previous sentences of C tokens.
 """
 
+import itertools
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -83,7 +84,7 @@ def make_batch(
 def flatten(lists: Sequence[Sequence[int]]) -> tuple[npt.NDArray[np.int32], Integers]:
     """Concatenate the lists; returns all ids, and the length of each list."""
     lengths = np.fromiter(map(len, lists), dtype=np.int64, count=len(lists))
-    values = np.fromiter((token for tokens in lists for token in tokens), dtype=np.int32, count=int(lengths.sum()))
+    values = np.fromiter(itertools.chain.from_iterable(lists), dtype=np.int32, count=int(lengths.sum()))
     return values, lengths
 
 
