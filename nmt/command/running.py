@@ -13,8 +13,9 @@ import errno
 import os
 import signal
 import sys
+import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Final, NoReturn
 
@@ -39,6 +40,8 @@ _CURABLE: Final = frozenset(
         *(errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EMFILE, errno.EIO),
     }
 )
+# Seconds in which the first process of several has printed its message.
+_PATIENCE: Final = 5.0
 # In torch's error for an operation that has no deterministic algorithm.
 _NOT_DETERMINISTIC: Final = "does not have a deterministic implementation"
 
@@ -168,8 +171,9 @@ def _run(
         words = words[:at] + words[at + (2 if words[at + 1 : at + 2] == ["job"] else 1) :]
     from omegaconf import OmegaConf
 
-    overrides = quote(words)
-    config = compose(verb, overrides)
+    with _said_once():
+        overrides = quote(words)
+        config = compose(verb, overrides)
     if show is not None:
         printed = OmegaConf.masked_copy(config, [str(key) for key in config if key != "choices"])
         print(OmegaConf.to_yaml(printed), end="")
@@ -178,8 +182,21 @@ def _run(
     if missing:
         examples = read_head(configuration.config_folder() / f"{verb}.yaml").examples
         example = examples[0].partition(" #")[0].strip() if examples else f"nmt.{verb} --help"
-        raise UserError(f"{' and '.join(f'{key}=' for key in missing)} must be given. For example: {example}")
+        with _said_once():
+            raise UserError(f"{' and '.join(f'{key}=' for key in missing)} must be given. For example: {example}")
     return action(config, overrides) or 0
+
+
+@contextlib.contextmanager
+def _said_once() -> Iterator[None]:
+    """Where each process of torchrun finds the same mistake, let only the first say it."""
+    try:
+        yield
+    except UserError:
+        if os.environ.get("RANK", "0") in ("", "0") or "WORLD_SIZE" not in os.environ:
+            raise
+        time.sleep(_PATIENCE)  # torchrun ends the others as soon as one has ended
+        raise SystemExit(1) from None
 
 
 def _drop_output() -> None:

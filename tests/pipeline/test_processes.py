@@ -131,6 +131,9 @@ def test_a_mistake_ends_all_with_one_message(text: Path, here: Path) -> None:
     status, messages = ended(torchrun(2, words(text, here, "name=nobody", "resume=true")))
     assert status != 0
     assert messages.count("nmt.train: ") == 1
+    status, messages = ended(torchrun(2, words(text, here, "trainer.nonsense=1")))
+    assert status != 0
+    assert messages.count("There is no setting 'trainer.nonsense'") == 1
 
 
 # Translating and scoring

@@ -19,7 +19,7 @@ from nmt.foreign import inside
 from nmt.records import record
 from nmt.runs import Run
 from nmt.seals import is_sealed, key_file, seal
-from tests.pipeline.small import call, copied, environment, write_lines
+from tests.pipeline.small import call, copied, environment, words, write_lines
 from tests.pipeline.test_mistakes import Capture, refusal
 
 
@@ -324,8 +324,13 @@ def test_processes_side_by_side_make_one_key(here: Path) -> None:
     assert (here / "nmt" / "key").stat().st_mode & 0o077 == 0
 
 
-def test_a_home_that_cannot_be_written_hinders_no_training(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_home_that_cannot_be_written_hinders_no_training(
+    text: Path, here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     (here / "file").write_text("")
     monkeypatch.setenv("XDG_STATE_HOME", str(here / "file"))
     assert seal([b"x"]) is None
     assert not is_sealed([b"x"], ["0" * 64])
+    assert call("train", *words(text, here, "name=run", "trainer.steps=1")) == 0
+    assert f"warning: the run gets no seal: {here / 'file' / 'nmt' / 'key'}" in capsys.readouterr().err
+    assert not Run(here / "run").is_own()
