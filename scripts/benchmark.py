@@ -39,6 +39,7 @@ def parser() -> argparse.ArgumentParser:
     say("--rounds", metavar="N", type=count, help="how often everything is measured, in turn (5; 1 with --quick)")
     say("--only", metavar="PART,...", help=f"of {','.join(PARTS)} (all of them)")
     say("--device", metavar="DEVICE,...", default="cpu", help="cpu, cuda or cpu,cuda; a GPU in float32 and bf16 (cpu)")
+    say("--batch", metavar="N", type=count, help="sentences a training batch (80; 512 on a GPU)")
     say("--updates", metavar="N", type=count, help="updates that a model has had before it translates (200)")
     say(
         "--models",
@@ -88,6 +89,7 @@ def options(arguments: argparse.Namespace) -> Options:
         data=arguments.data,
         tokenizer=tokenizer,
         threads=arguments.threads,
+        batch=arguments.batch,
         updates=arguments.updates,
         models=models,
         peers=arguments.peers,

@@ -66,7 +66,8 @@ class _Rounds(Benchmark):
         if not {"training", "translating"} & {*parts} and not self.wanted_weights(place):
             return {}
         say(f"On {place.device} in {place.precision}, {place.threads} CPU threads, {self.rounds} rounds.")
-        batch = self.scale.batch if place.device == "cpu" or self.options.quick else 512
+        usual = self.scale.batch if place.device == "cpu" or self.options.quick else 512
+        batch = self.options.batch or usual
         theirs: list[Peer] = []
         peer_results: Json = {}
         if self.options.peers and place.precision == "float32":

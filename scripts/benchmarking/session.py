@@ -44,6 +44,7 @@ class Options(Common):
         parts: of `PARTS`.
         devices: cpu, cuda or cuda:N.
         rounds: how often everything is measured.
+        batch: sentences a training batch; None for those of the scale, and 512 on a GPU.
         updates: that a model has had before it translates.
         models: a folder with models of `bahdanau` and the peers to translate with; None trains them for `updates`.
         peers: whether other programs are measured too.
@@ -54,6 +55,7 @@ class Options(Common):
     parts: Sequence[str] = PARTS
     devices: Sequence[str] = ("cpu",)
     rounds: int | None = None
+    batch: int | None = None
     updates: int | None = None
     models: Path | None = None
     peers: bool = False

@@ -1,0 +1,118 @@
+"""What is measured on a GPU besides training and translating: what it can do at most, and whether it computes right."""
+
+import copy
+import functools
+import platform
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from nmt import build
+from nmt.command.composing import compose
+from nmt.compute import CPU, Compute
+from nmt.data.batch import Batch, make_batch
+from nmt.model import Seq2Seq
+from nmt.search import BeamSearch, Limits
+from nmt.training.loss import batch_loss
+from nmt.translation.stepping import Stepper
+
+Json = dict[str, Any]
+#: The variants whose numbers are compared, by what they override.
+VARIANTS = {
+    "bahdanau, additive": ("decoder=bahdanau", "attention/score=additive"),
+    "luong, general": ("decoder=luong", "attention/score=general"),
+    "conditional, 4 heads": ("decoder=conditional", "attention.heads=4"),
+    "transformer": ("encoder=transformer", "decoder=transformer"),
+    "conv": ("encoder=conv", "decoder=conv"),
+}
+_SIZES = ("model.embedding_size=64", "model.dropout=0")
+_PIECES, _SENTENCES, _LONGEST = 400, 32, 20
+
+
+def ceilings(device: torch.device, size: int) -> Json:
+    """The card, and the most that it does: products of matrices, copies in memory, launches and waits.
+
+    Args:
+        device: "cuda", or "cpu" to try the script.
+        size: of the matrices, square.
+    """
+    facts: Json = {"torch": str(torch.__version__), "python": platform.python_version(), "device": str(device)}
+    if device.type == "cuda":
+        about = torch.cuda.get_device_properties(device)
+        facts |= {"name": about.name, "memory_gb": about.total_memory / 1e9, "cuda": str(torch.version.cuda)}
+    for name, kind in (("bf16", torch.bfloat16), ("float32", torch.float32)):
+        one, other = (torch.randn(size, size, device=device, dtype=kind) for _ in range(2))
+        facts[f"tflops_{name}"] = 2 * size**3 / _seconds(functools.partial(torch.matmul, one, other), device) / 1e12
+    block = torch.empty(size * size, device=device)
+    facts["copy_gb_per_second"] = 2 * 4 * size * size / _seconds(block.clone, device) / 1e9
+    few = torch.zeros(8, device=device)
+    facts["launch_microseconds"] = 1e6 * _seconds(lambda: few.add_(1), device, 1000)
+    facts["wait_microseconds"] = 1e6 * _seconds(lambda: few.add_(1)[0].item(), device, 1000)
+    return facts
+
+
+def _seconds(work: Callable[[], object], device: torch.device, repeats: int = 20) -> float:
+    """Seconds of one call, the best of three rounds."""
+    best = float("inf")
+    for _ in range(4):  # the first one warms up
+        _finish(device)
+        began = time.perf_counter()
+        for _ in range(repeats):
+            work()
+        _finish(device)
+        best = min(best, (time.perf_counter() - began) / repeats)
+    return best
+
+
+def _finish(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def parity(device: torch.device) -> Json:
+    """How far each variant's loss, gradients and beams are from the CPU's, in float32, or the error that ended it."""
+    place = Compute.choose(str(device), precision="float32")
+    found: Json = {}
+    for name, words in VARIANTS.items():
+        torch.manual_seed(1)
+        config = compose("train", [*_SIZES, *words])
+        model = build.assemble(config, _PIECES, _PIECES, joint=True)
+        try:
+            found[name] = _difference(model, place)
+        except RuntimeError as error:
+            found[name] = {"error": str(error).splitlines()[0]}
+    return found
+
+
+def _difference(model: Seq2Seq, place: Compute) -> Json:
+    generator = torch.Generator().manual_seed(2)
+    lengths = torch.randint(1, _LONGEST, (2, _SENTENCES), generator=generator).tolist()
+    source, target = (
+        [torch.randint(4, _PIECES, (length,), generator=generator).tolist() for length in side] for side in lengths
+    )
+    batch = make_batch(source, target)
+    results = [_computed(copy.deepcopy(model), batch, where) for where in (CPU, place)]
+    (loss, gradients, beams), (their_loss, their_gradients, their_beams) = results
+    gaps = [
+        ((ours - theirs).abs().max() / (ours.abs().max() + 1e-6)).item()
+        for ours, theirs in zip(gradients, their_gradients, strict=True)
+    ]
+    same = sum(ours == theirs for ours, theirs in zip(beams, their_beams, strict=True))
+    return {"loss": abs(their_loss - loss) / abs(loss), "gradients": max(gaps), "beams": same, "of": len(beams)}
+
+
+def _computed(model: Seq2Seq, batch: Batch, where: Compute) -> tuple[float, list[Tensor], list[list[int]]]:
+    """Loss, gradients, and the tokens of a beam of 5."""
+    model, batch = model.to(where.device), batch.to(where.device)
+    total = batch_loss(model.train(), batch, 0.1).total
+    total.backward()
+    gradients = [p.grad.cpu() for p in model.parameters() if p.grad is not None]
+    stepper = Stepper([model.eval()])
+    longest = torch.full((len(batch.rows),), _LONGEST, device=where.device)
+    with torch.inference_mode():
+        state = stepper.start(batch.source, batch.source_mask, batch.source_lengths)
+        found = BeamSearch(5)(stepper, state, Limits(1, 2, (0, 3), longest, batch.source_mask))
+    return total.item(), gradients, [nbest[0].tokens for nbest in found]

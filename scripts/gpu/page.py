@@ -1,0 +1,127 @@
+"""The page of what was measured on a GPU, beside what had been predicted without one."""
+
+from typing import Any, NamedTuple
+
+Json = dict[str, Any]
+
+
+class Prediction(NamedTuple):
+    """What was predicted, before any GPU had run the program.
+
+    Attributes:
+        what: was predicted.
+        value: of it.
+        unit: of the value.
+        step: whose figures hold the measured value.
+        path: to it in these figures.
+    """
+
+    what: str
+    value: float
+    unit: str
+    step: str
+    path: tuple[str, ...]
+
+
+def _training(batch: int, wiring: str, value: float) -> Prediction:
+    path = ("cuda", "bf16", "training", wiring, "tokens_per_second")
+    return Prediction(f"training, {wiring}, {batch} sentences", value, "target tokens/s", f"training-{batch}", path)
+
+
+#: From counted launches and bytes: 5 microseconds a launch, 2 the shortest kernel, 4.3 TB/s.
+PREDICTIONS = (
+    Prediction("products of matrices in bf16", 780, "TFLOP/s", "ceilings", ("tflops_bf16",)),
+    Prediction("products of matrices in float32", 67, "TFLOP/s", "ceilings", ("tflops_float32",)),
+    Prediction("copies", 4300, "GB/s", "ceilings", ("copy_gb_per_second",)),
+    Prediction("a launch", 5, "microseconds", "ceilings", ("launch_microseconds",)),
+    _training(80, "bahdanau", 140_000),
+    _training(512, "bahdanau", 800_000),
+    Prediction("Multi30k, training until the best weights", 1.8, "minutes", "multi30k", ("minutes",)),
+)
+
+
+def page(figures: dict[str, Json]) -> str:
+    """Markdown of all steps that there are figures of, by the step's name."""
+    about = figures.get("ceilings", {})
+    lines = [
+        "# On a GPU",
+        "",
+        f"{about.get('name', about.get('device', 'An unknown device'))}, torch {about.get('torch', '?')}, CUDA "
+        f"{about.get('cuda', 'none')}, Python {about.get('python', '?')}.",
+        "",
+        "| what | predicted | measured | unit |",
+        "|---|---:|---:|---|",
+    ]
+    for prediction in PREDICTIONS:
+        measured = _found(figures.get(prediction.step), prediction.path)
+        lines.append(f"| {prediction.what} | {_number(prediction.value)} | {_number(measured)} | {prediction.unit} |")
+    lines += [*_parity(figures.get("parity", {})), *_speeds(figures), *_quality(figures.get("multi30k", {}))]
+    failed = {step: found["failed"] for step, found in figures.items() if "failed" in found}
+    lines += [f"- {step} failed: {reason}" for step, reason in failed.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _found(figures: Json | None, path: tuple[str, ...]) -> float | None:
+    for key in path:
+        if not isinstance(figures, dict) or key not in figures:
+            return None
+        figures = figures[key]
+    return None if figures is None else float(figures)  # type: ignore[arg-type]
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.2g}"
+
+
+def _parity(variants: Json) -> list[str]:
+    if not variants or "failed" in variants:
+        return []
+    lines = ["", "## The same numbers as on the CPU, in float32", "", "| variant | loss | gradients | beams |"]
+    lines.append("|---|---:|---:|---|")
+    for name, own in variants.items():
+        if "error" in own:
+            lines.append(f"| {name} | {own['error']} | | |")
+        else:
+            lines.append(f"| {name} | {own['loss']:.0e} | {own['gradients']:.0e} | {own['beams']} of {own['of']} |")
+    return lines
+
+
+def _speeds(figures: dict[str, Json]) -> list[str]:
+    """Target tokens a second of each wiring by batch, and sentences a second in translating."""
+    lines: list[str] = []
+    steps = [step for step in figures if step.startswith("training-") and "cuda" in figures[step]]
+    if steps:
+        lines += ["", "## Training", "", "| sentences a batch | precision | model | target tokens/s | GPU memory, GB |"]
+        lines.append("|---:|---|---|---:|---:|")
+    for step in steps:
+        for precision, measured in figures[step]["cuda"].items():
+            for name, own in measured["training"].items():
+                cells = [step.partition("-")[2], precision, name, _number(own["tokens_per_second"])]
+                lines.append(f"| {' | '.join(cells)} | {own.get('peak_gpu_memory_bytes', 0) / 1e9:.1f} |")
+            for name, own in measured.get("peers", {}).items():
+                if "training" in own:
+                    ours = own["training"]
+                    lines.append(f"| | {precision} | {name}, ours is {ours['ratio']:.1f} times as fast | | |")
+    translating = figures.get("translating", {}).get("cuda", {})
+    if translating:
+        lines += ["", "## Translating", "", "| precision | model | search | sentences a batch | sentences/s |"]
+        lines.append("|---|---|---|---:|---:|")
+    for precision, measured in translating.items():
+        for name, searches in measured["translating"].items():
+            for search, own in searches.items():
+                for batch, speeds in own["batches"].items():
+                    speed = _number(speeds["sentences_per_second"])
+                    lines.append(f"| {precision} | {name} | {search} | {batch} | {speed} |")
+    return lines
+
+
+def _quality(multi30k: Json) -> list[str]:
+    if "bleu" not in multi30k:
+        return []
+    return [
+        "",
+        "## Multi30k, German to English",
+        "",
+        f"BLEU {multi30k['bleu']:.2f} on test_2016_flickr and validation BLEU {multi30k['valid_bleu']:.2f}, after "
+        f"{multi30k['minutes']:.1f} minutes of training.",
+    ]

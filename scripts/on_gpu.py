@@ -1,0 +1,178 @@
+"""One command for the day on which there is a GPU: does it compute right, how fast is it, how good in minutes?
+
+    python scripts/on_gpu.py folder=DIR multi30k=DIR [joey_python=PYTHON] [steps=STEP,...] [minutes=3] [device=cuda]
+    python scripts/on_gpu.py wheels=DIR [python=3.12] [without=NAME,...]
+
+The first command measures step by step, each in a process of its own: `ceilings` (what the card can do), `parity`
+(losses, gradients and beams of five variants beside the CPU's), `training-80`, `-512` and `-2048` (sentences a batch;
+with 512 also Joey NMT, if its Python is given, and an encoder-decoder of torch's own GRUs), `translating` (1, 64 and
+512 sentences at a time) and `multi30k` (trained for some minutes, and scored). Each step writes `STEP.json` into the
+folder, and is left out if that is there already. `page.md` has all figures beside those that had been predicted.
+`quick=true` tries everything with tiny sizes, and `device=cpu` where there is no GPU.
+
+The second command fetches into a folder, on a machine with a network, what another one without it needs to run nmt: all
+wheels but torch and those of `without`. There, `pip install --no-index --no-deps DIR/*.whl` installs them.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from verbs import key_values, script, verb
+
+from nmt.compute import choose_device
+from nmt.errors import UserError
+from nmt.files import write_json, write_text
+from nmt.runs import Run
+
+ROOT = Path(__file__).resolve().parents[1]
+BATCHES = (80, 512, 2048)
+STEPS = ("ceilings", "parity", *(f"training-{batch}" for batch in BATCHES), "translating", "multi30k")
+KNOWN = {"folder", "multi30k", "joey_python", "steps", "minutes", "device", "quick", "wheels", "python", "without"}
+
+
+def main(arguments: list[str]) -> int:
+    """Run the command and return its exit status."""
+    given = key_values(arguments)
+    if unknown := sorted(given.keys() - KNOWN):
+        raise UserError(f"{unknown[0]}= does not exist; choose of {', '.join(sorted(KNOWN))}.")
+    if "wheels" in given:
+        return fetch(Path(given["wheels"]), given.get("python", "3.12"), given.get("without", "").split(","))
+    if "folder" not in given:
+        print(__doc__, file=sys.stderr)
+        return 1
+    return measure(given)
+
+
+def measure(given: dict[str, str]) -> int:
+    """Measure the steps that have no figures yet; write the page; 1 if a step failed."""
+    folder = Path(given["folder"])
+    folder.mkdir(parents=True, exist_ok=True)
+    steps = given.get("steps", ",".join(STEPS)).split(",")
+    if unknown := [step for step in steps if step not in STEPS]:
+        raise UserError(f"steps={unknown[0]} does not exist; choose of {', '.join(STEPS)}.")
+    choose_device(given.get("device", "cuda"))  # before any work
+    for step in steps:
+        if (folder / f"{step}.json").exists():
+            print(f"{step}: figures are there already.", file=sys.stderr)
+            continue
+        began = time.monotonic()
+        try:
+            figures = work(step, folder, given)
+        except UserError as error:
+            figures = {"failed": str(error)}
+        figures["seconds"] = time.monotonic() - began
+        (folder / f"{step}-failed.json").unlink(missing_ok=True)
+        write_json(folder / f"{step}{'-failed' if 'failed' in figures else ''}.json", figures)
+        print(f"{step}: {figures['seconds']:.0f} s{', failed' if 'failed' in figures else ''}.", file=sys.stderr)
+        write_text(folder / "page.md", page_of(folder))
+    print(f"{folder / 'page.md'}", file=sys.stderr)
+    return int(any((folder / f"{step}-failed.json").exists() for step in steps))
+
+
+def page_of(folder: Path) -> str:
+    """The page of all figures in the folder."""
+    from gpu.page import page
+
+    found = {}
+    for step in STEPS:
+        paths = [folder / f"{step}.json", folder / f"{step}-failed.json"]
+        figures = [json.loads(path.read_text("utf-8")) for path in paths if path.exists()]
+        found.update({step: figures[0]} if figures else {})
+    for figures in found.values():
+        figures.pop("seconds", None)
+    return page(found)
+
+
+def work(step: str, folder: Path, given: dict[str, str]) -> dict[str, Any]:
+    """Do a step and return its figures (UserError if it fails)."""
+    device, quick = given.get("device", "cuda"), given.get("quick") == "true"
+    data = ["--data", given["multi30k"]] if "multi30k" in given else []
+    common = ["--device", device, *data, *(["--quick"] if quick else ["--rounds", "3"])]
+    if step in ("ceilings", "parity"):
+        size = 256 if quick else 8192
+        call = f"gpu.measures.{'ceilings' if step == 'ceilings' else 'parity'}"
+        more = f", {size}" if step == "ceilings" else ""
+        code = f"import json, sys, torch, gpu.measures; print(json.dumps({call}(torch.device('{device}'){more})))"
+        figures: dict[str, Any] = json.loads(ended([sys.executable, "-c", code]).splitlines()[-1])
+        return figures
+    if step == "multi30k":
+        return multi30k(folder, device, quick, given)
+    words = ["--only", step.partition("-")[0], *common]
+    if step != "translating":
+        words += ["--batch", step.partition("-")[2]]
+    if step == "training-512" and "joey_python" in given:
+        words += ["--peers", "--joey-python", given["joey_python"]]
+    target = folder / f"{step}.figures.json"
+    ended([sys.executable, str(ROOT / "scripts" / "benchmark.py"), *words, "--json", str(target)])
+    results: dict[str, Any] = json.loads(target.read_text("utf-8"))
+    target.unlink()
+    # On a CPU, to try the script: where the figures of a GPU are.
+    return results if "cuda" in results else {**results, "cuda": {"float32": results}}
+
+
+def multi30k(folder: Path, device: str, quick: bool, given: dict[str, str]) -> dict[str, Any]:
+    """Train German to English for some minutes, and score the best weights."""
+    name = f"multi30k-{time.strftime('%Y%m%d-%H%M%S')}"
+    words = [f"name={name}", f"checkpoints={folder}", f"device={device}", f"cache={folder / 'cache'}"]
+    if quick or "multi30k" not in given:
+        words += ["data=builtin", "data.train_pairs=200", "data.test_pairs=10", "data.valid_pairs=10"]
+        words += ["model.embedding_size=16", "encoder.size=16", "decoder.size=16", "attention.size=16"]
+        words += ["tokenizer.vocabulary_size=400", "trainer.steps=4"]
+    else:
+        words += ["experiment=multi30k", f"data.root={given['multi30k']}", "data.source=de", "data.target=en"]
+        words += [f"trainer.minutes={given.get('minutes', '3')}"]
+    status = verb("train", *words) or verb("evaluate", f"run={folder / name}", "pictures=0", f"device={device}")
+    if status:
+        raise UserError(f"exit status {status}; the messages are above.")
+    run = Run(folder / name)
+    best = max((entry for entry in run.history() if entry["best"]), key=lambda entry: int(entry["step"]))
+    return {
+        "bleu": run.scores(run.splits()[0])["bleu"]["value"],
+        "valid_bleu": best["valid_bleu"],
+        "minutes": best["minutes"],
+        "history": run.history(),
+    }
+
+
+def ended(command: list[str]) -> str:
+    """What a command prints on standard output; its messages go to standard error (UserError if it fails)."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "scripts")])}
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False, env=environment)
+    if done.returncode:
+        raise UserError(f"exit status {done.returncode}; the messages are above.")
+    return done.stdout
+
+
+def fetch(folder: Path, python: str, without: list[str], pip: Callable[[list[str]], None] | None = None) -> int:
+    """Fetch the wheels of all dependencies, and of theirs, but for torch."""
+    run = pip or (lambda words: print(ended([sys.executable, "-m", "pip", *words])))
+    folder = folder.absolute()
+    folder.mkdir(parents=True, exist_ok=True)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    needed = [name for name in project["dependencies"] if not name.startswith("torch")]
+    # One package of Hydra's comes as source only.
+    run(["wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder), "antlr4-python3-runtime==4.9.*"])
+    run(
+        [
+            *("download", "--quiet", "--dest", str(folder), "--find-links", str(folder), "--only-binary", ":all:"),
+            *("--python-version", python, "--platform", "manylinux_2_28_x86_64", "--platform", "manylinux2014_x86_64"),
+            *needed,
+        ]
+    )
+    for path in sorted(folder.glob("*.whl")):
+        if path.name.partition("-")[0].replace("_", "-").lower() in {"torch", *without}:
+            path.unlink()
+    size = sum(path.stat().st_size for path in folder.glob("*.whl")) / 1e6
+    print(f"{len(list(folder.glob('*.whl')))} wheels, {size:.0f} MB, in {folder}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(script("on_gpu.py", main))
