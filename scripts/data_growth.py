@@ -150,7 +150,11 @@ def plot(figures: list[dict[str, Any]], target: Path) -> int:
     for cached, label in ((False, "text is tokenised"), (True, "tokenised text is in the cache")):
         points = [(one["pairs"] / 1e6, one["training"]) for one in figures if one["cached"] == cached]
         axes.plot(*zip(*points, strict=True), marker="o", label=label)
-    axes.set(xlabel="million pairs", ylabel="anonymous memory in training, MB", ylim=(0, None))
+    axes.set(
+        xlabel="million pairs",
+        ylabel="anonymous memory in training, MB",
+        ylim=(0, 1.1 * max(one["training"] for one in figures)),
+    )
     axes.legend(frameon=False)
     figure.savefig(target, dpi=120)
     return 0
