@@ -43,6 +43,7 @@ EVERYWHERE = {
     "processes",
     "progress",
     "signals",
+    "terminal",
     "compat_weights",
     "choices",
 }
@@ -61,6 +62,7 @@ TOP = {
     "locks": {"errors"},
     "processes": {"errors"},
     "progress": set(),
+    "terminal": {"links"},
     "configuration": {"errors"},
     "choices": {"configuration"},
     "compat": {"configuration"},

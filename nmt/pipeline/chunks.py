@@ -1,11 +1,14 @@
-"""Lines of an input in chunks: full ones from a file, the lines that have arrived from a pipe."""
+"""Lines of an input in chunks: full ones from a file, those that have arrived from a pipe, each one that is typed."""
 
+import contextlib
+import itertools
 import queue
 import sys
 import threading
 from collections.abc import Iterator
 from typing import BinaryIO
 
+from nmt.data.lines import LineDecoder
 from nmt.errors import UserError
 
 CHARACTERS = 500_000  # about as many are in memory at most
@@ -19,11 +22,33 @@ def standard_input() -> BinaryIO:
     if sys.stdin is None:
         raise UserError("There is no standard input. Give input=FILE.")
     if sys.stdin.isatty():
-        print("Type one sentence per line. Press Ctrl-D to end.", file=sys.stderr)
+        _greet()
     try:
         return open(sys.stdin.fileno(), "rb", closefd=False)
     except (OSError, ValueError):  # not a file, for example replaced in a test
         return sys.stdin.buffer
+
+
+def _greet() -> None:
+    print("Type one sentence per line. Press Ctrl-D to end.", file=sys.stderr, flush=True)
+
+
+def typed(prompt: str, decoder: LineDecoder) -> Iterator[list[str]]:
+    """Each line that is typed into a terminal after a prompt, until Ctrl-D or Ctrl-C. Arrow keys bring back others.
+
+    Raises:
+        UserError: a line is not UTF-8, and `decoder` does not replace it.
+    """
+    with contextlib.suppress(ImportError):  # not on every system
+        import readline  # noqa: F401  for `input`
+    _greet()
+    for number in itertools.count(1):
+        try:
+            line = input(prompt)
+        except (EOFError, KeyboardInterrupt):
+            print()
+            return
+        yield [decoder.decode(line.encode("utf-8", "surrogateescape"), "standard input", number)]
 
 
 def full(lines: Iterator[str], most: int) -> Iterator[list[str]]:

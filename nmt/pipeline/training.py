@@ -1,6 +1,7 @@
 """From a recipe to a trained run folder: text -> tokenizer -> batches -> model -> loop. Checks come first."""
 
 import contextlib
+import io
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
@@ -11,6 +12,7 @@ import torch
 
 from nmt import build
 from nmt.advice import CHANGEABLE, verdict
+from nmt.alignment.weights import links
 from nmt.checksums import replacing
 from nmt.command.quoting import pasteable, python, unquoted
 from nmt.data.documents import contexts_of
@@ -28,6 +30,7 @@ from nmt.pipeline.preparing import check_documents, guiding_links, prepared, tok
 from nmt.pipeline.recipe import Recipe, opened, own_settings, possible, resumed_recipe, with_own_vocabularies
 from nmt.processes import Processes, joined
 from nmt.runs import Run, TakenError, free_name
+from nmt.terminal import linked
 from nmt.text.tokenizer import Tokenizer
 from nmt.training.checkpoint import Counters, check_state, load_state
 from nmt.training.following import follow
@@ -35,6 +38,7 @@ from nmt.training.learner import Learner
 from nmt.training.loop import Outcome, TrainingLoop
 from nmt.training.validation import Validation, greedy_bleu, look_at
 from nmt.translation.translator import EXTRA_LENGTH
+from nmt.translation.types import Translation
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -300,6 +304,8 @@ class _Session:
                 f"Best: validation BLEU {best['valid_bleu']:.2f}, perplexity {best['valid_perplexity']:.2f} "
                 f"at step {best['step']:,.0f}."
             )
+        if outcome.example is not None:
+            self._show(outcome.example)
         if isinstance(self.recipe.source, UserFiles):
             self._judge(run, outcome, pairs)
         else:
@@ -308,6 +314,17 @@ class _Session:
             self.say(f"  {python()} -m nmt.translate {pasteable('run', run.folder)} input=FILE output=FILE")
         self.say(size_note(run.folder))
         return 0
+
+    def _show(self, example: Translation) -> None:
+        """Print a translation with its links."""
+        self.say("A sentence of the validation set, and its translation:")
+        found = [] if example.weights is None else links(example)
+        words = example.source.split(), example.text.split()
+        shown, logged = (linked(*words, found, stream) for stream in (sys.stderr, io.StringIO()))
+        for line, plain in zip(shown, logged, strict=True):
+            print(f"  {line}", file=sys.stderr, flush=True)
+            if self.run is not None:
+                self.run.log(f"  {plain}")
 
     def _judge(self, run: Run, outcome: Outcome, pairs: int) -> None:
         """Print how the training went, and what to try next."""

@@ -12,12 +12,13 @@ from typing import Any, Literal, cast, get_args
 
 from nmt.alignment.weights import Head
 from nmt.data.documents import Followed, Follower
+from nmt.data.languages import UNNAMED
 from nmt.data.lines import Invalid, LineDecoder, iterate_lines, open_lines
 from nmt.errors import UserError
 from nmt.heads import AUTO, MEAN, described, names_all
 from nmt.links import format_links
 from nmt.model.weights import fingerprint
-from nmt.pipeline.chunks import arriving, full, standard_input
+from nmt.pipeline.chunks import arriving, full, standard_input, typed
 from nmt.pipeline.formats import Format
 from nmt.pipeline.line_progress import LineProgress
 from nmt.pipeline.opening import TranslatorRequest, default_head, has_weights, head_of
@@ -26,6 +27,7 @@ from nmt.pipeline.paths import check_paths, check_standard_output, is_replaceabl
 from nmt.pipeline.sharing import share, shared
 from nmt.pipeline.viewing import pictured_head, view_of
 from nmt.processes import Processes
+from nmt.terminal import linked, visible
 from nmt.translation.stepping import heads_of
 from nmt.translation.translator import Translator
 from nmt.translation.types import Translation, View
@@ -52,6 +54,7 @@ class Translating:
     view: View
     head: str
     shift: Literal[0, 1]
+    show: Literal["links"] | None
     documents: Followed
     invalid: Invalid
     resume: Any
@@ -59,12 +62,20 @@ class Translating:
     def __post_init__(self) -> None:
         if self.view != "cross" and self.heatmaps is None:
             raise UserError(f"view={self.view} is for heatmaps. Give heatmaps=FOLDER as well.")
+        if self.show and (self.output is not None or self.format != "text"):
+            raise UserError(f"show={self.show} is for text on standard output. For a file, give alignments=FILE.")
         if self.weights and self.format != "jsonl":
             raise UserError("weights=true needs format=jsonl.")
         if self.resumes not in get_args(Resume):
             raise UserError(f"resume={self.resume}: must be true, auto or false.")
         if self.resumes != "false" and not self.files:
             raise UserError(f"resume={self.resumes} needs a file to continue. Give output=FILE as well.")
+
+    @property
+    def converses(self) -> bool:
+        """Whether lines are typed into a terminal, and their translations are shown there."""
+        streams = sys.stdin, sys.stdout
+        return self.input is self.output is None and all(stream is not None and stream.isatty() for stream in streams)
 
     @property
     def resumes(self) -> Resume:
@@ -82,7 +93,8 @@ class Translating:
     @property
     def draws_weights(self) -> bool:
         """Whether any output needs the weights of the attention to the source."""
-        return self.alignments is not None or (self.heatmaps is not None and self.view == "cross")
+        pictures = self.heatmaps is not None and self.view == "cross"
+        return self.alignments is not None or self.show is not None or pictures
 
     @property
     def keeps_weights(self) -> bool:
@@ -118,8 +130,8 @@ def _open(request: Translating) -> Translator:
     translator = request.translator.open(request.keeps_weights)
     if request.draws_weights and not has_weights(translator):
         raise UserError(
-            "alignments= and heatmaps= need attention, but this run has none (decoder=none). Leave them out, or use a "
-            "run with attention."
+            "alignments=, heatmaps= and show=links need attention, but this run has none (decoder=none). Leave them "
+            "out, or use a run with attention."
         )
     if request.weights and not has_weights(translator):
         raise UserError("weights=true needs attention, but this run has none (decoder=none). Leave it out.")
@@ -139,7 +151,9 @@ def _writers(
         return files.writer(key) if files is not None and key in request.files else writer(stack, path)
 
     form = Format(request.format, nbest, request.scores, request.weights, head, request.shift)
-    writers = [_records(line_writer("output", request.output), form)]
+    writers = [_records(line_writer("output", request.output), form, request.converses)]
+    if request.show == "links":
+        writers.append(_linked(line_writer("output", None), head, request.shift))
     if request.alignments is not None:
         writers.append(_links(line_writer("alignments", request.alignments), head, request.shift))
     if request.heatmaps is not None:
@@ -198,6 +212,9 @@ class _Work:
     def _chunks(self) -> Iterator[list[str]]:
         """Lists of lines that are not done: full lists from a file, the lines that have arrived from a pipe."""
         path = self.request.input
+        if self.request.converses:
+            yield from typed(f"{self.request.translator.runs[0].facts().get('languages', UNNAMED)[0]}> ", self.decoder)
+            return
         if path is not None:
             lines = self._stack.enter_context(open_lines(path, self.decoder))
         else:
@@ -262,7 +279,7 @@ def _head(request: Translating, translator: Translator) -> str:
     if head != AUTO or len(heads) < 2:
         return head
     head = default_head(request.translator.runs, translator)
-    links = request.alignments is not None or request.format != "text"
+    links = request.alignments is not None or request.format != "text" or request.show is not None
     if head != MEAN and (links or (request.draws_weights and not of_pictures)):
         print(
             f"head=auto: links and heatmaps use head={head}, the {described(head, heads).partition(' (')[0]}. To see "
@@ -296,12 +313,27 @@ class _Prefixes:
             raise UserError(f"prefix={self.path} has more lines than the input, which has {self.count}.")
 
 
-def _records(write_line: Callable[[str], None], form: Format) -> Write:
+def _records(write_line: Callable[[str], None], form: Format, conversing: bool) -> Write:
     """Write the records of each line."""
 
     def write(number: int, translations: Sequence[Translation]) -> None:
         for record in form.records(number, translations):
-            write_line(record)
+            write_line(visible(record) if conversing else record)
+
+    return write
+
+
+def _linked(write_line: Callable[[str], None], head: Head, shift: int) -> Write:
+    """Write the words of each line, and those of its translation, with their links."""
+    from nmt.alignment.weights import links
+
+    def write(number: int, translations: Sequence[Translation]) -> None:
+        del number
+        best = translations[0]
+        if best.weights is not None:
+            found = links(best, head=head, shift=shift)
+            for line in linked(best.source.split(), best.text.split(), found, sys.stdout):
+                write_line(f"  {line}")
 
     return write
 

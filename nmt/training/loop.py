@@ -25,16 +25,24 @@ from nmt.training.following import TIDY_EVERY, start
 from nmt.training.learner import Learner
 from nmt.training.settings import TrainerSettings
 from nmt.training.validation import Validation
+from nmt.translation.types import Translation
+
+#: Words of the longest example.
+EXAMPLE_WORDS = 12
 
 
 class Outcome(NamedTuple):
-    """How training ended: "steps", "epochs", "minutes", "patience" or a signal's name; and the validation history."""
+    """How training ended: "steps", "epochs", "minutes", "patience" or a signal's name; and the validation history.
+
+    `example` is a translation of the best validation of this session, None if there was none.
+    """
 
     finished_by: str
     interrupted: bool
     step: int
     minutes: float
     history: list[dict[str, float]]
+    example: Translation | None = None
 
 
 class TrainingLoop:
@@ -62,6 +70,7 @@ class TrainingLoop:
         self.checkpoint, self.processes = Checkpoint(records.folder, learner), learner.processes
         self.counters = Counters()
         self.history: list[dict[str, float]] = []
+        self.example: Translation | None = None
         self.epoch_batches = max(1, len(batches.plan(0)))
         self.stop = StopRequest()
         self.started = self.saved = time.monotonic()
@@ -100,7 +109,8 @@ class TrainingLoop:
                 if not interrupted and (unknown or self.counters.best == Counters().best):
                     self._validate()
                 self._save()
-        return Outcome(finished_by, interrupted, self.counters.step, self._spent().minutes, self.history)
+        minutes = self._spent().minutes
+        return Outcome(finished_by, interrupted, self.counters.step, minutes, self.history, self.example)
 
     @contextlib.contextmanager
     def _leading(self, state: dict[str, Any] | None) -> Iterator[None]:
@@ -168,6 +178,9 @@ class TrainingLoop:
         self.history = [*(earlier for earlier in self.history if earlier["step"] < counters.step), entry]
         if best:
             counters.best = figures
+            lengths = [len(translation.source.split()) for translation in result.translations]
+            several = [at for at, length in enumerate(lengths) if 3 < length <= EXAMPLE_WORDS]
+            self.example = result.translations[several[0] if several else 0] if lengths else None
             self.checkpoint.save_best()
         self.records.keep_history(self.history)
         self.display.start_means()
