@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _OF_THE_COMMAND = frozenset(
     {
         *("run", "input", "output", "alignments", "heatmaps", "view", "head", "shift"),
-        *("prefix", "format", "scores", "weights", "documents"),
+        *("prefix", "format", "scores", "weights", "documents", "show", "resume", "invalid"),
     }
 )
 
