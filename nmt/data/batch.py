@@ -46,6 +46,15 @@ class Batch(NamedTuple):
     links: Tensor
     context: Tensor = _NO_CONTEXT
 
+    def halves(self) -> "tuple[Batch, Batch]":
+        """Two batches with half of the pairs each, padded as before; the first has the smaller half."""
+        middle = len(self.rows) // 2
+
+        def part(rows: slice) -> "Batch":
+            return Batch(*(tensor[rows] if len(tensor) else tensor for tensor in self))
+
+        return part(slice(None, middle)), part(slice(middle, None))
+
     def to(self, device: torch.device | str) -> "Batch":
         """The same batch on `device`; lengths and row numbers stay on the CPU, where packing needs them."""
         device = torch.device(device)

@@ -36,19 +36,23 @@ class RunningMeans:
 
     def __init__(self) -> None:
         self._loss = self._negative_log_likelihood = 0.0
-        self._tokens = 0
+        self._tokens = self.skipped = 0
         self._recent = [(time.monotonic(), 0)]
 
     def state(self) -> list[float]:
         """The sums, for `restore`."""
-        return [self._loss, self._negative_log_likelihood, self._tokens]
+        return [self._loss, self._negative_log_likelihood, self._tokens, self.skipped]
 
     def restore(self, state: Sequence[float]) -> None:
-        """Continue from the sums that `state` returned."""
+        """Continue from the sums that `state` returned, or that of an earlier version, which skipped no updates."""
         self._loss, self._negative_log_likelihood, self._tokens = state[0], state[1], int(state[2])
+        self.skipped = int(state[3]) if len(state) > 3 else 0
 
     def add(self, update: Update) -> None:
-        """Count an update."""
+        """Count an update; of a skipped one, that it was."""
+        if update.skipped:
+            self.skipped += 1
+            return
         self._loss += update.loss
         self._negative_log_likelihood += update.negative_log_likelihood
         self._tokens += update.tokens
@@ -145,4 +149,5 @@ class Display:
             "valid_perplexity": result.perplexity,
             "valid_bleu": result.bleu,
             "best": float(best),
+            **({"skipped_updates": means.skipped} if means.skipped else {}),
         }

@@ -8,9 +8,8 @@ import torch
 
 from nmt.data.batch import Batch
 from nmt.data.planning import TokenBatches
-from nmt.errors import UserError
 from nmt.memory import give_memory_back
-from nmt.processes import LostProcessError, Order, Processes, Task
+from nmt.processes import Order, Processes, Task
 from nmt.signals import handling
 from nmt.training.learner import Learner
 
@@ -69,12 +68,7 @@ def follow(learner: Learner, batches: TokenBatches, seed: int) -> None:
             if order.task == Task.SEND_RANDOM_STATE:
                 processes.gather(_random_state(learner))
                 continue
-            try:
-                learner.update(own_batches(batches, order, processes), order.step, order.share)
-            except LostProcessError:
-                raise
-            except UserError:  # the loss is not a number in any process, and the leader says so
-                return
+            learner.update(own_batches(batches, order, processes), order.step, order.share)
             if order.step % TIDY_EVERY == 0 and not learner.compute.on_gpu:
                 give_memory_back()
 

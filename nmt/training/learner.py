@@ -10,7 +10,6 @@ from torch import nn
 
 from nmt.compute import Compute
 from nmt.data.batch import Batch
-from nmt.errors import UserError
 from nmt.model import Seq2Seq
 from nmt.processes import ALONE, Processes
 from nmt.training.averaging import Averaging
@@ -20,13 +19,26 @@ from nmt.training.settings import TrainerSettings
 
 
 class Update(NamedTuple):
-    """The result of an update: sums over its target tokens, their number, gradient norm and learning rate."""
+    """The result of an update.
+
+    Attributes:
+        loss, negative_log_likelihood: sums over the target tokens.
+        tokens: the number of target tokens.
+        gradient_norm: before clipping.
+        rate: the learning rate.
+        skipped: whether loss or gradient was no finite number, and nothing was learned.
+        rows: of a skipped update, the row numbers of this process's pairs that may be the reason.
+        splits: how often a batch was halved because the memory of the GPU was full.
+    """
 
     loss: float
     negative_log_likelihood: float
     tokens: int
     gradient_norm: float
     rate: float
+    skipped: bool = False
+    rows: Sequence[int] = ()
+    splits: int = 0
 
 
 class Learner:
@@ -53,42 +65,66 @@ class Learner:
     def update(self, batches: Sequence[Batch], step: int, share: float) -> Update:
         """Make update number `step`, counted from 0, from the batches of all processes; `share` of the budget is used.
 
+        Where the loss or the gradient is infinite or no number, the update is skipped in all processes: weights,
+        optimizer and average stay as they are.
+
         Raises:
-            UserError: the loss is not a number, or another process has ended.
+            UserError: another process has ended.
         """
-        settings = self.settings
         tokens = self.processes.total(sum(int(batch.target_mask.sum()) for batch in batches))
-        total = plain = 0.0
-        for batch in batches:
-            with self.compute.autocast():
-                loss = batch_loss(
-                    self.model,
-                    batch.to(self.compute.device),
-                    settings.label_smoothing,
-                    settings.scheduled_sampling,
-                    self.baseline,
-                    settings.guided_alignment,
-                    settings.r_drop,
-                    settings.guided_head,
-                )
-            (loss.total / tokens).backward()
-            total += loss.total.item()
-            plain += loss.negative_log_likelihood.item()
-        total, plain = self.processes.sum_gradients(list(self.model.parameters()), [total, plain])
-        if not math.isfinite(total):
-            raise UserError(
-                f"The loss became {total} at step {step}. Train again with another name= and a smaller "
-                f"optimizer.lr or trainer.clip_norm."
-            )
-        norm = nn.utils.clip_grad_norm_(self.model.parameters(), settings.clip_norm or math.inf)
+        given = len(batches)
+        batches, losses = self._gradients(batches, tokens)
+        sums = [sum(own[side] for own in losses) for side in (0, 1)]
+        total, plain = self.processes.sum_gradients(list(self.model.parameters()), sums)
+        norm = float(nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip_norm or math.inf))
         factor = self.schedule.factor(step, share)
         for group in self.optimizer.param_groups:
             group["lr"] = group["initial_lr"] * factor
-        self.optimizer.step()
+        rate = float(self.optimizer.param_groups[0]["lr"])
+        finite = math.isfinite(total) and math.isfinite(norm)
+        if finite:
+            self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
+        if not finite:
+            bad = [batch for batch, own in zip(batches, losses, strict=True) if not math.isfinite(own[0])]
+            rows = [row for batch in bad or batches for row in batch.rows.tolist()]
+            return Update(total, plain, tokens, norm, rate, skipped=True, rows=rows)
         self.averaging.after_update()
         self.baseline += 0.1 * (-plain / tokens - self.baseline)
-        return Update(total, plain, tokens, float(norm), float(self.optimizer.param_groups[0]["lr"]))
+        return Update(total, plain, tokens, norm, rate, splits=len(batches) - given)
+
+    def _gradients(self, batches: Sequence[Batch], tokens: int) -> tuple[Sequence[Batch], list[tuple[float, float]]]:
+        """Compute the gradients of all batches, in halves if the memory of the GPU is full.
+
+        Returns:
+            The batches as they were computed, and the loss and the negative log-likelihood of each.
+        """
+        while True:
+            try:
+                return batches, [self._backward(batch, tokens) for batch in batches]
+            except torch.OutOfMemoryError:
+                if max(len(batch.rows) for batch in batches) == 1:
+                    raise
+            self.model.zero_grad(set_to_none=True)
+            torch.cuda.empty_cache()
+            batches = [part for batch in batches for part in (batch.halves() if len(batch.rows) > 1 else (batch,))]
+
+    def _backward(self, batch: Batch, tokens: int) -> tuple[float, float]:
+        """Add the gradient of a batch; return its loss and its negative log-likelihood."""
+        settings = self.settings
+        with self.compute.autocast():
+            loss = batch_loss(
+                self.model,
+                batch.to(self.compute.device),
+                settings.label_smoothing,
+                settings.scheduled_sampling,
+                self.baseline,
+                settings.guided_alignment,
+                settings.r_drop,
+                settings.guided_head,
+            )
+        (loss.total / tokens).backward()
+        return loss.total.item(), loss.negative_log_likelihood.item()
 
     def seconds_per_batch(self, batches: Iterable[Batch]) -> float:
         """The mean time of a gradient after one warm-up batch. Weights and random state stay the same."""
@@ -96,12 +132,7 @@ class Learner:
         with torch.random.fork_rng([self.compute.device] if self.compute.on_gpu else []):
             for batch in batches:
                 began = time.monotonic()
-                with self.compute.autocast():
-                    settings = self.settings
-                    moved = batch.to(self.compute.device)
-                    loss = batch_loss(self.model, moved, settings.label_smoothing, r_drop=settings.r_drop)
-                loss.total.backward()
-                loss.total.item()
+                self._gradients([batch], 1)
                 seconds.append(time.monotonic() - began)
         self.model.zero_grad(set_to_none=True)
         timed = seconds[1:] or seconds

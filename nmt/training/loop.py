@@ -1,6 +1,7 @@
 """The training loop: batches in, better weights out; validates, saves the best and the last, stops, resumes."""
 
 import contextlib
+import math
 import os
 import signal
 import time
@@ -13,6 +14,7 @@ import torch
 
 from nmt.data.batch import Batch
 from nmt.data.planning import TokenBatches
+from nmt.errors import UserError
 from nmt.memory import give_memory_back
 from nmt.model.transformer.weighted import branch_weights
 from nmt.processes import LostProcessError, Order, Task
@@ -22,13 +24,15 @@ from nmt.training.budget import Spent
 from nmt.training.checkpoint import Checkpoint, Counters
 from nmt.training.display import Display, Records
 from nmt.training.following import TIDY_EVERY, start
-from nmt.training.learner import Learner
+from nmt.training.learner import Learner, Update
 from nmt.training.settings import TrainerSettings
 from nmt.training.validation import Validation
 from nmt.translation.types import Translation
 
 #: Words of the longest example.
 EXAMPLE_WORDS = 12
+#: Pairs of a skipped update that are named.
+SHOWN_PAIRS = 10
 
 
 class Outcome(NamedTuple):
@@ -73,6 +77,7 @@ class TrainingLoop:
         self.example: Translation | None = None
         self.epoch_batches = max(1, len(batches.plan(0)))
         self.stop = StopRequest()
+        self._has_split, self._skipped, self._saved_step = False, 0, 0
         self.started = self.saved = time.monotonic()
 
     def run(self, seed: int, state: dict[str, Any] | None = None) -> Outcome:
@@ -83,7 +88,7 @@ class TrainingLoop:
             state: the state of an earlier session (`load_state`); None starts from the beginning.
 
         Raises:
-            UserError: the state does not fit, the loss is not a number, or the disk is full.
+            UserError: the state does not fit, updates were skipped again and again, or the disk is full.
         """
         torch.manual_seed(seed)
         if state is not None:
@@ -96,14 +101,17 @@ class TrainingLoop:
             Display(self.records, self.settings, self.counters.step) as self.display,
             handling((signal.SIGINT, signal.SIGTERM), self.stop),
         ):
-            if state is not None and len(state.get("means", ())) == 3:  # earlier versions have none
+            if state is not None and len(state.get("means", ())) >= 3:  # earlier versions have none
                 self.display.means.restore(state["means"])
             self.learner.model.train()
             if state is not None and self.checkpoint.draws_differently(state):
                 self.display.say("The saved state is of another device: dropout goes on with other random numbers.")
             self._estimate()
             with self._leading(state):
+                first = self.counters.step
                 finished_by = self._train()
+                if 2 * self._skipped > self.counters.step - first:
+                    raise self._no_number()
                 interrupted = finished_by == self.stop.signal
                 unknown = not self.history or self.history[-1]["step"] < self.counters.step
                 if not interrupted and (unknown or self.counters.best == Counters().best):
@@ -160,10 +168,48 @@ class TrainingLoop:
         )
         self.processes.give(order)
         update = self.learner.update(group, order.step, order.share)
+        self._notice(update, order)
         counters.step += 1
         counters.batch += count
         spent = self._spent()
         self.display.show_update(update, spent, self.budget.share(spent))
+
+    def _notice(self, update: Update, order: Order) -> None:
+        """Say what was unusual about an update.
+
+        Raises:
+            UserError: too many updates in a row were skipped.
+        """
+        if update.splits and not self._has_split:
+            self._has_split = True
+            self.display.say(
+                f"The GPU's memory is full at step {order.step}: batches are halved where they do not fit, which takes "
+                "longer. The updates are the same. A smaller trainer.tokens_per_batch avoids it."
+            )
+        if not update.skipped:
+            self._skipped = 0
+            return
+        self._skipped += 1
+        self._last_skipped = update, order.step
+        if self._skipped == self.settings.skipped_updates:
+            raise self._no_number()
+        pairs = ", ".join(str(row + 1) for row in update.rows[:SHOWN_PAIRS])
+        more = ", ..." if len(update.rows) > SHOWN_PAIRS else ""
+        self.display.say(
+            f"step {order.step}: loss {update.loss:.4g}, gradient norm {update.gradient_norm:.4g}. The update is "
+            f"skipped. Its batch has the training pairs {pairs}{more} (epoch {order.epoch})."
+        )
+
+    def _no_number(self) -> UserError:
+        """The error for updates that were all skipped."""
+        update, last = self._last_skipped
+        norm = f" with the gradient's norm {update.gradient_norm}" if math.isfinite(update.loss) else ""
+        keep = f"The state of step {self._saved_step} is saved. " if self._saved_step else ""
+        return UserError(
+            f"The loss became {update.loss}{norm} at step {last + 1 - self._skipped}, and stayed so for "
+            f"{self._skipped} updates. {keep}Train again with another name= and a smaller optimizer.lr or "
+            "trainer.clip_norm."
+        )
 
     def _validate(self) -> None:
         counters = self.counters
@@ -191,6 +237,7 @@ class TrainingLoop:
         self.processes.give(Order(Task.SEND_RANDOM_STATE))
         _, *states = self.processes.gather(None)
         self.checkpoint.save(self.counters, states, self.display.means.state())
+        self._saved_step = self.counters.step
         self.saved = time.monotonic()
 
     def _estimate(self) -> None:

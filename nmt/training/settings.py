@@ -43,6 +43,7 @@ class TrainerSettings:
     guided_alignment: Weight = 0.0
     guided_head: str | None = None
     r_drop: Weight = 0.0
+    skipped_updates: Positive = 10
 
     def __post_init__(self) -> None:
         if not self.budget.limits:

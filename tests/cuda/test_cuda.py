@@ -35,7 +35,8 @@ ALLOWED_IN_UPDATE = {
     "training/loss.py _one_pass: boolean mask": 1,
     "model/seq2seq.py target_logits: boolean mask": 1,
     "backward: boolean mask": 1,
-    "training/learner.py update: number": 3,
+    "training/learner.py _backward: number": 2,
+    "training/learner.py update: number": 1,
     "training/averaging.py after_update: copy": 1,
 }
 #: Where it may wait in one more step of a beam.

@@ -168,7 +168,7 @@ def test_a_loss_that_is_no_number_is_said(
     monkeypatch.setattr(learner, "batch_loss", broken)
     assert call("train", *words(text, here, "name=a", "trainer.steps=2")) == 1
     err = capfd.readouterr().err
-    assert "nmt.train: The loss became nan at step 0." in err
+    assert "nmt.train: The loss became nan at step 0, and stayed so for 2 updates." in err
     assert "optimizer.lr" in err
 
 

@@ -145,7 +145,7 @@ def test_a_state_of_another_model_is_refused(change: str, tmp_path: Path) -> Non
 
 
 def test_a_loss_that_is_no_number_ends_the_training(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"The loss became .* at step 1"):
+    with pytest.raises(UserError, match=r"The loss became .* at step 1, and stayed so for 2 updates"):
         train(tmp_path, trainer(steps=3), lr=1e30, made=model())
 
 

@@ -1,0 +1,157 @@
+"""A batch whose loss is no number is skipped, and one that does not fit into the memory of a GPU is halved."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from nmt.compute import CPU
+from nmt.data.batch import make_batch
+from nmt.data.pairs import EncodedPairs, Ragged
+from nmt.data.planning import TokenBatches
+from nmt.errors import UserError
+from nmt.model import Seq2Seq
+from nmt.runs import Run
+from nmt.training.checkpoint import load_state
+from nmt.training.learner import Learner
+from nmt.training.loop import TrainingLoop
+from nmt.training.loss import batch_loss
+from nmt.training.schedules import Constant
+from nmt.training.validation import Validation
+from tests.catalogue import model
+from tests.training.test_trainer import trainer
+
+Capture = pytest.CaptureFixture[str]
+#: A source piece of one pair alone, and the number of this pair.
+RARE, BAD = 22, 7
+
+
+def pairs() -> EncodedPairs:
+    """Twelve pairs of four pieces a side."""
+    source = np.arange(48, dtype=np.int32) % 15 + 4
+    source[4 * BAD + 1] = RARE
+    target = (np.arange(48, dtype=np.int32) * 5) % 20 + 4
+    offsets = np.arange(0, 49, 4)
+    return EncodedPairs(Ragged([(source, offsets)]), Ragged([(target, offsets)]), np.arange(12), {})
+
+
+def broken() -> Seq2Seq:
+    """A model that overflows wherever the rare piece is."""
+    made = model().double()
+    with torch.no_grad():
+        made.source_embedding.weight[RARE] = torch.inf
+    return made
+
+
+def loop(folder: Path, made: Seq2Seq, **settings: object) -> TrainingLoop:
+    """A training by gradient descent in batches of three pairs."""
+    chosen = trainer(sentences_per_batch=3, tokens_per_batch=100, validate_every=4, **settings)
+    learner = Learner(made, torch.optim.SGD(made.parameters(), lr=0.1), Constant(0), chosen, CPU)
+    good = EncodedPairs(Ragged([(np.full(4, 5, np.int32), np.array([0, 4]))]), pairs()._target, np.arange(1), {})
+    validation = Validation(TokenBatches(good, tokens_per_batch=100, shuffle=False), lambda _: ([], 0.0), CPU)
+    batches = TokenBatches(pairs(), tokens_per_batch=100, sentences_per_batch=3, seed=3)
+    return TrainingLoop(chosen, learner, batches, validation, Run(folder))
+
+
+def test_one_bad_batch_is_named_skipped_and_counted(tmp_path: Path, capsys: Capture) -> None:
+    made, by_hand = broken(), broken()
+    loop(tmp_path, made, steps=4, average="none").run(seed=1)
+    skipped = []
+    for number, indices in enumerate(
+        TokenBatches(pairs(), tokens_per_batch=100, sentences_per_batch=3, seed=3).plan(0)
+    ):
+        if BAD in indices:
+            skipped.append((number, indices))
+            continue
+        batch = make_batch([pairs().source(row) for row in indices], [pairs().target(row) for row in indices])
+        by_hand.zero_grad()
+        loss = batch_loss(by_hand.train(), batch, trainer().label_smoothing)
+        (loss.total / loss.tokens).backward()
+        torch.optim.SGD(by_hand.parameters(), lr=0.1).step()
+    ((number, indices),) = skipped
+    for ours, theirs in zip(made.parameters(), by_hand.parameters(), strict=True):
+        finite = ours.isfinite()
+        torch.testing.assert_close(ours[finite], theirs[finite])
+    message = next(line for line in capsys.readouterr().err.splitlines() if "skipped" in line)
+    assert message.startswith(f"step {number}: loss ")
+    assert f"training pairs {', '.join(str(row + 1) for row in indices)} (epoch 0)" in message
+    (entry,) = Run(tmp_path).history()
+    assert entry["skipped_updates"] == 1
+    assert np.isfinite(entry["train_loss"])
+
+
+def test_the_count_survives_an_interruption(tmp_path: Path) -> None:
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    for folder in (whole, parts):
+        folder.mkdir()
+    loop(whole, broken(), steps=4, average="none").run(seed=1)
+    first = loop(parts, broken(), steps=4, average="none")
+    original = first.learner.update
+
+    def stopping(*arguments: object) -> object:
+        if first.counters.step == 2:
+            first.stop.signal = "SIGTERM"
+        return original(*arguments)  # type: ignore[arg-type]
+
+    first.learner.update = stopping  # type: ignore[assignment]
+    assert first.run(seed=1).interrupted
+    loop(parts, broken(), steps=4, average="none").run(1, load_state(parts / "trainer.pt"))
+    kept = ("train_loss", "valid_loss", "skipped_updates")
+    one, other = (
+        [{key: entry.get(key) for key in kept} for entry in Run(folder).history()] for folder in (whole, parts)
+    )
+    assert one == other
+
+
+def test_too_many_in_a_row_end_it_at_the_last_good_state(tmp_path: Path) -> None:
+    made = model().double()
+    training = loop(tmp_path, made, steps=40, skipped_updates=3)
+    original, good = training.learner.update, list[torch.Tensor]()
+
+    def overflowing(*arguments: object) -> object:
+        if training.counters.step == 5:
+            good.extend(parameter.detach().clone() for parameter in made.parameters())
+            with torch.no_grad():
+                made.source_embedding.weight.fill_(torch.inf)
+        return original(*arguments)  # type: ignore[arg-type]
+
+    training.learner.update = overflowing  # type: ignore[assignment]
+    with pytest.raises(UserError, match=r"at step 5, and stayed so for 3 updates\. The state of step 4"):
+        training.run(seed=1)
+    assert load_state(tmp_path / "trainer.pt")["step"] == 4
+    assert all(
+        ours.equal(before)
+        for (name, ours), before in zip(made.named_parameters(), good, strict=True)
+        if name != "source_embedding.weight"
+    )
+
+
+def test_a_batch_that_does_not_fit_is_halved_and_said_once(tmp_path: Path, capsys: Capture) -> None:
+    plain, halved, tried = model().double(), model().double(), []
+
+    def full(module: torch.nn.Module, arguments: tuple[torch.Tensor, ...]) -> None:
+        tried.append(len(arguments[0]))
+        if module.training and len(arguments[0]) > 2:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
+
+    halved.encoder.register_forward_pre_hook(full)
+    for name, made in (("plain", plain), ("halved", halved)):
+        (tmp_path / name).mkdir()
+        loop(tmp_path / name, made, steps=3, average="none").run(seed=1)
+    for ours, theirs in zip(plain.parameters(), halved.parameters(), strict=True):
+        torch.testing.assert_close(ours, theirs)
+    assert {1, 2, 3} <= {*tried}
+    assert capsys.readouterr().err.count("The GPU's memory is full at step 0: batches are halved") == 1
+
+
+def test_a_pair_that_does_not_fit_ends_it(tmp_path: Path) -> None:
+    made = model().double()
+
+    def full(*_: object) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
+
+    training = loop(tmp_path, made, steps=3)
+    made.encoder.register_forward_pre_hook(full)
+    with pytest.raises(torch.OutOfMemoryError):
+        training.run(seed=1)
