@@ -87,6 +87,7 @@ TOP = {
     "signals": set[str](),
     "notebook": {"viewer", "drawing"},
     "api": {"alignment", "drawing", "inspection", "translation", "command", "pipeline", "notebook"},
+    "hub": {"api", "records", "runs"},
     "__init__": {"api", "notebook"},  # on request
     "serving": {"nmt", *ROOMS, "foreign", "runs", "pipeline"},  # nmt for the version
     "verbs": {"command", "pipeline", "serving"},
@@ -110,6 +111,7 @@ DOORS = {
     },
     "sentencepiece": {"text"},
     "datasets": {"data"},
+    "huggingface_hub": {"data", "hub"},
     "babel": {"data"},
     "filelock": {"locks"},
     "yaml": {"foreign"},

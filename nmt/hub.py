@@ -1,0 +1,219 @@
+"""Translators on the Hugging Face Hub: a folder with what translating needs and a model card, to save, share and load.
+
+    from nmt.hub import HubTranslator
+
+    HubTranslator("checkpoints/NAME").save_pretrained("NAME")       # or .push_to_hub("OWNER/NAME")
+    HubTranslator.from_pretrained("NAME").translate(["Ein Hund ."])   # a folder, or OWNER/NAME of the Hub
+
+The folder is a run for the commands as well. Only `push_to_hub`, and `from_pretrained` with a name of the Hub, use the
+network.
+"""
+
+import shutil
+import tempfile
+import weakref
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from huggingface_hub import EvalResult, ModelCard, ModelCardData, ModelHubMixin, snapshot_download
+
+from nmt.api import RunTranslator, load
+from nmt.checksums import add
+from nmt.errors import UserError
+from nmt.files import write_bytes, write_json
+from nmt.records import portable
+from nmt.runs import Run
+
+#: Files of a run that leave it as they are; of its JSON and YAML files, absolute paths are cut to their last part.
+WEIGHTS = ("best.safetensors", "lexicon.safetensors")
+TOKENIZERS = ("tokenizer.model", "source.model", "target.model")
+_OTHERS = ("config.yaml", "run.json", "history.jsonl", "overrides.json")
+CARD_NAME = "README.md"
+#: What is taken from the Hub. Nothing else in a repository is read.
+ALLOWED = (*WEIGHTS, *(f"tokenizer/{name}" for name in TOKENIZERS), *_OTHERS, CARD_NAME, "checksums.json")
+
+
+class HubTranslator(RunTranslator, ModelHubMixin, library_name="nmt", pipeline_tag="translation"):
+    """The translator of a run that can be saved for the Hub and loaded from it."""
+
+    def __init__(self, run: str | Path, *settings: str) -> None:
+        """Open a run.
+
+        Args:
+            run: the folder.
+            settings: see `nmt.load`.
+
+        Raises:
+            UserError: see `nmt.load`.
+        """
+        opened = load(run, *settings)
+        super().__init__(opened._translator)
+        self._run = Run(Path(run))
+
+    @classmethod
+    def from_pretrained(cls, name: str | Path, *settings: str, **arguments: Any) -> Self:  # type: ignore[override]
+        """The translator in a folder that `save_pretrained` wrote, or in a repository of the Hub.
+
+        Args:
+            name: the folder, or OWNER/NAME.
+            settings: see `nmt.load`.
+            arguments: `revision`, `token`, `cache_dir`, `force_download`, `local_files_only`; see
+                `huggingface_hub.snapshot_download`.
+
+        Raises:
+            UserError: the folder or the repository is missing, cannot be reached, or is damaged.
+        """
+        if Path(name).is_dir():
+            return cls(name, *settings)
+        try:
+            snapshot = Path(snapshot_download(str(name), allow_patterns=list(ALLOWED), **arguments))
+        except Exception as error:  # the library has many, of several families
+            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+            raise UserError(
+                f"There is no folder {name}, and the Hub does not give a repository of that name: {reason}"
+            ) from error
+        # The cache of the Hub consists of links, and a run with links is refused.
+        folder = Path(tempfile.mkdtemp(prefix="nmt-hub-"))
+        try:
+            for path in (path for name in ALLOWED if (path := snapshot / name).is_file()):
+                copy = folder / path.relative_to(snapshot)
+                copy.parent.mkdir(exist_ok=True)
+                shutil.copyfile(path, copy)
+            made = cls(folder, *settings)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        weakref.finalize(made, shutil.rmtree, folder, ignore_errors=True)
+        return made
+
+    def _save_pretrained(self, save_directory: Path) -> None:
+        """Write what translating needs: weights, tokenizer, settings and facts; no text, no state of the training."""
+        contents = _contents(self._run)
+        for name, data in contents.items():
+            (save_directory / name).parent.mkdir(exist_ok=True)
+            write_bytes(save_directory / name, data)
+        add(save_directory, [name for name in contents if name not in (*_OTHERS, CARD_NAME)])
+        write_json(save_directory / "config.json", {"library_name": "nmt"})  # the Hub counts downloads by this file
+
+    def generate_model_card(self, *_: Any, **__: Any) -> ModelCard:
+        """A card from the facts of the run: languages, mechanism, scores with their signatures, how it was trained."""
+        run = self._run
+        facts, choices = run.facts(), run.tree()["choices"]
+        source, target = (facts.get("languages") or ["source", "target"])[:2]
+        scores = [run.scores(split) for split in run.splits()]
+        name = run.folder.resolve().name
+        data = ModelCardData(
+            language=[source, target],
+            library_name="nmt",
+            pipeline_tag="translation",
+            tags=["translation", "attention"],
+            metrics=["bleu"],
+            model_name=name,
+            eval_results=[_evaluated(own, facts, source, target) for own in scores] or None,
+        )
+        mechanism = ", ".join(f"{choices[key]} {what}" for key, what in _MECHANISM if choices.get(key))
+        parameters = sum(parameter.numel() for parameter in self._translator.models[0].parameters())
+        return ModelCard(
+            CARD.format(
+                metadata=data.to_yaml(),
+                name=name,
+                source=source,
+                target=target,
+                mechanism=mechanism,
+                parameters=parameters,
+                pieces=self._translator.tokenizer.target.size,
+                scores=_table(scores),
+                data=facts.get("data", "unknown"),
+                pairs=int(facts.get("pairs", 0)),
+                epochs=float(facts.get("epochs", 0)),
+                steps=int(facts.get("step", 0)),
+                minutes=float(facts.get("minutes", 0)),
+                device=facts.get("device", "an unknown device"),
+                versions=", ".join(f"{key} {value}" for key, value in dict(facts.get("versions", {})).items()),
+            )
+        )
+
+
+def _contents(run: Run) -> dict[str, bytes]:
+    """The files that leave a run, by name."""
+    run.check()
+    names = [*WEIGHTS, *(f"tokenizer/{name}" for name in TOKENIZERS), "history.jsonl", CARD_NAME]
+    contents = {name: path.read_bytes() for name in names if (path := run.folder / name).is_file()}
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Run(Path(folder))
+        copy.write_tree(portable(run.tree()))
+        write_json(copy.folder / "run.json", portable(run.facts()))
+        write_json(copy.folder / "overrides.json", [])  # the command line names places
+        written = ("config.yaml", "run.json", "overrides.json")
+        return contents | {name: (copy.folder / name).read_bytes() for name in written}
+
+
+def _evaluated(scores: dict[str, Any], facts: dict[str, Any], source: str, target: str) -> EvalResult:
+    """A score in the form of the Hub's metadata."""
+    return EvalResult(
+        task_type="translation",
+        task_name=f"Translation {source}-{target}",
+        dataset_type=str(facts.get("data", "text")),
+        dataset_name=f"{facts.get('data', 'text')}, {scores['split']}",
+        dataset_split=str(scores["split"]),
+        metric_type="bleu",
+        metric_name="BLEU",
+        metric_value=round(float(scores["bleu"]["value"]), 2),
+    )
+
+
+def _table(scores: Sequence[dict[str, Any]]) -> str:
+    """The scores of each split, and the signatures that say how they were computed."""
+    if not scores:
+        return "The run has not been scored: `python -m nmt.evaluate run=FOLDER`."
+    lines = ["| split | sentences | BLEU | chrF | TER |", "|---|---:|---:|---:|---:|"]
+    for own in scores:
+        values = (f"{own[metric]['value']:.2f}" for metric in ("bleu", "chrf", "ter"))
+        lines.append(f"| {own['split']} | {own['sentences']:,} | {' | '.join(values)} |")
+    signatures = {f"- {metric}: `{scores[0][metric]['signature']}`" for metric in ("bleu", "chrf", "ter")}
+    return "\n".join([*lines, "", *sorted(signatures)])
+
+
+#: Choices that name the mechanism, and what each is.
+_MECHANISM = (
+    ("encoder", "encoder"),
+    ("decoder", "decoder"),
+    ("attention/score", "score"),
+    ("attention/window", "window"),
+    ("attention/read", "read"),
+)
+CARD = """---
+{metadata}
+---
+
+# {name}
+
+A translator from `{source}` to `{target}`: {mechanism}; {parameters:,} parameters, {pieces:,} pieces.
+
+## Use
+
+    from nmt.hub import HubTranslator
+
+    translator = HubTranslator.from_pretrained("OWNER/NAME")
+    translation = translator.translate(["..."])[0]
+    print(translation.text, translation.links())
+    translation.heatmap()
+
+The folder is a run for the commands as well: `python -m nmt.translate run=FOLDER`, `python -m nmt.serve run=FOLDER`.
+
+## Scores
+
+{scores}
+
+## Training
+
+{pairs:,} pairs of `{data}`, {epochs:.1f} epochs, {steps:,} updates, {minutes:.0f} minutes on {device}.
+{versions}.
+
+## Limits
+
+The model knows the kind of text that it was trained on. It can leave out what the source says and add what it does not.
+Attention weights show where it looked, not why it chose a word. The licence of the training text may restrict the use
+of the model: choose one and name it here.
+"""
