@@ -102,7 +102,7 @@ class HubTranslator(RunTranslator, ModelHubMixin, library_name="nmt", pipeline_t
         facts, choices = run.facts(), run.tree()["choices"]
         source, target = (facts.get("languages") or ["source", "target"])[:2]
         scores = [run.scores(split) for split in run.splits()]
-        name = run.folder.resolve().name
+        name, versions = run.folder.resolve().name, dict(facts.get("versions", {}))
         data = ModelCardData(
             language=[source, target],
             library_name="nmt",
@@ -130,7 +130,7 @@ class HubTranslator(RunTranslator, ModelHubMixin, library_name="nmt", pipeline_t
                 steps=int(facts.get("step", 0)),
                 minutes=float(facts.get("minutes", 0)),
                 device=facts.get("device", "an unknown device"),
-                versions=", ".join(f"{key} {value}" for key, value in dict(facts.get("versions", {})).items()),
+                versions=", ".join(f"{key} {value}" for key, value in versions.items() if key != "platform"),
             )
         )
 
