@@ -9,7 +9,7 @@ import contextlib
 import functools
 import importlib
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
@@ -24,6 +24,7 @@ from nmt.configuration import TARGET
 from nmt.data.corpus import DataSource
 from nmt.errors import UserError
 from nmt.limits import Fraction, Positive, checked
+from nmt.memory import free_memory
 from nmt.model import Decoder, Encoder, Readout, Seq2Seq, Sizes, initialise
 from nmt.model.context.mechanism import ContextMechanism
 from nmt.model.contract import AnyDecoder, DecoderParts
@@ -245,6 +246,37 @@ def build_model(config: DictConfig, tokenizer: Tokenizer, *, initial: bool = Tru
     return assemble(config, tokenizer.source.size, tokenizer.target.size, tokenizer.joint, initial=initial)
 
 
+#: A larger size lets the weights of a model be counted before they are made.
+_LARGE = 8192
+
+
+def _may_be_absurd(config: DictConfig) -> bool:
+    """Whether a size of the model is so large that its weights are to be counted before they are made."""
+    parts = [config[part] for part in ("model", "encoder", "decoder", "attention", "context") if part in config]
+    return max(_whole_numbers(parts), default=0) > _LARGE
+
+
+def _whole_numbers(node: Any) -> Iterator[int]:
+    """The whole numbers of a configuration, whatever settings they are."""
+    if isinstance(node, int):
+        yield node
+    elif isinstance(node, Mapping):
+        yield from _whole_numbers(list(node.values()))
+    elif isinstance(node, Sequence) and not isinstance(node, str):
+        for value in node:
+            yield from _whole_numbers(value)
+
+
+def _check_memory(parameters: int) -> None:
+    """UserError for a model whose weights alone need more than the free memory."""
+    needed, free = 4 * parameters, free_memory()
+    if free is not None and needed > free:
+        raise UserError(
+            f"The model would have {parameters:,} parameters, which need {needed / 1e9:,.0f} GB, and {free / 1e9:,.0f} "
+            "GB of memory are free. Give smaller sizes: model.embedding_size, encoder.size, decoder.size, layers."
+        )
+
+
 def assemble(
     config: DictConfig, source_pieces: int, target_pieces: int, joint: bool, *, initial: bool = True
 ) -> Seq2Seq:
@@ -256,6 +288,10 @@ def assemble(
         UserError: sizes that do not fit together, with the override that cures it.
     """
     settings = model_settings(config)
+    if torch.get_default_device().type != "meta" and _may_be_absurd(config):
+        with torch.device("meta"):  # counted without memory for any weight
+            counted = assemble(config, source_pieces, target_pieces, joint, initial=False)
+        _check_memory(sum(parameter.numel() for parameter in counted.parameters()))
     embedding_size, tie = settings.embedding_size, settings.tie_embeddings
     if tie == "all" and not joint:
         raise UserError(

@@ -56,6 +56,15 @@ def give_memory_back() -> bool:
     return library is not None and bool(library.malloc_trim(0))
 
 
+def free_memory() -> int | None:
+    """The main memory that programs may still take, in bytes; None if the system does not say."""
+    try:
+        match = re.search(r"MemAvailable:\s*(\d+) kB", Path("/proc/meminfo").read_text(encoding="ascii"))
+    except OSError:
+        return None
+    return 1024 * int(match[1]) if match else None
+
+
 def peak_memory() -> int:
     """The peak main memory of this process, in bytes."""
     try:

@@ -5,6 +5,7 @@ import torch
 
 from nmt import build
 from nmt.command.composing import compose
+from nmt.errors import UserError
 from tests.catalogue import SMALL, assembled
 
 
@@ -24,3 +25,24 @@ def test_weight_decay_shrinks_matrices_and_leaves_embeddings_and_vectors_alone(t
         shrinks = parameter.ndim > 1 and id(parameter) not in embeddings
         torch.testing.assert_close(parameter.detach(), before[name] * (0.95 if shrinks else 1.0), msg=name)
     assert (id(model.output.weight) in embeddings) == (tie != "none")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["encoder.size=100000000"],
+        ["model.embedding_size=1000000000000"],
+        ["decoder=bahdanau", "attention/score=additive", "attention.size=1000000000000"],
+        ["encoder=transformer", "encoder/positions=learned", "encoder.positions.count=1000000000000"],
+        ["encoder=conv", "encoder.kernel_size=1000000000001"],
+    ],
+    ids=" ".join,
+)
+def test_a_model_that_no_machine_holds_is_counted_before_it_is_made(words: list[str]) -> None:
+    with pytest.raises(UserError, match=r"The model would have [\d,]{10,} parameters, which need [\d,]{4,} GB"):
+        build.assemble(compose("train", words), 100, 100, joint=True)
+
+
+def test_a_million_layers_are_refused() -> None:
+    with pytest.raises(UserError, match=r"encoder\.layers=1000000: must be from 1 to 1,000"):
+        build.assemble(compose("train", ["encoder.layers=1000000"]), 100, 100, joint=True)

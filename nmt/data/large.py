@@ -21,11 +21,11 @@ from typing import Any, BinaryIO, Final, NoReturn, cast, overload
 import numpy as np
 import numpy.typing as npt
 
-from nmt.data.lines import open_binary, open_lines, read_lines
+from nmt.data.lines import LONGEST, line_length, open_binary, open_lines, read_lines, too_long
 from nmt.errors import UserError, check_parallel
 from nmt.files import replace_atomically, unwritable, write_text
 
-#: Bytes of a file whose lines are not held in memory; of a packed one, a quarter.
+#: Bytes of a file, packed or not, whose lines are not held in memory.
 LARGE: int = 32 << 20
 #: Lines between two places in the file that are kept.
 _EVERY: Final = 32
@@ -51,7 +51,7 @@ def text_lines(path: Path, known: Path | None = None) -> Sequence[str]:
         UserError: the file is missing, cannot be read, is broken or not UTF-8.
     """
     with open_binary(path) as file:
-        size = path.stat().st_size * (4 if _is_packed(file) else 1)
+        size = max(path.stat().st_size, _unpacked_size(path) if _is_packed(file) else 0)
     return FileLines(path, known) if size >= LARGE else read_lines(path)
 
 
@@ -184,7 +184,7 @@ class FileLines(Stored):
     def _index(self) -> tuple[int, Places]:
         """Read the whole file: count its lines, and check that it is UTF-8."""
         decoder = codecs.getincrementaldecoder("utf-8")()
-        count, at, last = 0, 0, b"\n"
+        count, at, last, length = 0, 0, b"\n", 0
         parts: list[Places] = []
         with open_binary(self.path) as file:
             try:
@@ -192,6 +192,9 @@ class FileLines(Stored):
                 begin = len(data) if data == _BYTE_ORDER_MARK else 0
                 while data:
                     decoder.decode(data)
+                    length = line_length(length, data)
+                    if length > LONGEST:
+                        raise too_long(str(self.path), count + data.count(b"\n") + 1)
                     ends = np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == 0x0A) + at + 1
                     parts.append(ends[(_EVERY - 1 - count) % _EVERY :: _EVERY])
                     count, at, last = count + len(ends), at + len(data), data[-1:]
@@ -319,3 +322,10 @@ def scratch(folder: Path | None) -> Iterator[BinaryIO]:
 
 def _is_packed(file: BinaryIO) -> bool:
     return not isinstance(getattr(file, "raw", None), io.FileIO)
+
+
+def _unpacked_size(path: Path) -> int:
+    """The size that a gzip file says it unpacks to, modulo 4 GiB and of its last part alone."""
+    with path.open("rb") as file:
+        file.seek(-min(4, path.stat().st_size), os.SEEK_END)
+        return int.from_bytes(file.read(), "little")

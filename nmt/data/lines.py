@@ -19,6 +19,10 @@ from nmt.errors import UserError, check_parallel, nearest
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _GZIP = b"\x1f\x8b"
 
+#: Bytes of a line; a longer one is no sentence, and may be a packed file that fills the memory.
+LONGEST = 16 << 20
+_BLOCK = 1 << 20
+
 #: What becomes of a line that is not UTF-8: an error, U+FFFD for each invalid sequence of bytes, or an empty line.
 Invalid = Literal["stop", "replace", "empty"]
 
@@ -58,8 +62,10 @@ def iterate_lines(stream: BinaryIO, name: str, decoder: LineDecoder | None = Non
     decoder = decoder or LineDecoder()
     number = 0
     with _readable(name):
-        while data := stream.readline():
+        while data := stream.readline(LONGEST + 1):
             number += 1
+            if len(data) > LONGEST:
+                raise too_long(name, number)
             if number == 1:
                 data = data.removeprefix(_BYTE_ORDER_MARK)
                 if not data:  # only the mark: no line
@@ -96,8 +102,14 @@ def read_lines(path: Path) -> list[str]:
     Raises:
         UserError: the file is missing, cannot be read, is broken or not UTF-8.
     """
+    blocks, length = list[bytes](), 0
     with open_binary(path) as stream, _readable(str(path)):
-        data = stream.read()
+        while block := stream.read(_BLOCK):
+            blocks.append(block)
+            length = line_length(length, block)
+            if length > LONGEST:
+                raise too_long(str(path), 1 + sum(each.count(b"\n") for each in blocks))
+    data = b"".join(blocks)
     data = data.removeprefix(_BYTE_ORDER_MARK).replace(b"\r\n", b"\n")
     try:
         text = data.decode("utf-8")
@@ -108,6 +120,20 @@ def read_lines(path: Path) -> list[str]:
     if not lines[-1]:
         lines.pop()
     return lines
+
+
+def line_length(before: int, block: bytes) -> int:
+    """Bytes of the line that a block ends in, of which `before` are in the blocks before."""
+    end = block.rfind(b"\n")
+    return before + len(block) if end < 0 else len(block) - end - 1
+
+
+def too_long(name: str, number: int) -> UserError:
+    """The error for a line, counted from 1, that is longer than any sentence."""
+    return UserError(
+        f"{name}, line {number}: longer than {LONGEST >> 20} MiB. A text has one sentence per line: is this another "
+        "kind of file?"
+    )
 
 
 def read_parallel_lines(*paths: Path) -> list[list[str]]:

@@ -57,7 +57,8 @@ class Vocabulary:
             if not model:
                 raise RuntimeError("empty")
             processor = sentencepiece.SentencePieceProcessor(model_proto=model)
-        except RuntimeError as error:
+            self._pieces: list[str] = [processor.id_to_piece(token) for token in range(processor.get_piece_size())]
+        except (RuntimeError, UnicodeDecodeError) as error:
             raise UserError(f"{name} is not a SentencePiece model, or is damaged.") from error
         ids = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
         if ids != (PAD, UNK, BOS, EOS):
@@ -67,8 +68,7 @@ class Vocabulary:
             )
         self.model = model
         self._processor = processor
-        self.size: int = processor.get_piece_size()
-        self._pieces: list[str] = [processor.id_to_piece(token) for token in range(self.size)]
+        self.size = len(self._pieces)
         # The byte of each token, -1 if it is none.
         self._bytes = np.array(
             [int(piece[3:-1], 16) if processor.is_byte(token) else -1 for token, piece in enumerate(self._pieces)]

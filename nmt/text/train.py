@@ -219,7 +219,7 @@ def renumber(model: bytes, name: str) -> bytes:
     """
     try:
         processor = sentencepiece.SentencePieceProcessor(model_proto=model) if model else None
-    except RuntimeError:
+    except (RuntimeError, UnicodeDecodeError):
         processor = None
     if processor is None:
         raise UserError(f"{name} is not a SentencePiece model, or is damaged.")

@@ -133,3 +133,15 @@ def test_large_files_only_stay_in_their_files(tmp_path: Path, monkeypatch: pytes
     assert isinstance(text_lines(path), FileLines)
     path.write_bytes(gzip.compress(b"one\ntwo\n"))
     assert isinstance(text_lines(path), FileLines)
+
+
+def test_a_small_file_that_unpacks_to_much_is_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(large, "LARGE", 10_000)
+    path = tmp_path / "text.gz"
+    path.write_bytes(gzip.compress(b"a\n" * 100_000))
+    assert path.stat().st_size < 1000
+    assert isinstance(text_lines(path), FileLines)
+    path.write_bytes(gzip.compress(bytes(1000)))
+    monkeypatch.setattr(large, "LONGEST", 500)
+    with pytest.raises(UserError, match="line 1: longer than"):
+        FileLines(path)

@@ -4,6 +4,8 @@ import gzip
 import io
 import os
 import threading
+import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -178,3 +180,25 @@ def test_valid_lines_are_left_alone_and_one_warning_is_enough() -> None:
     assert list(iterate_lines(io.BytesIO(b"\xff\nb"), "x", decoder)) == ["", "b"]
     decoder.close()
     assert len(warnings) == 1
+
+
+def one_by_one(path: Path) -> list[str]:
+    with open_lines(path) as lines:
+        return list(lines)
+
+
+@pytest.mark.parametrize("reads", [read_lines, one_by_one])
+def test_a_line_that_is_no_sentence_is_refused_before_it_fills_the_memory(
+    reads: Callable[[Path], list[str]], tmp_path: Path
+) -> None:
+    bomb = tmp_path / "bomb.gz"
+    with gzip.open(bomb, "wb", compresslevel=1) as file:
+        file.write(b"a line\n")
+        for _ in range(64):
+            file.write(bytes(1 << 20))
+    tracemalloc.start()
+    with pytest.raises(UserError, match="line 2: longer than 16 MiB"):
+        reads(bomb)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 50 << 20

@@ -189,6 +189,18 @@ def test_no_file_takes_long_to_refuse(
     assert part in refusal(capfd, here, verb, *line)
 
 
+def test_sizes_that_no_machine_holds_are_refused_before_memory_is_taken(
+    here: Path, trained: Path, capfd: Capture
+) -> None:
+    run = copied(trained, here)
+    config = run / "config.yaml"
+    for key, value in (("size: 16", "size: 160000000"), ("layers: 1", "layers: 1000000000")):
+        text = (trained / "config.yaml").read_text(encoding="utf-8")
+        assert key in text
+        config.write_text(text.replace(key, value), encoding="utf-8")
+        assert "config.yaml" in refusal(capfd, here, "translate", *asked("translate", run)[:-1], "input=in.txt")
+
+
 # Data settings
 
 

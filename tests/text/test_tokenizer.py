@@ -4,6 +4,7 @@ import pickle
 import random
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -263,3 +264,26 @@ def test_a_prefix_may_end_within_a_piece(model_type: str) -> None:
 def test_a_prefix_without_pieces_is_refused() -> None:
     with pytest.raises(UserError, match="cannot begin a translation: the model has no pieces for some"):
         vocabulary("unigram").beginnings("a\rb")
+
+
+@pytest.mark.parametrize("kind", ["unigram", "bpe"])
+def test_a_flipped_bit_makes_another_model_or_a_message(kind: str) -> None:
+    """A model without a checksum: whatever has changed in it, there is no other error."""
+    lines = [f"der {word} Hund {number} läuft" for number in range(60) for word in ("rote", "alte", "kleine")]
+    model = TokenizerTrainer(kind, vocabulary_size=320).train(lines, lines)[0].source.model
+    generator = random.Random(1)
+    outcomes = Counter[bool]()
+    for _ in range(150):
+        damaged = bytearray(model)
+        bit = generator.randrange(8 * len(damaged))
+        damaged[bit // 8] ^= 1 << bit % 8
+        try:
+            vocabulary = Vocabulary(bytes(damaged))
+            for tokens in vocabulary.encode([*lines[:3], "xyz é", ""]):
+                vocabulary.decode(tokens)
+                vocabulary.words(tokens)
+            vocabulary.sample(lines[:2], 0.1, 1)
+            outcomes[True] += 1
+        except UserError:
+            outcomes[False] += 1
+    assert min(outcomes.values()) > 20

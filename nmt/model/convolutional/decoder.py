@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from nmt.attention import Attended, Attention, AttentionState, Memory
 from nmt.kernels.dot_tanh import at_least_float32
-from nmt.limits import Fraction, Positive
+from nmt.limits import Fraction, Layers, Positive
 from nmt.model.contract import Decoded, DecoderParts, Encoded
 from nmt.model.convolutional.layer import HALF_VARIANCE, GatedConvolution, NormalLinear, PositionedEntrance
 from nmt.model.layered import LayeredDecoder, LayeredMemory, of_all_layers
@@ -65,7 +65,7 @@ class ConvolutionalDecoder(LayeredDecoder[ConvolutionState]):
         parts: DecoderParts,
         *,
         size: Positive,
-        layers: Positive = 3,
+        layers: Layers = 3,
         kernel_size: Positive = 3,
         dropout: Fraction = 0.0,
         fast: bool = True,

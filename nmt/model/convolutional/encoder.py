@@ -6,7 +6,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from nmt.limits import Fraction, Positive
+from nmt.limits import Fraction, Layers, Positive
 from nmt.model.contract import Encoded, Encoder
 from nmt.model.convolutional.layer import GatedConvolution, NormalLinear, PositionedEntrance
 from nmt.model.positions import Positions
@@ -24,7 +24,7 @@ class ConvolutionalEncoder(Encoder):
         embedding_size: int,
         *,
         size: Positive,
-        layers: Positive = 4,
+        layers: Layers = 4,
         kernel_size: Positive = 3,
         dropout: Fraction = 0.0,
         fast: bool = True,

@@ -9,7 +9,7 @@ from nmt.attention.scores import Additive, Concat
 from nmt.attention.windows import Global
 from nmt.errors import UserError
 from nmt.kernels import attentive_gru
-from nmt.limits import Fraction, Positive
+from nmt.limits import Fraction, Layers, Positive
 from nmt.model.contract import Decoded, DecoderParts
 from nmt.model.recurrent.attentive import AttentiveDecoder, RecurrentMemory
 from nmt.model.recurrent.decoder import RecurrentState, Seen, layer_parameters, linear
@@ -35,7 +35,7 @@ class Bahdanau(AttentiveDecoder):
         parts: DecoderParts,
         *,
         size: Positive,
-        layers: Positive = 1,
+        layers: Layers = 1,
         first_state: FirstStateKind = "auto",
         previous_state: bool = False,
         multi_step: bool = False,

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.kernels.gru import gru
-from nmt.limits import Fraction, Positive
+from nmt.limits import Fraction, Layers, Positive
 from nmt.model.contract import DecoderParts
 from nmt.model.recurrent.attentive import AttentiveDecoder, RecurrentMemory
 from nmt.model.recurrent.decoder import RecurrentState, Seen, layer_parameters
@@ -27,7 +27,7 @@ class Conditional(AttentiveDecoder):
         parts: DecoderParts,
         *,
         size: Positive,
-        layers: Positive = 1,
+        layers: Layers = 1,
         first_state: FirstStateKind = "auto",
         multi_step: bool = False,
         dropout: Fraction = 0.0,

@@ -5,7 +5,7 @@ from typing import Literal
 from torch import Tensor, nn
 
 from nmt.kernels.gru import rnn_layers
-from nmt.limits import Fraction, Positive
+from nmt.limits import Fraction, Layers, Positive
 from nmt.model.contract import Encoded, Encoder
 
 
@@ -19,7 +19,7 @@ class RecurrentEncoder(Encoder):
         self,
         embedding_size: int,
         size: Positive,
-        layers: Positive = 1,
+        layers: Layers = 1,
         cell: Literal["gru", "lstm"] = "gru",
         bidirectional: bool = True,
         dropout: Fraction = 0.0,

@@ -3,7 +3,7 @@
 from torch import Tensor
 
 from nmt.errors import UserError
-from nmt.limits import Fraction, Positive
+from nmt.limits import Fraction, Layers, Positive
 from nmt.model.contract import DecoderParts
 from nmt.model.recurrent.attentive import AttentiveDecoder, RecurrentMemory
 from nmt.model.recurrent.decoder import RecurrentState, Seen, linear
@@ -26,7 +26,7 @@ class Luong(AttentiveDecoder):
         parts: DecoderParts,
         *,
         size: Positive,
-        layers: Positive = 1,
+        layers: Layers = 1,
         first_state: FirstStateKind = "auto",
         input_feeding: bool = True,
         multi_step: bool = False,

@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 from torch import Tensor
 
 from nmt.errors import UserError
-from nmt.limits import Fraction, Positive
+from nmt.limits import Fraction, Layers, Positive
 from nmt.model.contract import DecoderParts, Encoded
 from nmt.model.recurrent.decoder import Products, RecurrentDecoder, RecurrentState, Seen, linear
 from nmt.model.recurrent.first_state import FirstStateKind
@@ -38,7 +38,7 @@ class NoAttention(RecurrentDecoder[Summary]):
         parts: DecoderParts,
         *,
         size: Positive,
-        layers: Positive = 1,
+        layers: Layers = 1,
         first_state: FirstStateKind = "auto",
         summary: Literal["first", "every"] = "every",
         dropout: Fraction = 0.0,

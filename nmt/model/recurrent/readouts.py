@@ -123,4 +123,6 @@ class FromContext(Readout):
 def product_type(weight: Tensor) -> Tensor:
     """A matrix in the type that products run in: under autocast it is cast here, once, not at every step."""
     device = weight.device.type
+    if device == "meta":  # weights that are counted only
+        return weight
     return weight.to(torch.get_autocast_dtype(device)) if torch.is_autocast_enabled(device) else weight

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.attention import AttentionState, Memory
-from nmt.limits import Fraction, Positive
+from nmt.limits import Fraction, Layers, Positive
 from nmt.model.contract import Decoded, DecoderParts, Encoded, head_names
 from nmt.model.layered import LayeredDecoder, LayeredMemory, of_all_layers
 from nmt.model.transformer.layer import DecoderLayer, Entrance, Norm
@@ -44,7 +44,7 @@ class TransformerDecoder(LayeredDecoder[Cache]):
         parts: DecoderParts,
         *,
         size: Positive,
-        layers: Positive = 3,
+        layers: Layers = 3,
         feed_forward_size: Positive | None = None,
         branches: bool = False,
         norm: Norm = "pre",

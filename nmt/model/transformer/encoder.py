@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from nmt.attention import Attention, Memory
 from nmt.attention.windows import Global
-from nmt.limits import Fraction, Positive
+from nmt.limits import Fraction, Layers, Positive
 from nmt.model.contract import Encoded, Encoder, head_names
 from nmt.model.positions import Positions, RelativePositions
 from nmt.model.transformer.layer import EncoderLayer, Entrance, Norm
@@ -24,7 +24,7 @@ class TransformerEncoder(Encoder):
         embedding_size: int,
         *,
         size: Positive,
-        layers: Positive = 3,
+        layers: Layers = 3,
         feed_forward_size: Positive | None = None,
         branches: bool = False,
         norm: Norm = "pre",
