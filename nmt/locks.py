@@ -5,7 +5,6 @@ import errno
 import os
 import re
 import socket
-import sys
 import time
 import warnings
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from typing import NamedTuple
 from filelock import FileLock, Timeout
 
 from nmt.errors import UserError
+from nmt.terminal import print_message
 
 _HOLDER = re.compile(r"process (\d+) on ([\w.-]+) since (\d{4}-\d\d-\d\d \d\d:\d\d)")
 
@@ -116,11 +116,9 @@ def _holder(path: Path) -> str:
 
 
 def _say_without(target: Path, purpose: Locked) -> None:
-    print(
+    print_message(
         f"{target}: this file system has no locks, so nothing notices whether another process {purpose.work}. Start "
         "one only.",
-        file=sys.stderr,
-        flush=True,
     )
 
 

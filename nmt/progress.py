@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 from tqdm import tqdm
 
+from nmt.terminal import print_message, printable
+
 
 def clock(seconds: float) -> str:
     """1:02:03 or 2:03."""
@@ -38,14 +40,14 @@ class Progress:
             self._bar.refresh()
         elif time.monotonic() - self._last_line >= self._every:
             self._last_line = time.monotonic()
-            print(text if share is None else f"{share:4.0%} {text}", file=sys.stderr, flush=True)
+            print_message(text if share is None else f"{share:4.0%} {text}")
 
     def say(self, line: str) -> None:
         """Print a line on standard error and write it to the log."""
         if self._bar is not None:
             self._bar.clear()
-        print(line, file=sys.stderr, flush=True)
-        self._log(line)
+        print_message(line)
+        self._log(printable(line))
         self._last_line = time.monotonic()
 
     def close(self) -> None:

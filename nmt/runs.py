@@ -25,7 +25,6 @@ import json
 import os
 import platform
 import re
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
@@ -43,6 +42,7 @@ from nmt.files import appearing, unwritable, write_json, write_text
 from nmt.foreign import MOST_YAML, check_contents, check_yaml, inside, parse_json, read_json, read_text, read_text_of
 from nmt.locks import lock_file
 from nmt.seals import is_sealed, key_file, seal
+from nmt.terminal import print_message
 from nmt.text.tokenizer import Tokenizer
 
 _FACTS: dict[str, type | UnionType] = {
@@ -151,10 +151,9 @@ class Run:
         if new is not None:
             write_json(inside(self.folder, SEAL), [new, *known[:1]])
         else:
-            print(
+            print_message(
                 f"warning: the run gets no seal: {key_file()} cannot be read or written. nmt.evaluate and a resumed "
                 "training will ask whether its data settings may be used.",
-                file=sys.stderr,
             )
         write_text(self.folder / "config.yaml", text)
 

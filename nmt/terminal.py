@@ -2,6 +2,7 @@
 
 import os
 import re
+import sys
 from collections.abc import Collection, Sequence
 from typing import TextIO
 
@@ -16,6 +17,16 @@ _COLOURS = (36, 33, 32, 35, 34, 31)
 def visible(text: str) -> str:
     """The text with what a terminal would obey written as Python writes it: an escape byte as a backslash and x1b."""
     return _OBEYED.sub(lambda found: found[0].encode("unicode_escape", "surrogatepass").decode(), text)
+
+
+def printable(text: str) -> str:
+    """Several lines of text, each as `visible` shows it."""
+    return "\n".join(map(visible, text.split("\n")))
+
+
+def print_message(text: str) -> None:
+    """Print a message on standard error. Names and values in it cannot command the terminal."""
+    print(printable(text), file=sys.stderr, flush=True)
 
 
 def has_colours(stream: TextIO) -> bool:

@@ -27,6 +27,7 @@ from nmt.command.quoting import quote
 from nmt.errors import UserError, is_memory_full, missing_package
 from nmt.files import ClosedStream
 from nmt.signals import handling
+from nmt.terminal import print_message
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -133,7 +134,7 @@ def _ended(program: str, error: BaseException) -> int:
             full = error.errno in (errno.ENOSPC, errno.EDQUOT)
             message = f"{error.strerror}{place}.{' Free some space and run the command again.' if full else ''}"
     with contextlib.suppress(OSError):
-        print(f"{program}: {message}", file=sys.stderr, flush=True)
+        print_message(f"{program}: {message}")
     return status
 
 

@@ -1,6 +1,5 @@
 """A run as an aligner: forced decoding of existing translations gives weights over words."""
 
-import sys
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -17,6 +16,7 @@ from nmt.pipeline.linking import WordSplitters
 from nmt.pipeline.opening import Checkpoint, has_weights, head_of, open_model
 from nmt.runs import Run
 from nmt.search import GreedySearch
+from nmt.terminal import print_message
 from nmt.translation.stepping import heads_of
 from nmt.translation.translator import Translator
 
@@ -138,10 +138,9 @@ class Aligner:
         for row, pieces in enumerate(lengths):
             longest = max(map(len, pieces))
             if longest > self.max_length:
-                print(
+                print_message(
                     f"warning: {name} {number + row} has {longest:,} pieces on a side, more than "
                     f"max_length={self.max_length}; it gets no links.",
-                    file=sys.stderr,
                 )
             elif all(side[row].strip() for side in sides):
                 yield row

@@ -4,7 +4,6 @@ import contextlib
 import hashlib
 import json
 import math
-import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +28,7 @@ from nmt.pipeline.opening import own_data, own_split
 from nmt.pipeline.paths import check_paths, writer
 from nmt.pipeline.requests import Data
 from nmt.runs import Run, code_revision
+from nmt.terminal import print_message, printable
 
 MEASURED = ("words", "head", "checkpoint", "max_length")  # settings that, with the threshold, identify a measurement
 FILES, VALID_FILES = "source=FILE target=FILE", "valid_source=FILE valid_target=FILE"  # in place of the run's data
@@ -121,11 +121,11 @@ def align(request: Aligning) -> int:
     if pairs.gold is None:
         evidence = [{used} for used in choice.by_method[request.method]]
     else:
-        print(f"Aligning {pairs.name}: {len(pairs.source):,} sentence pairs ...", file=sys.stderr, flush=True)
+        print_message(f"Aligning {pairs.name}: {len(pairs.source):,} sentence pairs ...")
     without_model = _without_model(request, pairs)
     links = _write(request, pairs, aligners, evidence, choice.by_method[request.method])
     if pairs.gold is not None:
-        print(_report(request, pairs, links, choice, without_model))
+        print(printable(_report(request, pairs, links, choice, without_model)))
         if len(aligners) == 1:
             _save_rates(request, aligners[0].run, pairs, links[0], choice, without_model)
     return 0
@@ -316,7 +316,7 @@ def _save_rates(
     try:
         write_json(path, saved)
     except UserError as error:
-        print(f"warning: the error rates are not saved for nmt.compare: {error}", file=sys.stderr)
+        print_message(f"warning: the error rates are not saved for nmt.compare: {error}")
 
 
 def _finite(score: AlignmentScore) -> dict[str, float | None]:

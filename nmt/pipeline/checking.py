@@ -10,6 +10,7 @@ from nmt.drawing.layout import plain_table
 from nmt.errors import UserError
 from nmt.model.weights import lost
 from nmt.runs import Run
+from nmt.terminal import printable
 from nmt.text.tokenizer import load_tokenizer
 
 
@@ -29,12 +30,12 @@ def check(request: Checking) -> int:
     run = Run(request.run)
     run.config()
     states = states_of(run)
-    print(plain_table(("file", "state"), [[name, state] for name, state in states.items()]))
+    print(printable(plain_table(("file", "state"), [[name, state] for name, state in states.items()])))
     wrong = [name for name, state in states.items() if state.startswith(("damaged", "missing"))]
     if wrong:
-        print(f"\n{run.folder} is not whole: {', '.join(wrong)}. Restore the run from an intact copy.")
+        print(printable(f"\n{run.folder} is not whole: {', '.join(wrong)}. Restore the run from an intact copy."))
         return 1
-    print(f"\n{run.folder} is whole.")
+    print(printable(f"\n{run.folder} is whole."))
     return 0
 
 

@@ -1,7 +1,6 @@
 """The head and the shift whose weights make the best links: chosen on validation links, never on test links."""
 
 import contextlib
-import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -16,6 +15,7 @@ from nmt.pipeline.aligner import Aligner, Evidence, SentencePairs
 from nmt.pipeline.linking import WordSplitters
 from nmt.pipeline.opening import default_head, own_data, own_split
 from nmt.runs import Run
+from nmt.terminal import print_message
 
 
 class Chosen(NamedTuple):
@@ -51,7 +51,7 @@ def choose(aligner: Aligner, shift: str, pairs: SentencePairs | None, threshold:
             links[kind].append(aligner.links(weights[kind], threshold))
     rates = {kind: 100 * against_gold(links[kind], pairs.gold).aer for kind in candidates}
     best = min(candidates, key=lambda kind: rates[kind])  # the first of equals: the mean, shift 0
-    print(_report(aligner, len(pairs.source), rates, best), file=sys.stderr)
+    print_message(_report(aligner, len(pairs.source), rates, best))
     return Chosen(best, "validation" if shift == AUTO else "set")
 
 
@@ -63,10 +63,9 @@ def _default(aligner: Aligner, shifts: Sequence[int], heads: Sequence[str]) -> C
         settings.append(f"head={head}, the {described(head, aligner.heads).partition(' (')[0]}")
     asked = " ".join(["shift=auto"] * (len(shifts) > 1) + ["head=auto"] * (len(heads) > 1))
     what = " and ".join(["the shift"] * (len(shifts) > 1) + ["the head"] * (len(heads) > 1))
-    print(
+    print_message(
         f"{asked}: no validation links, so {' and '.join(settings)}. To choose {what} on validation links, give "
         f"valid_gold=FILE.",
-        file=sys.stderr,
     )
     return Chosen(Evidence("attention", shifts[0], head), "default" if len(shifts) > 1 else "set")
 

@@ -1,7 +1,6 @@
 """From runs or their records to one report: find them, score what has no scores, compare, write."""
 
 import contextlib
-import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from nmt.pipeline.requests import GivenText, read
 from nmt.pipeline.results import COUNTS, outline, read_result, wanted_splits, write_counts
 from nmt.records import check_record, record
 from nmt.runs import Run, missing_run, runs_in
+from nmt.terminal import print_message, printable
 from nmt.viewer.blocks import as_html, as_markdown, file_name
 from nmt.viewer.blocks import pictures as pictures_of
 
@@ -87,7 +87,7 @@ def compare(request: Comparing) -> int:
         except UserError as error:
             problems[name] = str(error)
     for name, problem in problems.items():
-        print(f"left out: {name}: {problem}", file=sys.stderr)
+        print_message(f"left out: {name}: {problem}")
     if not results:
         raise UserError("No run can be compared. See the reasons above.")
     if request.records is not None:
@@ -104,10 +104,10 @@ def compare(request: Comparing) -> int:
     if request.records is not None:
         for result in results:
             _write_record(request, runs[result.name], result)
-        print(f"Records: {request.records}", file=sys.stderr)
+        print_message(f"Records: {request.records}")
     _write_report(comparison, folder, request.pictures)
-    print(report.as_text(comparison))
-    print(f"\nThe whole report: {folder / 'report.html'} (also report.md, report.json)")
+    print(printable(report.as_text(comparison)))
+    print(printable(f"\nThe whole report: {folder / 'report.html'} (also report.md, report.json)"))
     return 0
 
 
@@ -230,7 +230,7 @@ def _evaluate(request: Comparing, run: Run, given: Split | str | None) -> None:
             )
         if not is_writable(run.evaluation):
             raise UserError(f"on {split} {why}, and {run.folder} is write-protected: {unprotect(run.folder)}")
-        print(f"{run.folder}, {split}: {why}.", file=sys.stderr, flush=True)
+        print_message(f"{run.folder}, {split}: {why}.")
         settings: Mapping[str, object] = {
             "run": run.folder,
             "pictures": 0,

@@ -21,6 +21,7 @@ from nmt.pipeline.paths import check_paths
 from nmt.pipeline.requests import Data, check_pair
 from nmt.runs import Run
 from nmt.search import GreedySearch
+from nmt.terminal import printable
 from nmt.translation.translator import Translator
 
 FILES = "source=FILE reference=FILE contrasts=FILE"  # in place of the run's own data
@@ -74,7 +75,7 @@ def contrast(request: Contrasting) -> int:
         context_sentences=request.context_sentences,
     )
     by_distance = accuracies(translator, split, contrasts)
-    print(table(by_distance, translator.context_sentences))
+    print(printable(table(by_distance, translator.context_sentences)))
     if request.output is not None:
         facts: dict[str, Any] = {
             "run": str(run.folder),

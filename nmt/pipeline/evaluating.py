@@ -1,7 +1,6 @@
 """From a run to its scores: translate test splits, score them, and draw heatmaps."""
 
 import functools
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,6 +27,7 @@ from nmt.pipeline.translating import note_one_document
 from nmt.pipeline.viewing import pictured_head, view_of
 from nmt.processes import ALONE, Processes
 from nmt.runs import Run, code_revision
+from nmt.terminal import print_message, printable
 from nmt.text.scripts import language_by_script
 from nmt.translation.stepping import heads_of
 from nmt.translation.translator import Translator
@@ -89,10 +89,10 @@ def evaluate(request: Evaluating) -> int:
 def _print_scores(request: Evaluating, processes: Processes) -> int:
     check_paths({}, {"output": request.folder}, folders=["output"])
     results = evaluated(request, processes)
-    print(summary(results))
-    print(f"\nTranslations, scores and heatmaps: {results[0].folder.parent}")
+    print(printable(summary(results)))
+    print(printable(f"\nTranslations, scores and heatmaps: {results[0].folder.parent}"))
     if request.pictures > 0 or request.lines:
-        print(f"To open in a browser: {results[0].folder / REPORT}")
+        print(printable(f"To open in a browser: {results[0].folder / REPORT}"))
     return 0
 
 
@@ -179,13 +179,12 @@ def _evaluate(
     heads: Heads,
     provenance: Mapping[str, Any],
 ) -> SplitResult:
-    print(f"Translating {split.name}: {len(split.source):,} sentences ...", file=sys.stderr, flush=True)
+    print_message(f"Translating {split.name}: {len(split.source):,} sentences ...")
     for line, reference in enumerate(split.target, start=1):
         if len(reference) > TER_CHARACTERS:
-            print(
+            print_message(
                 f"warning: line {line} of {split.name} has {len(reference):,} characters. TER takes hours for very "
                 "long lines: split them into sentences.",
-                file=sys.stderr,
             )
     started = time.monotonic()
     contexts = contexts_of(split.source, split.documents, translator.context_sentences)

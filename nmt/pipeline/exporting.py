@@ -2,7 +2,6 @@
 
 import errno
 import shlex
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +21,7 @@ from nmt.pipeline.ctranslate2_model import (
 from nmt.pipeline.opening import Checkpoint, open_model
 from nmt.pipeline.paths import check_paths
 from nmt.runs import Run
+from nmt.terminal import print_message
 from nmt.text.tokenizer import Tokenizer
 from nmt.translation.translator import EXTRA_LENGTH, LENGTH_RATIO
 
@@ -123,8 +123,8 @@ def export(request: Exporting) -> int:
         if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR) and output.exists():
             raise _taken(output) from error  # created meanwhile
         raise unwritable(output, error, "output=FOLDER") from error
-    print(f"{output}: weights in {request.quantization}{checked}.", file=sys.stderr)
-    print(f"Translate with it: python {shlex.quote(str(output))}/translate.py < INPUT > OUTPUT", file=sys.stderr)
+    print_message(f"{output}: weights in {request.quantization}{checked}.")
+    print_message(f"Translate with it: python {shlex.quote(str(output))}/translate.py < INPUT > OUTPUT")
     return 0
 
 

@@ -15,6 +15,7 @@ from nmt.errors import UserError
 from nmt.locks import is_locked
 from nmt.runs import Run
 from nmt.signals import handling
+from nmt.terminal import print_message
 
 
 class Planned(NamedTuple):
@@ -36,7 +37,7 @@ def say(line: str) -> None:
     """Print a line on standard error."""
     # The reader of standard output may have gone (| tee, a closed terminal): keep the runs going.
     with contextlib.suppress(OSError):
-        print(line, file=sys.stderr, flush=True)
+        print_message(line)
 
 
 def training(words: Sequence[str]) -> list[str]:

@@ -1,6 +1,5 @@
 """Progress of a command that goes through the lines of an input."""
 
-import sys
 import time
 from pathlib import Path
 from typing import Self
@@ -8,6 +7,7 @@ from typing import Self
 from nmt.data.lines import count_lines
 from nmt.progress import Progress, clock
 from nmt.search import SearchState, Step
+from nmt.terminal import print_message
 from nmt.translation.translator import Watch
 
 QUIET_SECONDS = 2  # a quick command shows nothing
@@ -35,7 +35,7 @@ class LineProgress:
         if self._progress is not None:
             self._progress.say(line)
         else:
-            print(line, file=sys.stderr, flush=True)
+            print_message(line)
 
     def watch(self, lines: int, batches: int) -> Watch:
         """A watch of the searches of the next `lines`, which are translated in about so many batches."""

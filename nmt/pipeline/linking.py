@@ -3,7 +3,6 @@
 Loads no torch: scoring a file of links needs no model.
 """
 
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +27,7 @@ from nmt.links import (
 )
 from nmt.pipeline.paths import check_paths
 from nmt.pipeline.requests import check_pair
+from nmt.terminal import print_message, printable
 
 #: Settings that have no effect on a file of links.
 _OF_RUNS = (
@@ -129,7 +129,7 @@ def score_links(request: Linking, overrides: Sequence[str]) -> int:
     predicted: dict[str, Sequence[Iterable[Link]]] = {str(request.links): [guess.possible for guess in links]}
     if text:
         predicted |= baselines(gold, words.sizes(*text))
-    print(table(predicted, gold))
+    print(printable(table(predicted, gold)))
     return 0
 
 
@@ -186,7 +186,7 @@ def _doubt_base(links: Iterable[GoldLinks], numbered: bool, file: LinksFile) -> 
     if file.base == 0 and looks_based_on_one(links, numbered):
         what = "links word 0 to word 0" if numbered else "names a word 0"
         advice = f"If words are counted from 1, give {file.key}_base=1."
-        print(f"warning: {file.path} never {what}. {advice}", file=sys.stderr)
+        print_message(f"warning: {file.path} never {what}. {advice}")
 
 
 def check_links(

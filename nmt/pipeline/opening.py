@@ -2,7 +2,6 @@
 
 import contextlib
 import re
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from nmt.model import Seq2Seq
 from nmt.model.weights import load_weights
 from nmt.pipeline.requests import SearchRequest
 from nmt.runs import Run, attends
+from nmt.terminal import print_message
 from nmt.text.lexicon import load_lexicon
 from nmt.text.tokenizer import Tokenizer, load_tokenizer
 from nmt.translation.shortlist import Shortlist
@@ -138,7 +138,7 @@ def note_unused_attention(configs: Iterable[Mapping[str, Any]], overrides: Seque
     """
     named = [word for word in overrides if re.match(r"[+~]*(attention\b(?![^=]*@)|search\.coverage_penalty=)", word)]
     if named and not any(attends(config) for config in configs):
-        print(f"decoder=none has no attention, so these settings have no effect: {' '.join(named)}.", file=sys.stderr)
+        print_message(f"decoder=none has no attention, so these settings have no effect: {' '.join(named)}.")
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,7 @@ class TranslatorRequest:
             extra_length=self.extra_length,
             max_source_length=self.max_source_length,
             long_lines=self.long_lines,
-            warn=lambda line: print(f"warning: {line}", file=sys.stderr),
+            warn=lambda line: print_message(f"warning: {line}"),
             weights=keep_weights,
             shortlist=self._shortlist(tokenizer),
             slots=self.slots,

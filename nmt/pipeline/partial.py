@@ -11,7 +11,6 @@ import hashlib
 import json
 import os
 import shlex
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TextIO
@@ -19,6 +18,7 @@ from typing import Any, Literal, NamedTuple, TextIO
 from nmt.errors import UserError
 from nmt.files import unwritable, usual_mode, write_json
 from nmt.locks import OUTPUT, locked
+from nmt.terminal import print_message
 
 #: Whether to go on from partial files: no, if there are any, or only if there are any.
 Resume = Literal["false", "auto", "true"]
@@ -178,11 +178,9 @@ class PartialFiles:
         if self._published:
             return
         if self.saved.lines and self._files:
-            print(
+            print_message(
                 f"{self.saved.lines:,} lines are translated and kept in {self._parts['output']}. To continue, run the "
                 "same command with resume=true.",
-                file=sys.stderr,
-                flush=True,
             )
         if self.saved.lines:
             return

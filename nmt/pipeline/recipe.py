@@ -1,7 +1,6 @@
 """From a command line to a recipe: a new run with settings that fit its text, or a resumed run."""
 
 import re
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
@@ -28,6 +27,7 @@ from nmt.pipeline.opening import data_words, describes, may_use, note_unused_att
 from nmt.pipeline.paths import is_writable, unprotect
 from nmt.pipeline.requests import read
 from nmt.runs import Run, attends, check_name, missing_run
+from nmt.terminal import print_message
 from nmt.text.scripts import lengths, script_of
 from nmt.training.budget import Budget, Spent
 from nmt.training.guiding import guided_heads
@@ -148,7 +148,7 @@ def opened(config: DictConfig, overrides: Sequence[str]) -> Iterator[Recipe | No
         given, config = config, resumed(run, overrides)
         finished = already_finished(config, run)
         if finished:
-            print(finished, file=sys.stderr)
+            print_message(finished)
         elif not is_writable(run.folder):
             raise UserError(f"{run.folder} is write-protected and cannot be resumed: {unprotect(run.folder)}")
         yield None if finished else resumed_recipe(checked_data(config, run, given), run)
@@ -289,7 +289,7 @@ def fit_to_text(config: DictConfig, overrides: Sequence[str], source: UserFiles)
     for reason in reasons:
         keys = set(re.findall(r"\b[a-z]+\.[a-z_]+", reason)) - {"trainer.patience"}
         if not keys or keys - named:  # unless the user has set another one
-            print(reason, file=sys.stderr)
+            print_message(reason)
     words = [*advised, *overrides]
     return compose("train", words), words
 

@@ -3,7 +3,6 @@
 import json
 import math
 import statistics
-import sys
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,6 +22,7 @@ from nmt.evaluation.references import AttentionMap
 from nmt.files import replace_atomically
 from nmt.records import TEXT, portable
 from nmt.runs import Run, settings
+from nmt.terminal import print_message
 from nmt.text.scripts import lengths
 
 METRICS = ("bleu", "chrf", "ter")
@@ -111,9 +111,8 @@ def _aligned(run: Run) -> dict[str, Aligned]:
     for path in sorted(run.alignments.glob("*.json")):
         saved = run.read_object(path.relative_to(run.folder).as_posix())
         if not {"attention", "shift_from"} <= saved.keys():
-            print(
+            print_message(
                 f"{path} is from an earlier version and is ignored. To include it, run nmt.align again.",
-                file=sys.stderr,
             )
             continue
         with reading(path):
@@ -131,9 +130,8 @@ def _aligned(run: Run) -> dict[str, Aligned]:
             measurement = Aligned(gold, pairs, rates, attention, shift_from, without_model)
             stale = saved["checkpoint"] == "best" and saved["step"] != run.best_step()
         if stale:
-            print(
+            print_message(
                 f"{path} is from an earlier state of the run and is ignored. To include it, run nmt.align again.",
-                file=sys.stderr,
             )
         else:
             measurements[path.stem.rpartition("-")[2]] = measurement

@@ -30,7 +30,7 @@ from nmt.pipeline.preparing import check_documents, guiding_links, prepared, tok
 from nmt.pipeline.recipe import Recipe, opened, own_settings, possible, resumed_recipe, with_own_vocabularies
 from nmt.processes import Processes, joined
 from nmt.runs import Run, TakenError, free_name
-from nmt.terminal import linked
+from nmt.terminal import linked, print_message, printable
 from nmt.text.tokenizer import Tokenizer
 from nmt.training.checkpoint import Counters, check_state, load_state
 from nmt.training.following import follow
@@ -112,7 +112,8 @@ class _Session:
 
     def say(self, line: str) -> None:
         """Print a line on standard error, and write it to the run's log."""
-        print(line, file=sys.stderr, flush=True)
+        line = printable(line)
+        print_message(line)
         if self.run is not None:
             self.run.log(line)
         else:

@@ -27,7 +27,7 @@ from nmt.pipeline.paths import check_paths, check_standard_output, is_replaceabl
 from nmt.pipeline.sharing import share, shared
 from nmt.pipeline.viewing import pictured_head, view_of
 from nmt.processes import Processes
-from nmt.terminal import linked, visible
+from nmt.terminal import linked, print_message, visible
 from nmt.translation.stepping import heads_of
 from nmt.translation.translator import Translator
 from nmt.translation.types import Translation, View
@@ -229,7 +229,7 @@ class _Work:
                     f"The first {self.done:,} lines of {path or 'standard input'}, or their prefixes, are not those "
                     "whose translation was interrupted. Give the same text with resume=true."
                 )
-            print(f"{self.done:,} lines are translated already.", file=sys.stderr, flush=True)
+            print_message(f"{self.done:,} lines are translated already.")
         yield from full(lines, CHUNK) if path is not None else arriving(lines, CHUNK)
 
     def _save(self) -> None:
@@ -264,10 +264,9 @@ def settings_of(request: Translating, translator: Translator) -> dict[str, Any]:
 def note_one_document(lines: int) -> None:
     """Say that lines are taken for one document, because a run with context has met no empty line among them."""
     if lines > 1:
-        print(
+        print_message(
             f"No empty line among {lines:,} lines: all are taken for one document. If they are not, separate documents "
             "with empty lines, or give documents=none.",
-            file=sys.stderr,
         )
 
 
@@ -281,10 +280,9 @@ def _head(request: Translating, translator: Translator) -> str:
     head = default_head(request.translator.runs, translator)
     links = request.alignments is not None or request.format != "text" or request.show is not None
     if head != MEAN and (links or (request.draws_weights and not of_pictures)):
-        print(
+        print_message(
             f"head=auto: links and heatmaps use head={head}, the {described(head, heads).partition(' (')[0]}. To see "
             f"which head aligns best: python -m nmt.align run={request.translator.runs[0].folder}",
-            file=sys.stderr,
         )
     return head
 
@@ -362,6 +360,6 @@ def _pictures(folder: Path, head: Head, shift: int, view: Callable[[Translation]
         for warning in draw(translation, folder / f"{number:05d}.png", head=head, shift=shift):
             if warning not in warnings:
                 warnings.add(warning)
-                print(f"warning: {warning}", file=sys.stderr)
+                print_message(f"warning: {warning}")
 
     return write

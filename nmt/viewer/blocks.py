@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from nmt.terminal import printable, visible
 from nmt.viewer import embed
 
 
@@ -69,7 +70,7 @@ def as_markdown(blocks: Sequence[Block], title: str, folder: str = "pictures") -
     def cell(text: str) -> str:
         # An underscore within a word marks nothing.
         marked = re.sub(r"[\\|*`\[\]!#]|(?<!\w)_|_(?!\w)", r"\\\g<0>", text)
-        return re.sub(r"\s", " ", marked.replace("&", "&amp;").replace("<", "&lt;"))
+        return visible(re.sub(r"\s", " ", marked.replace("&", "&amp;").replace("<", "&lt;")))
 
     parts = [f"# {title}"]
     for block in blocks:
@@ -99,7 +100,7 @@ _CLASSES = {"better": "better", "worse": "worse", "baseline": "baseline"}
 
 def as_html(blocks: Sequence[Block], title: str) -> str:
     """One page with its pictures and its viewer inside it, that asks nothing of any network."""
-    escape = html.escape
+    escape = _escaped
     parts: list[str] = []
     headings: list[str] = []
     for block in blocks:
@@ -126,9 +127,13 @@ def as_html(blocks: Sequence[Block], title: str) -> str:
     return embed.page(title, f"<main>\n<h1>{escape(title)}</h1>\n{body}\n</main>", script=scripted)
 
 
+def _escaped(text: str) -> str:
+    return html.escape(printable(text))
+
+
 def _table(table: Table, label: str) -> str:
     """A table in a box that scrolls on a narrow screen, by keyboard too."""
-    escape = html.escape
+    escape = _escaped
     kinds = [_CLASSES.get(mark, "dim") for mark in table.marks] or [""] * len(table.rows)
     head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in table.header)
     body = "\n".join(
