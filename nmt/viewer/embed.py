@@ -14,7 +14,11 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
+from nmt.terminal import printable
+
 _IMPORT = re.compile(r'^import \{([^}]*)\} from "\./([\w.]+)";\n', re.MULTILINE)
+#: Written by their numbers in JSON, with the same meaning.
+_SPELLED = re.compile("[<>&\u2028\u2029\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _EXPORT = re.compile(r"^export ((?:async )?function|class|const) (\w+)", re.MULTILINE)
 
 
@@ -52,11 +56,9 @@ def _add(name: str, done: dict[str, str], waiting: tuple[str, ...]) -> None:
 
 
 def embedded_json(value: Any) -> str:
-    """JSON that may stand in a script element: nothing in it can end the element or begin a comment."""
+    """JSON for a script element: nothing in it can end the element, begin a comment or command a terminal."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    for char in "<>&\u2028\u2029":
-        text = text.replace(char, f"\\u{ord(char):04x}")
-    return text
+    return _SPELLED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def _hash(text: str) -> str:
@@ -100,7 +102,8 @@ def page(title: str, body: str, *, script: bool = True) -> str:
     return (
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{html.escape(title)}</title>\n'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{html.escape(printable(title))}</title>\n"
         f'<link rel="icon" href="data:,">\n<style>{style}</style>\n</head>\n<body class="report">\n'
         f"{body}\n{runs}</body>\n</html>\n"
     )
@@ -109,7 +112,8 @@ def page(title: str, body: str, *, script: bool = True) -> str:
 def frame(title: str, body: str, height: int = 720) -> str:
     """A page inside another page, such as a notebook's: an iframe that cannot reach what is around it."""
     inside = html.escape(page(title, body), quote=True)
+    name = html.escape(printable(title))
     return (
-        f'<iframe title="{html.escape(title)}" sandbox="allow-scripts allow-downloads" width="100%" height="{height}" '
+        f'<iframe title="{name}" sandbox="allow-scripts allow-downloads" width="100%" height="{height}" '
         f'style="border:0" srcdoc="{inside}"></iframe>'
     )
