@@ -165,7 +165,7 @@ def test_heads_have_the_names_of_their_layers() -> None:
             r"decoder=conv has no readout. Give attention\.read\.objective=sampled",
         ),
         (("encoder.kernel_size=0",), r"encoder\.kernel_size=0: must be at least 1"),
-        (("decoder.layers=0",), r"decoder\.layers=0: must be at least 1"),
+        (("decoder.layers=0",), r"decoder\.layers=0: must be from 1 to 1,000"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )

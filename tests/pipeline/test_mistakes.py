@@ -72,7 +72,7 @@ def refusal(capfd: Capture, folder: Path, verb: str, *line: str) -> str:
         (["threads=0"], ["threads=0: must be at least 1, or null"]),
         (["threads=two"], ["threads=two", "a whole number, at least 1, or null"]),
         (["model.dropout=2"], ["model.dropout=2: must be at least 0 and less than 1"]),
-        (["encoder.layers=0"], ["encoder.layers=0: must be at least 1"]),
+        (["encoder.layers=0"], ["encoder.layers=0: must be from 1 to 1,000"]),
         (["encoder.size=-4"], ["encoder.size=-4: must be at least 1"]),
         (["encoder.cell=rnn"], ["encoder.cell=rnn: must be gru or lstm"]),
         (["attention.heads=5"], ["attention.size=16: must be a multiple of attention.heads=5", "attention.size=15"]),
