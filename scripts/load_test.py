@@ -1,11 +1,12 @@
 """Many clients at a server for a while: are all answers right, and what does batching gain?
 
     python -m nmt.serve run=checkpoints/NAME queue_pieces=3000       # on an idle machine
-    python scripts/load_test.py input=FILE clients=64 seconds=60 [address=http://127.0.0.1:8765/]
+    python scripts/load_test.py input=FILE clients=64 seconds=60 [address=http://127.0.0.1:8765/] [process=PID]
 
 First it asks for each sentence alone, one client at a time, which gives the expected answers and the speed to compare
 with. Then it asks with all clients at once, and last with one client again. Every answer must be the expected one or a
-503 with Retry-After, which the client obeys. The exit status is 1 if an answer is wrong or missing.
+503 with Retry-After, which the client obeys. The exit status is 1 if an answer is wrong or missing. With the server's
+process ID, its memory after each phase is printed (Linux).
 """
 
 import json
@@ -20,6 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from data_growth import anonymous
 from verbs import key_values, script
 
 from nmt.errors import UserError
@@ -117,13 +119,12 @@ def main(words: Sequence[str]) -> int:
         raise UserError(f"input={settings['input']} has no sentences.")
     address, clients, seconds = settings["address"], int(settings["clients"]), float(settings["seconds"])
     expected = {sentence: ask(address, sentence)[0] or "" for sentence in sentences}
-    phases = {
-        "one client": load(address, expected, 1, seconds / 3),
-        f"{clients} clients": load(address, expected, clients, seconds),
-        "one again": load(address, expected, 1, seconds / 3),
-    }
-    for name, phase in phases.items():
-        print(phase.line(name))
+    phases: dict[str, Load] = {}
+    plan = {"one client": (1, seconds / 3), f"{clients} clients": (clients, seconds), "one again": (1, seconds / 3)}
+    for name, (several, long) in plan.items():
+        phases[name] = load(address, expected, several, long)
+        memory = f"   {anonymous(int(settings['process'])):,.0f} MB" if "process" in settings else ""
+        print(phases[name].line(name) + memory)
     one, many, _ = phases.values()
     print(f"batching: {many.speed / one.speed if one.speed else float('nan'):.2f} times the requests per second")
     wrong = [message for phase in phases.values() for message in phase.wrong]

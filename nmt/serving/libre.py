@@ -93,7 +93,7 @@ async def _body(request: Request) -> LibreBody:
     except ValidationError as error:
         first = error.errors()[0]
         raise ProblemError(400, f"{'.'.join(map(str, first['loc']))}: {first['msg']}.") from error
-    except ValueError as error:  # not JSON, or not UTF-8
+    except (ValueError, RecursionError) as error:  # not JSON, or of too many levels, or not UTF-8
         raise ProblemError(400, "The body is not valid.", cure="Send JSON or a form, in UTF-8.") from error
     raise ProblemError(400, "The body has an unknown type.", cure="Send application/json or a form.")
 
