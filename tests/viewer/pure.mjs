@@ -9,6 +9,7 @@ import { layOut, pathOf } from "./search.js";
 import { readHash, writeHash } from "./state.js";
 import { number, part, percent, shortened, spelling, visible } from "./text.js";
 import * as weights from "./weights.js";
+import { barsOf } from "./whatif.js";
 import { denominator, derivation, stageRow } from "./why.js";
 import { problemText } from "./api.js";
 import { scaled } from "./explain.js";
@@ -251,4 +252,25 @@ test("gold links stand at the cells of words", () => {
     ["1,0", "possible"],
   ]);
   assert.equal(weights.goldOf({ ...view, unit: "pieces" }, "0-0").size, 0);
+});
+
+test("the picture of what if has the change of each step, that of a sweep the probability at each piece", () => {
+  const baseline = { hypotheses: [{ pieces: [{ text: "two" }, { text: "do\u001bgs" }] }] };
+  const steps = [
+    { step: 0, baseline: -1, variant: -0.5 },
+    { step: 1, baseline: -1, variant: -3 },
+  ];
+  assert.deepEqual(
+    barsOf({ baseline, differences: { steps } }).map(({ value, says }) => [value, says]),
+    [
+      [0.5, "+0.50"],
+      [-2, "−2.00"],
+    ],
+  );
+  assert.ok(!barsOf({ baseline, differences: { steps } })[1].label.includes("\u001b"));
+  const sweep = [{ text: "Zwei", log_prob: Math.log(0.25), best: "three", best_log_prob: Math.log(0.5) }];
+  const [row] = barsOf({ baseline, sweep });
+  assert.equal(row.label, "Zwei");
+  assert.ok(Math.abs(row.value - 0.25) < 1e-12);
+  assert.equal(row.says, "25 %, best “three”");
 });

@@ -84,6 +84,13 @@ class Opened:
         assert self.problems == []
 
 
+def downloaded(opened: Opened, section: str, form: str) -> bytes:
+    """What the first button of this form saves in a section."""
+    with opened.page.expect_download() as waiting:
+        opened.page.locator(f"{section} .saving button", has_text=form).first.click()
+    return Path(waiting.value.path()).read_bytes()
+
+
 def test_which_source_word_made_this_word(browser: Any, server: str) -> None:
     opened = Opened(browser, server)
     assert opened.said() == "three red house"
@@ -114,6 +121,11 @@ def test_what_would_the_model_say_if_it_looked_elsewhere(browser: Any, server: s
     box.locator("details").nth(1).wait_for()
     pieces = opened.page.locator("#why .stages tbody tr").count()
     assert box.locator("details").first.locator("tbody tr").count() == pieces
+    for title in ("Probability at step 1", "Change of log-probability"):
+        box.locator("details").first.evaluate("element => { element.open = true; }")
+        assert title in downloaded(opened, "#whatif", "SVG").decode()
+        assert downloaded(opened, "#whatif", "PNG").startswith(b"\x89PNG")
+        box.locator("details").first.evaluate("element => element.remove()")
     opened.close()
 
 
@@ -143,6 +155,9 @@ def test_attention_beside_gradients_and_erasure(browser: Any, server: str) -> No
     opened.page.locator("#explain .panels").wait_for()
     assert opened.page.locator("#explain [role=grid]").count() == 3
     assert "Spearman" in opened.page.locator("#explain").inner_text()
+    links = downloaded(opened, "#explain", "Pharaoh").decode().split()
+    assert len(links) == 3
+    assert {int(link.partition("-")[0]) for link in links} <= {0, 1, 2}
     opened.close()
 
 

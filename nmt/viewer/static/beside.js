@@ -5,7 +5,7 @@ import { matrixFigure } from "./figures.js";
 import { matrixTable } from "./matrix.js";
 import { saving } from "./export.js";
 import { Selection } from "./state.js";
-import { difference, divergence, entropies, strongest, viewOf } from "./weights.js";
+import { difference, divergence, entropies, pharaoh, strongest, viewOf } from "./weights.js";
 import { number, visible } from "./text.js";
 
 /**
@@ -54,6 +54,7 @@ function panel(title, view, selection, signed) {
     saving(title.replaceAll(" ", ""), {
       svg: () => matrixFigure(view, kept, title),
       json: () => ({ rows: view.rows, columns: view.columns, weights: view.weights }),
+      pharaoh: signed ? null : () => pharaoh(view),
     }),
   );
 }

@@ -7,6 +7,7 @@ import { matrixTable } from "./matrix.js";
 import { saving } from "./export.js";
 import { Selection } from "./state.js";
 import { number, visible } from "./text.js";
+import { pharaoh } from "./weights.js";
 
 const NAMES = { attention: "attention", gradient: "gradient × input", erasure: "erasure" };
 
@@ -35,6 +36,7 @@ export function explained(answer) {
         saving(`explanation-${name}`, {
           svg: () => matrixFigure(view, all, title),
           json: () => ({ rows, columns, values: found }),
+          pharaoh: () => pharaoh({ ...view, weights: found.map((row) => row.map(Math.abs)) }),
         }),
       );
     });

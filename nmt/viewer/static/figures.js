@@ -162,6 +162,35 @@ export function matrixFigure(view, kept, title = "") {
   return picture;
 }
 
+/**
+ * Labelled bars, one below the other, to the right from zero and to the left below it.
+ * @param {{label: string, value: number, says: string}[]} rows the text of each value stands at the right.
+ */
+export function barsFigure(rows, title) {
+  const letters = (texts) => Math.max(4, ...texts.map((text) => [...text].length));
+  const left = Math.min(190, LETTER * letters(rows.map(({ label }) => label)) + 14);
+  const right = Math.min(220, LETTER * letters(rows.map(({ says }) => says)) + 14);
+  const [wide, above] = [260, 30];
+  const [low, high] = [Math.min(0, ...rows.map(({ value }) => value)), Math.max(0, ...rows.map(({ value }) => value))];
+  const x = (value) => left + (wide * (value - low)) / (high - low || 1);
+  const [width, height] = [left + wide + right, above + ROW * rows.length + 8];
+  const picture = s("svg", { viewBox: `0 0 ${width} ${height}`, "font-size": 14 });
+  picture.append(s("text", { x: 6, y: 18, fill: "currentColor", "font-weight": 600 }, title));
+  rows.forEach(({ label, value, says }, at) => {
+    const y = above + ROW * at;
+    const [from, to] = [Math.min(x(0), x(value)), Math.max(x(0), x(value))];
+    picture.append(
+      s("text", { x: left - 8, y: y + 18, "text-anchor": "end", fill: "currentColor" }, shortened(label, 20)),
+      s("rect", { x: from, y: y + 4, width: to - from, height: ROW - 8, fill: value < 0 ? "#a84300" : "#1f5fa8" }),
+      s("text", { x: left + wide + 8, y: y + 18, fill: "currentColor" }, shortened(says, 24)),
+    );
+  });
+  picture.append(
+    s("line", { x1: x(0), x2: x(0), y1: above, y2: height - 8, stroke: "currentColor", "stroke-opacity": 0.5 }),
+  );
+  return picture;
+}
+
 /** A bar for each piece, with the window's centre and Gaussian where there is one. */
 export function windowFigure(pieces, values, { centre = null, sigma = null, radius = null, factor = null }, width) {
   const step = Math.max(18, Math.min(56, (width - 40) / pieces.length));

@@ -3,6 +3,7 @@
 import { post } from "./api.js";
 import { bar, choice, entry, h, table } from "./dom.js";
 import { saving } from "./export.js";
+import { barsFigure } from "./figures.js";
 import { number, percent, visible } from "./text.js";
 
 /** The words of both texts as one line of marks: deleted, inserted, changed. */
@@ -64,6 +65,24 @@ function sweepTable(answer, step) {
   ];
 }
 
+/** The rows of the picture: what each step gains, or what the pinned step would say at each source piece. */
+export function barsOf(answer) {
+  const change = (value) => `${value > 0 ? "+" : ""}${number(value, 2)}`;
+  if (answer.sweep) {
+    return answer.sweep.map((row) => ({
+      label: visible(row.text),
+      value: Math.exp(row.log_prob),
+      says: `${percent(Math.exp(row.log_prob))}, best “${visible(row.best)}”`,
+    }));
+  }
+  const pieces = answer.baseline.hypotheses[0].pieces;
+  return answer.differences.steps.map(({ step, baseline, variant }) => ({
+    label: visible(pieces[step]?.text ?? ""),
+    value: variant - baseline,
+    says: change(variant - baseline),
+  }));
+}
+
 /** The answer of the server as elements. */
 export function answerOf(answer, step) {
   const parts = [];
@@ -83,7 +102,15 @@ export function answerOf(answer, step) {
     );
   }
   if (answer.sweep) parts.push(...sweepTable(answer, step));
-  parts.push(saving("whatif", { json: () => answer }));
+  const title = answer.sweep
+    ? `Probability at step ${step + 1}, by what it looks at`
+    : "Change of log-probability by step";
+  parts.push(
+    saving("whatif", {
+      svg: answer.sweep || answer.variant ? () => barsFigure(barsOf(answer), title) : null,
+      json: () => answer,
+    }),
+  );
   return parts;
 }
 
