@@ -17,6 +17,7 @@ from nmt.text.tokenizer import BOS, EOS, PAD
 Integers = npt.NDArray[np.int64]
 
 _NO_CONTEXT = torch.zeros(0, 0, 0, dtype=torch.int64)
+_NO_PLACES = torch.zeros(0, dtype=torch.int64)
 
 
 class Batch(NamedTuple):
@@ -34,6 +35,8 @@ class Batch(NamedTuple):
             is guided by word links (see `nmt.data.guide`); otherwise [B, 0, 0].
         context: [B, K, C] int64, the sentences before the source in its document (`nmt.data.documents.context_tensor`);
             without any, a tensor without elements.
+        target_places: [N] int64, on a GPU the places of the N real target tokens in the flat target [B * T], so that
+            none have to be counted there; elsewhere, a tensor without elements.
     """
 
     source: Tensor
@@ -45,9 +48,15 @@ class Batch(NamedTuple):
     rows: Tensor
     links: Tensor
     context: Tensor = _NO_CONTEXT
+    target_places: Tensor = _NO_PLACES
+
+    @property
+    def real_targets(self) -> Tensor:
+        """Which target tokens are real, for `nmt.model.real_steps`: `target_places` if there are any, or the mask."""
+        return self.target_places if len(self.target_places) else self.target_mask
 
     def halves(self) -> "tuple[Batch, Batch]":
-        """Two batches with half of the pairs each, padded as before; the first has the smaller half."""
+        """Two batches with half of the pairs each, padded as before; the first has the smaller half. On the CPU."""
         middle = len(self.rows) // 2
 
         def part(rows: slice) -> "Batch":
@@ -64,6 +73,9 @@ class Batch(NamedTuple):
                 return tensor.pin_memory().to(device, non_blocking=True)
             return tensor.to(device)
 
+        places = self.target_places
+        if device.type == "cuda" and self.target_mask.device.type == "cpu":
+            places = self.target_mask.flatten().nonzero().squeeze(1)
         return self._replace(
             source=move(self.source),
             source_mask=move(self.source_mask),
@@ -72,6 +84,7 @@ class Batch(NamedTuple):
             target_mask=move(self.target_mask),
             links=move(self.links),
             context=move(self.context) if self.context.numel() else self.context,
+            target_places=move(places) if device.type == "cuda" else _NO_PLACES,
         )
 
 

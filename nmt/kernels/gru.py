@@ -68,10 +68,23 @@ def plain_layers(rnn: nn.RNNBase, inputs: Tensor, lengths: Tensor) -> tuple[Tens
     on_gpu = inputs.device.type == "cuda"
     autocast = torch.is_autocast_enabled(inputs.device.type) and not on_gpu
     with torch.autocast(inputs.device.type, enabled=autocast):
-        packed = pack_padded_sequence(inputs.float() if on_gpu else inputs, lengths, True, enforce_sorted=False)
-        outputs, last = rnn(packed)
+        if on_gpu:
+            return _layers_on_gpu(rnn, inputs.float(), lengths)
+        outputs, last = rnn(pack_padded_sequence(inputs, lengths, True, enforce_sorted=False))
     values, _ = pad_packed_sequence(outputs, batch_first=True, total_length=inputs.shape[1])
     return values, last[0] if isinstance(last, tuple) else last
+
+
+def _layers_on_gpu(rnn: nn.RNNBase, inputs: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+    """`plain_layers` of sequences that are sorted here; torch's own sorting makes the host wait for the GPU twice."""
+    lengths, order = lengths.sort(descending=True, stable=True)
+    sorted_rows, rows = (
+        indices.pin_memory().to(inputs.device, non_blocking=True) for indices in (order, order.argsort())
+    )
+    outputs, last = rnn(pack_padded_sequence(inputs.index_select(0, sorted_rows), lengths, True))
+    values, _ = pad_packed_sequence(outputs, batch_first=True, total_length=inputs.shape[1])
+    last = last[0] if isinstance(last, tuple) else last
+    return values.index_select(0, rows), last.index_select(1, rows)
 
 
 def rnn_layers(

@@ -3,7 +3,7 @@
 from nmt.model.contract import Decoded, Decoder, Encoded, Encoder, Mixture, Sizes, Words
 from nmt.model.initialise import initialise
 from nmt.model.recurrent.readouts import Readout
-from nmt.model.seq2seq import Seq2Seq, Stepped
+from nmt.model.seq2seq import Seq2Seq, Stepped, real_steps
 
 __all__ = [
     "Decoded",
@@ -17,4 +17,5 @@ __all__ = [
     "Stepped",
     "Words",
     "initialise",
+    "real_steps",
 ]

@@ -125,15 +125,17 @@ class Seq2Seq(nn.Module):
         logits: Tensor = self.output(scaled) if output is None else nn.functional.linear(scaled, *output)
         return logits
 
-    def target_logits(self, decoded: Decoded, mask: Tensor | None = None) -> Tensor:
+    def target_logits(self, decoded: Decoded, real: Tensor | None = None) -> Tensor:
         """Logits [N, V] in float32 of N steps that were decoded, of a mixture its log-probabilities.
 
-        Of a sequence they are the steps where `mask` [B, T] is true.
+        Of a sequence they are those of `real` (see `real_steps`).
         """
         features, mixture = decoded.features, decoded.mixture
         if mixture is None:
-            return self.logits(features if mask is None else features[mask]).float()
-        return mixture_log_probs(self, mixture if mask is None else Mixture(*(part[mask] for part in mixture)))
+            return self.logits(features if real is None else real_steps(features, real)).float()
+        return mixture_log_probs(
+            self, mixture if real is None else Mixture(*(real_steps(part, real) for part in mixture))
+        )
 
     def log_probs(self, features: Tensor, output: Output | None = None) -> Tensor:
         """Features [..., F] -> log-probabilities [..., V] in float32; see `logits`."""
@@ -220,6 +222,17 @@ class Seq2Seq(nn.Module):
         with torch.no_grad():
             logits = self.target_logits(decoded)
             return (logits - torch.empty_like(logits).exponential_().log()).argmax(-1)
+
+
+def real_steps(steps: Tensor, real: Tensor) -> Tensor:
+    """The N real steps [N, ...] of steps [B, T, ...].
+
+    `real` is a mask [B, T], true where a step is real, or the flat places [N] of real steps. On a GPU, a mask makes the
+    host wait until its elements are counted; places do not.
+    """
+    if real.dtype is torch.bool:
+        return steps[real]
+    return steps.flatten(0, 1).index_select(0, real)
 
 
 def mixture_log_probs(model: Seq2Seq, mixture: Mixture) -> Tensor:

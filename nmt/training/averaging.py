@@ -8,30 +8,19 @@ from torch.optim.swa_utils import AveragedModel
 
 from nmt.model import Seq2Seq
 
-Tensors = list[Tensor] | tuple[Tensor, ...]
-
 
 class Averaging:
-    """none: the current weights. ema: torch's AveragedModel with an exponential moving average.
+    """none: the current weights. ema: an exponential moving average.
 
     checkpoints: the mean of the weights at the last `checkpoints` validations (Sennrich et al. 2017 and others).
     """
 
     def __init__(self, model: Seq2Seq, kind: str, decay: float, checkpoints: int) -> None:
-        self.kind, self.model = kind, model
+        self.kind, self.model, self.decay = kind, model, decay
         self.recent: deque[dict[str, Tensor]] = deque(maxlen=checkpoints)
         self.averaged: AveragedModel | None = None
 
-        def blend(averages: Tensors, current: Tensors, _: Tensor | int) -> None:
-            # A young average follows closely. Otherwise, short runs would stay near their initial weights.
-            assert self.averaged is not None
-            count = float(self.averaged.n_averaged)  # on the CPU; what is passed is a copy on the GPU
-            share = max(1 - decay, 9 / (10 + count))
-            torch._foreach_lerp_(averages, current, share)
-
-        if kind == "ema":
-            self.averaged = AveragedModel(model, multi_avg_fn=blend)
-        elif kind == "checkpoints":
+        if kind != "none":
             self.averaged = AveragedModel(model)
         if self.averaged is not None:  # without this, cuDNN would make copied weights contiguous at every call
             for layer in self.averaged.module.modules():
@@ -40,8 +29,21 @@ class Averaging:
 
     def after_update(self) -> None:
         """Call after every optimiser step."""
-        if self.kind == "ema" and self.averaged is not None:
-            self.averaged.update_parameters(self.model)
+        if self.kind != "ema" or self.averaged is None:
+            return
+        # Not by AveragedModel.update_parameters: it copies the count to the GPU, which makes the host wait.
+        count = int(self.averaged.n_averaged)  # on the CPU
+        # A young average follows closely. Otherwise, short runs would stay near their initial weights.
+        share = max(1 - self.decay, 9 / (10 + count))
+        with torch.no_grad():
+            averages, current = tuple(self.averaged.module.parameters()), tuple(self.model.parameters())
+            if count == 0:
+                torch._foreach_copy_(averages, current)
+            else:
+                torch._foreach_lerp_(averages, current, share)
+            for average, buffer in zip(self.averaged.module.buffers(), self.model.buffers(), strict=True):
+                average.copy_(buffer)
+        self.averaged.n_averaged += 1
 
     def before_validation(self) -> None:
         """Call once before each validation."""

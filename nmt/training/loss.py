@@ -8,7 +8,7 @@ from torch import Tensor
 from nmt.attention import LOG_PROB, Hard
 from nmt.data.batch import Batch
 from nmt.kernels.cross_entropy import smoothed_cross_entropy
-from nmt.model import Seq2Seq
+from nmt.model import Seq2Seq, real_steps
 from nmt.training.guiding import guided_alignment, guided_heads
 
 
@@ -85,12 +85,13 @@ def soft_rewards(model: Seq2Seq, batch: Batch) -> Tensor:
                 weights=False,
                 context=batch.context,
             )
-            log_probs = torch.log_softmax(model.target_logits(decoded, mask), -1)
+            log_probs = torch.log_softmax(model.target_logits(decoded, batch.real_targets), -1)
     finally:
         model.train(training)
         for read in _draws(model):
             read.softly = False
-    of_targets = log_probs.gather(-1, batch.target_out[mask].unsqueeze(-1)).squeeze(-1)
+    targets = real_steps(batch.target_out, batch.real_targets)
+    of_targets = log_probs.gather(-1, targets.unsqueeze(-1)).squeeze(-1)
     return torch.zeros(mask.shape, dtype=of_targets.dtype, device=mask.device).masked_scatter(mask, of_targets)
 
 
@@ -116,8 +117,8 @@ def _one_pass(
         weights=bool(guided and batch.links.numel()),
         context=batch.context,
     )
-    targets = batch.target_out[mask]
-    logits = model.target_logits(decoded, mask)
+    targets = real_steps(batch.target_out, batch.real_targets)
+    logits = model.target_logits(decoded, batch.real_targets)
     total, plain = smoothed_cross_entropy(logits, targets, label_smoothing, model.fast)
     for name, term in decoded.terms.items():
         if name == LOG_PROB:

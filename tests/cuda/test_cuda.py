@@ -31,13 +31,8 @@ main(*sys.argv[2:])
 """
 #: Where the host may wait for the device in an update.
 ALLOWED_IN_UPDATE = {
-    "kernels/gru.py plain_layers: copy": 2,
-    "training/loss.py _one_pass: boolean mask": 1,
-    "model/seq2seq.py target_logits: boolean mask": 1,
-    "backward: boolean mask": 1,
     "training/learner.py _backward: number": 2,
     "training/learner.py update: number": 1,
-    "training/averaging.py after_update: copy": 1,
 }
 #: Where it may wait in one more step of a beam.
 ALLOWED_IN_STEP = {
