@@ -17,6 +17,13 @@ from tests.pipeline.small import call, environment, words, write_lines
 from tests.pipeline.test_mistakes import Capture, refusal
 
 PROMPT = b"de> "
+#: `python -m nmt.translate` that Ctrl-C reaches, also where a script has started the tests in the background.
+PROGRAM = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from nmt.verbs import run
+sys.exit(run("translate"))
+"""
 
 
 class Talk:
@@ -27,7 +34,7 @@ class Talk:
         self.screen, inner = pty.openpty()
         self.seen = b""
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "nmt.translate", *line],
+            [sys.executable, "-c", PROGRAM, *line],
             env={**environment(), "TERM": "xterm", **variables},
             stdin=inner,
             stdout=inner,

@@ -156,7 +156,7 @@ def test_a_prefix_is_a_line_for_each_line(trained: Path, here: Path, capfd: Capt
     assert out[1:] == ["", "red"], "an empty line stays empty"
     write_lines(prefixes, ["ei\rns", "", ""])
     assert call("translate", f"run={trained}", f"input={here / 'in.txt'}", f"prefix={prefixes}") == 1
-    assert "prefix of line 1: 'ei\rns' cannot begin a translation" in capfd.readouterr().err
+    assert r"prefix of line 1: 'ei\rns' cannot begin a translation" in capfd.readouterr().err
 
 
 def test_a_long_line_in_parts_begins_with_its_prefix(trained: Path, here: Path) -> None:
