@@ -9,8 +9,9 @@ import numpy as np
 from nmt.alignment.weights import Weights, best_links, saliency_weights, word_weights
 from nmt.alignment.words import spelled
 from nmt.compute import Compute
+from nmt.data.documents import contexts_of
 from nmt.heads import MEAN
-from nmt.limits import Positive
+from nmt.limits import NotNegative, Positive
 from nmt.links import GoldLinks, Link
 from nmt.pipeline.linking import WordSplitters
 from nmt.pipeline.opening import Checkpoint, has_weights, head_of, open_model
@@ -38,13 +39,17 @@ SALIENCY = Evidence("saliency", 0)
 
 
 class SentencePairs(NamedTuple):
-    """Sentences with their translations, their word units, and gold links if there are any."""
+    """Sentences with their translations, their word units, gold links and documents if there are any.
+
+    `documents` has the number of each pair's document, in ascending order (`nmt.data.documents`).
+    """
 
     name: str
     source: Sequence[str]
     target: Sequence[str]
     words: WordSplitters
     gold: list[GoldLinks] | None
+    documents: Sequence[int] | None = None
 
 
 @dataclass(frozen=True)
@@ -56,6 +61,7 @@ class AlignerRequest:
     compute: Compute
     batch_sentences: Positive
     max_length: Positive
+    context_sentences: NotNegative | None = None
 
 
 class Aligner:
@@ -73,10 +79,19 @@ class Aligner:
 
     @classmethod
     def open(cls, run: Run, request: AlignerRequest, *, backward: bool) -> "Aligner":
-        """The aligner of a run (UserError if it is incomplete or damaged, or has no such heads)."""
+        """The aligner of a run.
+
+        Raises:
+            UserError: the run is incomplete or damaged, has no such heads, or was trained with fewer sentences of context.
+        """
         model, tokenizer = open_model(run, request.checkpoint, request.compute)
         translator = Translator(
-            [model], tokenizer, GreedySearch(), compute=request.compute, batch_sentences=request.batch_sentences
+            [model],
+            tokenizer,
+            GreedySearch(),
+            compute=request.compute,
+            batch_sentences=request.batch_sentences,
+            context_sentences=request.context_sentences,
         )
         return cls(run, translator, head=request.head, max_length=request.max_length, backward=backward)
 
@@ -88,12 +103,16 @@ class Aligner:
     def weights(self, pairs: SentencePairs, evidence: Collection[Evidence]) -> Iterator[dict[Evidence, Weights]]:
         """What the words of each pair came from, by each of the evidence.
 
+        A model with context sees the sentences before each one in its document, on the side that it reads.
+
         Yields:
             Weights over words: [target words, source words] of this direction, which are [source words, target words]
             of the pairs for the backward one. [0, 0] for a pair that is empty on a side, or too long.
         """
+        read = pairs.target if self.backward else pairs.source
+        contexts = contexts_of(read, pairs.documents, self.translator.context_sentences)
         for first in range(0, len(pairs.source), CHUNK):
-            yield from self._chunk(pairs, first, evidence)
+            yield from self._chunk(pairs, first, contexts[first : first + CHUNK], evidence)
 
     def links(self, weights: Weights, threshold: float | None) -> list[Link]:
         """The links of one pair, (source, target) of the pair."""
@@ -101,7 +120,7 @@ class Aligner:
         return [(target, source) for source, target in links] if self.backward else links
 
     def _chunk(
-        self, pairs: SentencePairs, first: int, evidence: Collection[Evidence]
+        self, pairs: SentencePairs, first: int, contexts: Sequence[Sequence[str]], evidence: Collection[Evidence]
     ) -> Iterator[dict[Evidence, Weights]]:
         sides = [side[first : first + CHUNK] for side in (pairs.source, pairs.target)]
         splitters = pairs.words[1:]
@@ -110,7 +129,8 @@ class Aligner:
         rows = list(self._usable(sides, f"{pairs.name}, pair", first + 1))
         sources, targets = ([side[row] for row in rows] for side in sides)
         ways = {"attention": self.translator.force, "saliency": self.translator.saliency}
-        forced = [(name, ways[name](sources, targets)) for name in {kind.method for kind in evidence}]
+        before = [contexts[row] for row in rows]
+        forced = [(name, ways[name](sources, targets, before)) for name in {kind.method for kind in evidence}]
         number_of = {row: number for number, row in enumerate(rows)}
         for row, texts in enumerate(zip(*sides, strict=True)):
             weights = {kind: np.zeros((0, 0), dtype=np.float32) for kind in evidence}

@@ -15,6 +15,7 @@ from nmt.alignment.symmetrize import SYMMETRIZATIONS, symmetrize
 from nmt.alignment.weights import SHIFTS, Weights
 from nmt.command.composing import compose
 from nmt.data.corpus import DataSource, Split, safe_name
+from nmt.data.documents import Followed, numbered
 from nmt.data.languages import UNNAMED
 from nmt.errors import SettingError, UserError
 from nmt.files import write_json
@@ -27,6 +28,7 @@ from nmt.pipeline.linking import LinksFile, WordSplitters, check_base, named_lan
 from nmt.pipeline.opening import own_data, own_split
 from nmt.pipeline.paths import check_paths, writer
 from nmt.pipeline.requests import Data
+from nmt.pipeline.translating import note_one_document
 from nmt.runs import Run, code_revision
 from nmt.terminal import print_message, printable
 
@@ -64,6 +66,7 @@ class Aligning:
     output: Path | None
     matrix: Path | None
     data: Data | None = None
+    documents: Followed = "blank"
 
     def __post_init__(self) -> None:
         check_base("gold_base", self.gold_base)
@@ -103,6 +106,9 @@ def align(request: Aligning) -> int:
     source = own_data(runs[0], request.data, FILES) if request.source is None else None
     pairs = _pairs(request, runs[0], source)
     aligners = [Aligner.open(run, request.aligner, backward=number == 1) for number, run in enumerate(runs)]
+    follows = request.source is not None and request.documents == "blank" and any(map(_sees_context, aligners))
+    if follows and all(line.strip() for line in pairs.source):
+        note_one_document(len(pairs.source))
     attends = all(aligner.attends for aligner in aligners)
     if request.method == "attention" and not attends:
         without = next(aligner for aligner in aligners if not aligner.attends)
@@ -127,8 +133,12 @@ def align(request: Aligning) -> int:
     if pairs.gold is not None:
         print(printable(_report(request, pairs, links, choice, without_model)))
         if len(aligners) == 1:
-            _save_rates(request, aligners[0].run, pairs, links[0], choice, without_model)
+            _save_rates(request, aligners[0], pairs, links[0], choice, without_model)
     return 0
+
+
+def _sees_context(aligner: Aligner) -> bool:
+    return aligner.translator.context_sentences > 0
 
 
 def _without_model(request: Aligning, pairs: SentencePairs) -> dict[str, Sequence[Iterable[Link]]]:
@@ -225,12 +235,13 @@ def _pairs(request: Aligning, run: Run, source: DataSource | None) -> SentencePa
         assert request.source is not None
         name = request.source.name
     assert text is not None
+    documents = numbered(text[0], request.documents) if split is None else split.documents
     gold: list[GoldLinks] | None = None
     if request.gold is not None:
         gold = LinksFile("gold", request.gold, request.gold_base).read(text, words)
     elif source is not None and split is not None and source.has_links:  # links for guided alignment are not gold
         gold = own_gold(split, words.name)
-    return SentencePairs(name, *text, words, gold)
+    return SentencePairs(name, *text, words, gold, documents)
 
 
 def _only_test(run: Run, source: DataSource) -> str:
@@ -251,11 +262,12 @@ def _validation(request: Aligning, run: Run, source: DataSource | None) -> Sente
         raise UserError("valid_source= and valid_target= need valid_gold= as well: their links.")
     if request.valid_gold is not None:
         words = _words(request, run, request.valid_words or request.words)
+        documents = None if text is None else numbered(text[0], request.documents)
         if text is None:
             split = own_split(run, source or own_data(run, request.data, VALID_FILES), "valid")
-            text = list(split.source), list(split.target)
+            text, documents = (list(split.source), list(split.target)), split.documents
         gold = LinksFile("valid_gold", request.valid_gold, request.gold_base).read(text, words)
-        return SentencePairs("valid", *text, words, gold)
+        return SentencePairs("valid", *text, words, gold, documents)
     return own_validation(run, request.data, source)
 
 
@@ -278,7 +290,7 @@ def _as_json(labels: Sequence[Sequence[str]], weights: Sequence[Weights]) -> str
 
 def _save_rates(
     request: Aligning,
-    run: Run,
+    aligner: Aligner,
     pairs: SentencePairs,
     links: Links,
     choice: Choice,
@@ -286,12 +298,14 @@ def _save_rates(
 ) -> None:
     """Save the error rates in the run's folder, for `nmt.compare`."""
     assert pairs.gold is not None
+    run = aligner.run
     settings = {key: getattr(request if key == "words" else request.aligner, key) for key in MEASURED}
     gold_lines = [format_links(gold.sure, gold.possible) for gold in pairs.gold]
     # With one head, earlier versions measured the same under their default: the mean.
     renamed = {AUTO: MEAN, MEAN: "all"}.get(request.aligner.head, request.aligner.head)
     values = map(str, {**settings, "head": renamed}.values())
-    digested = [*pairs.source, *pairs.target, *gold_lines, *values, str(request.threshold)]
+    context = _context_settings(request, aligner)
+    digested = [*pairs.source, *pairs.target, *gold_lines, *values, str(request.threshold), *context]
     digest = hashlib.sha256("\n".join(digested).encode("utf-8", "surrogatepass")).hexdigest()[:8]
     gold = pairs.name if request.gold is None else request.gold.name
     if request.threshold is not None:
@@ -299,6 +313,7 @@ def _save_rates(
     # Name the settings that are not the default, to distinguish measurements against the same links.
     defaults = compose("align", [])
     gold += "".join(f", {key}={value}" for key, value in settings.items() if value != defaults[key])
+    gold += "".join(f", {setting}" for setting in context)
     attention = choice.by_method.get("attention")
     saved = {
         "gold": gold,
@@ -317,6 +332,18 @@ def _save_rates(
         write_json(path, saved)
     except UserError as error:
         print_message(f"warning: the error rates are not saved for nmt.compare: {error}")
+
+
+def _context_settings(request: Aligning, aligner: Aligner) -> list[str]:
+    """The settings of context that are not the default, for a model that was trained with context."""
+    if not any(model.context_sentences for model in aligner.translator.models):
+        return []
+    settings = []
+    if request.source is not None and request.documents != "blank":
+        settings.append(f"documents={request.documents}")
+    if request.aligner.context_sentences is not None:
+        settings.append(f"context_sentences={request.aligner.context_sentences}")
+    return settings
 
 
 def _finite(score: AlignmentScore) -> dict[str, float | None]:

@@ -101,7 +101,7 @@ def own_validation(run: Run, data: str | None, source: DataSource | None = None)
         return None
     split = own_split(run, source, "valid")
     words = WordSplitters.of("whitespace", ("", ""))
-    return SentencePairs("valid", split.source, split.target, words, own_gold(split, words.name))
+    return SentencePairs("valid", split.source, split.target, words, own_gold(split, words.name), split.documents)
 
 
 def own_gold(split: Split, words: str) -> list[GoldLinks] | None:

@@ -89,7 +89,8 @@ def _data(translator: Translator, looked: Looked) -> dict[str, Any]:
         texts = {"source": translation.source, "translation": translation.text, "reference": reference}
         corpus.append({**row, **texts})
         if line in detailed:
-            made = translate(translator, translation.source, style, DETAILS)
+            before = [sentence.text for sentence in translation.context]
+            made = translate(translator, translation.source, style, DETAILS, context=before)
         elif len(sentences) < MOST:
             made = _plain(translation, style)
         else:
@@ -100,8 +101,11 @@ def _data(translator: Translator, looked: Looked) -> dict[str, Any]:
 
 def _plain(translation: Translation, style: Style) -> dict[str, Any]:
     """A document with the weights of one selection of heads, as bytes."""
+    before = translation.context_weights
     if translation.weights is not None and translation.weights.size and len(translation.weights) > 1:
         name = default(translation.heads) if style.head == AUTO else style.head
         one = piece_weights(translation, style.head)[None]
+        if before is not None:
+            before = piece_weights(translation._replace(weights=before), style.head)[None]
         translation = translation._replace(weights=one, heads=[name])
-    return document([translation], style, [Details(cross=True, alternatives=0)])
+    return document([translation], style, [Details(context=before, cross=True, alternatives=0)])

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.pipeline import colours
 from tests.pipeline.small import BOTH, QUICK, call, words, write_text
 
 
@@ -62,6 +63,20 @@ def swept(text: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
             assert call("train", *line) == 0
     assert call("compare", f"runs={folder}", *QUICK) == 0
     return folder
+
+
+@pytest.fixture(scope="session")
+def coloured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of documents whose second sentence needs the first."""
+    return colours.write_documents(tmp_path_factory.mktemp("documents"))
+
+
+@pytest.fixture(scope="session")
+def seeing(coloured: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that sees the sentence before and has learnt to use it."""
+    folder = tmp_path_factory.mktemp("runs")
+    assert call("train", *colours.words(coloured, folder, "name=seen", *colours.LEARNING)) == 0
+    return folder / "seen"
 
 
 @pytest.fixture

@@ -13,55 +13,20 @@ from hypothesis import strategies as st
 import nmt
 from nmt.data.documents import Follower
 from nmt.runs import Run
+from tests.pipeline.colours import COLOURS, documents, words
 from tests.pipeline.small import SMALL, call, write_lines
 
 Capture = pytest.CaptureFixture[str]
 
-COLOURS = {"rot": "red", "blau": "blue", "grün": "green", "gelb": "yellow"}
 
-
-def documents(count: int, seed: int) -> tuple[list[str], list[str]]:
-    """Documents of two sentences: the second says "es", which is the colour of the first."""
-    generator = random.Random(seed)
-    source, target = list[str](), list[str]()
-    for _ in range(count):
-        german, english = generator.choice(list(COLOURS.items()))
-        number = generator.choice(["eins", "zwei", "drei"])
-        source += [f"{german} {number}", f"es {number}", ""]
-        target += [f"{english} {number}", f"{english} again {number}", ""]
-    return source, target
+@pytest.fixture
+def corpus(coloured: Path) -> Path:
+    return coloured
 
 
 @pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("documents")
-    for split, count, seed in (("train", 150, 1), ("valid", 20, 2), ("test", 20, 3)):
-        for language, lines in zip(("de", "en"), documents(count, seed), strict=True):
-            write_lines(folder / f"{split}.{language}", lines)
-    return folder
-
-
-def words(corpus: Path, runs: Path, *more: str) -> list[str]:
-    splits = [f"data.{split}={corpus / split}" for split in ("train", "valid", "test")]
-    places = [f"checkpoints={runs}", f"cache={runs / 'cache'}"]
-    given = {word.partition("=")[0] for word in more}
-    small = [word for word in SMALL if word.partition("=")[0] not in given]
-    return ["data=text", "data.source=de", "data.target=en", *splits, *places, *small, *more]
-
-
-@pytest.fixture(scope="module")
-def run(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    runs = tmp_path_factory.mktemp("runs")
-    budget = (
-        "trainer.steps=400",
-        "trainer.validate_every=100",
-        "tokenizer=word",
-        "tokenizer.vocabulary_size=60",
-        "optimizer.lr=0.01",
-    )
-    line = words(corpus, runs, "name=seen", "data.documents=blank", "context.sentences=1", *budget)
-    assert call("train", *line) == 0
-    return runs / "seen"
+def run(seeing: Path) -> Path:
+    return seeing
 
 
 def translated(run: Path, lines: list[str], folder: Path, *more: str) -> list[str]:
@@ -253,13 +218,13 @@ def test_documents_that_do_not_fit(tmp_path: Path, capsys: Capture) -> None:
         (tmp_path / language).mkdir()
         write_lines(tmp_path / language / "1", lines[: 2 + (language == "en")])
     sides = [tmp_path / "de", tmp_path / "en"]
-    for words, message in (
+    for named, message in (
         ([f"data.files={ids}", "data.documents=3"], "ids.tsv, line 4: document 'a' returns; its last line was line 2."),
         ([f"data.files=[{tmp_path}/blank.de,{tmp_path}/blank.en]", "data.documents=blank"],
          "blank.de, line 2: empty, but"),
         ([f"data.files=[{sides[0]},{sides[1]}]", "data.documents=files"], f"{sides[0] / '1'} has 2 lines"),
     ):  # fmt: skip
-        assert call("train", "data=files", "data.source=de", "data.target=en", *words, *runs) == 1
+        assert call("train", "data=files", "data.source=de", "data.target=en", *named, *runs) == 1
         assert message in capsys.readouterr().err
     assert not (tmp_path / "runs").exists()
 
