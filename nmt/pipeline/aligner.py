@@ -82,7 +82,7 @@ class Aligner:
         """The aligner of a run.
 
         Raises:
-            UserError: the run is incomplete or damaged, has no such heads, or was trained with fewer sentences of context.
+            UserError: the run is incomplete or damaged, has no such heads, or was trained with less context.
         """
         model, tokenizer = open_model(run, request.checkpoint, request.compute)
         translator = Translator(
