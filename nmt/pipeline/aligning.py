@@ -262,7 +262,7 @@ def _validation(request: Aligning, run: Run, source: DataSource | None) -> Sente
         raise UserError("valid_source= and valid_target= need valid_gold= as well: their links.")
     if request.valid_gold is not None:
         words = _words(request, run, request.valid_words or request.words)
-        documents = None if text is None else numbered(text[0], request.documents)
+        documents: Sequence[int] | None = None if text is None else numbered(text[0], request.documents)
         if text is None:
             split = own_split(run, source or own_data(run, request.data, VALID_FILES), "valid")
             text, documents = (list(split.source), list(split.target)), split.documents

@@ -3,6 +3,7 @@
 import json
 import random
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,10 +15,10 @@ from tests.pipeline.colours import documents, words
 from tests.pipeline.small import call, copied, write_lines
 
 Capture = pytest.CaptureFixture[str]
-Matrix = list[list[float]]
+Row = dict[str, Any]
 
 
-def matrices(run: Path, sides: tuple[list[str], list[str]], folder: Path, *more: str) -> list[dict[str, Matrix]]:
+def matrices(run: Path, sides: tuple[list[str], list[str]], folder: Path, *more: str) -> list[Row]:
     """The rows of `matrix=` for sentences and their translations."""
     files = [f"{key}={write_lines(folder / key, side)}" for key, side in zip(("source", "target"), sides, strict=True)]
     line = [f"run={run}", *files, f"matrix={folder / 'matrix'}", "shift=0", "device=cpu", "threads=1", *more]
