@@ -6,12 +6,13 @@ It has the settings of the commands. `import nmt` provides the public names of t
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from nmt.alignment import weights as alignment
 from nmt.alignment.weights import Head
 from nmt.command.composing import compose
 from nmt.command.quoting import quote
+from nmt.data.documents import Follower, Followed
 from nmt.errors import UserError
 from nmt.heads import AUTO
 from nmt.links import Link
@@ -61,13 +62,39 @@ class RunTranslator:
         translator.warn = lambda message: warnings.warn(message, stacklevel=2)
 
     def translate(
-        self, sentences: Sequence[str], prefixes: Sequence[str] = (), contexts: Sequence[Sequence[str]] = ()
+        self,
+        sentences: Sequence[str],
+        prefixes: Sequence[str] = (),
+        contexts: Sequence[Sequence[str]] = (),
+        documents: Followed | None = None,
     ) -> list["TranslatedSentence"]:
         """The best translation of each sentence; see `nbest`."""
-        return [ranked[0] for ranked in self.nbest(sentences, prefixes, contexts)]
+        return [ranked[0] for ranked in self.nbest(sentences, prefixes, contexts, documents)]
+
+    def translate_documents(self, documents: Sequence[Sequence[str]]) -> list[list["TranslatedSentence"]]:
+        """The best translations of the sentences of each document.
+
+        A run with context sees the sentences before each one in its document. The order of the documents is free.
+
+        Args:
+            documents: for each document its sentences, in order; "" is translated as "", and is no context.
+        """
+        if any(isinstance(document, str) for document in documents):
+            raise TypeError("Give a list of documents, each a list of sentences: translate_documents([[sentence]]).")
+        sentences = [sentence for document in documents for sentence in document]
+        translations = iter(self.translate(sentences, contexts=self._in_documents(documents), documents="none"))
+        return [[next(translations) for _ in document] for document in documents]
+
+    def follow(self, documents: Followed = "blank") -> "FollowedText":
+        """A translator of one text whose lines arrive one after the other, such as subtitles or a conversation."""
+        return FollowedText(self, Follower(self._translator.context_sentences, _checked(documents)))
 
     def nbest(
-        self, sentences: Sequence[str], prefixes: Sequence[str] = (), contexts: Sequence[Sequence[str]] = ()
+        self,
+        sentences: Sequence[str],
+        prefixes: Sequence[str] = (),
+        contexts: Sequence[Sequence[str]] = (),
+        documents: Followed | None = None,
     ) -> list[list["TranslatedSentence"]]:
         """The N translations of each sentence, best first, with "search.nbest=N".
 
@@ -76,10 +103,13 @@ class RunTranslator:
             prefixes: the beginning of each translation; "" for no prefix. () for no prefixes at all.
             contexts: the sentences before each one in its document, the nearest one last, for a run with context. ()
                 for none.
+            documents: in place of contexts, how sentences belong together: "one" document, or "blank" with an empty
+                sentence after each document. "none" translates each sentence alone. So does None, which warns of it
+                if a run with context is given several sentences.
 
         Raises:
-            UserError: the number of prefixes or contexts is not that of the sentences, or the model cannot write a
-                prefix.
+            UserError: the number of prefixes or contexts is not that of the sentences, the run sees single sentences
+                but there are contexts, or the model cannot write a prefix.
         """
         if isinstance(sentences, str):
             raise TypeError("Give a list of sentences: translate([sentence]).")
@@ -87,46 +117,69 @@ class RunTranslator:
             raise UserError(f"There are {len(prefixes)} prefixes for {len(sentences)} sentences. Give one for each.")
         if contexts and len(contexts) != len(sentences):
             raise UserError(f"There are {len(contexts)} contexts for {len(sentences)} sentences. Give one for each.")
+        contexts = self._contexts(sentences, contexts, documents)
         return [
             [TranslatedSentence(*translation) for translation in ranked]
             for ranked in self._translator.translate_chunk(sentences, prefixes=prefixes, contexts=contexts)
         ]
 
-    def documents(self, sentences: Sequence[str], include: Sequence[str] = ("alignment",)) -> list[dict[str, Any]]:
+    def documents(
+        self,
+        sentences: Sequence[str],
+        include: Sequence[str] = ("alignment",),
+        contexts: Sequence[Sequence[str]] = (),
+    ) -> list[dict[str, Any]]:
         """Translations as values that `json.dump` writes; docs/translation-json.md describes them.
 
         Args:
             sentences: one line of text each.
             include: "alignment", "weights", "self_weights", "alternatives", "stages", "beam".
+            contexts: the sentences before each one; see `nbest`.
 
         Raises:
-            UserError: there is no such detail.
+            UserError: there is no such detail, or the contexts do not fit; see `nbest`.
         """
         from nmt.inspection.details import included, translate
 
         details, style = included(include), self._style("alignment" in include)
-        return [translate(self._translator, sentence, style, details) for sentence in sentences]
+        if contexts and len(contexts) != len(sentences):
+            raise UserError(f"There are {len(contexts)} contexts for {len(sentences)} sentences. Give one for each.")
+        contexts = self._contexts(sentences, contexts, None) or [()] * len(sentences)
+        return [
+            translate(self._translator, sentence, style, details, context=context)
+            for sentence, context in zip(sentences, contexts, strict=True)
+        ]
 
-    def inspect(self, sentence: str) -> Inspection:
-        """Translate a sentence and keep all that is known: a notebook displays the viewer, methods draw figures."""
+    def inspect(self, sentence: str, context: Sequence[str] = ()) -> Inspection:
+        """Translate a sentence and keep all that is known: a notebook displays the viewer, methods draw figures.
+
+        Args:
+            sentence: one line.
+            context: the sentences before it, the nearest one last, for a run with context.
+
+        Raises:
+            UserError: the run sees single sentences, but there is context.
+        """
         from nmt.inspection.details import DETAILS
 
-        (document,) = self.documents([sentence], sorted(DETAILS))
+        (document,) = self.documents([sentence], sorted(DETAILS), [context])
         return Inspection(document)
 
-    def explain(self, sentence: str, translation: str | None = None) -> Explanation:
+    def explain(self, sentence: str, translation: str | None = None, context: Sequence[str] = ()) -> Explanation:
         """What each word of a translation depends on: the attention beside gradient times input and erasure.
 
         Args:
             sentence: one line with words.
             translation: of the sentence; None for the translator's own.
+            context: the sentences before it, the nearest one last, for a run with context.
 
         Raises:
-            UserError: a text is blank or too long.
+            UserError: a text is blank or too long, or the run sees single sentences, but there is context.
         """
         from nmt.inspection.explain import explain
 
-        return Explanation(explain(self._translator, sentence, translation, self._style()))
+        self._contexts([sentence], [context], None)
+        return Explanation(explain(self._translator, sentence, translation, self._style(), context=context))
 
     def what_if(
         self,
@@ -136,6 +189,8 @@ class RunTranslator:
         prefix: str = "",
         pins: Mapping[int, Sequence[int]] | None = None,
         sweep: int | None = None,
+        context: Sequence[str] = (),
+        changed_context: Sequence[str] | None = None,
     ) -> WhatIf:
         """What would the model say if something else stood there, or if it looked elsewhere?
 
@@ -143,18 +198,47 @@ class RunTranslator:
             sentence: one line with words.
             text: the sentence that is translated instead.
             prefix: the beginning of the translation.
-            pins: for steps of the translation, from 0, the source pieces that alone can be looked at.
-            sweep: a step that is pinned to each source piece in turn.
+            pins: for steps of the translation, from 0, the source pieces that alone can be looked at. Numbers after the
+                last source piece are pieces of the context, if the decoder attends to these.
+            sweep: a step that is pinned to each piece in turn.
+            context: the sentences before it, the nearest one last, for a run with context.
+            changed_context: the sentences before it in the changed translation; None for the same ones.
 
         Raises:
             UserError: the sentence is blank or too long, the model has no attention to pin, it cannot write the
-                prefix, or there is no such step.
+                prefix, there is no such step, or the run sees single sentences, but there is context.
         """
         from nmt.inspection.details import DETAILS
         from nmt.inspection.whatif import Edits, what_if
 
-        edits = Edits(text, prefix, {} if pins is None else pins)
-        return WhatIf(what_if(self._translator, sentence, edits, self._style(), DETAILS - {"beam"}, sweep))
+        self._contexts([sentence] * 2, [context, changed_context or ()], None)
+        edits = Edits(text, prefix, {} if pins is None else pins, changed_context)
+        return WhatIf(what_if(self._translator, sentence, edits, self._style(), DETAILS - {"beam"}, sweep, context))
+
+    def _contexts(
+        self, sentences: Sequence[str], contexts: Sequence[Sequence[str]], documents: Followed | None
+    ) -> Sequence[Sequence[str]]:
+        """The contexts as they are given, or as documents follow one another; see `nbest`."""
+        sees = self._translator.context_sentences
+        if any(isinstance(context, str) for context in contexts):
+            raise TypeError("A context is a list of sentences: [sentence].")
+        if any(contexts) and not any(model.context_sentences for model in self._translator.models):
+            raise UserError("This run sees single sentences. Leave the context out, or load a run with context.sentences=N.")
+        if documents is not None:
+            if contexts and _checked(documents) != "none":
+                raise UserError(f"contexts and documents={documents} cannot be combined. Give one of them.")
+            return contexts or Follower(sees, _checked(documents)).take(sentences)
+        if sees and not contexts and sum(bool(sentence.strip()) for sentence in sentences) > 1:
+            warnings.warn(
+                f"This run sees the {sees} sentences before each one, but these {len(sentences)} are translated alone. "
+                'Give documents="one" or "blank", contexts=[...], or documents="none" for this.',
+                stacklevel=3,
+            )
+        return contexts
+
+    def _in_documents(self, documents: Sequence[Sequence[str]]) -> list[list[str]]:
+        sees = self._translator.context_sentences
+        return [context for document in documents for context in Follower(sees, "one").take(document)]
 
     def _style(self, aligned: bool = True) -> "Style":
         from nmt.inspection.details import described_search
@@ -174,6 +258,38 @@ class RunTranslator:
         if views is None:
             raise UserError("look needs the translation of a line that is not empty and was not translated in parts.")
         return Views(*(None if view is None else TranslatedSentence(*view) for view in views))
+
+
+def _checked(documents: Followed) -> Followed:
+    if documents not in get_args(Followed):
+        raise UserError(f"documents={documents}: must be one of {', '.join(get_args(Followed))}.")
+    return documents
+
+
+class FollowedText:
+    """A text whose lines arrive one after the other, from `RunTranslator.follow`.
+
+    A run with context sees the sentences before each line in its document. Only these are kept.
+    """
+
+    def __init__(self, translator: RunTranslator, follower: Follower) -> None:
+        self._translator, self._follower = translator, follower
+
+    def translate(self, lines: Sequence[str], prefixes: Sequence[str] = ()) -> list["TranslatedSentence"]:
+        """The best translations of the next lines. An empty line is translated as "", and ends a document.
+
+        With `follow("one")` it does not end a document.
+
+        Args:
+            lines: the next lines of the text, in order.
+            prefixes: see `RunTranslator.nbest`.
+
+        Raises:
+            UserError: the number of prefixes is not that of the lines, or the model cannot write a prefix.
+        """
+        if isinstance(lines, str):
+            raise TypeError("Give a list of lines: translate([line]).")
+        return self._translator.translate(lines, prefixes, self._follower.take(lines), "none")
 
 
 class TranslatedSentence(Translation):
@@ -215,4 +331,4 @@ class TranslatedSentence(Translation):
         if self.attends != "cross" or not self.text.strip():
             return None
         aligned = self.weights is not None
-        return shown({"translation": document([self], Style(None, aligned=aligned), [Details(cross=aligned)])})
+        return shown({"translation": document([self], Style(None, aligned=aligned), [Details(context=self.context_weights, cross=aligned)])})

@@ -102,6 +102,8 @@ class Explanation:
             attention.
         words: the words of `source` and `target`.
         correlation: Spearman's rank correlation of each pair of methods, the mean over the target words.
+        context: the `sentences` before it that the model saw, and their `erasure`: a row for each target word with the
+            fall of its log-probability without each of them. None without such sentences.
         caution: how to read this.
     """
 
@@ -112,6 +114,7 @@ class Explanation:
         self.correlation: dict[tuple[str, str], float | None] = {
             tuple(pair["methods"]): pair["mean"] for pair in explained["correlation"]
         }
+        self.context: Mapping[str, Any] | None = explained["context"]
         self.caution: str = explained["caution"]
 
     def figure(self) -> "NotebookFigure":

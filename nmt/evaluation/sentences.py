@@ -64,6 +64,8 @@ def rows(
 ) -> list[dict[str, Any]]:
     """The measures of each sentence of a split, without its text: `line` from 1, and those of `measures`.
 
+    `context_sentences` is the number of sentences before it that the model saw, if it saw some.
+
     With gold links and the references under forced decoding, one for each sentence, a row also has `error_rate`, in per
     cent or None, and `gold`, the links between source and reference in Pharaoh format.
     """
@@ -71,6 +73,9 @@ def rows(
         {"line": line, **measures(translation, reference, head, shift)}
         for line, (translation, reference) in enumerate(zip(translations, references, strict=True), 1)
     ]
+    for row, translation in zip(found, translations, strict=True):
+        if translation.context:
+            row["context_sentences"] = len(translation.context)
     if gold and len(forced) == len(found):
         known = parse_file(gold, "The gold", pairs=len(forced))
         for row, rate, links_of in zip(found, error_rates(gold, forced, head, shift), known, strict=True):

@@ -6,6 +6,9 @@ attention: the weights.
 gradient: gradient times input, the sum over the pieces (`nmt.translation.forcing.saliency`); with a sign.
 erasure: how much the log-probability of a word falls if a source word is left out (Li, Monroe, Jurafsky 2016,
     "Understanding neural networks through representation erasure"); with a sign.
+
+For a model with context, all measures are taken with the sentences before, which stay as they are. The erasure of these
+sentences is measured beside.
 """
 
 from collections.abc import Sequence
@@ -20,7 +23,7 @@ from nmt.alignment.words import source_units, target_units
 from nmt.errors import UserError
 from nmt.inspection.details import documented
 from nmt.inspection.document import DIGITS, Json, Style
-from nmt.inspection.forced import inspect, tokens_of
+from nmt.inspection.forced import context_of, inspect, tokens_of
 from nmt.translation.looking import can_look
 from nmt.translation.translator import Translator
 from nmt.translation.types import Translation
@@ -35,7 +38,12 @@ Matrix = npt.NDArray[np.float64]
 
 
 def explain(
-    translator: Translator, text: str, target: str | None, style: Style, methods: Sequence[Method] = METHODS
+    translator: Translator,
+    text: str,
+    target: str | None,
+    style: Style,
+    methods: Sequence[Method] = METHODS,
+    context: Sequence[str] = (),
 ) -> Json:
     """Which source words does each word of a translation depend on?
 
@@ -45,19 +53,22 @@ def explain(
         target: a translation of it; None for the translator's own.
         style: how the translation is written.
         methods: of the measures.
+        context: the sentences before the text, the nearest one last.
 
     Returns:
         `translation`, a document. `words`: those of `source` and `target`. `methods`: a matrix for each, None for the
         weights of a model without attention. `correlation`: for each pair of methods Spearman's rank correlation over
-        the source words, for each target word, and its mean. `caution`: how to read this.
+        the source words, for each target word, and its mean. `context`, with sentences before the text and the method
+        `erasure`: the `sentences` that the model saw, and `erasure`, a row for each target word with the fall of its
+        log-probability if each of them is left out; otherwise None. `caution`: how to read this.
 
     Raises:
         UserError: a text is blank or too long, or the model has no such head.
     """
     if target is None:
-        ((translation, *_),) = translator.translate_chunk([text])
+        ((translation, *_),) = translator.translate_chunk([text], contexts=[context])
     else:
-        (translation,) = translator.force([text], [target])
+        (translation,) = translator.force([text], [target], [context])
     if not can_look(translation) or not translation.text.strip():
         raise UserError("text: must be one line with words, short enough to be translated as a whole.")
     matrices = {method: _measured(translator, translation, method, style) for method in methods}
@@ -72,6 +83,7 @@ def explain(
             for (first, one), (second, two) in combinations(matrices.items(), 2)
             if one is not None and two is not None
         ],
+        "context": _context(translator, translation) if translation.context and "erasure" in methods else None,
         "caution": CAUTION,
     }
 
@@ -83,7 +95,8 @@ def _measured(translator: Translator, translation: Translation, method: Method, 
         if translation.weights is None:
             return None
         return word_weights(translation, style.head, style.shift).astype(np.float64)
-    (salient,) = translator.saliency([translation.source], [translation.text])
+    before = [sentence.text for sentence in translation.context]
+    (salient,) = translator.saliency([translation.source], [translation.text], [before])
     target, source = target_units(salient).members, source_units(salient).members
     assert salient.weights is not None
     by_word: Matrix = target.T.astype(np.float64) @ salient.weights[0] @ source
@@ -94,13 +107,37 @@ def erasure(translator: Translator, translation: Translation) -> Matrix:
     """[Tw, Sw] log p(target word) minus its log-probability without the source word."""
     source, target = source_units(translation), target_units(translation)
     tokens, pieces = tokens_of(translator.tokenizer, translation)
-    whole = np.array(inspect(translator.stepper, tokens, pieces, translator.compute).of_pieces)
+    context = context_of(translator.tokenizer, translation)
+    whole = _log_probs(translator, tokens, pieces, context)
     columns = []
     for word in range(len(source.labels)):
         left = [token for token, members in zip(tokens, source.members) if members[word] == 0]
-        without = np.array(inspect(translator.stepper, left, pieces, translator.compute).of_pieces)
-        columns.append(target.members.T @ (whole - without))
+        columns.append(target.members.T @ (whole - _log_probs(translator, left, pieces, context)))
     return np.stack(columns, 1) if columns else np.zeros((len(target.labels), 0))
+
+
+def erasure_of_context(translator: Translator, translation: Translation) -> Matrix:
+    """[Tw, K] log p(target word) minus its log-probability without each of the K sentences before the source."""
+    tokens, pieces = tokens_of(translator.tokenizer, translation)
+    context, members = context_of(translator.tokenizer, translation), target_units(translation).members
+    whole = _log_probs(translator, tokens, pieces, context)
+    left = [[sentence for place, sentence in enumerate(context) if place != out] for out in range(len(context))]
+    return np.stack([members.T @ (whole - _log_probs(translator, tokens, pieces, each)) for each in left], 1)
+
+
+def _log_probs(
+    translator: Translator, source: Sequence[int], target: Sequence[int], context: Sequence[Sequence[int]]
+) -> Matrix:
+    """[T] the log-probability of each target piece."""
+    return np.array(inspect(translator.stepper, source, target, translator.compute, context=context).of_pieces)
+
+
+def _context(translator: Translator, translation: Translation) -> Json:
+    """The sentences before the source with their erasure."""
+    return {
+        "sentences": [sentence.text for sentence in translation.context],
+        "erasure": erasure_of_context(translator, translation).round(DIGITS).tolist(),
+    }
 
 
 def correlated(one: tuple[str, Matrix], other: tuple[str, Matrix]) -> dict[str, Any]:

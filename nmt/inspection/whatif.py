@@ -10,22 +10,33 @@ import torch
 from nmt.errors import UserError
 from nmt.inspection.details import Detail, documented, forced_characters
 from nmt.inspection.document import DIGITS, Json, Style
-from nmt.inspection.forced import Inspected, inspect, tokens_of
+from nmt.inspection.forced import Inspected, context_of, inspect, tokens_of
 from nmt.model.contract import Slots
+from nmt.translation.contexts import encoded
 from nmt.translation.looking import can_look
 from nmt.translation.translator import Translator
 from nmt.translation.types import Translation
 
 
 class Edits(NamedTuple):
-    """What is changed: another sentence, the beginning of the translation, the source pieces that steps may look at."""
+    """What is changed; None and empty values change nothing.
+
+    Attributes:
+        text: another sentence.
+        prefix: the beginning of the translation.
+        pins: the source pieces that steps may look at. Numbers after the last source piece are pieces of the sentences
+            before it, if the decoder attends to these.
+        context: other sentences before it; () for none.
+    """
 
     text: str | None = None
     prefix: str = ""
     pins: Mapping[int, Sequence[int]] = {}
+    context: Sequence[str] | None = None
 
     def __bool__(self) -> bool:
-        return self.text is not None or bool(self.prefix.strip()) or bool(self.pins)
+        changed = self.text is not None or self.context is not None
+        return changed or bool(self.prefix.strip()) or bool(self.pins)
 
 
 def slots_of(pins: Mapping[int, Sequence[int]]) -> Slots | None:
@@ -60,7 +71,13 @@ def pinned(translator: Translator, pins: Mapping[int, Sequence[int]]) -> Transla
 
 
 def what_if(
-    translator: Translator, text: str, edits: Edits, style: Style, include: Set[Detail], sweep: int | None = None
+    translator: Translator,
+    text: str,
+    edits: Edits,
+    style: Style,
+    include: Set[Detail],
+    sweep: int | None = None,
+    context: Sequence[str] = (),
 ) -> Json:
     """The translation of a sentence, that with the edits, and what differs.
 
@@ -70,19 +87,20 @@ def what_if(
         edits: the changes; without any, `variant` and `differences` are None.
         style: how the documents are written.
         include: the details of the documents.
-        sweep: a step of the translation that is pinned to each source piece in turn.
+        sweep: a step of the translation that is pinned to each piece in turn that the decoder can attend to.
+        context: the sentences before the text, the nearest one last.
 
     Returns:
         `baseline` and `variant`, two documents. `differences`: `words`, the half-open ranges of words that are the
         same, changed, deleted or inserted; `steps`, the log-probability of each piece of the baseline without and with
-        the edits, and the divergence KL(baseline || variant) in nats. `sweep`: for each source piece the
-        log-probability of the baseline's piece, and the piece that would be the best.
+        the edits, and the divergence KL(baseline || variant) in nats. `sweep`: for each piece the log-probability of
+        the baseline's piece, and the piece that would be the best; see `swept`.
 
     Raises:
         UserError: the text is blank or too long, the model has no attention to pin, it cannot write the prefix, or the
             translation has no such step.
     """
-    ((baseline, *_),) = translator.translate_chunk([text])
+    ((baseline, *_),) = translator.translate_chunk([text], contexts=[context])
     if not can_look(baseline):
         raise UserError("text: must be one line with words, short enough to be translated as a whole.")
     result: Json = {
@@ -94,12 +112,13 @@ def what_if(
     if edits:
         other = pinned(translator, edits.pins)
         changed = text if edits.text is None else edits.text
-        ((variant, *_),) = other.translate_chunk([changed], prefixes=[edits.prefix])
+        before = context if edits.context is None else edits.context
+        ((variant, *_),) = other.translate_chunk([changed], prefixes=[edits.prefix], contexts=[before])
         forced = forced_characters(other, edits.prefix)
         result["variant"] = documented(other, [variant], style, include, forced=forced)
         result["differences"] = {
             "words": word_differences(baseline.text.split(), variant.text.split()),
-            "steps": _step_differences(translator, other, baseline, changed),
+            "steps": _step_differences(translator, other, baseline, changed, before),
         }
     return result
 
@@ -114,12 +133,16 @@ def word_differences(baseline: Sequence[str], variant: Sequence[str]) -> list[Js
     ]
 
 
-def _step_differences(translator: Translator, other: Translator, baseline: Translation, text: str) -> list[Json]:
-    """How probable each piece of the baseline is, for the translator and for the other one, which reads `text`."""
+def _step_differences(
+    translator: Translator, other: Translator, baseline: Translation, text: str, context: Sequence[str]
+) -> list[Json]:
+    """How probable each piece of the baseline is, and for the other translator, which reads `text` after `context`."""
     source, target = tokens_of(translator.tokenizer, baseline)
     changed = translator.tokenizer.source.encode([text])[0]
-    before = inspect(translator.stepper, source, target, translator.compute)
-    after = inspect(other.stepper, changed, target, other.compute)
+    (seen,) = encoded(other.tokenizer, [context], other.context_sentences, other.max_source_length)
+    known = context_of(translator.tokenizer, baseline)
+    before = inspect(translator.stepper, source, target, translator.compute, context=known)
+    after = inspect(other.stepper, changed, target, other.compute, context=seen)
     return [
         {"step": step, "baseline": _rounded(one), "variant": _rounded(two), "kl": _rounded(kl)}
         for step, (one, two, kl) in enumerate(zip(before.of_pieces, after.of_pieces, divergences(before, after)))
@@ -134,7 +157,11 @@ def divergences(before: Inspected, after: Inspected) -> list[float]:
 
 
 def swept(translator: Translator, baseline: Translation, step: int) -> list[Json]:
-    """One step of a translation with its attention at each source piece in turn.
+    """One step of a translation with its attention at each piece in turn.
+
+    Returns:
+        A value for each source piece, then for each piece of the sentences before, if the decoder attends to these.
+        `source` is the piece's number, as pins name it; `sentence`, the number of the sentence before, from 0, or None.
 
     Raises:
         UserError: the translation has no such step, or the model has no attention.
@@ -143,14 +170,19 @@ def swept(translator: Translator, baseline: Translation, step: int) -> list[Json
     if not 0 <= step < len(target):
         raise UserError(f"sweep={step}: the translation has steps 0 to {len(target) - 1}.")
     vocabulary = translator.tokenizer.target
+    context = context_of(translator.tokenizer, baseline)
+    pieces: list[tuple[int | None, str]] = [(None, piece) for piece in baseline.source_pieces]
+    if baseline.context_weights is not None:
+        pieces += [(at, piece) for at, sentence in enumerate(baseline.context) for piece in sentence.pieces]
     bars = []
-    for position, piece in enumerate(baseline.source_pieces):
+    for position, (sentence, piece) in enumerate(pieces):
         other = pinned(translator, {step: [position]})
-        inspected = inspect(other.stepper, source, target[: step + 1], other.compute)
+        inspected = inspect(other.stepper, source, target[: step + 1], other.compute, context=context)
         ((best, best_log_prob),) = inspected.alternatives(1)[step]
         bars.append(
             {
                 "source": position,
+                "sentence": sentence,
                 "text": piece,
                 "log_prob": _rounded(inspected.of_pieces[step]),
                 "best": vocabulary.pieces([best])[0],

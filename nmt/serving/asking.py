@@ -124,21 +124,28 @@ class Asker:
         """The model and the row of a request."""
         model = self.model(body.model)
         settings, _ = self._search(model.engine, body.search)
-        edits = Edits(body.edits.text, body.edits.prefix, _pins(body.edits.pins))
+        changed = body.edits.context
+        edits = Edits(body.edits.text, body.edits.prefix, _pins(body.edits.pins), changed)
+        (context,) = self._contexts(model, body, [body.text])
+        self._check_context(model, "edits.context", changed or [])
         self._check(model, "edits.text", [body.edits.text or ""])
         if len(edits.prefix) > self.caps.pieces:
             raise too_long("edits.prefix", "is too long.", self.caps.pieces, "Give a shorter prefix.")
-        work = Work(body.text, frozenset(body.include) - {"beam"}, edits=edits, sweep=body.sweep)
+        include = frozenset(body.include) - {"beam"}
+        work = Work(body.text, include, edits=edits, sweep=body.sweep, context=context)
         return model, self._rows(model, Key("whatif", settings), [work], low=True)
 
     def explanations(self, body: ExplainBody) -> tuple[Served, list[Row]]:
         """The model and the row of a request."""
         model = self.model(body.model)
         self._check(model, "target", [body.target or ""])
-        work = Work(body.text, target=body.target, methods=tuple(dict.fromkeys(body.methods)))
+        (context,) = self._contexts(model, body, [body.text])
+        work = Work(body.text, target=body.target, methods=tuple(dict.fromkeys(body.methods)), context=context)
         return model, self._rows(model, Key("explain", model.engine.defaults), [work], low=True)
 
-    def _contexts(self, model: Served, body: TranslateBody | ScoreBody, texts: Sequence[str]) -> list[tuple[str, ...]]:
+    def _contexts(
+        self, model: Served, body: TranslateBody | ScoreBody | WhatIfBody | ExplainBody, texts: Sequence[str]
+    ) -> list[tuple[str, ...]]:
         """The sentences before each text that the model sees, the nearest one last.
 
         Raises:
@@ -146,15 +153,21 @@ class Asker:
         """
         sentences = model.engine.translator.context_sentences
         documents = body.documents if isinstance(body, TranslateBody) else "none"
-        asked = "context" if body.context else "documents" if documents != "none" else None
-        if asked is not None and not sentences:
-            raise invalid(asked, "this model sees single sentences.", cure=f"Leave {asked} out, or name another model.")
+        self._check_context(model, "documents", documents != "none")
         if body.context and documents == "none" and len(texts) != 1:
             raise invalid("context", f"there are {len(texts)} texts.", cure="Give documents=one, or one text.")
-        self._check(model, "context", body.context)
+        self._check_context(model, "context", body.context)
+        asked = bool(body.context) or documents != "none"
         follower = Follower(sentences, "one" if documents == "none" else documents)
         follower.take(body.context)
         return [tuple(context) for context in follower.take(texts)] if asked else [()] * len(texts)
+
+    def _check_context(self, model: Served, field: str, given: Sequence[str] | bool) -> None:
+        """Refuse context for a model that sees none, and sentences that are too long or have several lines."""
+        if given and not model.engine.translator.context_sentences:
+            raise invalid(field, "this model sees single sentences.", cure=f"Leave {field} out, or name another model.")
+        if not isinstance(given, bool):
+            self._check(model, field, given)
 
     def _search(self, engine: Engine, body: SearchBody) -> tuple[SearchSettings, int]:
         for name in ("beam_size", "nbest"):

@@ -79,12 +79,14 @@ class EditsBody(Body):
     text: StrictStr | None = None
     prefix: StrictStr = ""
     pins: Pins = []
+    context: Annotated[Context | None, Field(description="other sentences before the text; null for the same")] = None
 
 
 class WhatIfBody(ModelBody):
     """A text, and what is changed."""
 
     text: StrictStr
+    context: Context = []
     search: SearchBody = SearchBody()
     include: list[Detail] = ["alignment"]
     edits: EditsBody = EditsBody()
@@ -96,6 +98,7 @@ class ExplainBody(ModelBody):
 
     text: StrictStr
     target: StrictStr | None = None
+    context: Context = []
     methods: Annotated[list[Method], Field(min_length=1)] = list(METHODS)
 
 

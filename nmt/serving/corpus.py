@@ -47,8 +47,8 @@ def described(run: Run, split: str | None, other: Run | None = None) -> Json:
 
     Returns:
         `split`; `splits`, all that there are; `compared`, whether `other` has the same sentences; `note`, what is
-        missing, or None; and `rows`: `line`, `source`, `translation`, `reference`, and the measures of
-        `sentences.json`. With `other`: `other`, its translation; `gain`, the chrF of the run less that of `other`;
+        missing, or None; and `rows`: `line`, `source`, `translation`, `reference`, the measures of `sentences.json`,
+        and `context`, the sentences before it that the model saw, if it saw some. With `other`: `other`, its translation; `gain`, the chrF of the run less that of `other`;
         `difference`, 100 less the chrF of the one translation against the other; and `disagreement`, the mean
         Jensen-Shannon divergence of the attention in nats, for the sentences of `attention.json`.
 
@@ -67,6 +67,7 @@ def described(run: Run, split: str | None, other: Run | None = None) -> Json:
     measures = _measures(run, name, len(rows))
     for row, more in zip(rows, measures or [{"chrf": _chrf(row)} for row in rows], strict=True):
         row |= {key: value for key, value in more.items() if key != "line"}
+    _add_contexts(rows)
     compared = other is not None and _compare(rows, run, other, name)
     note = None if measures else "Only chrF is known of this evaluation. Evaluate the run again for the other measures."
     return {"split": name, "splits": splits, "compared": compared, "note": note, "rows": rows}
@@ -74,6 +75,17 @@ def described(run: Run, split: str | None, other: Run | None = None) -> Json:
 
 def _chrf(row: Json) -> float:
     return sentence_chrf(row["translation"], row["reference"])
+
+
+def _add_contexts(rows: Sequence[Json]) -> None:
+    """Add to each row of a run with context the sentences before it that the model saw."""
+    texts: list[str] = []
+    for row in rows:
+        seen = row.pop("context_sentences", 0)
+        if isinstance(seen, int) and 0 < seen <= len(texts):
+            row["context"] = texts[-seen:]
+        if row["source"].strip():
+            texts.append(row["source"])
 
 
 def _texts(run: Run, split: str) -> list[Json]:

@@ -100,8 +100,12 @@ class Engine:
                 return [self._what_if(translator, work) for work in works]
             case "explain":
                 translator = self._with(key.search, 1)
-                return [explain(translator, work.text, work.target, self._style(translator, work), work.methods)
-                        for work in works]  # fmt: skip
+                return [
+                    explain(
+                        translator, work.text, work.target, self._style(translator, work), work.methods, work.context
+                    )
+                    for work in works
+                ]
         raise ValueError(key.kind)
 
     def _translate(self, key: Key, works: Sequence[Work]) -> list[Json]:
@@ -153,11 +157,14 @@ class Engine:
         ]
 
     def _what_if(self, translator: Translator, work: Work) -> Json:
-        for step, slots in work.edits.pins.items():
-            most = self.pieces([work.text if work.edits.text is None else work.edits.text])[0]
+        edits = work.edits
+        most = self.pieces([work.text if edits.text is None else edits.text])[0]
+        most += translator.context_slots(work.context if edits.context is None else edits.context)
+        for step, slots in edits.pins.items():
             if any(slot >= most for slot in slots):
                 raise UserError(f"pins: step {step} names a source piece that is not there. Give 0 to {most - 1}.")
-        return what_if(translator, work.text, work.edits, self._style(translator, work), work.include, work.sweep)
+        style = self._style(translator, work)
+        return what_if(translator, work.text, edits, style, work.include, work.sweep, work.context)
 
     def _style(self, translator: Translator, work: Work) -> Style:
         search = {**described_search(translator), "nbest": work.nbest}

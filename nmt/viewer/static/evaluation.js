@@ -16,7 +16,7 @@ const NOTES = {
 export class CorpusSection {
   /**
    * @param {import("./state.js").Settings} settings
-   * @param {(text: string) => void} open translates a sentence.
+   * @param {(row: object) => void} open translates the sentence of a row.
    */
   constructor(settings, open) {
     this.settings = settings;
@@ -90,7 +90,7 @@ export class CorpusSection {
           : "",
         body,
       );
-      showCorpus(body, rows, settings, (line) => this.open(byLine.get(line).source), new Set(byLine.keys()));
+      showCorpus(body, rows, settings, (line) => this.open(byLine.get(line)), new Set(byLine.keys()));
     });
   }
 }

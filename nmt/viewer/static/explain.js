@@ -7,7 +7,7 @@ import { matrixTable } from "./matrix.js";
 import { saving } from "./export.js";
 import { Selection } from "./state.js";
 import { number, visible } from "./text.js";
-import { pharaoh } from "./weights.js";
+import { contextOfRequest, pharaoh } from "./weights.js";
 
 const NAMES = { attention: "attention", gradient: "gradient × input", erasure: "erasure" };
 
@@ -55,6 +55,21 @@ export function explained(answer) {
     h("div", { class: "panels" }, panels),
     h("h3", {}, "Rank correlation (Spearman)"),
     table(header, body, "Rank correlations"),
+    ...erasedContext(answer),
+  ];
+}
+
+/** What each sentence before the source is worth: the fall of the log-probability without it. */
+export function erasedContext(answer) {
+  if (!answer.context) return [];
+  const rows = answer.words.target.map((word, at) => [
+    visible(word),
+    ...answer.context.erasure[at].map((value) => number(value, 3)),
+  ]);
+  return [
+    h("h3", {}, "The sentences before"),
+    h("p", { class: "note" }, "How much less probable (log) each word is if one of these sentences is left out."),
+    table(["target", ...answer.context.sentences.map(visible)], rows, "Erasure of the sentences before"),
   ];
 }
 
@@ -70,7 +85,8 @@ export function showExplanation(box, translation, request) {
         result.replaceChildren(h("p", {}, "Computing …"));
         try {
           const { model } = request();
-          result.replaceChildren(...explained(await post("/v1/explain", { model, text: translation.source.text })));
+          const body = { model, text: translation.source.text, ...contextOfRequest(translation) };
+          result.replaceChildren(...explained(await post("/v1/explain", body)));
         } catch (error) {
           result.replaceChildren(h("p", { class: "problem", role: "alert" }, error.message));
         }

@@ -19,8 +19,9 @@ class Page {
     this.viewer = new Viewer(this.settings, { goOn: (path) => this.goOn(path) });
     this.whatif = section("whatif", "What if");
     this.explain = section("explain", "Explanation?");
-    this.corpus = new CorpusSection(this.settings, (text) => {
-      this.settings.set({ text, context: "", prefix: "", hypothesis: "", run: "", step: "", piece: "" });
+    this.corpus = new CorpusSection(this.settings, ({ source, context }) => {
+      const before = (context ?? []).join("\n");
+      this.settings.set({ text: source, context: before, prefix: "", hypothesis: "", run: "", step: "", piece: "" });
       document.querySelector("#sentence").scrollIntoView();
     });
     this.status = h("p", { class: "status", role: "status" });
@@ -185,8 +186,7 @@ class Page {
       this.viewer.show(found.translations, { same: found.same, reference: this.corpus.row(text)?.reference ?? null });
       showWhatIf(this.whatif.body, found.translations[0].translation, () => this.request(), this);
       showExplanation(this.explain.body, found.translations[0].translation, () => this.request());
-      const alone = !this.context(this.first).context; // both questions are about single sentences
-      this.whatif.element.hidden = this.explain.element.hidden = !(this.first.attends && alone);
+      this.whatif.element.hidden = this.explain.element.hidden = !this.first.attends;
       this.list();
       const { timing } = found;
       this.status.textContent = timing

@@ -81,6 +81,12 @@ export function usesOf(hypothesis) {
   return ["cross", "context", "encoder", "decoder"].filter((use) => hypothesis.weights?.[use]);
 }
 
+/** The sentences before a translation's source, as the fields of a request. */
+export function contextOfRequest(translation) {
+  const context = (translation.context ?? []).map(({ text }) => text);
+  return context.length ? { context } : {};
+}
+
 /** The sentences before the source as one side: their pieces and words, one sentence after the other. */
 export function contextOf(translation) {
   const pieces = [];

@@ -5,6 +5,7 @@ import { bar, choice, entry, h, table } from "./dom.js";
 import { saving } from "./export.js";
 import { barsFigure } from "./figures.js";
 import { number, percent, visible } from "./text.js";
+import { contextOf, contextOfRequest } from "./weights.js";
 
 /** The words of both texts as one line of marks: deleted, inserted, changed. */
 export function differenceLine(words, baseline, variant) {
@@ -45,17 +46,23 @@ function stepsTable(answer) {
   );
 }
 
+/** A piece that a step was pinned to; of a sentence before, with how far back that stands. */
+function pinnedPiece(answer, row) {
+  const sentences = answer.baseline.context?.length ?? 0;
+  return row.sentence === null ? visible(row.text) : `${visible(row.text)} (${sentences - row.sentence} before)`;
+}
+
 function sweepTable(answer, step) {
   const piece = answer.baseline.hypotheses[0].pieces[step]?.text ?? "";
   const rows = answer.sweep.map((row) => [
-    visible(row.text),
+    pinnedPiece(answer, row),
     h("span", { class: "share" }, bar(Math.exp(row.log_prob)), ` ${percent(Math.exp(row.log_prob))}`),
     visible(row.best),
     percent(Math.exp(row.best_log_prob)),
     row.best === piece ? "the same" : "another",
   ]);
   return [
-    h("p", {}, `Step ${step + 1}, “${visible(piece)}”: all attention pinned to one source piece after the other.`),
+    h("p", {}, `Step ${step + 1}, “${visible(piece)}”: all attention pinned to one piece after the other.`),
     table(
       ["all attention on", `probability of “${visible(piece)}”`, "most probable piece", "its probability", ""],
       rows,
@@ -70,7 +77,7 @@ export function barsOf(answer) {
   const change = (value) => `${value > 0 ? "+" : ""}${number(value, 2)}`;
   if (answer.sweep) {
     return answer.sweep.map((row) => ({
-      label: visible(row.text),
+      label: pinnedPiece(answer, row),
       value: Math.exp(row.log_prob),
       says: `${percent(Math.exp(row.log_prob))}, best “${visible(row.best)}”`,
     }));
@@ -125,12 +132,20 @@ export function showWhatIf(box, translation, request, state) {
   const steps = [["", "none"], ...pieces.map((piece, at) => [at, `${at + 1}: ${visible(piece.text)}`])];
   const edits = { step: "", on: "0" };
   const answers = h("div", { "aria-live": "polite" });
-  const pieceAt = (at) => visible(translation.source.pieces[at].text);
+  const sent = contextOfRequest(translation).context ?? [];
+  const before = h("textarea", { rows: 2, dir: "auto" }, sent.join("\n"));
+  const own = translation.source.pieces;
+  // The stages have a column for each slot, so they tell whether the decoder attends to the sentences before.
+  const count = translation.hypotheses[0].stages?.[0]?.shape[2] ?? own.length;
+  const slots = [...own, ...contextOf(translation).pieces].slice(0, count);
+  const pieceAt = (at) => visible(slots[at].text);
   const ask = async (sweep) => {
     const pins = edits.step === "" || sweep ? [] : [{ step: Number(edits.step), source: [Number(edits.on)] }];
     const text = source.value !== translation.source.text ? source.value : null;
+    const lines = before.value.split("\n").filter((line) => line.trim());
     const wanted = {
       ...(text === null ? {} : { text }),
+      ...(lines.join("\n") === sent.join("\n") ? {} : { context: lines }),
       ...(prefix.value ? { prefix: prefix.value } : {}),
       ...(pins.length ? { pins } : {}),
     };
@@ -139,13 +154,14 @@ export function showWhatIf(box, translation, request, state) {
         h(
           "p",
           { class: "problem", role: "alert" },
-          sweep ? "Choose a step first." : "Nothing is edited yet: change the source, give a prefix, or choose a step.",
+          sweep ? "Choose a step first." : "Nothing is edited yet: change a sentence, give a prefix, or choose a step.",
         ),
       );
       return;
     }
     try {
-      const body = { ...request(), text: translation.source.text, edits: sweep ? {} : wanted };
+      const asked = { text: translation.source.text, ...contextOfRequest(translation) };
+      const body = { ...request(), ...asked, edits: sweep ? {} : wanted };
       const answer = await post("/v1/whatif", sweep ? { ...body, sweep: Number(edits.step) } : body);
       const title = sweep
         ? `Sweep of step ${Number(edits.step) + 1}`
@@ -153,7 +169,9 @@ export function showWhatIf(box, translation, request, state) {
             .map(([name, value]) =>
               name === "pins"
                 ? `step ${value[0].step + 1} pinned to “${pieceAt(value[0].source[0])}”`
-                : `${name}: ${visible(value)}`,
+                : name === "context"
+                  ? `sentences before: ${value.map(visible).join(" / ") || "none"}`
+                  : `${name}: ${visible(value)}`,
             )
             .join(", ");
       for (const old of answers.querySelectorAll("details[open]")) old.open = false;
@@ -168,7 +186,7 @@ export function showWhatIf(box, translation, request, state) {
       "p",
       { class: "note" },
       "Change the sentence, begin the translation, or make a step look at one source piece. ",
-      "The answer is the difference. A sweep makes one step look at every source piece in turn.",
+      "The answer is the difference. A sweep makes one step look at every piece in turn.",
     ),
     h(
       "form",
@@ -179,6 +197,7 @@ export function showWhatIf(box, translation, request, state) {
           ask(false);
         },
       },
+      state.first?.context_sentences ? entry("Other sentences before it, a line each", before, "grow") : null,
       entry("Source", source, "grow"),
       entry("Translation begins with", prefix, "grow"),
       choice("Pin step", steps, edits.step, (value) => {
@@ -186,7 +205,7 @@ export function showWhatIf(box, translation, request, state) {
       }),
       choice(
         "to look only at",
-        translation.source.pieces.map((piece, at) => [at, visible(piece.text)]),
+        slots.map((piece, at) => [at, visible(piece.text)]),
         edits.on,
         (value) => {
           edits.on = value;
