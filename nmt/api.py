@@ -12,7 +12,7 @@ from nmt.alignment import weights as alignment
 from nmt.alignment.weights import Head
 from nmt.command.composing import compose
 from nmt.command.quoting import quote
-from nmt.data.documents import Follower, Followed
+from nmt.data.documents import Followed, Follower
 from nmt.errors import UserError
 from nmt.heads import AUTO
 from nmt.links import Link
@@ -223,7 +223,9 @@ class RunTranslator:
         if any(isinstance(context, str) for context in contexts):
             raise TypeError("A context is a list of sentences: [sentence].")
         if any(contexts) and not any(model.context_sentences for model in self._translator.models):
-            raise UserError("This run sees single sentences. Leave the context out, or load a run with context.sentences=N.")
+            raise UserError(
+                "This run sees single sentences. Leave the context out, or load a run with context.sentences=N."
+            )
         if documents is not None:
             if contexts and _checked(documents) != "none":
                 raise UserError(f"contexts and documents={documents} cannot be combined. Give one of them.")
@@ -232,7 +234,7 @@ class RunTranslator:
             warnings.warn(
                 f"This run sees the {sees} sentences before each one, but these {len(sentences)} are translated alone. "
                 'Give documents="one" or "blank", contexts=[...], or documents="none" for this.',
-                stacklevel=3,
+                stacklevel=4,
             )
         return contexts
 
@@ -331,4 +333,10 @@ class TranslatedSentence(Translation):
         if self.attends != "cross" or not self.text.strip():
             return None
         aligned = self.weights is not None
-        return shown({"translation": document([self], Style(None, aligned=aligned), [Details(context=self.context_weights, cross=aligned)])})
+        return shown(
+            {
+                "translation": document(
+                    [self], Style(None, aligned=aligned), [Details(context=self.context_weights, cross=aligned)]
+                )
+            }
+        )

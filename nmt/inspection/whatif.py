@@ -97,8 +97,8 @@ def what_if(
         the baseline's piece, and the piece that would be the best; see `swept`.
 
     Raises:
-        UserError: the text is blank or too long, the model has no attention to pin, it cannot write the prefix, or the
-            translation has no such step.
+        UserError: the text is blank or too long, the model has no attention to pin, it cannot write the prefix, or
+            there is no such step or piece.
     """
     ((baseline, *_),) = translator.translate_chunk([text], contexts=[context])
     if not can_look(baseline):
@@ -114,6 +114,7 @@ def what_if(
         changed = text if edits.text is None else edits.text
         before = context if edits.context is None else edits.context
         ((variant, *_),) = other.translate_chunk([changed], prefixes=[edits.prefix], contexts=[before])
+        _check_pins(edits.pins, variant)
         forced = forced_characters(other, edits.prefix)
         result["variant"] = documented(other, [variant], style, include, forced=forced)
         result["differences"] = {
@@ -121,6 +122,17 @@ def what_if(
             "steps": _step_differences(translator, other, baseline, changed, before),
         }
     return result
+
+
+def _check_pins(pins: Mapping[int, Sequence[int]], translation: Translation) -> None:
+    """Raise UserError for pins to pieces that the decoder does not attend to."""
+    if not can_look(translation):
+        return
+    before = translation.context_weights
+    most = len(translation.source_pieces) + (0 if before is None else before.shape[2])
+    for step, slots in pins.items():
+        if any(slot >= most for slot in slots):
+            raise UserError(f"pins: step {step} names a source piece that is not there. Give 0 to {most - 1}.")
 
 
 def word_differences(baseline: Sequence[str], variant: Sequence[str]) -> list[Json]:

@@ -48,7 +48,8 @@ def described(run: Run, split: str | None, other: Run | None = None) -> Json:
     Returns:
         `split`; `splits`, all that there are; `compared`, whether `other` has the same sentences; `note`, what is
         missing, or None; and `rows`: `line`, `source`, `translation`, `reference`, the measures of `sentences.json`,
-        and `context`, the sentences before it that the model saw, if it saw some. With `other`: `other`, its translation; `gain`, the chrF of the run less that of `other`;
+        and `context`, the sentences before it that the model saw, if it saw some. With `other`: `other`, its
+        translation; `gain`, the chrF of the run less that of `other`;
         `difference`, 100 less the chrF of the one translation against the other; and `disagreement`, the mean
         Jensen-Shannon divergence of the attention in nats, for the sentences of `attention.json`.
 

@@ -8,7 +8,6 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from nmt.errors import UserError
 from nmt.inspection.details import Detail, described_search, documented, forced_characters, translate
 from nmt.inspection.document import Json, Style
 from nmt.inspection.explain import METHODS, Method, explain
@@ -157,14 +156,8 @@ class Engine:
         ]
 
     def _what_if(self, translator: Translator, work: Work) -> Json:
-        edits = work.edits
-        most = self.pieces([work.text if edits.text is None else edits.text])[0]
-        most += translator.context_slots(work.context if edits.context is None else edits.context)
-        for step, slots in edits.pins.items():
-            if any(slot >= most for slot in slots):
-                raise UserError(f"pins: step {step} names a source piece that is not there. Give 0 to {most - 1}.")
         style = self._style(translator, work)
-        return what_if(translator, work.text, edits, style, work.include, work.sweep, work.context)
+        return what_if(translator, work.text, work.edits, style, work.include, work.sweep, work.context)
 
     def _style(self, translator: Translator, work: Work) -> Style:
         search = {**described_search(translator), "nbest": work.nbest}

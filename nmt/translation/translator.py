@@ -211,10 +211,6 @@ class Translator:
     def _before(self, contexts: Sequence[Sequence[str]]) -> list[of_context.Tokens]:
         return of_context.encoded(self.tokenizer, contexts, self.context_sentences, self.max_source_length)
 
-    def context_slots(self, context: Sequence[str]) -> int:
-        """The number of slots that the sentences before a source add to its own for the decoder's attention."""
-        return sum(len(tokens) + 1 for tokens in self._before([context])[0]) if self._joined else 0
-
     def force(
         self, sources: Sequence[str], targets: Sequence[str], contexts: Sequence[Sequence[str]] = ()
     ) -> list[Translation]:

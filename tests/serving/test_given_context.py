@@ -78,6 +78,51 @@ def test_weights_of_the_sentences_before_a_text(
     assert plain["hypotheses"][0]["weights"]["context"] is None
 
 
+@pytest.mark.parametrize("model", ["0", "1"])
+def test_what_if_and_explanations_with_the_sentences_before(with_context: tuple[TestClient, Path], model: str) -> None:
+    """As slots of the decoder they can be looked at, as part of the source's slots they cannot."""
+    server, run = with_context
+    translator = nmt.load(run.parent / ("concat", "hierarchical")[int(model)], "device=cpu")
+    asked = {"model": model, "text": "9′", "context": ["12 feet", "1m"]}
+    edits = {"context": ["3 hours"]}
+    answer = post(server, "/v1/whatif", **asked, edits=edits, sweep=0)
+    expected = translator.what_if("9′", context=asked["context"], changed_context=edits["context"], sweep=0)
+    assert [side["text"] for side in answer["baseline"]["context"]] == asked["context"]
+    assert [side["text"] for side in answer["variant"]["context"]] == edits["context"]
+    for ours, theirs in zip(answer["differences"]["steps"], expected.steps, strict=True):
+        assert ours["variant"] == pytest.approx(theirs["variant"], abs=1e-3)
+    assert any(step["kl"] > 1e-6 for step in answer["differences"]["steps"])
+    own = len(answer["baseline"]["source"]["pieces"])
+    before = [at for at, side in enumerate(answer["baseline"]["context"]) for _ in side["pieces"]]
+    assert [bar["sentence"] for bar in answer["sweep"]] == [None] * own + (before if model == "0" else [])
+    last = own + (len(before) if model == "0" else 0)
+    pins = {"pins": [{"step": 0, "source": [last]}]}
+    assert f"Give 0 to {last - 1}." in post(server, "/v1/whatif", 422, **asked, edits=pins)["detail"]
+    pins = {"pins": [{"step": 0, "source": [last - 1]}]}
+    assert post(server, "/v1/whatif", **asked, edits=pins)["variant"]["context"]
+    explained = post(server, "/v1/explain", **asked, target="9 Fuß")
+    assert explained["context"]["sentences"] == asked["context"]
+    assert np.array(explained["context"]["erasure"]).shape == (2, 2)
+    assert post(server, "/v1/explain", model=model, text="9′", target="9 Fuß")["context"] is None
+    only = post(server, "/v1/explain", **asked, target="9 Fuß", methods=["attention"])
+    assert only["context"] is None, "only erasure is about sentences"
+
+
+def test_a_sentence_of_the_evaluation_has_the_sentences_before(with_context: tuple[TestClient, Path]) -> None:
+    server, run = with_context
+    assert call("evaluate", f"run={run}", "pictures=0", "device=cpu", "threads=1") == 0
+    rows = server.get("/v1/corpus").json()["rows"]
+    assert "context" not in rows[0]
+    sources = [row["source"] for row in rows]
+    seen = [(at, row["context"]) for at, row in enumerate(rows) if "context" in row]
+    assert any(len(context) == 2 for _, context in seen)
+    assert all(context == [text for text in sources[:at] if text][-len(context) :] for at, context in seen)
+    at, context = seen[-1]
+    (made,) = nmt.load(run, "device=cpu").translate([sources[at]], contexts=[context])
+    assert rows[at]["log_prob"] == pytest.approx(made.log_prob / len(made.pieces), abs=1e-3)
+    assert rows[at]["translation"] == made.text
+
+
 def test_context_that_does_not_fit(with_context: tuple[TestClient, Path], both: TestClient) -> None:
     server, _ = with_context
     for body, field, detail in (
@@ -91,6 +136,14 @@ def test_context_that_does_not_fit(with_context: tuple[TestClient, Path], both: 
     for field, value in (("context", ["a"]), ("documents", "one")):
         problem = post(both, "/v1/translate", 422, text="a", **{field: value})
         assert problem["detail"] == f"{field}: this model sees single sentences."
+    for path, field, more in (
+        ("/v1/whatif", "context", {"context": ["a"]}),
+        ("/v1/whatif", "edits.context", {"edits": {"context": ["a"]}}),
+        ("/v1/explain", "context", {"context": ["a"]}),
+    ):
+        assert post(both, path, 422, text="a", **more)["detail"] == f"{field}: this model sees single sentences."
+    body = {"text": "a", "edits": {"context": ["b\nc"]}}
+    assert post(server, "/v1/whatif", 422, **body)["detail"] == "edits.context: has a line break."
     counts = [model["context_sentences"] for model in server.get("/v1/models").json()["models"]]
     assert counts == [2, 2]
     assert both.get("/v1/models").json()["models"][0]["context_sentences"] == 0

@@ -43,12 +43,21 @@ def test_the_sentences_before_a_text(browser: Any, address: str) -> None:
     page.keyboard.press("Control+Enter")
     page.locator("#sentence .sentence", has_text="1 metre").wait_for()
     before = page.locator("#sentence .sentence").all_inner_texts()
-    assert page.locator("#whatif").is_hidden(), "what-if knows single sentences"
     assert before[:3] == ["12 feet", "1 metre", "9′"]
     page.locator("#alignment").get_by_label("Attention", exact=True).select_option("context")
     page.locator("#alignment thead th", has_text="feet").wait_for()
     headers = page.locator("#alignment thead th").all_inner_texts()
     assert [text for text in headers if text in ("12", "feet", "1", "metre")] == ["12", "feet", "1", "metre"]
+    whatif = page.locator("#whatif")
+    whatif.get_by_label("Other sentences before it, a line each").fill("3 hours")
+    whatif.get_by_role("button", name="What if?").click()
+    whatif.locator("summary", has_text="sentences before: 3 hours").wait_for()
+    whatif.get_by_label("Pin step").select_option("0")
+    assert "metre" in " ".join(whatif.get_by_label("to look only at").locator("option").all_inner_texts())
+    whatif.get_by_role("button", name="Sweep the step").click()
+    whatif.locator("td", has_text="(2 before)").first.wait_for()
+    page.get_by_role("button", name="Compare attention with gradient and erasure").click()
+    page.locator("#explain th", has_text="12 feet").wait_for()
     shown = page.locator("#why .stages tbody tr").count()
     page.get_by_label("Sentences before it, a line each").fill("")
     page.get_by_role("button", name="Translate", exact=True).click()
