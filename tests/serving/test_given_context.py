@@ -142,8 +142,8 @@ def test_context_that_does_not_fit(with_context: tuple[TestClient, Path], both: 
         ("/v1/explain", "context", {"context": ["a"]}),
     ):
         assert post(both, path, 422, text="a", **more)["detail"] == f"{field}: this model sees single sentences."
-    body = {"text": "a", "edits": {"context": ["b\nc"]}}
-    assert post(server, "/v1/whatif", 422, **body)["detail"] == "edits.context: has a line break."
+    problem = post(server, "/v1/whatif", 422, text="a", edits={"context": ["b\nc"]})
+    assert problem["detail"] == "edits.context: has a line break."
     counts = [model["context_sentences"] for model in server.get("/v1/models").json()["models"]]
     assert counts == [2, 2]
     assert both.get("/v1/models").json()["models"][0]["context_sentences"] == 0
