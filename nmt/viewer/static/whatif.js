@@ -49,7 +49,8 @@ function stepsTable(answer) {
 /** A piece that a step was pinned to; of a sentence before, with how far back that stands. */
 function pinnedPiece(answer, row) {
   const sentences = answer.baseline.context?.length ?? 0;
-  return (row.sentence ?? null) === null ? visible(row.text) : `${visible(row.text)} (${sentences - row.sentence} before)`;
+  const text = visible(row.text);
+  return (row.sentence ?? null) === null ? text : `${text} (${sentences - row.sentence} before)`;
 }
 
 function sweepTable(answer, step) {
