@@ -49,7 +49,7 @@ def test_the_sentences_before_a_text(browser: Any, address: str) -> None:
     headers = page.locator("#alignment thead th").all_inner_texts()
     assert [text for text in headers if text in ("12", "feet", "1", "metre")] == ["12", "feet", "1", "metre"]
     whatif = page.locator("#whatif")
-    whatif.get_by_label("Other sentences before it, a line each").fill("3 hours")
+    whatif.get_by_label("What was said before, a line each").fill("3 hours")
     whatif.get_by_role("button", name="What if?").click()
     whatif.locator("summary", has_text="sentences before: 3 hours").wait_for()
     whatif.get_by_label("Pin step").select_option("0")

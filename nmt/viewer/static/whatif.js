@@ -198,7 +198,7 @@ export function showWhatIf(box, translation, request, state) {
           ask(false);
         },
       },
-      state.first?.context_sentences ? entry("Other sentences before it, a line each", before, "grow") : null,
+      state.first?.context_sentences ? entry("What was said before, a line each", before, "grow") : null,
       entry("Source", source, "grow"),
       entry("Translation begins with", prefix, "grow"),
       choice("Pin step", steps, edits.step, (value) => {
