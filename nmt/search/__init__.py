@@ -1,7 +1,7 @@
 """The search room: greedy, beam and sampling against a step function. It imports torch, and no model."""
 
 from nmt.search.beam import BeamSearch
-from nmt.search.core import Hypothesis, Limits, Search, SearchState, Step
+from nmt.search.core import Hypothesis, Limits, Penalties, Search, SearchState, Step
 from nmt.search.greedy import GreedySearch, SamplingSearch
 from nmt.search.prefixes import Prefix
 
@@ -10,6 +10,7 @@ __all__ = [
     "GreedySearch",
     "Hypothesis",
     "Limits",
+    "Penalties",
     "Prefix",
     "SamplingSearch",
     "Search",

@@ -68,13 +68,21 @@ class BeamSearch(Search):
     def needs_weights(self) -> bool:
         return self.coverage_penalty > 0
 
-    def _divisor(self, lengths: Tensor) -> Tensor:
-        return ((5.0 + lengths.double()) / 6.0) ** self.length_penalty
+    @staticmethod
+    def _divisor(lengths: Tensor, alpha: Tensor) -> Tensor:
+        return ((5.0 + lengths.double()) / 6.0) ** alpha
+
+    def _penalties(self, limits: Limits) -> Tensor:
+        """alpha and beta of each sentence, [B, 2]."""
+        given = limits.penalties or [(self.length_penalty, self.coverage_penalty)] * limits.lengths.shape[0]
+        return torch.tensor(given, dtype=torch.float64, device=limits.lengths.device).view(-1, 2)
 
     def __call__(self, step: Step, state: SearchState, limits: Limits) -> list[list[Hypothesis]]:
         size, device = self.beam_size, limits.lengths.device
         count = limits.lengths.shape[0]
         sentences = torch.arange(count, device=device)
+        penalties = self._penalties(limits)
+        covers = any(beta for _, beta in limits.penalties) if limits.penalties else self.needs_weights
         tokens = torch.full((count,), limits.bos, dtype=torch.int64, device=device)
         log_probs = torch.zeros(count, 1, dtype=torch.float64, device=device)  # of the open hypotheses, [b, K']
         coverage: Tensor | None = None  # [b, K', S]
@@ -101,24 +109,25 @@ class BeamSearch(Search):
             parents, words = flat // values.shape[2], words.gather(1, flat)
             best = log_probs.gather(1, parents) + values.flatten(1).gather(1, flat).double()
             ends = words == limits.eos
-            if weights is not None and limits.slots is not None and self.coverage_penalty:
+            if weights is not None and limits.slots is not None and covers:
                 # Slots after those of the source are context, which nobody needs to cover.
                 own = weights[..., : limits.slots.shape[1]]
                 seen = own.mean(1).view(count_open, width, -1).double()
                 coverage = seen if coverage is None else coverage + seen
-            scores = best / self._divisor(torch.full((), position, device=device))
+            alpha, beta = penalties[sentences].unbind(1)
+            scores = best / self._divisor(torch.full((), position, device=device), alpha.unsqueeze(1))
             if coverage is not None:
                 assert limits.slots is not None
                 # A slot that got no weight at all would cost -inf; 1e-10 keeps hypotheses comparable.
                 logs = coverage.clamp(min=1e-10, max=1.0).log() * limits.slots[sentences].unsqueeze(1)
-                scores = scores + self.coverage_penalty * logs.sum(-1).gather(1, parents)
+                scores = scores + beta.unsqueeze(1) * logs.sum(-1).gather(1, parents)
             scores = scores.masked_fill(~ends, float("-inf"))
             finished = self._merge(finished, sentences, scores, best, position, parents)
             # Candidates that did not end stay open, in order; -inf stands for a candidate that ended.
             log_probs, order = best.masked_fill(ends, float("-inf")).sort(1, descending=True)
             parents, words = parents.gather(1, order), words.gather(1, order)
             trace.append(self._trace(sentences, words, parents, weights, count, width))
-            open_best = log_probs[:, 0] / self._divisor(lengths)
+            open_best = log_probs[:, 0] / self._divisor(lengths, alpha)
             best_scores = finished.scores[sentences]
             done = (best_scores[:, self.nbest - 1] >= open_best) | (lengths <= position) | torch.isinf(open_best)
             open_rows = (~done).nonzero().squeeze(1)

@@ -23,13 +23,21 @@ class SearchState(Protocol):
 Step = Callable[[Tensor, SearchState], tuple[Tensor, Tensor | None, SearchState]]
 
 
+class Penalties(NamedTuple):
+    """The length and coverage penalties of one sentence: alpha and beta of `nmt.search.beam.BeamSearch`."""
+
+    length: float
+    coverage: float
+
+
 class Limits(NamedTuple):
     """Limits that come from the vocabulary and from the batch.
 
     bos, eos: token ids. forbidden: ids that are never produced. lengths [B]: maximum number of tokens with the end of
     sentence, which is the only possible token at that length. slots [B, S]: true where the memory has a real slot, for
     the coverage penalty. fast: whether fast kernels may run. prefixes: how each translation must begin, () for no
-    prefix; `lengths` must leave room for the longest prefix.
+    prefix; `lengths` must leave room for the longest prefix. penalties: of each sentence, in place of those of a beam
+    search; () for none.
     """
 
     bos: int
@@ -39,6 +47,7 @@ class Limits(NamedTuple):
     slots: Tensor | None = None
     fast: bool = True
     prefixes: Sequence[Prefix] = ()
+    penalties: Sequence[Penalties] = ()
 
 
 class Hypothesis(NamedTuple):

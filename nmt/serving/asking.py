@@ -15,6 +15,7 @@ from nmt.data.documents import Follower
 from nmt.errors import UserError
 from nmt.inspection.whatif import Edits
 from nmt.runs import Run
+from nmt.search import Penalties
 from nmt.serving.bodies import ExplainBody, PinBody, ScoreBody, SearchBody, TranslateBody, WhatIfBody
 from nmt.serving.engine import Engine, Key, SearchSettings, Work
 from nmt.serving.problems import ProblemError, invalid, too_long
@@ -101,11 +102,15 @@ class Asker:
         lone = "beam" in include
         # What only the weights can tell is left out of the batch if nobody wants it.
         weights = bool(include)
-        key = Key("translate", settings, tuple((step, tuple(slots)) for step, slots in pins.items()), weights, lone)
+        # A greedy search has no penalties, and a recorded beam has a batch of its own.
+        own = settings.beam_size > 1 and not lone
+        penalties = Penalties(settings.length_penalty, settings.coverage_penalty) if own else None
+        shared = settings._replace(length_penalty=0.0, coverage_penalty=0.0) if own else settings
+        key = Key("translate", shared, tuple((step, tuple(slots)) for step, slots in pins.items()), weights, lone)
         if pins and not model.description["attends"]:
             raise invalid("pins", "this model has no attention.", cure="Leave pins out, or name another model.")
         works = [
-            Work(text, include, nbest, prefix, body.search.max_length, context=context)
+            Work(text, include, nbest, prefix, body.search.max_length, context=context, penalties=penalties)
             for text, prefix, context in zip(texts, prefixes, self._contexts(model, body, texts), strict=True)
         ]
         return model, self._rows(model, key, works), model.engine.described(settings, nbest)

@@ -12,7 +12,7 @@ from nmt.inspection.details import Detail, described_search, documented, forced_
 from nmt.inspection.document import Json, Style
 from nmt.inspection.explain import METHODS, Method, explain
 from nmt.inspection.whatif import Edits, pinned, what_if
-from nmt.search import BeamSearch, GreedySearch, Search
+from nmt.search import BeamSearch, GreedySearch, Penalties, Search
 from nmt.translation.translator import Translator
 
 Pins = Mapping[int, Sequence[int]]
@@ -36,7 +36,10 @@ class SearchSettings(NamedTuple):
 
 
 class Key(NamedTuple):
-    """What the rows of a batch have in common; n-best, prefix, length limit and details are each row's own."""
+    """What the rows of a batch have in common.
+
+    N-best, prefix, length limit and details are each row's own, and so are the penalties of rows that have some.
+    """
 
     kind: str
     search: SearchSettings
@@ -59,6 +62,7 @@ class Work:
     sweep: int | None = None
     methods: tuple[Method, ...] = METHODS
     context: tuple[str, ...] = ()
+    penalties: Penalties | None = None
 
 
 class Engine:
@@ -109,7 +113,11 @@ class Engine:
 
     def _translate(self, key: Key, works: Sequence[Work]) -> list[Json]:
         nbest = max(work.nbest for work in works)
-        translator = pinned(self._with(key.search, nbest, key.weights), dict(key.pins))
+        penalties = [work.penalties for work in works if work.penalties is not None]
+        # The search needs weights if one of its rows does.
+        search = key.search._replace(coverage_penalty=max((each.coverage for each in penalties), default=0.0))
+        search = search if penalties else key.search
+        translator = pinned(self._with(search, nbest, key.weights), dict(key.pins))
         if key.alone:
             return [
                 translate(
@@ -128,6 +136,7 @@ class Engine:
             prefixes=[work.prefix for work in works],
             contexts=[work.context for work in works],
             max_lengths=[work.max_length for work in works],
+            penalties=penalties,
         )
         return [
             documented(
@@ -161,6 +170,8 @@ class Engine:
 
     def _style(self, translator: Translator, work: Work) -> Style:
         search = {**described_search(translator), "nbest": work.nbest}
+        if work.penalties is not None:
+            search |= {"length_penalty": work.penalties.length, "coverage_penalty": work.penalties.coverage}
         return replace(self.style, aligned="alignment" in work.include, search=search)
 
     def _with(self, settings: SearchSettings, nbest: int, weights: bool = True) -> Translator:

@@ -57,3 +57,14 @@ def rows_of(output: nn.Linear, ids: Tensor) -> Output:
     if torch.is_autocast_enabled(device):
         weight = weight.to(torch.get_autocast_dtype(device))
     return weight, output.bias[ids]
+
+
+def among(prefix: Prefix, ids: Sequence[int]) -> Prefix:
+    """The prefix with tokens replaced by their indices among the candidates."""
+    places = {token: place for place, token in enumerate(ids)}
+    return [{places[token]: state for token, state in row.items() if token in places} for row in prefix]
+
+
+def named(hypothesis: Hypothesis, ids: Tensor) -> Hypothesis:
+    """The hypothesis with indices among the candidates replaced by pieces."""
+    return hypothesis._replace(tokens=ids[hypothesis.tokens].tolist())

@@ -8,7 +8,6 @@ from operator import attrgetter
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
 
 from nmt.compute import CPU, Compute
 from nmt.data.batch import Batch, make_batch
@@ -17,7 +16,7 @@ from nmt.errors import UserError
 from nmt.model import Seq2Seq
 from nmt.model.contract import Slots
 from nmt.processes import ALONE
-from nmt.search import Hypothesis, Limits, Prefix, Search, SearchState, Step
+from nmt.search import Hypothesis, Limits, Penalties, Prefix, Search, SearchState, Step
 from nmt.text.spans import Span, words_of
 from nmt.text.tokenizer import BOS, EOS, SPECIAL_PIECES, Tokenizer
 from nmt.translation import contexts as of_context
@@ -25,7 +24,7 @@ from nmt.translation import forcing
 from nmt.translation.joining import join
 from nmt.translation.looking import view_all
 from nmt.translation.sharing import search_batches
-from nmt.translation.shortlist import Shortlist
+from nmt.translation.shortlist import Shortlist, among, named
 from nmt.translation.stepping import Stepper
 from nmt.translation.types import ContextSentence, Translation, Views
 
@@ -124,6 +123,7 @@ class Translator:
         contexts: Sequence[Sequence[str]] = (),
         *,
         max_lengths: Sequence[int | None] = (),
+        penalties: Sequence[Penalties] = (),
         watch: Watch | None = None,
     ) -> list[list[Translation]]:
         """The n-best lists of these sentences, whose first is line `first_line` of the input.
@@ -133,6 +133,7 @@ class Translator:
 
         Args:
             max_lengths: the most target pieces of each sentence, or of each part of a long one, if not None.
+            penalties: of each sentence, in place of those of a beam search.
             watch: wraps the step function and the first state of each search.
 
         Raises:
@@ -141,6 +142,8 @@ class Translator:
         parts = self._parts(sentences, first_line, prefixes, contexts)
         if max_lengths:
             parts = [part._replace(max_length=max_lengths[part.sentence]) for part in parts]
+        if penalties:
+            parts = [part._replace(penalties=penalties[part.sentence]) for part in parts]
         order = sorted(range(len(parts)), key=lambda part: -len(parts[part].tokens))
         batches = [order[start : start + self.batch_sentences] for start in range(0, len(order), self.batch_sentences)]
         found = search_batches(
@@ -295,18 +298,19 @@ class Translator:
                 # The first token of a state belongs to the prefix.
                 also = (next(iter(state)) for prefix in prefixes for state in prefix)
                 ids = self.shortlist.candidates(batch.source, also)
-                prefixes = [_among(prefix, ids.tolist()) for prefix in prefixes]
+                prefixes = [among(prefix, ids.tolist()) for prefix in prefixes]
             forbidden = self.tokenizer.target.forbidden
             if ids is not None:
                 forbidden = tuple(torch.isin(ids.cpu(), torch.tensor(forbidden)).nonzero().flatten().tolist())
             fast = all(model.fast for model in self.models)
             most = torch.tensor(lengths, device=self.compute.device)
-            limits = Limits(BOS, EOS, forbidden, most, batch.source_mask, fast, prefixes)
+            penalties = [part.penalties for part in parts if part.penalties is not None]
+            limits = Limits(BOS, EOS, forbidden, most, batch.source_mask, fast, prefixes, penalties)
             state = self.stepper.start(batch.source, batch.source_mask, batch.source_lengths, ids, batch.context)
             step, first = (self.stepper, state) if watch is None else watch(self.stepper, state)
             nbest_lists = self.search(step, first, limits)
             if ids is not None:
-                nbest_lists = [[_named(hypothesis, ids) for hypothesis in nbest] for nbest in nbest_lists]
+                nbest_lists = [[named(hypothesis, ids) for hypothesis in nbest] for nbest in nbest_lists]
         if self.weights or not self.search.needs_weights:
             return nbest_lists
         return [[hypothesis._replace(weights=None) for hypothesis in nbest] for nbest in nbest_lists]
@@ -359,7 +363,7 @@ class Translator:
 
 
 class _Part(NamedTuple):
-    """A sentence or a part of it: its index, tokens and spans; prefix of the translation, context, most pieces."""
+    """A sentence or a part of it: its index, tokens and spans; what its search is told; the sentences before it."""
 
     sentence: int
     tokens: list[int]
@@ -367,6 +371,7 @@ class _Part(NamedTuple):
     prefix: Prefix
     context: of_context.Tokens
     max_length: int | None = None
+    penalties: Penalties | None = None
 
 
 @contextlib.contextmanager
@@ -380,17 +385,6 @@ def _evaluating(models: Sequence[Seq2Seq]) -> Iterator[None]:
     finally:
         for model, was_training in zip(models, training, strict=True):
             model.train(was_training)
-
-
-def _among(prefix: Prefix, ids: Sequence[int]) -> Prefix:
-    """The prefix with tokens replaced by their indices among the candidates."""
-    places = {token: place for place, token in enumerate(ids)}
-    return [{places[token]: state for token, state in row.items() if token in places} for row in prefix]
-
-
-def _named(hypothesis: Hypothesis, ids: Tensor) -> Hypothesis:
-    """The hypothesis with indices among the candidates replaced by pieces."""
-    return hypothesis._replace(tokens=ids[hypothesis.tokens].tolist())
 
 
 def empty(sentence: str) -> Translation:

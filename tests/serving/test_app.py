@@ -193,6 +193,32 @@ def test_foreign_hosts_and_pages_are_refused(both: TestClient) -> None:
     assert "access-control-allow-origin" not in both.get("/health").headers
 
 
+def test_requests_with_other_penalties_share_a_batch(trained: Path) -> None:
+    """Each is searched with its own; scores differ by them, and documents name them."""
+    made = asker(trained)
+    wanted = [{"length_penalty": 0.0}, {"length_penalty": 2.0}, {"coverage_penalty": 0.5, "nbest": 2}]
+    rows = []
+    for search in wanted:
+        body = TranslateBody.model_validate({"text": "zwei drei vier", "search": {"beam_size": 4, **search}})
+        _, (row,), _ = made.translations(body)
+        rows.append(row)
+        enqueue(made.first, [row])
+    made.first.worker.start()
+    assert made.first.worker.stop(600)
+    assert made.first.worker.counts.batches == 1
+    assert made.first.worker.counts.retries == 0
+    for row, search in zip(rows, wanted, strict=True):
+        document = row.result.result()[1]
+        settings = [f"search.{name}={value}" for name, value in {"beam_size": 4, **search}.items()]
+        (expected,) = nmt.load(trained, "device=cpu", *settings).nbest(["zwei drei vier"])
+        hypotheses = document["hypotheses"]
+        assert [each["text"] for each in hypotheses] == [each.text for each in expected]
+        assert [each["score"] for each in hypotheses] == pytest.approx([each.score for each in expected], abs=1e-3)
+        assert {name: document["search"][name] for name in search} == search
+    scores = [row.result.result()[1]["hypotheses"][0]["score"] for row in rows]
+    assert len(set(scores)) == 3
+
+
 def test_a_bad_prefix_spoils_no_neighbour(trained: Path) -> None:
     """Rows of two requests in one batch, of which one has a prefix that the model cannot write."""
     made = asker(trained)
