@@ -12,7 +12,7 @@ from torch import Tensor
 from nmt.errors import SettingError
 from nmt.kernels.topk import largest
 from nmt.limits import Positive, Weight
-from nmt.search.core import Forbidding, Hypothesis, Limits, Search, SearchState, Step
+from nmt.search.core import Forbidding, Hypothesis, Limits, Penalties, Search, SearchState, Step
 from nmt.search.prefixes import PrefixStates
 
 
@@ -74,7 +74,7 @@ class BeamSearch(Search):
 
     def _penalties(self, limits: Limits) -> Tensor:
         """alpha and beta of each sentence, [B, 2]."""
-        given = limits.penalties or [(self.length_penalty, self.coverage_penalty)] * limits.lengths.shape[0]
+        given = limits.penalties or [Penalties(self.length_penalty, self.coverage_penalty)] * limits.lengths.shape[0]
         return torch.tensor(given, dtype=torch.float64, device=limits.lengths.device).view(-1, 2)
 
     def __call__(self, step: Step, state: SearchState, limits: Limits) -> list[list[Hypothesis]]:

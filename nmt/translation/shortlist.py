@@ -4,7 +4,7 @@ The softmax over all pieces is most of a step's arithmetic. As in Jean et al. 20
 most frequent pieces and, for each source piece, its likeliest translations.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from nmt.errors import UserError
 from nmt.model.seq2seq import Output
+from nmt.search import Hypothesis, Prefix
 from nmt.text.lexicon import TRANSLATIONS, Lexicon
 from nmt.text.tokenizer import EOS
 
