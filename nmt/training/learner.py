@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from nmt.compute import Compute
 from nmt.data.batch import Batch
@@ -74,9 +74,15 @@ class Learner:
         tokens = self.processes.total(sum(int(batch.target_mask.sum()) for batch in batches))
         given = len(batches)
         batches, losses = self._gradients(batches, tokens)
-        sums = [sum(own[side] for own in losses) for side in (0, 1)]
-        total, plain = self.processes.sum_gradients(list(self.model.parameters()), sums)
-        norm = float(nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip_norm or math.inf))
+        sums: list[float] | None = None
+        if self.processes.count > 1:
+            own_sums = _sums([(total.item(), plain.item()) for total, plain in losses])
+            sums = self.processes.sum_gradients(list(self.model.parameters()), own_sums)
+        norms = nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip_norm or math.inf)
+        # All at once: each reading makes the host wait for a GPU.
+        *numbers, norm = torch.stack([*(number for pair in losses for number in pair), norms]).tolist()
+        pairs = list(zip(numbers[::2], numbers[1::2], strict=True))
+        total, plain = _sums(pairs) if sums is None else sums
         factor = self.schedule.factor(step, share)
         for group in self.optimizer.param_groups:
             group["lr"] = group["initial_lr"] * factor
@@ -86,14 +92,14 @@ class Learner:
             self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         if not finite:
-            bad = [batch for batch, own in zip(batches, losses, strict=True) if not math.isfinite(own[0])]
+            bad = [batch for batch, own in zip(batches, pairs, strict=True) if not math.isfinite(own[0])]
             rows = [row for batch in bad or batches for row in batch.rows.tolist()]
             return Update(total, plain, tokens, norm, rate, skipped=True, rows=rows)
         self.averaging.after_update()
         self.baseline += 0.1 * (-plain / tokens - self.baseline)
         return Update(total, plain, tokens, norm, rate, splits=len(batches) - given)
 
-    def _gradients(self, batches: Sequence[Batch], tokens: int) -> tuple[Sequence[Batch], list[tuple[float, float]]]:
+    def _gradients(self, batches: Sequence[Batch], tokens: int) -> tuple[Sequence[Batch], list[tuple[Tensor, Tensor]]]:
         """Compute the gradients of all batches, in halves if the memory of the GPU is full.
 
         Returns:
@@ -109,8 +115,8 @@ class Learner:
             torch.cuda.empty_cache()
             batches = [part for batch in batches for part in (batch.halves() if len(batch.rows) > 1 else (batch,))]
 
-    def _backward(self, batch: Batch, tokens: int) -> tuple[float, float]:
-        """Add the gradient of a batch; return its loss and its negative log-likelihood."""
+    def _backward(self, batch: Batch, tokens: int) -> tuple[Tensor, Tensor]:
+        """Add the gradient of a batch; return its loss and its negative log-likelihood, on its device."""
         settings = self.settings
         with self.compute.autocast():
             loss = batch_loss(
@@ -124,7 +130,7 @@ class Learner:
                 settings.guided_head,
             )
         (loss.total / tokens).backward()
-        return loss.total.item(), loss.negative_log_likelihood.item()
+        return loss.total.detach(), loss.negative_log_likelihood.detach()
 
     def seconds_per_batch(self, batches: Iterable[Batch]) -> float:
         """The mean time of a gradient after one warm-up batch. Weights and random state stay the same."""
@@ -132,7 +138,8 @@ class Learner:
         with torch.random.fork_rng([self.compute.device] if self.compute.on_gpu else []):
             for batch in batches:
                 began = time.monotonic()
-                self._gradients([batch], 1)
+                _, losses = self._gradients([batch], 1)
+                losses[-1][0].item()  # a GPU is still computing: wait for it
                 seconds.append(time.monotonic() - began)
         self.model.zero_grad(set_to_none=True)
         timed = seconds[1:] or seconds
@@ -155,3 +162,8 @@ class Learner:
         self.optimizer.load_state_dict(state["optimizer"])
         self.averaging.load_state_dict(state["averaging"])
         self.baseline = state.get("baseline", 0.0)  # states of earlier versions have none
+
+
+def _sums(losses: Sequence[tuple[float, float]]) -> list[float]:
+    """The sums of losses and of negative log-likelihoods."""
+    return [sum(pair[side] for pair in losses) for side in (0, 1)]
