@@ -3,6 +3,8 @@
 Search asks for steps and selects the hypotheses that stay open. Both pass through a `BeamRecord`.
 """
 
+import os.path
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 import torch
@@ -47,9 +49,22 @@ class _Watched(NamedTuple):
 class BeamRecord:
     """The tree of a beam search or a greedy search for one sentence: `nodes`, each after its parent."""
 
-    def __init__(self, size: int) -> None:
-        """`size` is the number of hypotheses in the beam, 1 for greedy search."""
+    def __init__(
+        self,
+        size: int,
+        told: Callable[[list[int]], None] | None = None,
+        score: Callable[[float, int], float] | None = None,
+    ) -> None:
+        """Begin a record.
+
+        Args:
+            size: the number of hypotheses in the beam, 1 for greedy search.
+            told: called before each step with the tokens that are `stable`.
+            score: that search ranks finished hypotheses by, of a log-probability and a number of tokens with the end of
+                sentence; None if it depends on more than these.
+        """
         self.size = size
+        self._told, self._score = told, score
         self.nodes = [Node(None, -1, None, 0.0, 0.0, "open")]
         self._step: Step | None = None
         self._children: dict[tuple[int, int], int] = {}
@@ -66,6 +81,22 @@ class BeamRecord:
         self._close()
         return self.nodes
 
+    def stable(self, nodes: Sequence[int]) -> list[int]:
+        """The tokens that the best hypothesis begins with, whatever the search still finds.
+
+        It is the best of the finished hypotheses, or continues one of the open ones: what these have in common cannot
+        change any more. Without a score, any finished hypothesis may be the best one.
+
+        Args:
+            nodes: the open hypotheses.
+        """
+        finished = [at for at, node in enumerate(self.nodes) if node.state == "ended"]
+        if finished and self._score is not None:
+            score = self._score
+            finished = [max(finished, key=lambda at: score(self.nodes[at].total, self.nodes[at].step + 1))]
+        paths = [self.path(node) for node in (*nodes, *finished)]
+        return list(os.path.commonprefix(paths))
+
     def _stepped(self, tokens: Tensor, state: SearchState) -> tuple[Tensor, Tensor | None, SearchState]:
         assert isinstance(state, _Watched)
         assert self._step is not None
@@ -74,10 +105,17 @@ class BeamRecord:
         if self._count:
             # Hypotheses that have ended keep their row, with probability zero.
             pairs = zip(nodes, tokens.tolist(), strict=True)
+            before = nodes
             nodes = [-1 if pair[1] == EOS else self._children.get(pair, -1) for pair in pairs]
             for node in nodes:
                 if node >= 0:
                     self.nodes[node] = self.nodes[node]._replace(state="open")
+            # A row that is no child of an open node has probability zero, or is not known.
+            known = all(
+                node >= 0 or old < 0 or token == EOS for node, old, token in zip(nodes, before, tokens.tolist())
+            )
+            if self._told is not None and known:
+                self._told(self.stable([node for node in nodes if node >= 0]))
         self._count += 1
         log_probs, weights, following = self._step(tokens, state.inner)
         self._pending = log_probs, nodes

@@ -1,6 +1,6 @@
 """Sentences -> documents with the details that somebody asks for, by the translator that translates them."""
 
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from typing import Final, Literal, get_args
 
 from nmt.errors import UserError
@@ -26,16 +26,21 @@ def translate(
     prefix: str = "",
     max_length: int | None = None,
     context: Sequence[str] = (),
+    told: Callable[[str], None] | None = None,
 ) -> Json:
     """Translate one sentence, with the sentences before it, and document it.
+
+    `told` is called during the search with the beginning of the best translation, each time that more of it cannot change
+    any more. A line in parts, and a sampling search, tell nothing.
 
     Raises:
         UserError: the model cannot write the prefix.
     """
     size = beam_size(translator)
     record = None
-    if "beam" in include and size is not None and len(pieces_of(translator, sentence)) <= translator.max_source_length:
-        record = BeamRecord(size)
+    wanted = "beam" in include or told is not None
+    if wanted and size is not None and len(pieces_of(translator, sentence)) <= translator.max_source_length:
+        record = BeamRecord(size, told and _teller(translator, told), _score_of(translator))
     (ranked,) = translator.translate_chunk(
         [sentence],
         prefixes=[prefix],
@@ -44,10 +49,35 @@ def translate(
         watch=None if record is None else record.watch,
     )
     beam = None
-    if record is not None and size is not None and can_look(ranked[0]):
+    if record is not None and "beam" in include and size is not None and can_look(ranked[0]):
         hypotheses = [tokens_of(translator.tokenizer, each)[1] for each in ranked]
         beam = Beam(size, record.finish(), hypotheses)
     return documented(translator, ranked, style, include, forced=forced_characters(translator, prefix), beam=beam)
+
+
+def _teller(translator: Translator, told: Callable[[str], None]) -> Callable[[list[int]], None]:
+    """Calls `told` with the text of the tokens that it is called with, if that is longer than before."""
+    shown = ""
+
+    def tell(tokens: list[int]) -> None:
+        nonlocal shown
+        # The last bytes may be part of a letter, and a space at the end belongs to what follows.
+        text = translator.tokenizer.target.decode(tokens).rstrip("\N{REPLACEMENT CHARACTER}").rstrip()
+        if len(text) > len(shown):
+            shown = text
+            told(text)
+
+    return tell
+
+
+def _score_of(translator: Translator) -> Callable[[float, int], float] | None:
+    """How the search scores finished hypotheses; None if their attention is part of it."""
+    search = translator.search
+    if not isinstance(search, BeamSearch):
+        return lambda log_prob, length: log_prob
+    if search.coverage_penalty:
+        return None
+    return search.scored
 
 
 def documented(

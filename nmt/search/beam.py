@@ -68,6 +68,10 @@ class BeamSearch(Search):
     def needs_weights(self) -> bool:
         return self.coverage_penalty > 0
 
+    def scored(self, log_prob: float, length: int) -> float:
+        """The score of a hypothesis of so many tokens, with the end of sentence, without the coverage penalty."""
+        return log_prob / ((5.0 + length) / 6.0) ** self.length_penalty
+
     @staticmethod
     def _divisor(lengths: Tensor, alpha: Tensor) -> Tensor:
         return ((5.0 + lengths.double()) / 6.0) ** alpha

@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response, Strea
 from starlette.types import ASGIApp
 
 from nmt import __version__
-from nmt.serving.asking import Asker, answers, collected, enqueue, unless_gone
+from nmt.serving.asking import Asker, answers, beginnings, collected, enqueue, listen, unless_gone
 from nmt.serving.bodies import ExplainBody, ScoreBody, TranslateBody, WhatIfBody
 from nmt.serving.corpus import add_corpus
 from nmt.serving.guard import Guard
@@ -82,11 +82,15 @@ def _add_translation(app: FastAPI, asker: Asker) -> None:
 
     @app.post("/v1/translate/stream", summary="Translate lines; each is an event as soon as it is done")
     async def stream(body: TranslateBody) -> StreamingResponse:
-        model, rows, _ = asker.translations(body)
+        model, rows, _ = asker.translations(body, live=True)
+        certain = listen(rows[0]) if len(rows) == 1 else None
         enqueue(model, rows)
 
         async def events() -> AsyncIterator[str]:
             try:
+                if certain is not None:
+                    async for text in beginnings(certain, asker.caps.seconds):
+                        yield _event("beginning", {"index": 0, "text": text})
                 async for at, _, document in answers(rows, asker.caps.seconds):
                     yield _event("translation", {"index": at, "translation": document})
             except ProblemError as problem:

@@ -6,7 +6,7 @@ import functools
 import time
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from starlette.requests import Request
@@ -77,8 +77,8 @@ class Asker:
             raise ProblemError(404, f"{field}: there is no such model.", field=field, cure=f"Give one of: {known}.")
         return self.models[name]
 
-    def translations(self, body: TranslateBody) -> tuple[Served, list[Row], dict[str, Any]]:
-        """The model, the rows of a request, and its search.
+    def translations(self, body: TranslateBody, live: bool = False) -> tuple[Served, list[Row], dict[str, Any]]:
+        """The model, the rows of a request, and its search. With `live`, a single row is computed alone, for `listen`.
 
         Raises:
             ProblemError: a limit is exceeded, or fields do not fit together.
@@ -99,7 +99,7 @@ class Asker:
             raise too_long("text", f"{len(texts)} texts with {slow}.", self.caps.slow, "Send several requests.")
         settings, nbest = self._search(model.engine, body.search)
         pins = _pins(body.pins)
-        lone = "beam" in include
+        lone = "beam" in include or (live and len(texts) == 1)
         # What only the weights can tell is left out of the batch if nobody wants it.
         weights = bool(include)
         # A greedy search has no penalties, and a recorded beam has a batch of its own.
@@ -241,6 +241,41 @@ def enqueue(model: Served, rows: list[Row]) -> None:
         raise ProblemError(503, "The server is shutting down.", retry_after=5, cure="Try again later.") from error
 
 
+def listen(row: Row) -> "asyncio.Queue[str | None]":
+    """What is certain of the translation of a row, while it is searched, and None at the end.
+
+    To be called before the row is put into a queue, by the loop that reads the result.
+    """
+    loop = asyncio.get_running_loop()
+    texts: asyncio.Queue[str | None] = asyncio.Queue()
+
+    def told(text: str | None) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(texts.put_nowait, text)
+
+    row.work = replace(row.work, told=told)
+    row.result.add_done_callback(lambda _: told(None))
+    return texts
+
+
+async def beginnings(texts: "asyncio.Queue[str | None]", seconds: float) -> AsyncIterator[str]:
+    """The texts that `listen` hears (ProblemError if the deadline passes)."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            text = await asyncio.wait_for(texts.get(), max(0.0, deadline - time.monotonic()))
+        except TimeoutError as error:
+            raise _late(seconds) from error
+        if text is None:
+            return
+        yield text
+
+
+def _late(seconds: float) -> ProblemError:
+    cure = "Send fewer texts, or try again later."
+    return ProblemError(504, f"No answer within {seconds:g} s.", limit=seconds, cure=cure)
+
+
 async def answers(rows: Sequence[Row], seconds: float) -> AsyncIterator[tuple[int, Measured, Any]]:
     """The index, times and result of each row as it is done.
 
@@ -264,8 +299,7 @@ async def answers(rows: Sequence[Row], seconds: float) -> AsyncIterator[tuple[in
             try:
                 at = await asyncio.wait_for(done.get(), max(0.0, deadline - time.monotonic()))
             except TimeoutError as error:
-                cure = "Send fewer texts, or try again later."
-                raise ProblemError(504, f"No answer within {seconds:g} s.", limit=seconds, cure=cure) from error
+                raise _late(seconds) from error
             measured, result = _result(rows[at].result)
             yield at, measured, result
     finally:

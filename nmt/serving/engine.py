@@ -4,7 +4,7 @@ It runs in the thread of the model's worker.
 """
 
 import copy
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -50,7 +50,7 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True)
 class Work:
-    """What is asked for one sentence."""
+    """What is asked for one sentence; `told` is called with what is certain of a translation that is computed alone."""
 
     text: str
     include: frozenset[Detail] = frozenset()
@@ -63,6 +63,7 @@ class Work:
     methods: tuple[Method, ...] = METHODS
     context: tuple[str, ...] = ()
     penalties: Penalties | None = None
+    told: Callable[[str], None] | None = None
 
 
 class Engine:
@@ -128,6 +129,7 @@ class Engine:
                     work.prefix,
                     work.max_length,
                     work.context,
+                    work.told,
                 )
                 for work in works
             ]

@@ -1,6 +1,7 @@
 """The REST interface: what it answers, and how it refuses."""
 
 import asyncio
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -112,6 +113,28 @@ def test_the_stream_has_every_translation_once(both: TestClient) -> None:
         found[value["index"]] = value["translation"]["hypotheses"][0]["text"]
     assert [found[at] for at in range(len(PAIRS))] == [target for _, target in PAIRS]
     assert events[-1] == ["event: done", 'data: {"count": 20}']
+
+
+@pytest.mark.parametrize("model", ["0", "1"])
+@pytest.mark.parametrize(
+    "search", [{"beam_size": 1}, {"beam_size": 4}, {"beam_size": 4, "coverage_penalty": 0.3}], ids=str
+)
+def test_the_stream_of_a_line_has_its_beginning(both: TestClient, model: str, search: dict[str, float]) -> None:
+    """Each beginning is longer than the one before, and the translation begins with it."""
+    text = "zwei drei vier rot haus"
+    answer = both.post("/v1/translate/stream", json={"text": text, "search": search, "model": model, "include": []})
+    events = [event.split("\n")[:2] for event in answer.text.strip().split("\n\n")]
+    names = [name.removeprefix("event: ") for name, _ in events]
+    data = [json.loads(line.removeprefix("data: ")) for _, line in events]
+    assert names[-2:] == ["translation", "done"]
+    assert set(names[:-2]) <= {"beginning"}
+    whole = post(both, "/v1/translate", text=text, search=search, model=model)["translations"][0]["hypotheses"][0]
+    assert data[-2]["translation"]["hypotheses"][0]["text"] == whole["text"]
+    texts = [each["text"] for each in data[:-2]]
+    assert all(whole["text"].startswith(each) for each in texts)
+    assert all(len(one) < len(two) for one, two in itertools.pairwise(texts))
+    if "coverage_penalty" not in search:
+        assert len(texts) > 1, "the model is sure of its words"
 
 
 def test_models_health_metrics_and_descriptions(both: TestClient) -> None:
