@@ -3,8 +3,8 @@
 Search asks for steps and selects the hypotheses that stay open. Both pass through a `BeamRecord`.
 """
 
-import os.path
 from collections.abc import Callable, Sequence
+from itertools import takewhile
 from typing import Literal, NamedTuple
 
 import torch
@@ -59,7 +59,7 @@ class BeamRecord:
 
         Args:
             size: the number of hypotheses in the beam, 1 for greedy search.
-            told: called before each step with the tokens that are `stable`.
+            told: called before each step with the tokens that are `certain`.
             score: that search ranks finished hypotheses by, of a log-probability and a number of tokens with the end of
                 sentence; None if it depends on more than these.
         """
@@ -81,21 +81,25 @@ class BeamRecord:
         self._close()
         return self.nodes
 
-    def stable(self, nodes: Sequence[int]) -> list[int]:
-        """The tokens that the best hypothesis begins with, whatever the search still finds.
+    def certain(self, nodes: Sequence[int]) -> list[int]:
+        """The tokens that all hypotheses begin with that may become the best one.
 
-        It is the best of the finished hypotheses, or continues one of the open ones: what these have in common cannot
-        change any more. Without a score, any finished hypothesis may be the best one.
+        These are the open ones, and the finished one with the best score if no open one has a better score so far. Without
+        a score they are all finished ones, and the best hypothesis does begin with these tokens; with a score, it does
+        unless the open hypotheses fall behind one that is finished.
 
         Args:
             nodes: the open hypotheses.
         """
-        finished = [at for at, node in enumerate(self.nodes) if node.state == "ended"]
-        if finished and self._score is not None:
-            score = self._score
-            finished = [max(finished, key=lambda at: score(self.nodes[at].total, self.nodes[at].step + 1))]
-        paths = [self.path(node) for node in (*nodes, *finished)]
-        return list(os.path.commonprefix(paths))
+        rivals = [at for at, node in enumerate(self.nodes) if node.state == "ended"]
+        if self._score is not None:
+            scores = {at: self._score(self.nodes[at].total, self.nodes[at].step + 1) for at in (*nodes, *rivals)}
+            best = max(rivals, key=lambda at: scores[at], default=None)
+            lead = max((scores[at] for at in nodes), default=float("-inf"))
+            rivals = [] if best is None or scores[best] < lead else [best]
+        paths = [self.path(node) for node in (*nodes, *rivals)]
+        together = takewhile(lambda tokens: len(set(tokens)) == 1, zip(*paths))
+        return [tokens[0] for tokens in together]
 
     def _stepped(self, tokens: Tensor, state: SearchState) -> tuple[Tensor, Tensor | None, SearchState]:
         assert isinstance(state, _Watched)
@@ -115,7 +119,7 @@ class BeamRecord:
                 node >= 0 or old < 0 or token == EOS for node, old, token in zip(nodes, before, tokens.tolist())
             )
             if self._told is not None and known:
-                self._told(self.stable([node for node in nodes if node >= 0]))
+                self._told(self.certain([node for node in nodes if node >= 0]))
         self._count += 1
         log_probs, weights, following = self._step(tokens, state.inner)
         self._pending = log_probs, nodes

@@ -30,8 +30,8 @@ def translate(
 ) -> Json:
     """Translate one sentence, with the sentences before it, and document it.
 
-    `told` is called during the search with the beginning of the best translation, each time that more of it cannot change
-    any more. A line in parts, and a sampling search, tell nothing.
+    `told` is called during the search with the beginning that all hypotheses share that may become the best, whenever it
+    changes (`BeamRecord.certain`). A line in parts, and a sampling search, tell nothing.
 
     Raises:
         UserError: the model cannot write the prefix.
@@ -56,14 +56,14 @@ def translate(
 
 
 def _teller(translator: Translator, told: Callable[[str], None]) -> Callable[[list[int]], None]:
-    """Calls `told` with the text of the tokens that it is called with, if that is longer than before."""
+    """Calls `told` with the text of the tokens that it is called with, if that is another one than before."""
     shown = ""
 
     def tell(tokens: list[int]) -> None:
         nonlocal shown
         # The last bytes may be part of a letter, and a space at the end belongs to what follows.
         text = translator.tokenizer.target.decode(tokens).rstrip("\N{REPLACEMENT CHARACTER}").rstrip()
-        if len(text) > len(shown):
+        if text != shown:
             shown = text
             told(text)
 
@@ -77,7 +77,7 @@ def _score_of(translator: Translator) -> Callable[[float, int], float] | None:
         return lambda log_prob, length: log_prob
     if search.coverage_penalty:
         return None
-    return search.scored
+    return search.score_of
 
 
 def documented(

@@ -3,6 +3,7 @@
 Tokens, parents and weights of each step are stored without re-ordering. At the end, they are followed backwards.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -68,9 +69,9 @@ class BeamSearch(Search):
     def needs_weights(self) -> bool:
         return self.coverage_penalty > 0
 
-    def scored(self, log_prob: float, length: int) -> float:
+    def score_of(self, log_prob: float, length: int) -> float:
         """The score of a hypothesis of so many tokens, with the end of sentence, without the coverage penalty."""
-        return log_prob / ((5.0 + length) / 6.0) ** self.length_penalty
+        return log_prob / math.pow((5.0 + length) / 6.0, self.length_penalty)
 
     @staticmethod
     def _divisor(lengths: Tensor, alpha: Tensor) -> Tensor:

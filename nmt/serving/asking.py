@@ -242,7 +242,7 @@ def enqueue(model: Served, rows: list[Row]) -> None:
 
 
 def listen(row: Row) -> "asyncio.Queue[str | None]":
-    """What is certain of the translation of a row, while it is searched, and None at the end.
+    """The beginning that the hypotheses of a row share, while it is searched, and None at the end.
 
     To be called before the row is put into a queue, by the loop that reads the result.
     """

@@ -50,7 +50,7 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True)
 class Work:
-    """What is asked for one sentence; `told` is called with what is certain of a translation that is computed alone."""
+    """What is asked for one sentence; `told` is called with the beginning of a translation that is computed alone."""
 
     text: str
     include: frozenset[Detail] = frozenset()
