@@ -84,9 +84,9 @@ class BeamRecord:
     def certain(self, nodes: Sequence[int]) -> list[int]:
         """The tokens that all hypotheses begin with that may become the best one.
 
-        These are the open ones, and the finished one with the best score if no open one has a better score so far. Without
-        a score they are all finished ones, and the best hypothesis does begin with these tokens; with a score, it does
-        unless the open hypotheses fall behind one that is finished.
+        These are the open ones, and the best finished one unless an open one has a better score so far. Without a score
+        they are the open and all finished ones, and the best hypothesis does begin with these tokens. With a score, it
+        does unless the open hypotheses fall behind a finished one.
 
         Args:
             nodes: the open hypotheses.

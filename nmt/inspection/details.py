@@ -30,8 +30,8 @@ def translate(
 ) -> Json:
     """Translate one sentence, with the sentences before it, and document it.
 
-    `told` is called during the search with the beginning that all hypotheses share that may become the best, whenever it
-    changes (`BeamRecord.certain`). A line in parts, and a sampling search, tell nothing.
+    `told` is called during the search with the beginning that the hypotheses share, whenever it changes; see
+    `BeamRecord.certain`. A line in parts, and a sampling search, tell nothing.
 
     Raises:
         UserError: the model cannot write the prefix.

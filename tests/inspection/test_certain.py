@@ -2,13 +2,19 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from torch import Tensor
+from torch import Tensor, tensor
 
 from nmt.inspection.beam import BeamRecord
-from nmt.search import BeamSearch, GreedySearch
-from tests.search.test_search import BOS, EOS, A, B, Markov, limits, matrix, random_matrices
+from nmt.search import BeamSearch, GreedySearch, Limits
+from nmt.text.tokenizer import BOS, EOS
+from tests.search.test_search import Markov, V, matrix, random_matrices
 
 Told = list[list[int]]
+A, B, *OTHERS = {*range(V)} - {BOS, EOS}
+
+
+def limits(longest: int) -> Limits:
+    return Limits(BOS, EOS, (BOS, *OTHERS), tensor([longest]))
 
 
 def followed(search: BeamSearch, chain: Tensor, longest: int, *, scored: bool) -> tuple[list[int], Told]:
@@ -16,7 +22,7 @@ def followed(search: BeamSearch, chain: Tensor, longest: int, *, scored: bool) -
     told: Told = []
     record = BeamRecord(search.beam_size, told.append, search.score_of if scored else None)
     step = Markov(chain)
-    ((best, *_),) = search(*record.watch(step, step.start()), limits([longest]))
+    ((best, *_),) = search(*record.watch(step, step.start()), limits(longest))
     return best.tokens, told
 
 
@@ -38,7 +44,7 @@ def test_a_greedy_search_is_certain_of_every_token() -> None:
     told: Told = []
     record = BeamRecord(1, told.append, lambda log_prob, length: log_prob)
     step = Markov(matrix({BOS: {A: 1.0}, A: {B: 1.0}, B: {EOS: 1.0}}))
-    ((best,),) = GreedySearch()(*record.watch(step, step.start()), limits([5]))
+    ((best,),) = GreedySearch()(*record.watch(step, step.start()), limits(5))
     assert told == [[A], [A, B]]
     assert best.tokens == [A, B, EOS]
 
