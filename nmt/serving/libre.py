@@ -1,10 +1,11 @@
 """The part of LibreTranslate's interface that its clients use: translate, languages, detect, frontend settings.
 
-Clients send JSON or a form. A text may have several lines, which are translated one by one.
+Clients send JSON or a form. A text may have several lines, which are translated one by one. A model with context sees the
+lines before each one in the same text.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import parse_qs
 
 from fastapi import FastAPI, Request
@@ -32,15 +33,19 @@ def add_libre(app: FastAPI, asker: Asker) -> None:
         model = _model_for(asker, texts, body.source, body.target)
         nbest = 1 + min(body.alternatives, MOST_ALTERNATIVES)
         lines = [text.split("\n") for text in texts]
-        flat = [line.rstrip("\r") for each in lines for line in each]
-        asked = TranslateBody(model=model.id, text=flat, search=SearchBody(nbest=nbest), include=[])
+        follows: Literal["blank", "none"] = "blank" if model.engine.translator.context_sentences else "none"
+        # An empty line ends a document, so that no text is context of another one.
+        gap = [""] if follows == "blank" else []
+        flat = [line.rstrip("\r") for each in lines for line in (*each, *gap)]
+        search = SearchBody(nbest=nbest)
+        asked = TranslateBody(model=model.id, text=flat, search=search, documents=follows, include=[])
         model, rows, _ = asker.translations(asked)
         enqueue(model, rows)
         documents, _ = await unless_gone(request, collected(rows, asker.caps.seconds))
         of_lines = [[hypothesis["text"] for hypothesis in document["hypotheses"]] for document in documents]
         results = []
         for each in lines:
-            mine, of_lines = of_lines[: len(each)], of_lines[len(each) :]
+            mine, of_lines = of_lines[: len(each)], of_lines[len(each) + len(gap) :]
             results.append(_ranked(mine, nbest))
         single = isinstance(body.q, str)
         answer: dict[str, Any] = {"translatedText": results[0][0] if single else [ranked[0] for ranked in results]}

@@ -163,3 +163,21 @@ def test_an_explanation_says_what_the_sentence_before_is_worth(translator: nmt.R
     assert wrong.context is not None
     assert wrong.context["erasure"][0][0] < 0, "the sentence before speaks against this colour"
     assert translator.explain("es eins").context is None
+
+
+def test_the_lines_of_a_text_of_libretranslate_are_a_document(seeing: Path) -> None:
+    """Each text is one of its own."""
+    pytest.importorskip("fastapi", reason="pip install 'nmt[serve]'")
+    from tests.serving.conftest import asker, client
+
+    made = asker(seeing)
+    made.first.worker.start()
+    with client(made) as server:
+        texts = ["blau eins\nes eins", "es eins", "gelb zwei\n\nes eins\n", "gelb zwei\r\nes zwei"]
+        answer = server.post("/translate", json={"q": texts, "source": "de", "target": "en"}).json()["translatedText"]
+        alone = server.post("/translate", json={"q": texts[1], "source": "de", "target": "en"}).json()["translatedText"]
+    assert made.first.worker.stop(600)
+    assert answer[0] == "blue eins\nblue again eins"
+    assert answer[1] == alone
+    assert answer[2] == f"yellow zwei\n\n{alone}\n"
+    assert answer[3].split("\n") == ["yellow zwei", "yellow again zwei"]
