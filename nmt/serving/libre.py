@@ -1,7 +1,7 @@
 """The part of LibreTranslate's interface that its clients use: translate, languages, detect, frontend settings.
 
-Clients send JSON or a form. A text may have several lines, which are translated one by one. A model with context sees the
-lines before each one in the same text.
+Clients send JSON or a form. A text may have several lines, which are translated one by one. A model with context sees
+the lines before each one in the same text.
 """
 
 from collections.abc import Sequence
