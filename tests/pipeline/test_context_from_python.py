@@ -2,7 +2,10 @@
 
 import html
 import random
+import re
+import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +15,7 @@ from nmt.alignment.weights import word_weights
 from nmt.errors import UserError
 from tests.inspection.test_notebook import documents_in
 from tests.pipeline.colours import documents
+from tests.pipeline.small import ROOT
 
 LINES, EXPECTED = documents(8, seed=5)
 
@@ -163,6 +167,24 @@ def test_an_explanation_says_what_the_sentence_before_is_worth(translator: nmt.R
     assert wrong.context is not None
     assert wrong.context["erasure"][0][0] < 0, "the sentence before speaks against this colour"
     assert translator.explain("es eins").context is None
+
+
+def test_the_examples_of_the_page_run(seeing: Path, here: Path) -> None:
+    """All ways to give the sentences before are one way."""
+    (here / "checkpoints").mkdir()
+    (here / "checkpoints" / "book").symlink_to(seeing)
+    page = (ROOT / "docs" / "documents.md").read_text(encoding="utf-8")
+    examples = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    names: dict[str, Any] = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for example in examples:
+            exec(example, names)
+    by_line, by_document = names["translations"], names["documents"]
+    flat = [[each.text for each in document] for document in by_document]
+    assert flat == [[each.text for each in by_line[:2]], [each.text for each in by_line[3:]]]
+    assert [side.text for side in by_line[1].context] == ["12 feet"]
+    assert names["translation"].text == by_line[1].text
 
 
 def test_the_lines_of_a_text_of_libretranslate_are_a_document(seeing: Path) -> None:
