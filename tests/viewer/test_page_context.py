@@ -22,11 +22,12 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A server with an untrained run that sees two sentences before the source."""
+    """A server with an untrained run that sees two sentences before the source, and its evaluation."""
     folder = tmp_path_factory.mktemp("context")
     line = [*SMALL, "data=documents", "context.sentences=2", "name=x", f"checkpoints={folder}", "trainer.steps=1"]
     line += [f"cache={folder / 'cache'}", "data.train_documents=26", "data.valid_documents=2", "data.test_documents=2"]
     assert call("train", *line) == 0
+    assert call("evaluate", f"run={folder / 'x'}", "pictures=0", "device=cpu", "threads=1") == 0
     program, found = begin(folder / "x", Path(folder))
     with program:
         yield found
@@ -64,4 +65,21 @@ def test_the_sentences_before_a_text(browser: Any, address: str) -> None:
     page.get_by_role("button", name="Translate", exact=True).click()
     page.locator("#sentence .sentence", has_text="1 metre").wait_for(state="detached")
     assert page.locator("#why .stages tbody tr").count() < shown, "the pieces before are rows of the stages, too"
+    opened.close()
+
+
+def test_a_sentence_of_the_evaluation_opens_with_those_before_it(browser: Any, address: str) -> None:
+    """So its translation is that of the evaluation."""
+    opened = Opened(browser, address)
+    page = opened.page
+    page.locator("#corpus").get_by_role("button", name="Open line 3", exact=True).click()
+    page.locator("#sentence .reference").wait_for()
+    lines = page.locator("#sentence .sentence").all_inner_texts()
+    assert page.get_by_label("Sentences before it, a line each").input_value().split("\n") == lines[:2]
+    assert page.get_by_label("Text to translate").input_value() == lines[2]
+    page.get_by_role("button", name="Compare attention with gradient and erasure").click()
+    page.locator("#explain th", has_text=lines[0]).first.wait_for()
+    page.locator("#corpus").get_by_role("button", name="Open line 1", exact=True).click()
+    page.locator("#sentence .dim.sentence").first.wait_for(state="detached")
+    assert page.get_by_label("Sentences before it, a line each").input_value() == ""
     opened.close()
