@@ -36,7 +36,8 @@ class Batch(NamedTuple):
         context: [B, K, C] int64, the sentences before the source in its document (`nmt.data.documents.context_tensor`);
             without any, a tensor without elements.
         target_places: [N] int64, on a GPU the places of the N real target tokens in the flat target [B * T], so that
-            none have to be counted there; elsewhere, a tensor without elements.
+            none have to be counted there; elsewhere, a tensor without elements. In batches of a fixed shape they are
+            all places, and the loss leaves out those that `target_mask` calls padding.
     """
 
     source: Tensor
@@ -54,6 +55,11 @@ class Batch(NamedTuple):
     def real_targets(self) -> Tensor:
         """Which target tokens are real, for `nmt.model.real_steps`: `target_places` if there are any, or the mask."""
         return self.target_places if len(self.target_places) else self.target_mask
+
+    @property
+    def has_every_place(self) -> bool:
+        """Whether `target_places` are all places of the target, padding included."""
+        return len(self.target_places) == self.target_mask.numel() > 0
 
     def halves(self) -> "tuple[Batch, Batch]":
         """Two batches with half of the pairs each, padded as before; the first has the smaller half. On the CPU."""

@@ -9,51 +9,72 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+#: The target of a row that does not count, as torch has it by default.
+IGNORED = -100
 
-def plain_cross_entropy(logits: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
+
+def plain_cross_entropy(
+    logits: Tensor, targets: Tensor, smoothing: float, real: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
     """torch's own cross-entropy; arguments and results are those of `smoothed_cross_entropy`."""
-    loss = nn.functional.cross_entropy(logits, targets, reduction="sum", label_smoothing=smoothing)
-    return loss, nn.functional.cross_entropy(logits.detach(), targets, reduction="none")
+    if real is not None:
+        targets = targets.masked_fill(~real, IGNORED)
+    loss = nn.functional.cross_entropy(
+        logits, targets, ignore_index=IGNORED, reduction="sum", label_smoothing=smoothing
+    )
+    return loss, nn.functional.cross_entropy(logits.detach(), targets, ignore_index=IGNORED, reduction="none")
 
 
-def fast_cross_entropy(logits: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
+def fast_cross_entropy(
+    logits: Tensor, targets: Tensor, smoothing: float, real: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
     """One log-softmax for both results; the gradient of the loss can be taken once."""
-    loss, plain = _SmoothedCrossEntropy.apply(logits, targets, smoothing)  # type: ignore[no-untyped-call]
+    loss, plain = _SmoothedCrossEntropy.apply(logits, targets, smoothing, real)  # type: ignore[no-untyped-call]
     return loss, plain
 
 
 def smoothed_cross_entropy(
-    logits: Tensor, targets: Tensor, smoothing: float, fast: bool = True
+    logits: Tensor, targets: Tensor, smoothing: float, fast: bool = True, real: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
     """The summed label-smoothed cross-entropy of logits [N, V] with targets [N] (Szegedy et al. 2016, section 7).
 
     With q = (1 - eps) at the target plus eps / V everywhere, the loss is -sum_v q_v log p_v. Also returns each row's
-    negative log-likelihood [N], without smoothing and without a gradient.
+    negative log-likelihood [N], without smoothing and without a gradient. Rows where `real` [N] is false count as 0.
     """
-    return (fast_cross_entropy if fast else plain_cross_entropy)(logits, targets, smoothing)
+    return (fast_cross_entropy if fast else plain_cross_entropy)(logits, targets, smoothing, real)
 
 
 class _SmoothedCrossEntropy(torch.autograd.Function):
     """The gradient of the loss with respect to the logits is p - q."""
 
     @staticmethod
-    def forward(ctx: Any, logits: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
+    def forward(
+        ctx: Any, logits: Tensor, targets: Tensor, smoothing: float, real: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
         log_probs = torch.log_softmax(logits, 1)
         plain = -log_probs.gather(1, targets.unsqueeze(1)).squeeze(1)
-        loss = plain.sum() if smoothing == 0 else (1 - smoothing) * plain.sum() - smoothing * log_probs.mean(1).sum()
-        ctx.save_for_backward(targets)
+        if real is not None:
+            plain = plain.masked_fill(~real, 0)
+        loss = plain.sum()
+        if smoothing:
+            means = log_probs.mean(1)
+            loss = (1 - smoothing) * loss - smoothing * (means if real is None else means.masked_fill(~real, 0)).sum()
+        ctx.save_for_backward(targets, real)
         ctx.log_probs, ctx.smoothing = log_probs, smoothing
         ctx.mark_non_differentiable(plain)
         return loss, plain
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
         if ctx.log_probs is None:
             raise RuntimeError("the gradient of this loss can be taken only once: it overwrites log-probabilities")
-        (targets,) = ctx.saved_tensors
+        targets, real = ctx.saved_tensors
         gradient, ctx.log_probs = ctx.log_probs.exp_(), None
         if ctx.smoothing:
             gradient.sub_(ctx.smoothing / gradient.shape[1])
         at_target = torch.full_like(targets, ctx.smoothing - 1, dtype=gradient.dtype).unsqueeze(1)
         gradient.scatter_add_(1, targets.unsqueeze(1), at_target)
-        return gradient.mul_(gradients[0]), None, None
+        gradient.mul_(gradients[0])
+        if real is not None:
+            gradient.masked_fill_(~real.unsqueeze(1), 0)
+        return gradient, None, None, None

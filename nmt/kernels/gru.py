@@ -90,12 +90,15 @@ def _layers_on_gpu(rnn: nn.RNNBase, inputs: Tensor, lengths: Tensor) -> tuple[Te
 def rnn_layers(
     rnn: nn.RNNBase, inputs: Tensor, mask: Tensor, lengths: Tensor, fast: bool = True
 ) -> tuple[Tensor, Tensor]:
-    """Run GRU or LSTM layers over inputs [B, T, I] with mask [B, T] and lengths [B] (on the CPU, at least 1).
+    """Run GRU or LSTM layers over inputs [B, T, I] with mask [B, T] and lengths [B] (at least 1).
+
+    Lengths are on the CPU, where packing needs them. With lengths on a GPU, GRUs run by the mask alone: the host
+    does not know the lengths, so that the layers can be part of a CUDA graph.
 
     Returns the top layer's states [B, T, R * D], R directions, zero where padded, and each layer's hidden states after
     its last real step [L * R, B, D].
     """
-    if fast and isinstance(rnn, nn.GRU) and inputs.device.type == "cpu":
+    if fast and isinstance(rnn, nn.GRU) and (inputs.device.type == "cpu" or lengths.device.type == "cuda"):
         return fast_layers(rnn, inputs, mask=mask)
     return plain_layers(rnn, inputs, lengths)
 
@@ -109,7 +112,7 @@ def fast_layers(
     where padded, and each layer's states after its last real step [L * R, B, D].
     """
     directions = 2 if rnn.bidirectional else 1
-    padding = None if mask is None or mask.all() else ~mask.t()
+    padding = None if mask is None or (mask.device.type == "cpu" and mask.all()) else ~mask.t()
     lasts = []
     for layer in range(rnn.num_layers):
         if layer:

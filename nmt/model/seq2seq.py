@@ -232,6 +232,8 @@ def real_steps(steps: Tensor, real: Tensor) -> Tensor:
     """
     if real.dtype is torch.bool:
         return steps[real]
+    if len(real) == steps.shape[0] * steps.shape[1]:
+        return steps.flatten(0, 1)
     return steps.flatten(0, 1).index_select(0, real)
 
 

@@ -13,6 +13,7 @@ from nmt.data.batch import Batch
 from nmt.model import Seq2Seq
 from nmt.processes import ALONE, Processes
 from nmt.training.averaging import Averaging
+from nmt.training.captured import FixedUpdates, reason_against, wanted
 from nmt.training.loss import batch_loss
 from nmt.training.schedules import Schedule
 from nmt.training.settings import TrainerSettings
@@ -59,6 +60,15 @@ class Learner:
         average = settings.average if processes.leads else "none"
         self.averaging = Averaging(model, average, settings.ema_decay, settings.average_checkpoints)
         self.baseline = 0.0  # moving average of log p(y_t), for mechanisms that sample (Xu et al. 2015, section 4.1)
+        #: messages for the user, until `take_notes` is called
+        self.notes: list[str] = []
+        self.fixed: FixedUpdates | None = None
+        if wanted(settings, compute):
+            reason = reason_against(model, settings, processes)
+            if reason is None:
+                self.fixed = FixedUpdates(model, settings, compute, self.notes.append)
+            else:
+                self.notes.append(f"Updates run without CUDA graphs: {reason}.")
         for group in optimizer.param_groups:
             group.setdefault("initial_lr", group["lr"])
 
@@ -73,14 +83,16 @@ class Learner:
         """
         tokens = self.processes.total(sum(int(batch.target_mask.sum()) for batch in batches))
         given = len(batches)
-        batches, losses = self._gradients(batches, tokens)
         sums: list[float] | None = None
-        if self.processes.count > 1:
-            own_sums = _sums([(total.item(), plain.item()) for total, plain in losses])
-            sums = self.processes.sum_gradients(list(self.model.parameters()), own_sums)
-        norms = nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip_norm or math.inf)
-        # All at once: each reading makes the host wait for a GPU.
-        *numbers, norm = torch.stack([*(number for pair in losses for number in pair), norms]).tolist()
+        measured = self._fixed_gradients(batches, tokens)
+        if measured is None:
+            batches, losses = self._gradients(batches, tokens)
+            if self.processes.count > 1:
+                own_sums = _sums([(total.item(), plain.item()) for total, plain in losses])
+                sums = self.processes.sum_gradients(list(self.model.parameters()), own_sums)
+            norms = nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip_norm or math.inf)
+            measured = torch.stack([*(number for pair in losses for number in pair), norms])
+        *numbers, norm = measured.tolist()  # all at once: each reading makes the host wait for a GPU
         pairs = list(zip(numbers[::2], numbers[1::2], strict=True))
         total, plain = _sums(pairs) if sums is None else sums
         factor = self.schedule.factor(step, share)
@@ -98,6 +110,25 @@ class Learner:
         self.averaging.after_update()
         self.baseline += 0.1 * (-plain / tokens - self.baseline)
         return Update(total, plain, tokens, norm, rate, splits=len(batches) - given)
+
+    def take_notes(self) -> list[str]:
+        """The messages for the user since the last call."""
+        notes = self.notes.copy()
+        self.notes.clear()
+        return notes
+
+    def _fixed_gradients(self, batches: Sequence[Batch], tokens: int) -> Tensor | None:
+        """The result of `FixedUpdates`, None where the training does without."""
+        if self.fixed is None:
+            return None
+        try:
+            return self.fixed(batches[0], tokens)
+        except torch.OutOfMemoryError:
+            self.fixed = None
+            self.notes.append("Updates go on without CUDA graphs: the memory of the GPU is full.")
+        self.model.zero_grad(set_to_none=True)
+        torch.cuda.empty_cache()
+        return None
 
     def _gradients(self, batches: Sequence[Batch], tokens: int) -> tuple[Sequence[Batch], list[tuple[Tensor, Tensor]]]:
         """Compute the gradients of all batches, in halves if the memory of the GPU is full.

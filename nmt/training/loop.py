@@ -106,6 +106,7 @@ class TrainingLoop:
             self.learner.model.train()
             if state is not None and self.checkpoint.draws_differently(state):
                 self.display.say("The saved state is of another device: dropout goes on with other random numbers.")
+            self._say_notes()
             self._estimate()
             with self._leading(state):
                 first = self.counters.step
@@ -180,6 +181,7 @@ class TrainingLoop:
         Raises:
             UserError: too many updates in a row were skipped.
         """
+        self._say_notes()
         if update.splits and not self._has_split:
             self._has_split = True
             self.display.say(
@@ -199,6 +201,10 @@ class TrainingLoop:
             f"step {order.step}: loss {update.loss:.4g}, gradient norm {update.gradient_norm:.4g}. The update is "
             f"skipped. Its batch has the training pairs {pairs}{more} (epoch {order.epoch})."
         )
+
+    def _say_notes(self) -> None:
+        for note in self.learner.take_notes():
+            self.display.say(note)
 
     def _no_number(self) -> UserError:
         """The error for updates that were all skipped."""

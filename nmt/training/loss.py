@@ -49,7 +49,7 @@ def batch_loss(
     r_drop: float = 0.0,
     guided_head: str | None = None,
 ) -> Loss:
-    """The loss of a batch, with teacher forcing unless `scheduled_sampling` > 0; padding never reaches the softmax.
+    """The loss of a batch, with teacher forcing unless `scheduled_sampling` > 0; it is zero at padding.
 
     `baseline` is the expected log p(y_t), for mechanisms that sample. Their reward is the log-likelihood without label
     smoothing. `guided` is the weight of the guided-alignment loss, if the batch has links. `guided_head` selects its
@@ -119,7 +119,8 @@ def _one_pass(
     )
     targets = real_steps(batch.target_out, batch.real_targets)
     logits = model.target_logits(decoded, batch.real_targets)
-    total, plain = smoothed_cross_entropy(logits, targets, label_smoothing, model.fast)
+    real = mask.flatten() if batch.has_every_place else None
+    total, plain = smoothed_cross_entropy(logits, targets, label_smoothing, model.fast, real)
     for name, term in decoded.terms.items():
         if name == LOG_PROB:
             rewards = torch.zeros_like(term).masked_scatter(mask, -plain.to(term.dtype))

@@ -44,6 +44,7 @@ class TrainerSettings:
     guided_head: str | None = None
     r_drop: Weight = 0.0
     skipped_updates: Positive = 10
+    graphs: Literal["auto", "always", "never"] = "never"
 
     def __post_init__(self) -> None:
         if not self.budget.limits:

@@ -11,12 +11,13 @@ import contextlib
 import functools
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 from unittest import mock
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode, return_and_correct_aliasing
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes, return_and_correct_aliasing
 from torch.utils._pytree import tree_leaves, tree_map
 
 GPU, CPU = torch.device("cuda", 0), torch.device("cpu")
@@ -76,6 +77,42 @@ class OnGpu(Tensor):
         return f"OnGpu({tuple(self.shape)}, {self.dtype})"
 
 
+#: Operations in their order, with the numbers that they read and wrote.
+Recording = list[tuple[Any, Any, dict[str, Any], Any]]
+
+
+class PlayedGraph:
+    """A CUDA graph: repeats the operations that were captured, with the same memory and whatever is in it."""
+
+    def __init__(self, gpu: PlayedGpu) -> None:
+        self.gpu = gpu
+        self.operations: Recording = []
+
+    def pool(self) -> tuple[int, int]:
+        """The name of its memory."""
+        return 0, 1
+
+    @contextlib.contextmanager
+    def capturing(self) -> Iterator[None]:
+        """Record operations."""
+        self.gpu.recording = self.operations
+        try:
+            yield
+        finally:
+            self.gpu.recording = None
+
+    def replay(self) -> None:
+        """One launch."""
+        self.gpu.launches += 1
+        with _disable_current_modes(), torch.no_grad():
+            for func, args, kwargs, out in self.operations:
+                results = zip(tree_leaves(out), tree_leaves(func(*args, **kwargs)), strict=True)
+                read = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
+                for old, new in results:
+                    if isinstance(old, Tensor) and not any(_shares(old, tensor) for tensor in read):
+                        old.copy_(new)
+
+
 class PlayedGpu(TorchDispatchMode):
     """A context in which torch has one GPU.
 
@@ -90,6 +127,7 @@ class PlayedGpu(TorchDispatchMode):
         super().__init__()  # type: ignore[no-untyped-call]
         self.waits: Counter[str] = Counter()
         self.launches = 0
+        self.recording: Recording | None = None
         self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> PlayedGpu:
@@ -115,7 +153,9 @@ class PlayedGpu(TorchDispatchMode):
         self.launches = 0
 
     def wait(self, kind: str) -> None:
-        """Note that the host waits."""
+        """Note that the host waits; while a graph is captured, that is refused."""
+        if self.recording is not None:
+            raise RuntimeError(f"operation not permitted when stream is capturing ({_place()}: {kind})")
         self.waits[f"{_place()}: {kind}"] += 1
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -145,6 +185,8 @@ class PlayedGpu(TorchDispatchMode):
         out = func(*inner[0], **own)
         if name == "_to_copy" and out.numel() and any(_shares(out, tensor) for tensor in tensors):
             out = out.clone()
+        if self.recording is not None and name not in FREE:
+            self.recording.append((func, inner[0], own, out))
         stays = asked.type == "cpu" if asked is not None else name == "copy_" and not isinstance(args[0], OnGpu)
         if stays:
             return out
@@ -168,7 +210,8 @@ class PlayedGpu(TorchDispatchMode):
             elif not all(isinstance(index, OnGpu) for index in indices):
                 self.wait("indices of the CPU")
         elif name == "copy_" and isinstance(args[0], OnGpu) != isinstance(args[1], OnGpu):
-            self.wait("copy")
+            if not (getattr(args[1], "pinned", False) and args[2:3] == (True,)):
+                self.wait("copy")
         elif name == "_to_copy" and asked is not None and args[0].numel():
             pinned = getattr(args[0], "pinned", False) and kwargs.get("non_blocking")
             if isinstance(args[0], OnGpu) != (asked.type == "cuda") and not pinned:
@@ -252,6 +295,12 @@ def _answers(gpu: PlayedGpu) -> list[Any]:
         "reset_peak_memory_stats": lambda device=None: None,
         "get_device_name": lambda device=None: "the CPU",
         "synchronize": lambda device=None: gpu.wait("synchronize"),
+        "empty_cache": lambda: None,
+        "Stream": lambda: mock.Mock(),
+        "current_stream": lambda: mock.Mock(),
+        "stream": lambda stream: contextlib.nullcontext(),
+        "CUDAGraph": lambda: PlayedGraph(gpu),
+        "graph": lambda graph, pool=None: graph.capturing(),
     }
     patches: list[Any] = [mock.patch.object(torch.cuda, name, answer) for name, answer in answers.items()]
     patches.append(mock.patch.object(torch.backends.cudnn, "is_acceptable", return_value=False))

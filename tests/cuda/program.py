@@ -114,6 +114,45 @@ def costs(cases: list[list[str]]) -> dict[str, Any]:
     return results
 
 
+def other_batch(number: int) -> Batch:
+    """Pairs of other lengths and pieces that are padded to the shape of `batch`."""
+    lengths = [(3, 1), (4 - number % 2, 4), (1, 2)]
+    pairs = [
+        [[4 + (number * 5 + row * 3 + place) % 19 for place in range(length)] for row, length in enumerate(side)]
+        for side in zip(*lengths, strict=True)
+    ]
+    return make_batch(pairs[0] + SOURCES[: number % 3], pairs[1] + TARGETS[: number % 3])
+
+
+def captured(cases: list[list[str]]) -> dict[str, Any]:
+    """Updates with CUDA graphs beside ordinary ones: weights after five, graphs, notes, waits and launches."""
+    results: dict[str, Any] = {}
+    for case in cases:
+        original = catalogue.model(*case).float()
+        with PlayedGpu() as gpu:
+            weights, counts, learners = [], [], []
+            for graphs in ("never", "auto"):
+                model = copy.deepcopy(original).to(GPU.device)
+                optimizer = torch.optim.AdamW(model.parameters(), lr=0.01, foreach=True, eps=1e-3)
+                settings = trainer(steps=9, average="ema", graphs=graphs)
+                learner = Learner(model.train(), optimizer, Constant(0), settings, GPU)
+                for step in range(5):
+                    gpu.clear()
+                    learner.update([other_batch(step)], step, 0.0)
+                weights.append([parameter.detach().cpu() for parameter in model.parameters()])
+                counts.append((dict(gpu.waits), gpu.launches))
+                learners.append(learner)
+        results[" ".join(case)] = {
+            "gap": max((a - b).abs().max().item() for a, b in zip(*weights, strict=True)),
+            "learned": max((a - b).abs().max().item() for a, b in zip(weights[0], original.parameters(), strict=True)),
+            "graphs": 0 if learners[1].fixed is None else learners[1].fixed.graphs,
+            "notes": learners[1].take_notes(),
+            "never": counts[0],
+            "auto": counts[1],
+        }
+    return results
+
+
 def pipeline(folder: str) -> dict[str, Any]:
     """Train, resume, translate and evaluate on the GPU, then resume and translate on the CPU: statuses and texts."""
     here = Path(folder)
@@ -138,4 +177,5 @@ def pipeline(folder: str) -> dict[str, Any]:
 def main(task: str, cases: str) -> None:
     """Print the results of a task as JSON."""
     tasks: dict[str, Callable[[Any], dict[str, Any]]] = {"parity": parity, "costs": costs, "pipeline": pipeline}
+    tasks["captured"] = captured
     print(json.dumps(tasks[task](json.loads(cases))))

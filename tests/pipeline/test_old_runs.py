@@ -111,7 +111,7 @@ def test_a_run_gets_the_settings_that_are_younger_than_it() -> None:
     """Runs that name choices, too; a setting that a run has stays."""
     for wiring, own in (("luong", {"multi_step": False}), ("none", {})):
         tree = {"choices": {"decoder": wiring, "trainer": "default"}, "decoder": {"size": 3}, "trainer": {}}
-        trainer = {"guided_head": None, "r_drop": 0.0, "skipped_updates": 10}
+        trainer = {"guided_head": None, "r_drop": 0.0, "skipped_updates": 10, "graphs": "never"}
         assert compat.with_choices(tree) == {**tree, "decoder": {"size": 3, **own}, "trainer": trainer}
     tree = {"choices": {"decoder": "luong"}, "decoder": {"multi_step": True}}
     assert compat.with_choices(tree) == tree
