@@ -8,7 +8,7 @@ softmax with a loss of zero. On a CPU the same steps run without a graph.
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -26,8 +26,7 @@ from nmt.training.settings import TrainerSettings
 PIECES, ROWS = 4, 8
 #: Shapes with a graph; others are computed without one.
 MOST_GRAPHS = 128
-#: The largest plausible distance of a replayed loss, and factor of a replayed norm, from those of the same batch before:
-#: dropout differs.
+#: How far loss (share) and norm (factor) of a first replay may be from those of the same batch with other dropout.
 LOSS_DIFFERENCE, NORM_FACTOR = 0.2, 4
 
 
@@ -79,7 +78,7 @@ class FixedUpdates:
         self.graphs = 0
         self._shapes: dict[Shape, _FixedBatch] = {}
         self._gradients: list[tuple[nn.Parameter, Tensor]] = []
-        self._pool: tuple[int, int] | None = None
+        self._pool: Any = None  # the memory of all graphs, as torch names it
 
     def __call__(self, batch: Batch, tokens: int) -> Tensor:
         """Set the clipped gradients of the mean loss over `tokens` target tokens.

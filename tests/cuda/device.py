@@ -23,7 +23,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 GPU, CPU = torch.device("cuda", 0), torch.device("cpu")
 #: Operations that only make another view of memory, allocate or ask.
 _FREE = """
-    detach view _unsafe_view _reshape_alias t transpose permute select slice expand unsqueeze squeeze split unbind
+    detach view _unsafe_view _reshape_alias t transpose permute select slice expand unsqueeze squeeze squeeze_ split unbind
     split_with_sizes as_strided alias lift_fresh lift narrow diagonal unfold empty empty_like new_empty empty_strided
     new_empty_strided set_ _local_scalar_dense is_pinned _pin_memory is_same_size
 """
@@ -110,7 +110,7 @@ class PlayedGraph:
                 read = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
                 for old, new in results:
                     if isinstance(old, Tensor) and not any(_shares(old, tensor) for tensor in read):
-                        old.copy_(new)
+                        old.copy_(new.view(old.shape))  # some are squeezed in place later
 
 
 class PlayedGpu(TorchDispatchMode):

@@ -124,7 +124,7 @@ def other_batch(number: int) -> Batch:
     return make_batch(pairs[0] + SOURCES[: number % 3], pairs[1] + TARGETS[: number % 3])
 
 
-def captured(cases: list[list[str]]) -> dict[str, Any]:
+def captured(cases: list[list[str]], waiting: bool = False) -> dict[str, Any]:
     """Updates with CUDA graphs beside ordinary ones: weights after five, graphs, notes, waits and launches."""
     results: dict[str, Any] = {}
     for case in cases:
@@ -136,11 +136,13 @@ def captured(cases: list[list[str]]) -> dict[str, Any]:
                 optimizer = torch.optim.AdamW(model.parameters(), lr=0.01, foreach=True, eps=1e-3)
                 settings = trainer(steps=9, average="ema", graphs=graphs)
                 learner = Learner(model.train(), optimizer, Constant(0), settings, GPU)
+                if waiting:
+                    model.output.register_forward_hook(read_it)
                 for step in range(5):
                     gpu.clear()
                     learner.update([other_batch(step)], step, 0.0)
-                weights.append([parameter.detach().cpu() for parameter in model.parameters()])
                 counts.append((dict(gpu.waits), gpu.launches))
+                weights.append([parameter.detach().cpu() for parameter in model.parameters()])
                 learners.append(learner)
         results[" ".join(case)] = {
             "gap": max((a - b).abs().max().item() for a, b in zip(*weights, strict=True)),
@@ -151,6 +153,11 @@ def captured(cases: list[list[str]]) -> dict[str, Any]:
             "auto": counts[1],
         }
     return results
+
+
+def refused(cases: list[list[str]]) -> dict[str, Any]:
+    """`captured` of a model that makes the host wait in the middle of an update."""
+    return captured(cases, waiting=True)
 
 
 def pipeline(folder: str) -> dict[str, Any]:
@@ -177,5 +184,5 @@ def pipeline(folder: str) -> dict[str, Any]:
 def main(task: str, cases: str) -> None:
     """Print the results of a task as JSON."""
     tasks: dict[str, Callable[[Any], dict[str, Any]]] = {"parity": parity, "costs": costs, "pipeline": pipeline}
-    tasks["captured"] = captured
+    tasks.update(captured=captured, refused=refused)
     print(json.dumps(tasks[task](json.loads(cases))))

@@ -126,6 +126,38 @@ def test_a_step_of_a_beam_waits_only_where_it_may(wiring: str, costs: dict[str, 
     assert more_launches - few_launches <= LAUNCHES_OF_STEP[wiring]
 
 
+CAPTURED = [
+    ["decoder=bahdanau"],
+    ["decoder=luong"],
+    ["decoder=conditional", "attention.coverage=true"],
+    ["decoder=none"],
+    ["encoder=transformer", "decoder=transformer"],
+    ["encoder=conv", "decoder=conv"],
+]
+
+
+def test_a_captured_update_is_the_ordinary_one(guard: Path) -> None:
+    """A graph of one batch, replayed with others, makes the same weights; it waits no more, and launches less."""
+    results = run(guard, "captured", CAPTURED)
+    assert len(results) == len(CAPTURED)
+    for case, found in results.items():
+        assert found["notes"] == [], case
+        assert found["graphs"] == 1, case
+        assert found["gap"] < 1e-4 < 1e-2 < found["learned"], case
+        (waits, launches), (captured_waits, captured_launches) = found["never"], found["auto"]
+        assert captured_waits == waits == ALLOWED_IN_UPDATE, case
+        assert 4 * captured_launches < launches, case
+
+
+def test_an_update_that_waits_is_not_captured(guard: Path) -> None:
+    """It is said, and training goes on with the same numbers."""
+    (found,) = run(guard, "refused", [["decoder=luong"]]).values()
+    (note,) = found["notes"]
+    assert note.startswith("Updates go on without CUDA graphs: operation not permitted when stream is capturing")
+    assert found["graphs"] == 0
+    assert found["gap"] < 1e-4 < 1e-2 < found["learned"]
+
+
 #: Operations that compute, of an update with a target of five steps and of a step of a beam; each is a kernel or more.
 LAUNCHES_OF_UPDATE = {"bahdanau": 416, "luong": 544}
 LAUNCHES_OF_STEP = {"bahdanau": 116, "luong": 114}

@@ -57,3 +57,22 @@ def test_a_target_whose_probability_float32_cannot_hold_keeps_its_likelihood(gap
     expected = nn.functional.cross_entropy(logits, targets, reduction="sum", label_smoothing=0.1)
     torch.testing.assert_close(loss, expected)
     torch.testing.assert_close(torch.autograd.grad(loss, logits)[0], torch.autograd.grad(expected, logits)[0])
+
+
+@pytest.mark.parametrize("fast", [True, False])
+def test_rows_that_are_not_real_count_as_zero(fast: bool) -> None:
+    """Loss, likelihoods and gradients are those of the other rows alone, whatever these hold."""
+    generator = torch.Generator().manual_seed(4)
+    logits = torch.randn(6, 9, generator=generator, dtype=torch.float64)
+    targets = torch.randint(9, (6,), generator=generator)
+    real = torch.tensor([True, False, True, True, False, True])
+    own, others = logits.clone().requires_grad_(), logits[real].clone().requires_grad_()
+    loss, plain = smoothed_cross_entropy(own, targets, 0.2, fast, real)
+    expected, expected_plain = smoothed_cross_entropy(others, targets[real], 0.2, fast)
+    loss.backward()
+    expected.backward()
+    torch.testing.assert_close(loss, expected)
+    torch.testing.assert_close(plain, torch.zeros(6, dtype=torch.float64).masked_scatter(real, expected_plain))
+    assert own.grad is not None
+    torch.testing.assert_close(own.grad[real], others.grad)
+    assert not own.grad[~real].any()

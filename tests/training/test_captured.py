@@ -1,0 +1,138 @@
+"""Updates of fixed shapes equal ordinary ones. As CUDA graphs, `tests/cuda/` plays them."""
+
+import copy
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+import torch
+
+from nmt.compute import CPU, Compute
+from nmt.data.batch import Batch, make_batch
+from nmt.errors import UserError
+from nmt.model import Seq2Seq
+from nmt.processes import ALONE
+from nmt.training.captured import Shape, reason_against
+from nmt.training.learner import Learner, Update
+from nmt.training.schedules import Constant
+from tests.catalogue import model
+from tests.training.test_trainer import trainer
+
+
+def batches() -> list[Batch]:
+    """Batches of three shapes, in which no length is a multiple of four by design."""
+    generator = np.random.default_rng(7)
+
+    def pieces(count: int, most: int, limit: int) -> list[list[int]]:
+        return [generator.integers(4, limit, generator.integers(1, most)).tolist() for _ in range(count)]
+
+    return [
+        make_batch(pieces(rows, most, 23), pieces(rows, most, 29)) for rows, most in ((3, 9), (9, 4), (5, 7), (3, 9))
+    ]
+
+
+def updates(made: Seq2Seq, graphs: str, given: Sequence[Batch]) -> list[Update]:
+    """Results of updates, which change the model."""
+    settings = trainer(steps=9, average="none", clip_norm=1.0, graphs=graphs)
+    learner = Learner(made.train(), torch.optim.SGD(made.parameters(), lr=0.1), Constant(0), settings, CPU)
+    assert (learner.fixed is not None) == (graphs == "always")
+    return [learner.update([batch], step, 0.0) for step, batch in enumerate(given)]
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ["decoder=bahdanau"],
+        ["decoder=conditional", "attention.heads=2", "attention.coverage=true"],
+        ["decoder=luong", "attention/window=local_p"],
+        ["decoder=none", "encoder.layers=2"],
+        ["encoder=transformer", "decoder=transformer"],
+        ["encoder=conv", "decoder=conv"],
+    ],
+    ids=" ".join,
+)
+def test_a_fixed_shape_changes_no_update(overrides: list[str]) -> None:
+    """Losses, norms and weights after four updates. Logits are in float32, the rest is in double precision."""
+    ordinary = model(*overrides)
+    fixed = copy.deepcopy(ordinary)
+    before = copy.deepcopy(ordinary.state_dict())
+    for one, other in zip(updates(ordinary, "never", batches()), updates(fixed, "always", batches()), strict=True):
+        assert one.tokens == other.tokens
+        assert other.loss == pytest.approx(one.loss, rel=1e-5)
+        assert other.negative_log_likelihood == pytest.approx(one.negative_log_likelihood, rel=1e-5)
+        assert other.gradient_norm == pytest.approx(one.gradient_norm, rel=1e-4)
+    torch.testing.assert_close(dict(fixed.state_dict()), dict(ordinary.state_dict()), rtol=1e-4, atol=1e-5)
+    assert any((weight - before[name]).abs().max() > 1e-3 for name, weight in ordinary.state_dict().items())
+
+
+def test_shapes_hold_their_batches_and_are_few() -> None:
+    shapes = [Shape.of(batch) for batch in batches()]
+    for shape, batch in zip(shapes, batches(), strict=True):
+        assert (shape.rows % 8, shape.source % 4, shape.target % 4) == (0, 0, 0)
+        assert shape.rows - 8 < len(batch.source) <= shape.rows
+        assert shape.source - 4 < batch.source.shape[1] <= shape.source
+        assert shape.target - 4 < batch.target_in.shape[1] <= shape.target
+    assert len(set(shapes)) < len(shapes)
+
+
+def test_an_update_that_is_no_number_is_skipped() -> None:
+    """The next one does not see its gradients."""
+    made = model()
+    with torch.no_grad():
+        made.source_embedding.weight[22] = torch.inf
+    good, bad = make_batch([[5, 6]], [[7, 8]]), make_batch([[5, 22]], [[7, 8]])
+    skipping = copy.deepcopy(made)
+    (expected,) = updates(made, "never", [good])
+    first, second = updates(skipping, "always", [bad, good])
+    assert first.skipped
+    assert not second.skipped
+    assert second.gradient_norm == pytest.approx(expected.gradient_norm, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "settings", "reason"),
+    [
+        ([], {"r_drop": 1.0}, "trainer.r_drop is used"),
+        ([], {"scheduled_sampling": 0.1}, "trainer.scheduled_sampling is used"),
+        ([], {"guided_alignment": 0.1}, "trainer.guided_alignment is used"),
+        ([], {"accumulate": 2}, "trainer.accumulate is larger than 1"),
+        (["attention/read=hard"], {}, "attention is hard"),
+        (["encoder=lstm"], {}, "LSTM layers need packed sequences"),
+        (["model.fast=false"], {}, "model.fast=false needs packed sequences"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_has_no_fixed_shape_is_named_and_trains(
+    overrides: list[str], settings: dict[str, object], reason: str
+) -> None:
+    made = model(*overrides)
+    chosen = trainer(steps=9, graphs="always", **settings)
+    assert reason_against(made, chosen, ALONE) == reason
+    learner = Learner(made.train(), torch.optim.SGD(made.parameters(), lr=0.1), Constant(0), chosen, CPU)
+    assert learner.take_notes() == [f"Updates run without CUDA graphs: {reason}."]
+    assert learner.take_notes() == []
+    assert not learner.update([batches()[0]], 0, 0.0).skipped
+
+
+def test_auto_changes_nothing_on_a_cpu() -> None:
+    """Neither do the settings of runs that are older than the key."""
+    for graphs in ({"graphs": "auto"}, {}):
+        learner = Learner(
+            *(made := model(), torch.optim.SGD(made.parameters())), Constant(0), trainer(steps=1, **graphs), CPU
+        )
+        assert learner.fixed is None
+        assert learner.take_notes() == []
+
+
+def test_auto_is_for_gpus() -> None:
+    made = model()
+    gpu = Compute(torch.device("cuda", 0))
+    settings = trainer(steps=1, graphs="auto", average="none")
+    learner = Learner(made, torch.optim.SGD(made.parameters()), Constant(0), settings, gpu)
+    assert learner.fixed is not None
+    assert learner.fixed.captures
+
+
+def test_a_name_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(UserError, match="graphs"):
+        trainer(steps=1, graphs="sometimes")
