@@ -23,9 +23,9 @@ from torch.utils._pytree import tree_leaves, tree_map
 GPU, CPU = torch.device("cuda", 0), torch.device("cpu")
 #: Operations that only make another view of memory, allocate or ask.
 _FREE = """
-    detach view _unsafe_view _reshape_alias t transpose permute select slice expand unsqueeze squeeze squeeze_ split
-    unbind split_with_sizes as_strided alias lift_fresh lift narrow diagonal unfold empty empty_like new_empty empty_strided
-    new_empty_strided set_ _local_scalar_dense is_pinned _pin_memory is_same_size
+    detach view _unsafe_view _reshape_alias t transpose permute select slice expand unsqueeze squeeze squeeze_
+    split unbind split_with_sizes as_strided alias lift_fresh lift narrow diagonal unfold empty empty_like
+    new_empty empty_strided new_empty_strided set_ _local_scalar_dense is_pinned _pin_memory is_same_size
 """
 FREE = frozenset(_FREE.split())
 #: Operations that move numbers between devices.
