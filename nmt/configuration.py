@@ -28,7 +28,7 @@ INCIDENTAL: Final = frozenset(
             "trainer.workers",
             "trainer.save_minutes",
         ),
-        *("trainer.log_seconds", "trainer.samples", "trainer.tensorboard"),
+        *("trainer.graphs", "trainer.log_seconds", "trainer.samples", "trainer.tensorboard"),
     }
 )
 # Other settings that a resumed run may change: its budget and its intervals.
