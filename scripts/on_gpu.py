@@ -4,11 +4,12 @@
     python scripts/on_gpu.py wheels=DIR [python=3.12] [without=NAME,...]
 
 The first command measures step by step, each in a process of its own: `ceilings` (what the card can do), `parity`
-(losses, gradients and beams of five variants beside the CPU's), `training-80`, `-512` and `-2048` (sentences a batch;
-with 512 also Joey NMT, if its Python is given, and an encoder-decoder of torch's own GRUs), `translating` (1, 64 and
-512 sentences at a time) and `multi30k` (trained for some minutes, and scored). Each step writes `STEP.json` into the
-folder, and is left out if that is there already. `page.md` has all figures beside those that had been predicted.
-`quick=true` tries everything with tiny sizes, and `device=cpu` where there is no GPU.
+(losses, gradients and beams of five variants beside the CPU's), `updates` (with and without CUDA graphs),
+`training-80`, `-512` and `-2048` (sentences a batch; with 512 also Joey NMT, if its Python is given, and an
+encoder-decoder of torch's own GRUs), `translating` (1, 64 and 512 sentences at a time) and `multi30k` (trained for
+some minutes, and scored). Each step writes `STEP.json` into the folder, and is left out if that is there already.
+`page.md` has all figures beside those that had been predicted. `quick=true` tries everything with tiny sizes, and
+`device=cpu` where there is no GPU.
 
 The second command fetches into a folder, on a machine with a network, what another one without it needs to run nmt: all
 wheels but torch and those of `without`. There, `pip install --no-index --no-deps DIR/*.whl` installs them.
@@ -33,7 +34,7 @@ from nmt.runs import Run
 
 ROOT = Path(__file__).resolve().parents[1]
 BATCHES = (80, 512, 2048)
-STEPS = ("ceilings", "parity", *(f"training-{batch}" for batch in BATCHES), "translating", "multi30k")
+STEPS = ("ceilings", "parity", "updates", *(f"training-{batch}" for batch in BATCHES), "translating", "multi30k")
 KNOWN = {"folder", "multi30k", "joey_python", "steps", "minutes", "device", "quick", "wheels", "python", "without"}
 
 
@@ -95,11 +96,14 @@ def work(step: str, folder: Path, given: dict[str, str]) -> dict[str, Any]:
     device, quick = given.get("device", "cuda"), given.get("quick") == "true"
     data = ["--data", given["multi30k"]] if "multi30k" in given else []
     common = ["--device", device, *data, *(["--quick"] if quick else ["--rounds", "3"])]
-    if step in ("ceilings", "parity"):
-        size = 256 if quick else 8192
-        call = f"gpu.measures.{'ceilings' if step == 'ceilings' else 'parity'}"
-        more = f", {size}" if step == "ceilings" else ""
-        code = f"import json, sys, torch, gpu.measures; print(json.dumps({call}(torch.device('{device}'){more})))"
+    calls = {
+        "ceilings": f"measures.ceilings(device, {256 if quick else 8192})",
+        "parity": "measures.parity(device)",
+        "updates": f"updates.updates(device, {[8] if quick else list(BATCHES)}, {2 if quick else 200}, {quick})",
+    }
+    if step in calls:
+        code = f"import json, torch; from gpu import measures, updates; device = torch.device('{device}'); "
+        code += f"print(json.dumps({calls[step]}))"
         figures: dict[str, Any] = json.loads(ended([sys.executable, "-c", code]).splitlines()[-1])
         return figures
     if step == "multi30k":

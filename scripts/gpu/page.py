@@ -28,6 +28,11 @@ def _training(batch: int, wiring: str, value: float) -> Prediction:
     return Prediction(f"training, {wiring}, {batch} sentences", value, "target tokens/s", f"training-{batch}", path)
 
 
+def _updates(batch: int, kind: str, value: float) -> Prediction:
+    path = ("tokens_per_second", str(batch), kind)
+    return Prediction(f"updates, {kind}, {batch} sentences", value, "target tokens/s", "updates", path)
+
+
 #: From counted launches and bytes: 5 microseconds a launch, 2 the shortest kernel, 4.3 TB/s.
 PREDICTIONS = (
     Prediction("products of matrices in bf16", 780, "TFLOP/s", "ceilings", ("tflops_bf16",)),
@@ -36,6 +41,8 @@ PREDICTIONS = (
     Prediction("a launch", 5, "microseconds", "ceilings", ("launch_microseconds",)),
     _training(80, "bahdanau", 140_000),
     _training(512, "bahdanau", 800_000),
+    _updates(80, "graphs", 500_000),
+    _updates(512, "graphs", 1_600_000),
     Prediction("Multi30k, training until the best weights", 1.8, "minutes", "multi30k", ("minutes",)),
 )
 
@@ -55,7 +62,12 @@ def page(figures: dict[str, Json]) -> str:
     for prediction in PREDICTIONS:
         measured = _found(figures.get(prediction.step), prediction.path)
         lines.append(f"| {prediction.what} | {_number(prediction.value)} | {_number(measured)} | {prediction.unit} |")
-    lines += [*_parity(figures.get("parity", {})), *_speeds(figures), *_quality(figures.get("multi30k", {}))]
+    lines += [
+        *_parity(figures.get("parity", {})),
+        *_graphs(figures.get("updates", {})),
+        *_speeds(figures),
+        *_quality(figures.get("multi30k", {})),
+    ]
     failed = {step: found["failed"] for step, found in figures.items() if "failed" in found}
     lines += [f"- {step} failed: {reason}" for step, reason in failed.items()]
     return "\n".join(lines) + "\n"
@@ -84,6 +96,24 @@ def _parity(variants: Json) -> list[str]:
         else:
             lines.append(f"| {name} | {own['loss']:.0e} | {own['gradients']:.0e} | {own['beams']} of {own['of']} |")
     return lines
+
+
+def _graphs(updates: Json) -> list[str]:
+    """Updates with and without graphs, by sentences a batch."""
+    if "weights" not in updates:
+        return []
+    lines = [
+        "",
+        "## CUDA graphs",
+        "",
+        "| sentences a batch | without, target tokens/s | with | notes |",
+        "|---:|---:|---:|---|",
+    ]
+    for size, own in updates["tokens_per_second"].items():
+        lines.append(
+            f"| {size} | {_number(own['eager'])} | {_number(own['graphs'])} | {' '.join(own.get('notes', []))} |"
+        )
+    return [*lines, "", f"The weights of ten updates differ by {updates['weights']:.0e} at most."]
 
 
 def _speeds(figures: dict[str, Json]) -> list[str]:

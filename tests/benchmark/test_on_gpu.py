@@ -29,7 +29,7 @@ def test_the_ceilings_are_above_nothing() -> None:
 
 
 def test_every_step_runs_once_and_is_on_the_page(tmp_path: Path) -> None:
-    words = [f"folder={tmp_path}", "device=cpu", "quick=true", "steps=ceilings,training-80,multi30k"]
+    words = [f"folder={tmp_path}", "device=cpu", "quick=true", "steps=ceilings,updates,training-80,multi30k"]
     script = [sys.executable, str(ROOT / "scripts" / "on_gpu.py")]
     done = subprocess.run([*script, *words], capture_output=True, text=True, check=False, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -37,8 +37,12 @@ def test_every_step_runs_once_and_is_on_the_page(tmp_path: Path) -> None:
     assert "| products of matrices in bf16 | 780 | " in text
     assert "| 80 | float32 | bahdanau | " in text
     assert "minutes of training." in text
+    updates = json.loads((tmp_path / "updates.json").read_text("utf-8"))
+    assert updates["weights"] < 1e-4
+    assert all(updates["tokens_per_second"]["8"][kind] > 0 for kind in ("eager", "graphs"))
+    assert "| 8 | " in text.partition("## CUDA graphs")[2]
     again = subprocess.run([*script, *words], capture_output=True, text=True, check=False, cwd=tmp_path)
-    assert again.stderr.count("figures are there already") == 3
+    assert again.stderr.count("figures are there already") == 4
 
 
 def test_a_step_that_fails_is_said_and_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

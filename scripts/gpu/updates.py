@@ -1,0 +1,84 @@
+"""How fast updates are with and without CUDA graphs, and whether both make the same weights."""
+
+import time
+from typing import Any, Literal
+
+import torch
+
+from nmt import build
+from nmt.command.composing import compose
+from nmt.compute import Compute
+from nmt.data.batch import Batch, make_batch
+from nmt.training.learner import Learner
+
+Json = dict[str, Any]
+_PIECES, _FEW_PIECES, _LENGTHS = 8000, 400, (13, 16)
+_SMALL = (
+    "model.embedding_size=32",
+    "encoder.size=32",
+    "decoder.size=32",
+    "attention.size=32",
+    "decoder.readout.size=32",
+)
+
+
+def updates(device: torch.device, sizes: list[int], count: int, small: bool) -> Json:
+    """Target tokens a second of `count` updates with batches of each size, by `trainer.graphs`, and notes if any.
+
+    Also the largest difference between the weights of ten updates with and without graphs, without dropout.
+
+    Args:
+        device: "cuda", or "cpu" to try it; there, batches are padded without graphs.
+        sizes: sentences a batch.
+        count: updates that are timed, of batches with one shape.
+        small: whether the model is small, to try it.
+    """
+    with_graphs: Literal["auto", "always"] = "auto" if device.type == "cuda" else "always"
+    found: Json = {}
+    for size in sizes:
+        batches = [_batch(size, seed) for seed in range(10)]
+        own: Json = {}
+        for name, graphs in (("eager", "never"), ("graphs", with_graphs)):
+            learner = _learner(device, graphs, small, "precision=auto")
+            for step in range(len(batches)):  # the second one is captured
+                learner.update([batches[step]], step, 0.0)
+            began, tokens = time.perf_counter(), 0
+            for step in range(count):
+                tokens += learner.update([batches[step % len(batches)]], step, 0.0).tokens
+            own[name] = tokens / (time.perf_counter() - began)  # an update ends with the reading of its loss
+            notes = learner.take_notes()
+            if notes:
+                own["notes"] = notes
+        found[str(size)] = own
+    batches = [_batch(8, seed) for seed in range(10)]
+    weights = []
+    for graphs in ("never", with_graphs):
+        learner = _learner(device, graphs, True, "precision=float32", "model.dropout=0", "optimizer.eps=1e-3")
+        for step, batch in enumerate(batches):
+            learner.update([batch], step, 0.0)
+        weights.append([parameter.detach().cpu() for parameter in learner.model.parameters()])
+    gaps = [(one - other).abs().max().item() for one, other in zip(*weights, strict=True)]
+    return {"tokens_per_second": found, "weights": max(gaps)}
+
+
+def _learner(device: torch.device, graphs: str, small: bool, *overrides: str) -> Learner:
+    torch.manual_seed(1)
+    words = [*overrides, *(_SMALL if small else ()), f"trainer.graphs={graphs}", f"device={device}"]
+    config = compose("train", words)
+    compute = Compute.choose(str(device), config.precision)
+    pieces = _FEW_PIECES if small else _PIECES
+    model = build.assemble(config, pieces, pieces, joint=True).to(compute.device).train()
+    optimizer, schedule = build.build_optimizer(config, model), build.build_schedule(config)
+    return Learner(model, optimizer, schedule, build.build_trainer(config), compute)
+
+
+def _batch(size: int, seed: int) -> Batch:
+    """Random pairs, with one shape in all batches of a size."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def side() -> list[list[int]]:
+        lengths = torch.randint(_LENGTHS[0] - 1, _LENGTHS[1], (size,), generator=generator).tolist()
+        lengths[0] = _LENGTHS[1] - 1  # with EOS
+        return [torch.randint(4, _FEW_PIECES, (length,), generator=generator).tolist() for length in lengths]
+
+    return make_batch(side(), side())
