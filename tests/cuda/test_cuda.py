@@ -146,7 +146,7 @@ def test_a_captured_update_is_the_ordinary_one(guard: Path) -> None:
         assert found["gap"] < 1e-4 < 1e-2 < found["learned"], case
         (waits, launches), (captured_waits, captured_launches) = found["never"], found["auto"]
         assert captured_waits == waits == ALLOWED_IN_UPDATE, case
-        assert 4 * captured_launches < launches, case
+        assert captured_launches <= LAUNCHES_WITH_GRAPH < launches, case
 
 
 def test_an_update_that_waits_is_not_captured(guard: Path) -> None:
@@ -160,4 +160,6 @@ def test_an_update_that_waits_is_not_captured(guard: Path) -> None:
 
 #: Operations that compute, of an update with a target of five steps and of a step of a beam; each is a kernel or more.
 LAUNCHES_OF_UPDATE = {"bahdanau": 416, "luong": 544}
+#: Of a captured update: the graph, the copy of the batch, the optimizer, the average and the reading of the loss.
+LAUNCHES_WITH_GRAPH = 12
 LAUNCHES_OF_STEP = {"bahdanau": 116, "luong": 114}
