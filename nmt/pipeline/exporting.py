@@ -2,7 +2,7 @@
 
 import errno
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -11,6 +11,7 @@ from nmt import __version__
 from nmt.compute import CPU
 from nmt.errors import UserError
 from nmt.files import appearing, unwritable, write_text
+from nmt.model import Seq2Seq
 from nmt.pipeline.ctranslate2_model import (
     POSITIONS,
     check_convertible,
@@ -18,6 +19,8 @@ from nmt.pipeline.ctranslate2_model import (
     largest_difference,
     to_ctranslate2,
 )
+from nmt.pipeline.exporting_onnx import QUANTIZATIONS, write_onnx
+from nmt.pipeline.onnx_model import check_exportable, check_onnx_installed, largest_onnx_difference
 from nmt.pipeline.opening import Checkpoint, open_model
 from nmt.pipeline.paths import check_paths
 from nmt.runs import Run
@@ -28,6 +31,9 @@ from nmt.translation.translator import EXTRA_LENGTH, LENGTH_RATIO
 Quantization = Literal[
     "float32", "float16", "bfloat16", "int16", "int8", "int8_float32", "int8_float16", "int8_bfloat16"
 ]
+
+#: Writes a folder; returns the largest difference of a log-probability, if it was measured.
+Write = Callable[[Path], float | None]
 
 #: The most by which a log-probability of a float32 model may differ. Rounding gives about 1e-5.
 TOLERANCE = 1e-2
@@ -89,7 +95,7 @@ class Exporting:
     """What `nmt.export` is asked to do; `configs/export.yaml` explains the settings."""
 
     run: Path
-    format: Literal["ctranslate2"]
+    format: Literal["ctranslate2", "onnx"]
     output: Path
     quantization: Quantization
     checkpoint: Checkpoint
@@ -107,18 +113,13 @@ def export(request: Exporting) -> int:
         raise _taken(output)
     config = run.config()
     model, tokenizer = open_model(run, request.checkpoint, CPU)
-    check_convertible(model, config.choices, run.folder)
-    check_installed()
-    converted = to_ctranslate2(model, tokenizer, request.quantization)
+    convert = _onnx if request.format == "onnx" else _ctranslate2
+    write = convert(run, request, model, tokenizer)
     try:
         with appearing(output) as staging:
-            converted.save(str(staging))
             tokenizer.save(staging)
-            write_text(staging / "translate.py", _program(run, tokenizer))
-            write_text(staging / "README.md", _readme(run, request, tokenizer))
-            checked = ""
-            if request.quantization == "float32":  # other weights are rounded
-                checked = _checked(run, largest_difference(staging, model, tokenizer))
+            difference = write(staging)
+            checked = "" if difference is None else _checked(run, difference)
     except OSError as error:
         if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR) and output.exists():
             raise _taken(output) from error  # created meanwhile
@@ -126,6 +127,39 @@ def export(request: Exporting) -> int:
     print_message(f"{output}: weights in {request.quantization}{checked}.")
     print_message(f"Translate with it: python {shlex.quote(str(output))}/translate.py < INPUT > OUTPUT")
     return 0
+
+
+def _ctranslate2(run: Run, request: Exporting, model: Seq2Seq, tokenizer: Tokenizer) -> Write:
+    """What writes the folder of CTranslate2 (UserError if the run cannot be converted)."""
+    check_convertible(model, run.config().choices, run.folder)
+    check_installed()
+    converted = to_ctranslate2(model, tokenizer, request.quantization)
+
+    def write(staging: Path) -> float | None:
+        converted.save(str(staging))
+        write_text(staging / "translate.py", _program(run, tokenizer))
+        write_text(staging / "README.md", README.format(**_facts(run, request, tokenizer)))
+        # Other weights are rounded.
+        return largest_difference(staging, model, tokenizer) if request.quantization == "float32" else None
+
+    return write
+
+
+def _onnx(run: Run, request: Exporting, model: Seq2Seq, tokenizer: Tokenizer) -> Write:
+    """What writes the folder of ONNX graphs (UserError if the run cannot be converted)."""
+    if request.quantization not in QUANTIZATIONS:
+        raise UserError(
+            f"quantization={request.quantization}: must be {' or '.join(QUANTIZATIONS)} with format=onnx. "
+            f"Give quantization=int8."
+        )
+    check_exportable(model, run.config().choices, run.folder)
+    check_onnx_installed()
+
+    def write(staging: Path) -> float | None:
+        write_onnx(staging, model, tokenizer, _search(run, tokenizer), _facts(run, request, tokenizer))
+        return largest_onnx_difference(staging, model, tokenizer) if request.quantization == "float32" else None
+
+    return write
 
 
 def _checked(run: Run, difference: float) -> str:
@@ -147,32 +181,35 @@ def _files(tokenizer: Tokenizer) -> tuple[str, str]:
     return ("tokenizer.model", "tokenizer.model") if tokenizer.joint else ("source.model", "target.model")
 
 
-def _program(run: Run, tokenizer: Tokenizer) -> str:
-    """The program with the run's search; a search other than a beam becomes greedy."""
+def _search(run: Run, tokenizer: Tokenizer) -> dict[str, Any]:
+    """The run's search and tokenizer for a program; a search other than a beam becomes greedy."""
     search: Mapping[str, Any] = run.config().search
     source, target = _files(tokenizer)
-    return PROGRAM.format(
-        beam_size=search.get("beam_size", 1),
-        length_penalty=search.get("length_penalty", 0.0),
-        length_ratio=float(run.facts().get("length_ratio", LENGTH_RATIO)),
-        extra_length=EXTRA_LENGTH,
-        source=source,
-        target=target,
-        positions=POSITIONS - 1,
-    )
+    return {
+        "beam_size": search.get("beam_size", 1),
+        "length_penalty": search.get("length_penalty", 0.0),
+        "length_ratio": float(run.facts().get("length_ratio", LENGTH_RATIO)),
+        "extra_length": EXTRA_LENGTH,
+        "source": source,
+        "target": target,
+    }
 
 
-def _readme(run: Run, request: Exporting, tokenizer: Tokenizer) -> str:
-    """What is in the folder, and how its translations differ from nmt's."""
+def _program(run: Run, tokenizer: Tokenizer) -> str:
+    """The program for CTranslate2 with the run's search."""
+    return PROGRAM.format(**_search(run, tokenizer), positions=POSITIONS - 1)
+
+
+def _facts(run: Run, request: Exporting, tokenizer: Tokenizer) -> dict[str, Any]:
+    """What a README says of the run."""
     facts = run.facts()
-    languages = " to ".join(map(str, facts.get("languages", []))) or "languages not recorded"
     step = run.best_step() if request.checkpoint == "best" else facts.get("step")
-    return README.format(
-        name=run.folder.resolve().name,
-        languages=languages,
-        step="not recorded" if step is None else f"{step:,}",
-        version=__version__,
-        quantization=request.quantization,
-        folder=request.output.name,
-        tokenizer=", ".join(f"`{name}`" for name in dict.fromkeys(_files(tokenizer))),
-    )
+    return {
+        "name": run.folder.resolve().name,
+        "languages": " to ".join(map(str, facts.get("languages", []))) or "languages not recorded",
+        "step": "not recorded" if step is None else f"{step:,}",
+        "version": __version__,
+        "quantization": request.quantization,
+        "folder": request.output.name,
+        "tokenizer": ", ".join(f"`{name}`" for name in dict.fromkeys(_files(tokenizer))),
+    }

@@ -195,7 +195,7 @@ def test_another_kind_of_layer_is_refused(tokenizer: Tokenizer, here: Path) -> N
         (["output=here/taken"], "output=here/taken exists and is not empty. Name a new folder, or remove it."),
         (["output=here/taken/file"], "output=here/taken/file is a file. Name a folder."),
         (["output=out", "quantization=int4"], "quantization=int4: must be float32, float16,"),
-        (["output=out", "format=onnx"], "format=onnx: must be"),
+        (["output=out", "format=tflite"], "format=tflite: must be"),
         (["output=out"], "CTranslate2 does not know encoder=gru. Train a run with encoder=transformer."),
         ([], "output= must be given. For example: python -m nmt.export run="),
     ],

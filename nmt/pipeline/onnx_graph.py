@@ -1,0 +1,134 @@
+"""A graph of ONNX operators under construction, and the layers that recurrent models are made of.
+
+The graphs are written operator by operator: no exporter traces the model, and no sizes of an example stay in them.
+Operators are those of opset 18 (https://onnx.ai/onnx/operators/).
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from torch import Tensor, nn
+
+if TYPE_CHECKING:
+    import onnx
+
+OPSET, IR_VERSION = 18, 9
+
+#: The order of a GRU's gates in torch is r, z, n; in ONNX, z, r, h.
+_GATES = (1, 0, 2)
+
+
+def array(tensor: Tensor) -> npt.NDArray[np.float32]:
+    """A copy of the values in float32."""
+    return np.array(tensor.detach().cpu().float().numpy())
+
+
+class Graph:
+    """Operators and weights; every method adds operators and returns the name of their result."""
+
+    def __init__(self) -> None:
+        self._nodes: list[tuple[str, list[str], list[str], dict[str, Any]]] = []
+        self._weights: dict[str, npt.NDArray[Any]] = {}
+        self._count = 0
+
+    def _name(self, kind: str) -> str:
+        self._count += 1
+        return f"{kind}_{self._count}"
+
+    def weight(self, values: npt.ArrayLike, dtype: Any = np.float32) -> str:
+        """A constant."""
+        name = self._name("weight")
+        self._weights[name] = np.ascontiguousarray(np.asarray(values, dtype=dtype))
+        return name
+
+    def integers(self, *values: int) -> str:
+        """A constant vector of int64."""
+        return self.weight(values, np.int64)
+
+    def several(self, operator: str, inputs: Sequence[str], count: int, **attributes: Any) -> list[str]:
+        """An operator with `count` results."""
+        outputs = [self._name(operator) for _ in range(count)]
+        self._nodes.append((operator, list(inputs), outputs, attributes))
+        return outputs
+
+    def add(self, operator: str, *inputs: str, **attributes: Any) -> str:
+        """An operator with one result."""
+        return self.several(operator, inputs, 1, **attributes)[0]
+
+    def call_it(self, name: str, value: str) -> None:
+        """Give a result the name of an output."""
+        self._nodes.append(("Identity", [value], [name], {}))
+
+    def times(self, value: str, matrix: Tensor, bias: Tensor | None = None) -> str:
+        """x W^T + b for x [..., I], W [O, I] and b [O]."""
+        product = self.add("MatMul", value, self.weight(array(matrix).T))
+        return product if bias is None else self.add("Add", product, self.weight(array(bias)))
+
+    def linear(self, value: str, layer: nn.Linear | None) -> str:
+        """A linear layer, or the value itself without one."""
+        return value if layer is None else self.times(value, layer.weight, layer.bias)
+
+    def gru_step(self, gates: str, state: str, weight_hh: Tensor, bias_hh: Tensor) -> str:
+        """One step from gate inputs [N, 3D] and state [N, D], as `nmt.kernels.gru.gru` computes it."""
+        recurrent = self.times(state, weight_hh, bias_hh)
+        inputs = self.several("Split", [gates], 3, axis=-1, num_outputs=3)
+        hidden = self.several("Split", [recurrent], 3, axis=-1, num_outputs=3)
+        reset, update = (self.add("Sigmoid", self.add("Add", inputs[gate], hidden[gate])) for gate in (0, 1))
+        new = self.add("Tanh", self.add("Add", inputs[2], self.add("Mul", reset, hidden[2])))
+        return self.add("Add", new, self.add("Mul", update, self.add("Sub", state, new)))
+
+    def gru_layer(self, value: str, lengths: str, rnn: nn.GRU, layer: int) -> tuple[str, str]:
+        """A layer of a GRU over value [S, B, I], lengths [B] int32: its states [S, B, C] and last states [B, C]."""
+        suffixes = ("", "_reverse") if rnn.bidirectional else ("",)
+
+        def stacked(kind: str) -> npt.NDArray[np.float32]:
+            parts = [array(getattr(rnn, f"{kind}_l{layer}{suffix}")) for suffix in suffixes]
+            return np.stack([np.concatenate([np.split(part, 3)[gate] for gate in _GATES]) for part in parts])
+
+        biases = np.concatenate([stacked("bias_ih"), stacked("bias_hh")], 1)
+        states, last = self.several(
+            "GRU",
+            [
+                value,
+                self.weight(stacked("weight_ih")),
+                self.weight(stacked("weight_hh")),
+                self.weight(biases),
+                lengths,
+            ],
+            2,
+            direction="bidirectional" if rnn.bidirectional else "forward",
+            hidden_size=rnn.hidden_size,
+            linear_before_reset=1,  # torch multiplies by the reset gate after the matrix
+        )
+        states = self.add("Reshape", self.add("Transpose", states, perm=(0, 2, 1, 3)), self.integers(0, 0, -1))
+        return states, self.add("Reshape", self.add("Transpose", last, perm=(1, 0, 2)), self.integers(0, -1))
+
+    def model(
+        self,
+        name: str,
+        inputs: Mapping[str, tuple[str, Sequence[str | int]]],
+        outputs: Mapping[str, tuple[str, Sequence[str | int]]],
+    ) -> "onnx.ModelProto":
+        """The finished graph, checked; `inputs` and `outputs` have a type ("FLOAT", ...) and a shape each."""
+        import onnx
+        from onnx import helper, numpy_helper
+
+        def values(described: Mapping[str, tuple[str, Sequence[str | int]]]) -> list[Any]:
+            return [
+                helper.make_tensor_value_info(key, onnx.TensorProto.DataType.Value(kind), list(shape))
+                for key, (kind, shape) in described.items()
+            ]
+
+        graph = helper.make_graph(
+            [helper.make_node(kind, given, made, **attributes) for kind, given, made, attributes in self._nodes],
+            name,
+            values(inputs),
+            values(outputs),
+            [numpy_helper.from_array(weight, key) for key, weight in self._weights.items()],
+        )
+        opset = helper.make_opsetid("", OPSET)
+        model = helper.make_model(graph, opset_imports=[opset], ir_version=IR_VERSION, producer_name="nmt")
+        onnx.checker.check_model(model, full_check=True)
+        return model
