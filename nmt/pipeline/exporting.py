@@ -111,7 +111,6 @@ def export(request: Exporting) -> int:
     check_paths({}, {"output": output}, folders=["output"])
     if output.is_dir() and any(output.iterdir()):
         raise _taken(output)
-    config = run.config()
     model, tokenizer = open_model(run, request.checkpoint, CPU)
     convert = _onnx if request.format == "onnx" else _ctranslate2
     write = convert(run, request, model, tokenizer)

@@ -25,6 +25,10 @@ def array(tensor: Tensor) -> npt.NDArray[np.float32]:
     return np.array(tensor.detach().cpu().float().numpy())
 
 
+#: Names of tensors with a type ("FLOAT", ...) and a shape each.
+Described = Mapping[str, tuple[str, Sequence[str | int]]]
+
+
 class Graph:
     """Operators and weights; every method adds operators and returns the name of their result."""
 
@@ -40,7 +44,7 @@ class Graph:
     def weight(self, values: npt.ArrayLike, dtype: Any = np.float32) -> str:
         """A constant."""
         name = self._name("weight")
-        self._weights[name] = np.ascontiguousarray(np.asarray(values, dtype=dtype))
+        self._weights[name] = np.array(values, dtype=dtype, order="C")
         return name
 
     def integers(self, *values: int) -> str:
@@ -108,14 +112,14 @@ class Graph:
     def model(
         self,
         name: str,
-        inputs: Mapping[str, tuple[str, Sequence[str | int]]],
-        outputs: Mapping[str, tuple[str, Sequence[str | int]]],
+        inputs: Described,
+        outputs: Described,
     ) -> "onnx.ModelProto":
-        """The finished graph, checked; `inputs` and `outputs` have a type ("FLOAT", ...) and a shape each."""
+        """The finished graph, checked."""
         import onnx
         from onnx import helper, numpy_helper
 
-        def values(described: Mapping[str, tuple[str, Sequence[str | int]]]) -> list[Any]:
+        def values(described: Described) -> list[Any]:
             return [
                 helper.make_tensor_value_info(key, onnx.TensorProto.DataType.Value(kind), list(shape))
                 for key, (kind, shape) in described.items()

@@ -8,7 +8,7 @@ next state: new_hidden, (new_feed).
 
 import importlib.util
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,7 @@ from nmt.model.recurrent.decoder import layer_parameters
 from nmt.model.recurrent.encoder import RecurrentEncoder
 from nmt.model.recurrent.luong import Luong
 from nmt.model.recurrent.readouts import FromContext, FromState, Maxout, Tanh
-from nmt.pipeline.onnx_graph import Graph, array
+from nmt.pipeline.onnx_graph import Described, Graph, array
 from nmt.text.tokenizer import EOS, Tokenizer
 
 if TYPE_CHECKING:
@@ -98,20 +98,20 @@ def to_onnx(model: Seq2Seq) -> "dict[str, onnx.ModelProto]":
     assert isinstance(encoder, RecurrentEncoder)
     keys = _key_size(decoder, encoder.size)
     values = encoder.size if decoder.attention.value is None else decoder.attention.value.out_features
-    memory: dict[str, tuple[str, tuple[str | int, ...]]] = {
+    memory: dict[str, tuple[str, Sequence[str | int]]] = {
         "keys": ("FLOAT", ("rows", "slots", keys)),
         "values": ("FLOAT", ("rows", "slots", values)),
         "mask": ("BOOL", ("rows", "slots")),
     }
-    state: dict[str, tuple[str, tuple[str | int, ...]]] = {
+    state: dict[str, tuple[str, Sequence[str | int]]] = {
         "hidden": ("FLOAT", ("rows", decoder.rnn.num_layers, decoder.rnn.hidden_size))
     }
     if decoder.feed_size:
         state["feed"] = ("FLOAT", ("rows", decoder.feed_size))
     log_probs = ("FLOAT", ("rows", model.output.out_features))
     following = {f"new_{name}": described for name, described in state.items()}
-    source = {"source": ("INT64", ("rows", "slots")), "lengths": ("INT64", ("rows",))}
-    stepped = {"log_probs": log_probs, "weights": ("FLOAT", ("rows", "slots")), **following}
+    source: Described = {"source": ("INT64", ("rows", "slots")), "lengths": ("INT64", ("rows",))}
+    stepped: Described = {"log_probs": log_probs, "weights": ("FLOAT", ("rows", "slots")), **following}
     return {
         ENCODER: _encoder(model, encoder, decoder).model("encoder", source, {**memory, **state}),
         STEP: _step(model, decoder).model("step", {"token": ("INT64", ("rows",)), **state, **memory}, stepped),
@@ -120,7 +120,7 @@ def to_onnx(model: Seq2Seq) -> "dict[str, onnx.ModelProto]":
 
 def _key_size(decoder: AttentiveDecoder, size: int) -> int:
     """The size of a prepared key: `Score.prepare` of one slot says it."""
-    weight = decoder.rnn.weight_hh_l0
+    weight = layer_parameters(decoder.rnn)[1]
     with torch.no_grad():
         memory = decoder.attention.remember(weight.new_zeros(1, 1, size), weight.new_ones(1, 1, dtype=torch.bool))
     return memory.keys.shape[-1]

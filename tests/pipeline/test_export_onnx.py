@@ -1,0 +1,198 @@
+"""Runs as ONNX graphs: onnxruntime computes and translates the same, and what the graphs have no place for is refused."""
+
+import json
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from nmt import build
+from nmt.command.composing import compose
+from nmt.errors import UserError
+from nmt.model import Seq2Seq
+from nmt.pipeline.onnx_model import check_exportable, largest_onnx_difference, save_onnx
+from nmt.text.tokenizer import EOS, Tokenizer, load_tokenizer
+from tests.pipeline.small import call, pairs, write_lines
+from tests.pipeline.test_old_runs import OLD_RUNS
+
+Capture = pytest.CaptureFixture[str]
+
+needs_onnx = pytest.mark.skipif(
+    find_spec("onnx") is None or find_spec("onnxruntime") is None,
+    reason="needs onnx and onnxruntime: pip install 'nmt[onnx]'",
+)
+SMALL = (
+    "model.embedding_size=12",
+    "model.tie_embeddings=none",
+    "encoder.size=8",
+    "decoder.size=16",
+    "attention.size=10",
+)
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    """A tokenizer with one vocabulary for both languages."""
+    return load_tokenizer(OLD_RUNS / "v0.1" / "bahdanau" / "tokenizer")
+
+
+def drawn(tokenizer: Tokenizer, *words: str) -> tuple[Seq2Seq, dict[str, str]]:
+    """A model with drawn weights, none of them where training starts, and its choices."""
+    keys = {word.split("=")[0] for word in words}
+    config = compose("train", [*(word for word in SMALL if word.split("=")[0] not in keys), *words])
+    model = build.build_model(config, tokenizer).eval()
+    generator = torch.Generator().manual_seed(5)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.empty_like(parameter).normal_(0, 0.2, generator=generator))
+    return model, dict(config.choices)
+
+
+# What the graphs compute
+
+
+@needs_onnx
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("decoder=bahdanau", "attention/score=additive"),
+        ("decoder=bahdanau", "attention/score=concat", "decoder.previous_state=true", "decoder/readout=maxout"),
+        ("decoder=bahdanau", "attention/score=general", "decoder/readout=state", "decoder.size=12", "decoder.layers=2"),
+        ("decoder=luong", "attention/score=general", "encoder.layers=2", "decoder.layers=3"),
+        ("decoder=luong", "attention/score=dot", "attention.size=null", "decoder.first_state=mean"),
+        ("decoder=luong", "attention/score=scaled_dot", "decoder.input_feeding=false", "attention.bias=true"),
+        ("decoder=luong", "decoder.size=20", "encoder.bidirectional=false", "decoder/readout=tanh"),
+        ("decoder=conditional", "attention/score=additive", "decoder.layers=2", "decoder/readout=context"),
+        ("decoder=conditional", "decoder.first_state=zero", "attention/score=additive", "attention.project=true"),
+        ("decoder=conditional", "decoder.first_state=backward", "encoder.layers=2", "decoder.readout.size=6"),
+    ],
+    ids=" ".join,
+)
+def test_the_graphs_give_the_models_probabilities(tokenizer: Tokenizer, words: tuple[str, ...], here: Path) -> None:
+    model, choices = drawn(tokenizer, *words)
+    check_exportable(model, choices, here)
+    save_onnx(here, model, "float32")
+    assert largest_onnx_difference(here, model, tokenizer) < 1e-4
+    with torch.no_grad():
+        model.output.bias[EOS] += 0.1
+    assert largest_onnx_difference(here, model, tokenizer) > 1e-3, "the difference is seen"
+
+
+@needs_onnx
+def test_the_encoders_operator_is_that_of_torch_and_padding_gets_no_weight(tokenizer: Tokenizer, here: Path) -> None:
+    import onnx
+    import onnxruntime
+
+    model, _ = drawn(tokenizer, "decoder=luong", "attention/score=general")
+    save_onnx(here, model, "float32")
+    (gru,) = (node for node in onnx.load(here / "encoder.onnx").graph.node if node.op_type == "GRU")
+    assert {each.name: each.i for each in gru.attribute}["linear_before_reset"] == 1
+    assert gru.input[4], "lengths"
+    encoder, step = (onnxruntime.InferenceSession(here / f"{name}.onnx") for name in ("encoder", "step"))
+    source = np.array([[5, 6, 7, 8, EOS], [9, EOS, 0, 0, 0]])
+    given = encoder.run(None, {"source": source, "lengths": np.array([5, 2])})
+    named = dict(zip([each.name for each in encoder.get_outputs()], given, strict=True))
+    assert not named["values"][1, 2:].any()
+    weights = step.run(["weights"], {"token": np.array([2, 2]), **named})[0]
+    assert np.allclose(weights.sum(1), 1, atol=1e-6)
+    assert not weights[1, 2:].any()
+
+
+# The folder
+
+
+def translated(program: Path, source: Path) -> list[str]:
+    """What the exported program makes of a file, from another folder and without nmt."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": ""}
+    with source.open("rb") as stream:
+        done = subprocess.run(
+            [sys.executable, "-P", program], stdin=stream, capture_output=True, env=environment, cwd="/"
+        )
+    assert (done.returncode, done.stderr) == (0, b"")
+    return done.stdout.decode("utf-8").split("\n")
+
+
+@needs_onnx
+def test_it_translates_as_the_run_does(trained: Path, here: Path, capfd: Capture) -> None:
+    source = write_lines(here / "in", [*(row[0] for row in pairs(60)), "", "  ", "Haus Ωmega \u2028 zwei"])
+    assert call("export", f"run={trained}", "format=onnx", f"output={here / 'out dir'}") == 0
+    assert "out dir: weights in float32, log-probabilities as the run's (largest difference: " in capfd.readouterr().err
+    program, manifest = here / "out dir" / "translate.py", here / "out dir" / "manifest.json"
+    settings = json.loads(manifest.read_text(encoding="utf-8"))
+    assert (settings["beam_size"], settings["length_penalty"]) == (5, 1.0), "the run's search"
+    for search, size in (((), 5), (("search=greedy",), 1)):
+        assert call("translate", f"run={trained}", f"input={source}", f"output={here / 'ours'}", *search) == 0
+        manifest.write_text(json.dumps({**settings, "beam_size": size}), encoding="utf-8")
+        assert translated(program, source) == (here / "ours").read_text(encoding="utf-8").split("\n")
+    assert (
+        (here / "out dir" / "README.md").read_text(encoding="utf-8").startswith("# numbers: a translator, de to en\n")
+    )
+
+
+@needs_onnx
+def test_matrices_are_rounded_to_int8(trained: Path, here: Path, capfd: Capture) -> None:
+    source = write_lines(here / "in", [row[0] for row in pairs(60)])
+    translations, sizes = [], []
+    for kind in ("float32", "int8"):
+        assert call("export", f"run={trained}", "format=onnx", f"output={here / kind}", f"quantization={kind}") == 0
+        translations.append(translated(here / kind / "translate.py", source))
+        sizes.append((here / kind / "step.onnx").stat().st_size)
+    assert sizes[1] < 0.7 * sizes[0]
+    assert 50 <= sum(one == two for one, two in zip(*translations, strict=True)) <= 61
+    assert "weights in int8.\n" in capfd.readouterr().err
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["encoder=lstm"], "=lstm. Train a run with encoder=gru"),
+        (["encoder=transformer"], "encoder=transformer. Train a run with encoder=gru."),
+        (["decoder=none"], "decoder=none. Train a run with decoder=bahdanau, luong or conditional."),
+        (["decoder.multi_step=true", "decoder.layers=2"], "Train a run with decoder.multi_step=false."),
+        (["attention.coverage=true", "attention/score=additive"], "Train a run with attention.coverage=false."),
+        (["attention.heads=2"], "attention.heads=2. Train a run with attention.heads=1."),
+        (["attention/score=cosine", "attention.project=true"], "attention/score=cosine. Train a run with"),
+        (["attention/window=local_m"], "attention/window=local_m. Train a run with attention/window=global."),
+        (["attention/read=hard"], "attention/read=hard. Train a run with attention/read=soft."),
+        (["context.sentences=1"], "(context.sentences). Train a run with context.sentences=0."),
+    ],
+)
+def test_what_the_graphs_have_no_place_for_is_refused(
+    tokenizer: Tokenizer, words: list[str], message: str, here: Path
+) -> None:
+    model, choices = drawn(tokenizer, *words)
+    with pytest.raises(UserError, match=r"^checkpoints/x cannot be exported: format=onnx does not support ") as caught:
+        check_exportable(model, choices, Path("checkpoints/x"))
+    assert message in str(caught.value)
+
+
+def test_nothing_is_written_where_it_is_refused(
+    trained: Path, unattentive: Path, here: Path, capfd: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    more = ("format=onnx", "output=out")
+    assert call("export", f"run={trained}", *more, "quantization=int16") == 1
+    assert "quantization=int16: must be float32 or int8 with format=onnx." in capfd.readouterr().err
+    assert call("export", f"run={unattentive}", *more) == 1
+    assert "does not support decoder=none" in capfd.readouterr().err
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert call("export", f"run={trained}", *more) == 1
+    assert "format=onnx needs the package onnx. Install it: pip install 'nmt[onnx]'" in capfd.readouterr().err
+    assert list(here.iterdir()) == []
+
+
+@needs_onnx
+def test_a_wrong_or_broken_export_never_appears(
+    trained: Path, here: Path, capfd: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nmt.pipeline.exporting.largest_onnx_difference", lambda *_: float("nan"))
+    assert call("export", f"run={trained}", "format=onnx", "output=out") == 1
+    assert "differ by up to nan from those of the run" in capfd.readouterr().err
+    assert list(here.iterdir()) == []
