@@ -61,7 +61,7 @@ class Graph:
         """An operator with one result."""
         return self.several(operator, inputs, 1, **attributes)[0]
 
-    def call_it(self, name: str, value: str) -> None:
+    def output(self, name: str, value: str) -> None:
         """Give a result the name of an output."""
         self._nodes.append(("Identity", [value], [name], {}))
 

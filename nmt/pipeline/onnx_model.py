@@ -140,7 +140,7 @@ def _encoder(model: Seq2Seq, encoder: RecurrentEncoder, decoder: AttentiveDecode
     values = graph.add("Transpose", states, perm=(1, 0, 2))
     width = graph.add("Squeeze", graph.add("Shape", "source", start=1, end=2), graph.integers(0))
     slots = graph.add("Range", graph.weight(0, np.int64), width, graph.weight(1, np.int64))
-    graph.call_it("mask", graph.add("Less", slots, graph.add("Unsqueeze", "lengths", graph.integers(1))))
+    graph.output("mask", graph.add("Less", slots, graph.add("Unsqueeze", "lengths", graph.integers(1))))
     keys, score = graph.linear(values, attention.key), attention.score
     if isinstance(score, Additive):
         keys = graph.times(keys, score.U.weight)
@@ -148,11 +148,11 @@ def _encoder(model: Seq2Seq, encoder: RecurrentEncoder, decoder: AttentiveDecode
         keys = graph.times(keys, score.W.weight[:, score.query_size :])
     elif isinstance(score, General):
         keys = graph.times(keys, score.W.weight)
-    graph.call_it("keys", keys)
-    graph.call_it("values", graph.linear(values, attention.value))
-    graph.call_it("hidden", _first_state(graph, decoder, values, lasts))
+    graph.output("keys", keys)
+    graph.output("values", graph.linear(values, attention.value))
+    graph.output("hidden", _first_state(graph, decoder, values, lasts))
     if decoder.feed_size:
-        graph.call_it("feed", _zeros(graph, decoder.feed_size))
+        graph.output("feed", _zeros(graph, decoder.feed_size))
     return graph
 
 
@@ -170,10 +170,10 @@ def _first_state(graph: Graph, decoder: AttentiveDecoder, values: str, lasts: li
     if first.kind == "last":
         count = len(lasts)
         layers = [min(layer + max(0, count - first.layers), count - 1) for layer in range(first.layers)]
-        chosen = [
+        states = [
             graph.add("Unsqueeze", graph.linear(lasts[layer], first.linear), graph.integers(1)) for layer in layers
         ]
-        return graph.add("Concat", *chosen, axis=1)
+        return graph.add("Concat", *states, axis=1)
     if first.kind == "backward":
         start, end = graph.integers(-first.direction_size), graph.integers(2**31)
         vector = graph.add("Slice", lasts[-1], start, end, graph.integers(1))
@@ -212,12 +212,12 @@ def _step(model: Seq2Seq, decoder: AttentiveDecoder) -> Graph:
     features = _read_out(graph, decoder, {"state": top, "word": word, "context": context})
     scaled = graph.add("Mul", features, graph.weight(decoder.logit_scale))
     logits = graph.times(scaled, model.output.weight, model.output.bias)
-    graph.call_it("log_probs", graph.add("LogSoftmax", logits, axis=-1))
-    graph.call_it("weights", weights)
+    graph.output("log_probs", graph.add("LogSoftmax", logits, axis=-1))
+    graph.output("weights", weights)
     stacked = [graph.add("Unsqueeze", state, graph.integers(1)) for state in new]
-    graph.call_it("new_hidden", graph.add("Concat", *stacked, axis=1))
+    graph.output("new_hidden", graph.add("Concat", *stacked, axis=1))
     if decoder.feed_size:
-        graph.call_it("new_feed", features)
+        graph.output("new_feed", features)
     return graph
 
 

@@ -1,4 +1,4 @@
-"""Runs as ONNX graphs: onnxruntime computes and translates the same, and what the graphs have no place for is refused."""
+"""Runs as ONNX graphs: onnxruntime computes and translates the same, and what they cannot hold is refused."""
 
 import json
 import os
@@ -65,7 +65,7 @@ def drawn(tokenizer: Tokenizer, *words: str) -> tuple[Seq2Seq, dict[str, str]]:
         ("decoder=bahdanau", "attention/score=general", "decoder/readout=state", "decoder.size=12", "decoder.layers=2"),
         ("decoder=luong", "attention/score=general", "encoder.layers=2", "decoder.layers=3"),
         ("decoder=luong", "attention/score=dot", "attention.size=null", "decoder.first_state=mean"),
-        ("decoder=luong", "attention/score=scaled_dot", "decoder.input_feeding=false", "attention.bias=true"),
+        ("decoder=luong", "attention=multihead", "attention.heads=1", "decoder.input_feeding=false"),
         ("decoder=luong", "decoder.size=20", "encoder.bidirectional=false", "decoder/readout=tanh"),
         ("decoder=conditional", "attention/score=additive", "decoder.layers=2", "decoder/readout=context"),
         ("decoder=conditional", "decoder.first_state=zero", "attention/score=additive", "attention.project=true"),
