@@ -148,8 +148,7 @@ def _onnx(run: Run, request: Exporting, model: Seq2Seq, tokenizer: Tokenizer) ->
     """What writes the folder of ONNX graphs (UserError if the run cannot be converted)."""
     if request.quantization not in QUANTIZATIONS:
         raise UserError(
-            f"quantization={request.quantization}: must be {' or '.join(QUANTIZATIONS)} with format=onnx. "
-            f"Give quantization=int8."
+            f"quantization={request.quantization}: must be float32 or int8 with format=onnx. Give quantization=int8."
         )
     check_exportable(model, run.config().choices, run.folder)
     check_onnx_installed()

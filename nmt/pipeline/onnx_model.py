@@ -44,8 +44,8 @@ _READOUTS = (FromContext, FromState, Maxout, Tanh)
 
 def check_onnx_installed() -> None:
     """Raise UserError if a package is not installed."""
-    if missing := [name for name in ("onnx", "onnxruntime") if importlib.util.find_spec(name) is None]:
-        raise UserError(f"format=onnx needs the package {missing[0]}. Install it: pip install 'nmt[onnx]'")
+    if any(importlib.util.find_spec(name) is None for name in ("onnx", "onnxruntime")):
+        raise UserError("format=onnx needs the packages onnx and onnxruntime. Install them: pip install 'nmt[onnx]'")
 
 
 def check_exportable(model: Seq2Seq, choices: Mapping[str, str], run: Path) -> None:

@@ -184,7 +184,10 @@ def test_nothing_is_written_where_it_is_refused(
     assert "does not support decoder=none" in capfd.readouterr().err
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert call("export", f"run={trained}", *more) == 1
-    assert "format=onnx needs the package onnx. Install it: pip install 'nmt[onnx]'" in capfd.readouterr().err
+    assert (
+        "format=onnx needs the packages onnx and onnxruntime. Install them: pip install 'nmt[onnx]'"
+        in capfd.readouterr().err
+    )
     assert list(here.iterdir()) == []
 
 
