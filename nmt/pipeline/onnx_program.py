@@ -11,7 +11,7 @@ import onnxruntime
 import sentencepiece
 
 
-class Translator:
+class OnnxTranslator:
     """The graphs and the tokenizer of a folder, and a beam search with the settings of its manifest.json."""
 
     def __init__(self, folder: Path) -> None:
@@ -70,7 +70,7 @@ class Translator:
 
 
 if __name__ == "__main__":
-    translator = Translator(Path(__file__).resolve().parent)
+    translator = OnnxTranslator(Path(__file__).resolve().parent)
     sys.stdin.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
     sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
     for text in sys.stdin:
