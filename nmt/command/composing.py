@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +16,8 @@ from nmt.errors import UserError
 from nmt.limits import fitted, written_as
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from hydra.core.override_parser.types import Override
     from omegaconf import DictConfig
 
@@ -82,11 +86,17 @@ def choices_of(config_name: str, overrides: Sequence[str] = ()) -> dict[str, str
 
 def _composed(config_name: str, overrides: Sequence[str]) -> tuple[DictConfig, dict[str, str]]:
     """Compose with Hydra; return the configuration and its choices."""
+    config, choices = _once_composed(configuration.config_folder(), config_name, tuple(overrides))
+    return copy.deepcopy(config), dict(choices)
+
+
+@functools.lru_cache(maxsize=256)  # a sweep and its checks compose the same choices again and again, 0.1 s each
+def _once_composed(folder: Path, config_name: str, overrides: tuple[str, ...]) -> tuple[DictConfig, dict[str, str]]:
     from hydra import compose as hydra_compose
     from hydra import initialize_config_dir
     from omegaconf import OmegaConf
 
-    with initialize_config_dir(config_dir=str(configuration.config_folder()), version_base="1.3"):
+    with initialize_config_dir(config_dir=str(folder), version_base="1.3"):
         config = hydra_compose(config_name, overrides=list(overrides), return_hydra_config=True)
     choices = {key: str(name) for key, name in config.hydra.runtime.choices.items() if not key.startswith("hydra/")}
     OmegaConf.set_struct(config, False)
