@@ -46,6 +46,17 @@ def share_cores() -> None:
         os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 
+def bound_kernels() -> None:
+    """Let oneDNN keep few compiled kernels. Call it before torch is loaded.
+
+    Matrix multiplication in bfloat16 compiles a kernel for each shape. Batches have some thousand shapes. By default
+    oneDNN and torch's layer above it each keep 1,024 kernels: most of the memory of a training (docs/benchmarks.md),
+    and no faster than 64.
+    """
+    for capacity in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
+        os.environ.setdefault(capacity, "64")
+
+
 def give_memory_back() -> bool:
     """Return free memory of the heap to the system; return whether there was any.
 

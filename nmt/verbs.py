@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from nmt.errors import missing_package
-from nmt.memory import share_cores
+from nmt.memory import bound_kernels, share_cores
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 def run(verb: str, arguments: Sequence[str] | None = None) -> int:
     """Run a verb for a command line, by default this process's, and return the exit status."""
     share_cores()
+    bound_kernels()
     try:
         from nmt.command.running import main
     except ModuleNotFoundError as error:

@@ -55,6 +55,39 @@ def test_threads_that_wait_give_their_core_away(
     assert os.environ.get("GOMP_SPINCOUNT") == spins
 
 
+@pytest.mark.parametrize("name", ["ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"])
+@pytest.mark.parametrize(("given", "kept"), [(None, "64"), ("1024", "1024")])
+def test_few_compiled_kernels_are_kept(
+    name: str, given: str | None, kept: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, given or "")  # so that it is restored afterwards
+    if given is None:
+        monkeypatch.delenv(name)
+    assert verbs.run("translate", ["--version"]) == 0
+    assert os.environ[name] == kept
+
+
+# Where the processor multiplies bfloat16, each shape has a kernel of its own, of half a megabyte.
+SHAPES = """
+from nmt.memory import bound_kernels, peak_memory
+bound_kernels()
+import torch
+torch.set_num_threads(1)
+left, right = torch.ones(800, 256, dtype=torch.bfloat16), torch.ones(256, 256, dtype=torch.bfloat16)
+torch.mm(left, right)
+before = peak_memory()
+for rows in range(1, 800):
+    torch.mm(left[:rows], right)
+print((peak_memory() - before) >> 20)
+"""
+
+
+def test_memory_does_not_grow_with_the_number_of_shapes() -> None:
+    environment = {name: value for name, value in os.environ.items() if "CACHE_CAPACITY" not in name}
+    done = subprocess.run([sys.executable, "-c", SHAPES], env=environment, capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 150  # MiB; some 400 with the defaults of oneDNN and torch
+
+
 def test_cores_are_shared_before_torch_is_loaded() -> None:
     code = "import sys, nmt.verbs, nmt.memory; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
