@@ -21,6 +21,8 @@ class Compute:
     device: torch.device
     #: of products under autocast; None for float32 everywhere
     dtype: torch.dtype | None = None
+    #: whether nobody has asked for this type
+    automatic: bool = False
 
     @classmethod
     def choose(
@@ -51,7 +53,7 @@ class Compute:
         dtype = _choose_dtype(precision, place)
         if place.type == "cuda":
             _set_float32_products("ieee" if dtype is None else "tf32")
-        return cls(place, dtype)
+        return cls(place, dtype, precision == "auto")
 
     @property
     def on_gpu(self) -> bool:

@@ -1,10 +1,11 @@
 """From a recipe to a trained run folder: text -> tokenizer -> batches -> model -> loop. Checks come first."""
 
 import contextlib
+import functools
 import io
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -26,6 +27,7 @@ from nmt.locks import LockedError, locked
 from nmt.memory import peak_memory
 from nmt.model import Seq2Seq
 from nmt.model.weights import lost
+from nmt.pipeline.half_precision import MINUTES, measured
 from nmt.pipeline.preparing import check_documents, guiding_links, prepared, tokenizer_for
 from nmt.pipeline.recipe import Recipe, opened, own_settings, possible, resumed_recipe, with_own_vocabularies
 from nmt.processes import Processes, joined
@@ -156,7 +158,8 @@ class _Session:
             validation = Validation(valid_batches, translate, compute, look)
             loop = TrainingLoop(settings, learner, batches, validation, run)
             outcome = loop.run(self.recipe.place.seed, state)
-        return self._finish(run, outcome, len(pairs))
+        compare = functools.partial(measured, run, compute, sources, references, source.languages[1], contexts)
+        return self._finish(run, outcome, len(pairs), compare)
 
     def _saved_state(self) -> dict[str, Any] | None:
         """The trainer's state of earlier sessions, if their validations can be read as well."""
@@ -277,8 +280,11 @@ class _Session:
                 if not run.folder.exists():
                     raise
 
-    def _finish(self, run: Run, outcome: Outcome, pairs: int) -> int:
-        """Print and save how the session ended; return the exit status."""
+    def _finish(self, run: Run, outcome: Outcome, pairs: int, compare: Callable[[], str | None]) -> int:
+        """Print and save how the session ended; return the exit status.
+
+        `compare` measures whether bfloat16 loses anything, where training took long enough for that.
+        """
         compute = self.recipe.place.compute
         run.note(
             status="interrupted" if outcome.interrupted else "finished",
@@ -307,6 +313,8 @@ class _Session:
             )
         if outcome.example is not None:
             self._show(outcome.example)
+        if best is not None and outcome.minutes >= MINUTES and (line := compare()):
+            self.say(line)
         if isinstance(self.recipe.source, UserFiles):
             self._judge(run, outcome, pairs)
         else:

@@ -1,6 +1,7 @@
 """From lines to translated lines: a file, or a pipe whose lines are translated as they arrive."""
 
 import contextlib
+import dataclasses
 import functools
 import sys
 import time
@@ -20,6 +21,7 @@ from nmt.links import format_links
 from nmt.model.weights import fingerprint
 from nmt.pipeline.chunks import arriving, full, standard_input, typed
 from nmt.pipeline.formats import Format
+from nmt.pipeline.half_precision import for_text
 from nmt.pipeline.line_progress import LineProgress
 from nmt.pipeline.opening import TranslatorRequest, default_head, has_weights, head_of
 from nmt.pipeline.partial import LinesDigest, PartialFiles, Resume, partial_files
@@ -97,6 +99,11 @@ class Translating:
         return self.alignments is not None or self.show is not None or pictures
 
     @property
+    def only_text(self) -> bool:
+        """Whether no numbers of the model are wanted."""
+        return not (self.keeps_weights or self.scores)
+
+    @property
     def keeps_weights(self) -> bool:
         """Whether translations have weights."""
         return self.draws_weights or self.format != "text"
@@ -108,6 +115,8 @@ def translate(request: Translating) -> int:
     What is written to a file is kept when the command is interrupted, and `resume` goes on from there. Under torchrun
     all processes translate, and the leader reads and writes.
     """
+    if request.only_text:
+        request = dataclasses.replace(request, translator=for_text(request.translator))
     return shared(request.translator, request.keeps_weights, functools.partial(_translate, request))
 
 
