@@ -85,7 +85,9 @@ def described(name: str, heads: Sequence[str]) -> str:
         return "one head"
     if name == MEAN:
         return f"mean of {len(heads)} heads"
-    if len(positions) > 1:
+    if name.endswith(f".{MEAN}"):
+        if len(positions) == 1:
+            return f"only head of layer {name.partition('.')[0]}"
         return f"mean of the {len(positions)} heads of layer {name.partition('.')[0]}"
     return f"head {name} (of heads {heads[0]} to {heads[-1]})"
 

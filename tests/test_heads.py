@@ -69,6 +69,7 @@ def test_words() -> None:
     assert described("mean", ONE) == "one head"
     assert described("mean", FOUR) == "mean of 4 heads"
     assert described("auto", DEEP) == "mean of the 11 heads of layer 2"
+    assert described("auto", THIN) == "only head of layer 2"
     assert described("2.10", DEEP) == "head 2.10 (of heads 1.1 to 3.11)"
     assert alternatives(ONE) == "mean or 0"
     assert alternatives(FOUR) == "mean or one from 0 to 3"

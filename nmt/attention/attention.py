@@ -140,6 +140,9 @@ class Attention(nn.Module):
         inner = (size // heads,) * 3 if project else (query_size, value_size, size)
         self.score = score(query_size=inner[0], key_size=inner[1], size=inner[2], heads=heads)
         self.score.fast = fast
+        if coverage and memorised != "other":
+            rule = "must be false in self-attention, which computes all steps at once. Give {key}.coverage=false."
+            raise SettingError("coverage", "true", rule)
         if coverage:
             self.score.cover()
         self.window = window(query_size=inner[0], heads=heads)
@@ -173,16 +176,16 @@ class Attention(nn.Module):
             raise SettingError("heads", heads, f"{rule} Give {{key}}.heads=1 or {{key}}.read.objective=sampled.")
 
     def _check_self_attention(self, memorised: Memorised) -> None:
-        """SettingError for what needs one step after the other, a place in the loss, or the end of a target."""
-        if self.coverage:
-            rule = "must be false in self-attention, which computes all steps at once. Give {key}.coverage=false."
-            raise SettingError("coverage", "true", rule)
+        """SettingError for what needs a place in the loss, the end of a target, or its later words."""
         if self.read.has_terms:
             rule = "must be soft: only the attention to the source can add terms to the loss."
             raise SettingError("read", "hard", f"{rule} Give attention/read@{{key}}.read=soft.")
         if memorised == "past" and self.window.needs_length:
             rule = "must not depend on the length of the target, which search does not know."
             raise SettingError("window", "local_p", f"{rule} Give attention/window@{{key}}.window=local_m or global.")
+        if memorised == "past" and (step := self.window.first_ahead) is not None:
+            rule = f"must name no word after the step's own, but step {step} does: no step sees later words."
+            raise SettingError("window.slots", "...", f"{rule} Give attention/window@{{key}}.window=global.")
 
     def _split(self, projection: nn.Linear | None, vectors: Tensor) -> Tensor:
         """[B, N, D] -> [B, H, N, D / H], or [B, 1, N, D] as they are without a projection."""

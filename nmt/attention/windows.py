@@ -52,6 +52,8 @@ class Window(nn.Module):
 
     #: Whether what it shows depends on how many slots there will be.
     needs_length = False
+    #: The first step that is shown a slot after its own, whatever the text; None if there is none.
+    first_ahead: int | None = None
 
     def __init__(self, query_size: int, heads: int = 1) -> None:
         """The size of one head's query and the number of heads, for windows that are predicted from queries."""
@@ -191,6 +193,7 @@ class Pinned(Window):
                 rule = f"step {step} must have a source position from 0, a list of them, or null for all: {_EXAMPLE}."
                 raise SettingError("slots", slots, rule)
             rows.append(list(row))
+        self.first_ahead = next((step for step, row in enumerate(rows) if max(row, default=-1) > step), None)
         # Row t of [N + 1, K] names the slots of step t, padded with -1; the last row is for all later steps.
         most = max(1, *map(len, rows))
         padded = [row + [-1] * (most - len(row)) for row in [*rows, []]]

@@ -262,6 +262,14 @@ def test_words_beyond_learned_positions_share_the_last_one() -> None:
             r"decoder\.self_attention\.read=hard: must be soft.*attention/read@decoder\.self_attention\.read=soft",
         ),
         (
+            ("encoder.self_attention.coverage=true",),
+            r"encoder\.self_attention\.coverage=true: must be false.*Give encoder\.self_attention\.coverage=false",
+        ),
+        (
+            ("decoder/window=forced", "decoder.self_attention.window.slots=[0,[0,1],3]"),
+            r"decoder\.self_attention\.window\.slots.*step 2 does.*@decoder\.self_attention\.window=global",
+        ),
+        (
             ("encoder/score=additive", "encoder.self_attention.coverage=true"),
             r"encoder\.self_attention\.coverage=true: must be false.*Give encoder\.self_attention\.coverage=false",
         ),
