@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import torch
 
 from nmt.compute import Compute
-from nmt.evaluation.metrics import bleu
+from nmt.errors import UserError
 from nmt.pipeline.opening import TranslatorRequest
 from nmt.pipeline.requests import SearchRequest
 from nmt.runs import Run
@@ -34,6 +34,8 @@ def measured(
     Note both BLEUs in run.json. Return what to tell the user; None where there is nothing to choose: on a GPU, without
     instructions for bfloat16, or if the search draws at random.
     """
+    from nmt.evaluation.metrics import bleu
+
     rounded = dataclasses.replace(compute, dtype=torch.bfloat16)
     if compute.on_gpu or rounded.emulates:
         return None
@@ -75,8 +77,14 @@ def for_text(request: TranslatorRequest) -> TranslatorRequest:
 
 def _loses_nothing(run: Run) -> bool:
     """Whether a measurement of the present weights says so."""
+    run.config()  # raises what a folder that is no run deserves
     noted = run.facts().get("bfloat16")
-    if not isinstance(noted, dict) or noted.get("step") != run.best_step():  # trained on since, or written by hand
+    if not isinstance(noted, dict):
+        return False
+    try:
+        if noted.get("step") != run.best_step():  # trained on since
+            return False
+    except UserError:  # translating needs no history
         return False
     values = noted.get("valid_bleu")
     rounded, exact = (values.get(name) for name in ("bf16", "float32")) if isinstance(values, dict) else (None, None)

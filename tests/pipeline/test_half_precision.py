@@ -104,6 +104,12 @@ def test_a_measurement_of_earlier_weights_does_not_count(run: Run, native: None)
     assert precision(run) is None
 
 
+def test_translating_needs_no_history(run: Run, native: None) -> None:
+    noted(run, 30.0, 31.0)
+    (run.folder / "history.jsonl").write_text("{", "utf-8")
+    assert precision(run) is None
+
+
 @pytest.mark.parametrize("values", [("30", "31"), (None, 31.0), ([], {})])
 def test_a_measurement_that_is_none_does_not_count(run: Run, native: None, values: tuple[Any, Any]) -> None:
     noted(run, *values)
