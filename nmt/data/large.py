@@ -14,6 +14,7 @@ import shutil
 import tempfile
 import weakref
 import zlib
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NoReturn, cast, overload
@@ -94,9 +95,9 @@ class Stored(Sequence[str]):
         for first in range(0, len(self), _MANY):
             yield from self.between(first, min(first + _MANY, len(self)))
 
+    @abstractmethod
     def between(self, first: int, end: int) -> list[str]:
         """The lines from number `first` to before `end`."""
-        raise NotImplementedError
 
 
 class FileLines(Stored):

@@ -14,9 +14,8 @@ from nmt.heads import MEAN
 from nmt.limits import NotNegative, Positive
 from nmt.links import GoldLinks, Link
 from nmt.pipeline.linking import WordSplitters
-from nmt.pipeline.opening import Checkpoint, has_weights, head_of, open_model
+from nmt.pipeline.opening import Checkpoint, has_weights, head_of, open_for_forcing
 from nmt.runs import Run
-from nmt.search import GreedySearch
 from nmt.terminal import print_message
 from nmt.translation.stepping import heads_of
 from nmt.translation.translator import Translator
@@ -84,12 +83,10 @@ class Aligner:
         Raises:
             UserError: the run is incomplete or damaged, has no such heads, or was trained with less context.
         """
-        model, tokenizer = open_model(run, request.checkpoint, request.compute)
-        translator = Translator(
-            [model],
-            tokenizer,
-            GreedySearch(),
-            compute=request.compute,
+        translator = open_for_forcing(
+            run,
+            request.checkpoint,
+            request.compute,
             batch_sentences=request.batch_sentences,
             context_sentences=request.context_sentences,
         )

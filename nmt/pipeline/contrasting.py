@@ -16,11 +16,10 @@ from nmt.data.lines import read_lines, read_parallel_lines
 from nmt.errors import UserError
 from nmt.files import write_json
 from nmt.limits import NotNegative, Positive
-from nmt.pipeline.opening import Checkpoint, open_model, own_data, own_split
+from nmt.pipeline.opening import Checkpoint, open_for_forcing, own_data, own_split
 from nmt.pipeline.paths import check_paths
 from nmt.pipeline.requests import Data, check_pair
 from nmt.runs import Run
-from nmt.search import GreedySearch
 from nmt.terminal import printable
 from nmt.translation.translator import Translator
 
@@ -65,12 +64,10 @@ def contrast(request: Contrasting) -> int:
     check_paths(files, {"output": request.output})
     run = Run(request.run)
     split, contrasts = _test(request, run)
-    model, tokenizer = open_model(run, request.checkpoint, request.compute)
-    translator = Translator(
-        [model],
-        tokenizer,
-        GreedySearch(),
-        compute=request.compute,
+    translator = open_for_forcing(
+        run,
+        request.checkpoint,
+        request.compute,
         batch_sentences=request.batch_sentences,
         context_sentences=request.context_sentences,
     )

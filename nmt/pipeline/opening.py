@@ -20,6 +20,7 @@ from nmt.model import Seq2Seq
 from nmt.model.weights import load_weights
 from nmt.pipeline.requests import SearchRequest
 from nmt.runs import Run, attends
+from nmt.search import GreedySearch
 from nmt.terminal import print_message
 from nmt.text.lexicon import load_lexicon
 from nmt.text.tokenizer import Tokenizer, load_tokenizer
@@ -44,6 +45,30 @@ def open_model(run: Run, checkpoint: Checkpoint, compute: Compute) -> tuple[Seq2
         model = build.build_model(config, tokenizer, initial=False)
     load_weights(run.best if checkpoint == "best" else run.last, model)
     return model.to(compute.device).eval(), tokenizer
+
+
+def open_for_forcing(
+    run: Run,
+    checkpoint: Checkpoint,
+    compute: Compute,
+    *,
+    batch_sentences: int,
+    context_sentences: int | None,
+) -> Translator:
+    """The translator of a run for forced decoding, where no search is chosen.
+
+    Raises:
+        UserError: the run is incomplete or damaged, or was trained with less context.
+    """
+    model, tokenizer = open_model(run, checkpoint, compute)
+    return Translator(
+        [model],
+        tokenizer,
+        GreedySearch(),
+        compute=compute,
+        batch_sentences=batch_sentences,
+        context_sentences=context_sentences,
+    )
 
 
 def own_data(run: Run, named: str | None, files: str) -> DataSource:

@@ -17,9 +17,9 @@ from nmt.errors import UserError
 from nmt.model import Seq2Seq
 from nmt.model.transformer.layer import FeedForward
 from nmt.pipeline.ctranslate2_model import check_convertible, largest_difference, to_ctranslate2
-from nmt.text.tokenizer import EOS, Tokenizer, load_tokenizer
+from nmt.text.tokenizer import EOS, Tokenizer
+from tests.pipeline.drawn import drawn_model, joint_tokenizer
 from tests.pipeline.small import BOTH, call, pairs, snapshot, write_lines
-from tests.pipeline.test_old_runs import OLD_RUNS
 
 Capture = pytest.CaptureFixture[str]
 
@@ -32,18 +32,12 @@ SMALL = ("model.embedding_size=12", "encoder.layers=2", "decoder.layers=1")
 @pytest.fixture(scope="module")
 def tokenizer() -> Tokenizer:
     """A tokenizer with one vocabulary for both languages."""
-    return load_tokenizer(OLD_RUNS / "v0.1" / "bahdanau" / "tokenizer")
+    return joint_tokenizer()
 
 
 def drawn(tokenizer: Tokenizer, *words: str) -> tuple[Seq2Seq, dict[str, str]]:
-    """A model with drawn weights, none of them where training starts, and its choices."""
-    config = compose("train", [*BOTH, *SMALL, *words])
-    model = build.build_model(config, tokenizer).eval()
-    generator = torch.Generator().manual_seed(5)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(torch.empty_like(parameter).normal_(0, 0.2, generator=generator))
-    return model, dict(config.choices)
+    """A small model with drawn weights, and its choices."""
+    return drawn_model(tokenizer, [*BOTH, *SMALL], words)
 
 
 # What CTranslate2 knows

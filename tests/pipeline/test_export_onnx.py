@@ -11,14 +11,12 @@ import numpy as np
 import pytest
 import torch
 
-from nmt import build
-from nmt.command.composing import compose
 from nmt.errors import UserError
 from nmt.model import Seq2Seq
 from nmt.pipeline.onnx_model import check_exportable, largest_onnx_difference, save_onnx
-from nmt.text.tokenizer import EOS, Tokenizer, load_tokenizer
+from nmt.text.tokenizer import EOS, Tokenizer
+from tests.pipeline.drawn import drawn_model, joint_tokenizer
 from tests.pipeline.small import call, pairs, write_lines
-from tests.pipeline.test_old_runs import OLD_RUNS
 
 Capture = pytest.CaptureFixture[str]
 
@@ -38,19 +36,12 @@ SMALL = (
 @pytest.fixture(scope="module")
 def tokenizer() -> Tokenizer:
     """A tokenizer with one vocabulary for both languages."""
-    return load_tokenizer(OLD_RUNS / "v0.1" / "bahdanau" / "tokenizer")
+    return joint_tokenizer()
 
 
 def drawn(tokenizer: Tokenizer, *words: str) -> tuple[Seq2Seq, dict[str, str]]:
-    """A model with drawn weights, none of them where training starts, and its choices."""
-    keys = {word.split("=")[0] for word in words}
-    config = compose("train", [*(word for word in SMALL if word.split("=")[0] not in keys), *words])
-    model = build.build_model(config, tokenizer).eval()
-    generator = torch.Generator().manual_seed(5)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(torch.empty_like(parameter).normal_(0, 0.2, generator=generator))
-    return model, dict(config.choices)
+    """A small model with drawn weights, and its choices."""
+    return drawn_model(tokenizer, SMALL, words)
 
 
 # What the graphs compute
