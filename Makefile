@@ -6,13 +6,14 @@ EXAMPLES := "Wednesday, September 28, 2011" "June 6, 1987 or May 1996" "12 kilog
 VENV_PYTHON := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types format check clean
+.PHONY: help demo test test-triton lint types format check clean
 
 help:
 	@echo "make demo    set everything up; train, translate, score and draw on the built-in corpus"
 	@echo "make test    set everything up; run the tests"
 	@echo "make lint    ruff                            make types   mypy"
 	@echo "make check   lint, types and tests"
+	@echo "make test-triton   run the tests of the GPU kernels on the CPU (downloads Triton, 200 MB)"
 	@echo "make format  format the code with ruff       make clean   delete .venv"
 	@echo "PYTHON=python3.12 make test   use another Python"
 
@@ -33,6 +34,10 @@ demo: .venv/run.stamp
 
 test: .venv/dev.stamp
 	@"$(VENV_PYTHON)" -m pytest -n 2 -q
+
+test-triton: .venv/triton.stamp
+	@TRITON_INTERPRET=1 PYTHONPATH="$(CURDIR)/.venv/triton" "$(VENV_PYTHON)" -m pytest -q tests/kernels/test_triton.py
+	@PYTHONPATH="$(CURDIR)/.venv/triton" "$(VENV_PYTHON)" scripts/triton_kernels.py
 
 lint: .venv/dev.stamp
 	@"$(VENV_PYTHON)" -m ruff check .
@@ -68,3 +73,9 @@ clean:
 	@echo "Installing nmt, its dependencies and the test tools into .venv (once; PyTorch is large)"
 	@"$(VENV_PYTHON)" -m pip install --quiet --disable-pip-version-check -e ".[dev]"
 	@touch .venv/run.stamp $@
+
+# Apart from the other packages: torch for CPUs does without Triton.
+.venv/triton.stamp: .venv/dev.stamp
+	@"$(VENV_PYTHON)" -m pip install --quiet --disable-pip-version-check --no-deps --upgrade \
+	  --target .venv/triton "triton>=3.6"
+	@touch $@

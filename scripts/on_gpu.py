@@ -4,7 +4,7 @@
     python scripts/on_gpu.py wheels=DIR [python=3.12] [without=NAME,...]
 
 The first command measures step by step, each in a process of its own: `ceilings` (what the card can do), `parity`
-(losses, gradients and beams of five variants beside the CPU's), `updates` (with and without CUDA graphs),
+(losses, gradients and beams of five variants beside the CPU's), `updates` (with and without graphs, Triton),
 `training-80`, `-512` and `-2048` (sentences a batch; with 512 also Joey NMT, if its Python is given, and an
 encoder-decoder of torch's own GRUs), `translating` (1, 64 and 512 sentences at a time) and `multi30k` (trained for
 some minutes, and scored). Each step writes `STEP.json` into the folder, and is left out if that is there already.

@@ -125,6 +125,7 @@ DOORS = {
     "bidi": {"drawing"},
     "ctranslate2": {"pipeline/ctranslate2_model"},
     "onnx": {"pipeline/onnx_graph", "pipeline/onnx_model"},
+    "triton": {"kernels/gpu/attentive_gru", "kernels/gpu/cross_entropy"},
     "onnxruntime": {"pipeline/onnx_model", "pipeline/onnx_program"},
     "fastapi": {"serving"},
     "starlette": {"serving"},

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from nmt.kernels import gpu
 from nmt.kernels.gru import advance, retreat
 
 #: Energies [B, S] and mask [B, S] -> weights [B, S].
@@ -64,25 +65,24 @@ def fast_attentive_gru(
 
     tanh x = 2 sigmoid(2 x) - 1, and torch's sigmoid is several times as fast on a CPU. The 2 is multiplied into the
     weights. All energies then lack the sum of v, which the softmax ignores. Under autocast the products
-    run in bfloat16; states, energies and sums over steps stay in float32.
+    run in bfloat16; states, energies and sums over steps stay in float32. Where Triton can run, a step is one product
+    and one kernel (`nmt.kernels.gpu`).
     """
     query_weight, v, weight, bias = parameters
     recurrent = torch.cat([weight, 2 * query_weight], 0)
     device, dtype = inputs.device.type, recurrent.dtype
     product = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else dtype
+    rows, shares = inputs.transpose(0, 1).to(dtype).contiguous(), memory.shares.to(product)
+    rest = (first.to(dtype), recurrent, torch.cat([bias, bias.new_zeros(len(v))]), 2 * v, memory.mask)
     with torch.autocast(device, enabled=False):
-        states, weights = _AttentiveGRU.apply(  # type: ignore[no-untyped-call]
-            inputs.transpose(0, 1).to(dtype).contiguous(),
-            memory.shares.to(product),
-            2 * memory.keys.to(dtype),
-            first.to(dtype),
-            recurrent,
-            torch.cat([bias, bias.new_zeros(len(v))]),
-            2 * v,
-            memory.mask,
-            product,
-            softmax,
-        )
+        if gpu.usable(rows) and memory.mask.shape[1] <= gpu.MOST_SLOTS:
+            from nmt.kernels.gpu.attentive_gru import TritonAttentiveGRU
+
+            states, weights = TritonAttentiveGRU.apply(rows, shares, 2 * memory.keys, *rest)  # type: ignore[no-untyped-call]
+        else:
+            states, weights = _AttentiveGRU.apply(  # type: ignore[no-untyped-call]
+                rows, shares, 2 * memory.keys.to(dtype), *rest, product, softmax
+            )
     return states.transpose(0, 1), weights.transpose(0, 1)
 
 

@@ -1,13 +1,16 @@
 """Label-smoothed cross-entropy with its gradient in closed form.
 
 The logits are the largest tensor of a training step. One log-softmax serves the loss and the plain likelihood, and the
-gradient overwrites it. Measured: docs/benchmarks.md, "Tried and dropped".
+gradient overwrites it. Measured: docs/benchmarks.md, "Tried and dropped". Where Triton can run, log-probabilities and
+logits in float32 are not stored (`nmt.kernels.gpu`).
 """
 
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+
+from nmt.kernels import gpu
 
 #: The target of a row that does not count, as torch has it by default.
 IGNORED = -100
@@ -19,6 +22,7 @@ def plain_cross_entropy(
     """torch's own cross-entropy; arguments and results are those of `smoothed_cross_entropy`."""
     if real is not None:
         targets = targets.masked_fill(~real, IGNORED)
+    logits = in_float32(logits)
     loss = nn.functional.cross_entropy(
         logits, targets, ignore_index=IGNORED, reduction="sum", label_smoothing=smoothing
     )
@@ -29,6 +33,12 @@ def fast_cross_entropy(
     logits: Tensor, targets: Tensor, smoothing: float, real: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
     """One log-softmax for both results; the gradient of the loss can be taken once."""
+    if gpu.usable(logits):
+        from nmt.kernels.gpu.cross_entropy import BlockwiseCrossEntropy
+
+        loss, plain = BlockwiseCrossEntropy.apply(logits, targets, smoothing, real)  # type: ignore[no-untyped-call]
+        return loss, plain
+    logits = in_float32(logits)
     loss, plain = _SmoothedCrossEntropy.apply(logits, targets, smoothing, real)  # type: ignore[no-untyped-call]
     return loss, plain
 
@@ -40,8 +50,14 @@ def smoothed_cross_entropy(
 
     With q = (1 - eps) at the target plus eps / V everywhere, the loss is -sum_v q_v log p_v. Also returns each row's
     negative log-likelihood [N], without smoothing and without a gradient. Rows where `real` [N] is false count as 0.
+    Logits may be bfloat16; both results are float32 at least.
     """
     return (fast_cross_entropy if fast else plain_cross_entropy)(logits, targets, smoothing, real)
+
+
+def in_float32(logits: Tensor) -> Tensor:
+    """The logits, in float32 if their type has half the bits."""
+    return logits.float() if logits.dtype.itemsize < 4 else logits
 
 
 class _SmoothedCrossEntropy(torch.autograd.Function):

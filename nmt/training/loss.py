@@ -118,7 +118,7 @@ def _one_pass(
         context=batch.context,
     )
     targets = real_steps(batch.target_out, batch.real_targets)
-    logits = model.target_logits(decoded, batch.real_targets)
+    logits = model.target_logits(decoded, batch.real_targets, as_computed=True)
     real = mask.flatten() if batch.has_every_place else None
     total, plain = smoothed_cross_entropy(logits, targets, label_smoothing, model.fast, real)
     for name, term in decoded.terms.items():

@@ -43,6 +43,8 @@ PREDICTIONS = (
     _training(512, "bahdanau", 800_000),
     _updates(80, "graphs", 500_000),
     _updates(512, "graphs", 1_600_000),
+    _updates(80, "both", 1_000_000),
+    _updates(512, "both", 3_500_000),
     Prediction("Multi30k, training until the best weights", 1.8, "minutes", "multi30k", ("minutes",)),
 )
 
@@ -99,20 +101,19 @@ def _parity(variants: Json) -> list[str]:
 
 
 def _graphs(updates: Json) -> list[str]:
-    """Updates with and without graphs, by sentences a batch."""
+    """Updates with and without graphs and Triton kernels, by sentences a batch."""
     if "weights" not in updates:
         return []
     lines = [
         "",
-        "## CUDA graphs",
+        "## CUDA graphs and Triton kernels",
         "",
-        "| sentences a batch | without, target tokens/s | with | notes |",
-        "|---:|---:|---:|---|",
+        "| sentences a batch | neither, target tokens/s | Triton | graphs | both | notes |",
+        "|---:|---:|---:|---:|---:|---|",
     ]
     for size, own in updates["tokens_per_second"].items():
-        lines.append(
-            f"| {size} | {_number(own['eager'])} | {_number(own['graphs'])} | {' '.join(own.get('notes', []))} |"
-        )
+        speeds = [_number(own.get(way)) for way in ("eager", "triton", "graphs", "both")]
+        lines.append(f"| {' | '.join((size, *speeds, ' '.join(own.get('notes', []))))} |")
     return [*lines, "", f"The weights of ten updates differ by {updates['weights']:.0e} at most."]
 
 

@@ -1,7 +1,8 @@
-"""How fast updates are with and without CUDA graphs, and whether both make the same weights."""
+"""How fast updates are with CUDA graphs, with Triton kernels and without, and whether the weights are the same."""
 
 import time
 from typing import Any, Literal
+from unittest import mock
 
 import torch
 
@@ -9,10 +10,13 @@ from nmt import build
 from nmt.command.composing import compose
 from nmt.compute import Compute
 from nmt.data.batch import Batch, make_batch
+from nmt.kernels import gpu
 from nmt.training.learner import Learner
 
 Json = dict[str, Any]
 _PIECES, _FEW_PIECES, _LENGTHS = 8000, 400, (13, 16)
+#: The ways in which updates are computed: with CUDA graphs, with Triton kernels.
+_WAYS = {"eager": (False, False), "triton": (False, True), "graphs": (True, False), "both": (True, True)}
 _SMALL = (
     "model.embedding_size=32",
     "encoder.size=32",
@@ -23,9 +27,10 @@ _SMALL = (
 
 
 def updates(device: torch.device, sizes: list[int], count: int, small: bool) -> Json:
-    """Target tokens a second of `count` updates with batches of each size, by `trainer.graphs`, and notes if any.
+    """Target tokens a second of `count` updates with batches of each size, in each way of `_WAYS`, and notes if any.
 
-    Also the largest difference between the weights of ten updates with and without graphs, without dropout.
+    Also the largest difference between the weights of ten updates in the first way and in the last, without dropout.
+    Where Triton is not usable, the ways with it are missing.
 
     Args:
         device: "cuda", or "cpu" to try it; there, batches are padded without graphs.
@@ -34,28 +39,33 @@ def updates(device: torch.device, sizes: list[int], count: int, small: bool) -> 
         small: whether the model is small, to try it.
     """
     with_graphs: Literal["auto", "always"] = "auto" if device.type == "cuda" else "always"
+    usable = gpu.usable(torch.empty(0, device=device))
     found: Json = {}
     for size in sizes:
         batches = [_batch(size, seed) for seed in range(10)]
         own: Json = {}
-        for name, graphs in (("eager", "never"), ("graphs", with_graphs)):
-            learner = _learner(device, graphs, small, "precision=auto")
-            for step in range(len(batches)):  # the second one is captured
-                learner.update([batches[step]], step, 0.0)
-            began, tokens = time.perf_counter(), 0
-            for step in range(count):
-                tokens += learner.update([batches[step % len(batches)]], step, 0.0).tokens
-            own[name] = tokens / (time.perf_counter() - began)  # an update ends with the reading of its loss
+        for name, (graphs, triton) in _WAYS.items():
+            if triton and not usable:
+                continue
+            with mock.patch.object(gpu, "usable", lambda numbers, use=triton: use):
+                learner = _learner(device, with_graphs if graphs else "never", small, "precision=auto")
+                for step in range(len(batches)):  # the second one is captured
+                    learner.update([batches[step]], step, 0.0)
+                began, tokens = time.perf_counter(), 0
+                for step in range(count):
+                    tokens += learner.update([batches[step % len(batches)]], step, 0.0).tokens
+                own[name] = tokens / (time.perf_counter() - began)  # an update ends with the reading of its loss
             notes = learner.take_notes()
             if notes:
                 own["notes"] = notes
         found[str(size)] = own
     batches = [_batch(8, seed) for seed in range(10)]
     weights = []
-    for graphs in ("never", with_graphs):
-        learner = _learner(device, graphs, True, "precision=float32", "model.dropout=0", "optimizer.eps=1e-3")
-        for step, batch in enumerate(batches):
-            learner.update([batch], step, 0.0)
+    for setting, triton in (("never", False), (with_graphs, usable)):
+        with mock.patch.object(gpu, "usable", lambda numbers, use=triton: use):
+            learner = _learner(device, setting, True, "precision=float32", "model.dropout=0", "optimizer.eps=1e-3")
+            for step, batch in enumerate(batches):
+                learner.update([batch], step, 0.0)
         weights.append([parameter.detach().cpu() for parameter in learner.model.parameters()])
     gaps = [(one - other).abs().max().item() for one, other in zip(*weights, strict=True)]
     return {"tokens_per_second": found, "weights": max(gaps)}

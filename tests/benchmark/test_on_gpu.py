@@ -40,7 +40,7 @@ def test_every_step_runs_once_and_is_on_the_page(tmp_path: Path) -> None:
     updates = json.loads((tmp_path / "updates.json").read_text("utf-8"))
     assert updates["weights"] < 1e-4
     assert all(updates["tokens_per_second"]["8"][kind] > 0 for kind in ("eager", "graphs"))
-    assert "| 8 | " in text.partition("## CUDA graphs")[2]
+    assert "| 8 | " in text.partition("## CUDA graphs and Triton kernels")[2]
     again = subprocess.run([*script, *words], capture_output=True, text=True, check=False, cwd=tmp_path)
     assert again.stderr.count("figures are there already") == 4
 
