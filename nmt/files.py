@@ -122,4 +122,9 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 def write_json(path: Path, value: Any) -> None:
     """Writes indented JSON, whole or not at all; what JSON has no word for becomes text (UserError if it cannot)."""
-    write_text(path, json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n")
+    write_text(path, json_text(value))
+
+
+def json_text(value: Any) -> str:
+    """Indented JSON; what JSON has no word for becomes text."""
+    return json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n"

@@ -34,11 +34,11 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from nmt import compat
-from nmt.checksums import add
+from nmt.checksums import add, replacing
 from nmt.choices import place, with_classes
 from nmt.configuration import INCIDENTAL, config_folder, flattened, resolved, without_classes
 from nmt.errors import UserError, damaged, nearest
-from nmt.files import appearing, unwritable, write_json, write_text
+from nmt.files import appearing, json_text, unwritable, write_json, write_text
 from nmt.foreign import MOST_YAML, check_contents, check_yaml, inside, parse_json, read_json, read_text, read_text_of
 from nmt.locks import lock_file
 from nmt.seals import is_sealed, key_file, seal
@@ -130,7 +130,7 @@ class Run:
         try:
             with appearing(self.folder) as staging:
                 staged = Run(staging)
-                write_text(staging / "overrides.json", json.dumps(list(overrides)) + "\n")
+                staged._write("overrides.json", json.dumps(list(overrides)) + "\n")
                 staged.note(status="begun", versions=versions(), **facts)
                 tokenizer.save(staged.tokenizer)
                 add(staging, [path.relative_to(staging).as_posix() for path in sorted(staged.tokenizer.iterdir())])
@@ -155,7 +155,12 @@ class Run:
                 f"warning: the run gets no seal: {key_file()} cannot be read or written. nmt.evaluate and a resumed "
                 "training will ask whether its data settings may be used.",
             )
-        write_text(self.folder / "config.yaml", text)
+        self._write("config.yaml", text)
+
+    def _write(self, name: str, text: str) -> None:
+        """Replace a file of text, with its checksum."""
+        with replacing(self.folder, name) as temporary:
+            temporary.write_text(text, encoding="utf-8", newline="\n")
 
     def write_tree(self, tree: dict[str, Any]) -> None:
         """Write the configuration of a record, which is resolved and names no class."""
@@ -238,7 +243,7 @@ class Run:
     def note(self, **facts: Any) -> None:
         """Add facts to run.json."""
         known = self.facts() if (self.folder / "run.json").exists() else {}
-        write_json(self.folder / "run.json", {**known, **facts})
+        self._write("run.json", json_text({**known, **facts}))
 
     def note_start(self) -> None:
         """Note that training runs, and with which code; a resumed run may have been trained by several."""
@@ -258,7 +263,7 @@ class Run:
 
     def keep_history(self, history: Sequence[dict[str, float]]) -> None:
         """Write the validations."""
-        write_text(self.folder / "history.jsonl", "".join(json.dumps(entry) + "\n" for entry in history))
+        self._write("history.jsonl", "".join(json.dumps(entry) + "\n" for entry in history))
 
     def log(self, line: str) -> None:
         """Append a line to the run's log."""

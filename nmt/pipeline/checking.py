@@ -13,6 +13,8 @@ from nmt.runs import Run
 from nmt.terminal import printable
 from nmt.text.tokenizer import load_tokenizer
 
+READABLE, CHANGED = "can be read", "can be read; changed since nmt has written it"
+
 
 @dataclass(frozen=True)
 class Checking:
@@ -31,6 +33,9 @@ def check(request: Checking) -> int:
     run.config()
     states = states_of(run)
     print(printable(plain_table(("file", "state"), [[name, state] for name, state in states.items()])))
+    changed = [name for name, state in states.items() if state == CHANGED]
+    if changed:
+        print(printable(f"\nIf you have not edited {', '.join(changed)}, restore the run from an intact copy."))
     wrong = [name for name, state in states.items() if state.startswith(("damaged", "missing"))]
     if wrong:
         print(printable(f"\n{run.folder} is not whole: {', '.join(wrong)}. Restore the run from an intact copy."))
@@ -56,7 +61,12 @@ def states_of(run: Run) -> dict[str, str]:
     checksums = known(run.folder)
     for name in checksums:
         path = run.folder / name
-        states[name] = "missing" if not path.exists() else "damaged" if damage(path) else "whole"
+        if not path.exists():
+            states[name] = "missing"
+        elif name not in read:
+            states[name] = "damaged" if damage(path) else "whole"
+        elif states[name] == READABLE and damage(path):  # people edit these
+            states[name] = CHANGED
     if "best.safetensors" not in checksums:
         unchecked = "can be read; no checksum, as in runs of earlier versions"
         for path in (run.best, run.last):
@@ -73,7 +83,7 @@ def _read(reader: Callable[[], object]) -> str:
         reader()
     except UserError as error:
         return f"damaged: {error}"
-    return "can be read"
+    return READABLE
 
 
 def _is_whole_archive(path: Path) -> bool:

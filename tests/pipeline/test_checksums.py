@@ -65,6 +65,22 @@ def test_a_file_is_whole_before_and_after_it_is_replaced(tmp_path: Path) -> None
     assert damage(tmp_path / "copy")
 
 
+@pytest.mark.parametrize("name", ["config.yaml", "overrides.json", "run.json", "history.jsonl"])
+def test_what_people_edit_is_said_to_have_changed(name: str, here: Path, trained: Path, capfd: Capture) -> None:
+    """Nothing refuses it."""
+    run = copied(trained, here)
+    assert damage(run / name) == ""
+    text = (run / name).read_text(encoding="utf-8")
+    (run / name).write_text(text.replace(": ", ":  ", 1).replace(",", " ,", 1), encoding="utf-8")
+    capfd.readouterr()
+    assert call("check", f"run={run}") == 0
+    out = capfd.readouterr().out
+    assert f"If you have not edited {name}, restore the run from an intact copy." in out
+    assert f"{run} is whole." in out
+    write_lines(here / "in.txt", ["eins"])
+    assert call("translate", f"run={run}", f"input={here / 'in.txt'}") == 0
+
+
 def test_checksums_can_be_damaged_too(tmp_path: Path) -> None:
     (tmp_path / "checksums.json").write_text("{")
     with pytest.raises(UserError, match=r"checksums\.json is damaged"):

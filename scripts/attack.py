@@ -1,0 +1,58 @@
+"""Attack nmt for long: flipped bits, kills, runs from strangers, and inputs that nobody would write.
+
+    python scripts/attack.py flips [count=300] [seed=1]       flipped bits in each file of a run
+    python scripts/attack.py kills [count=50] [seed=1]        SIGKILLs in one training, at any time
+    python scripts/attack.py strangers [count=60]             runs that try to leave their folder
+    python scripts/attack.py fuzz [count=10000] [seed=1]      inputs each for translating, for data and for reading runs
+
+Each prints rows of a Markdown table: what was tried, how often, what became of it, and how often nmt failed. The exit
+status is 1 if it failed once; then the cases are listed. folder=DIR keeps the files. `attacking/` has the attacks.
+docs/reliability.md has the figures of the last time.
+"""
+
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+# As a plain script from wherever it lies: the package need not be installed.
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from attacking import flips, fuzz, kills, strangers
+from attacking.victim import Result, table
+from verbs import key_values, script
+
+from nmt.errors import UserError
+
+#: By name: what attacks with a count, a seed and a folder, and the usual count.
+ATTACKS: dict[str, tuple[Callable[[int, int, Path], list[Result]], int]] = {
+    "flips": (flips.attack, 300),
+    "kills": (kills.attack, 50),
+    "strangers": (strangers.attack, 60),
+    "fuzz": (fuzz.attack, 10_000),
+}
+
+
+def main(words: list[str]) -> int:
+    """Attack as the command line says."""
+    if not words or words[0] not in ATTACKS:
+        raise UserError(f"Give one of {', '.join(ATTACKS)}.\n{__doc__}")
+    name, given = words[0], key_values(words[1:])
+    attack, usual = ATTACKS[name]
+    numbers = {"count": usual, "seed": 1}
+    for key, value in given.items():
+        if key != "folder" and (key not in numbers or not value.isdecimal()):
+            raise UserError(f"{key}={value}: give count=N, seed=N or folder=DIR.")
+    numbers |= {key: int(value) for key, value in given.items() if key != "folder"}
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(given.get("folder", temporary))
+        folder.mkdir(parents=True, exist_ok=True)
+        results = attack(numbers["count"], numbers["seed"], folder.resolve())
+    print(table(results))
+    failures = [failure for result in results for failure in result.failures]
+    print("".join(f"\nfailed: {failure}" for failure in failures[:20]), end="\n" if failures else "")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(script("attack.py", main))

@@ -1,0 +1,91 @@
+"""Flipped bits in each file of a run: nmt notices, or nothing changes."""
+
+import json
+import random
+from pathlib import Path
+
+from attacking.victim import Result, Said, copy_of, said, victim
+
+#: Files that only a resumed training reads.
+STATES = ("trainer.pt", "trainer-before.pt", "last.safetensors", "history.jsonl", "overrides.json", "seal.json")
+NOT_READ = ("train.log",)
+CHECKED = "nmt.check had noticed it"
+
+
+def attack(count: int, seed: int, folder: Path) -> list[Result]:
+    """Flip `count` bits, one at a time, in each file of a run, and use the run after each."""
+    run, place = victim(folder), folder / "copy"
+    place.mkdir(exist_ok=True)
+    (folder / "in.txt").write_text("June 6, 1987\n12 kilograms\nSpain\n", encoding="utf-8")
+    translated, resumed = _translate(run, folder), None
+    with copy_of(run, place) as copy:
+        resumed = _resume(copy)
+    results = []
+    for path in sorted(path for path in run.rglob("*") if path.is_file() and path.name not in NOT_READ):
+        name = path.relative_to(run).as_posix()
+        generator, result = random.Random(f"{seed} {name}"), Result(name)
+        for bit in (generator.randrange(8 * path.stat().st_size) for _ in range(count)):
+            with copy_of(run, place) as copy:
+                _flip(copy / name, bit)
+                if name in STATES:
+                    ended, same = _resume(copy), resumed
+                else:
+                    ended, same = _translate(copy, folder), translated
+                judge(result, bit, ended, same, copy)
+        results.append(result)
+        print(f"{name}: {dict(result.outcomes)}, {len(result.failures)} failed", flush=True)
+    return results
+
+
+def _flip(path: Path, bit: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[bit // 8] ^= 1 << bit % 8
+    path.write_bytes(data)
+
+
+def _translate(run: Path, folder: Path) -> tuple[Said, bytes]:
+    output = folder / "out.txt"
+    output.unlink(missing_ok=True)
+    ended = said("translate", f"run={run}", f"input={folder / 'in.txt'}", f"output={output}", "shortlist=20")
+    return ended, output.read_bytes() if output.exists() else b""
+
+
+def _resume(run: Path) -> tuple[Said, bytes]:
+    """Two more updates; what is compared are the weights and the history without its times."""
+    before = said("check", f"run={run}")
+    ended = said("train", f"name={run.name}", f"checkpoints={run.parent}", "resume=true", "trainer.steps=62")
+    if before.status or "If you have not edited" in before.output:
+        ended = ended._replace(output=CHECKED)
+    last, history = run / "last.safetensors", run / "history.jsonl"
+    return ended, (last.read_bytes() if last.exists() else b"") + _without_times(history)
+
+
+def _without_times(history: Path) -> bytes:
+    if not history.exists():
+        return b""
+    try:
+        entries = [json.loads(line) for line in history.read_text(encoding="utf-8").splitlines()]
+        times = ("minutes", "train_tokens_per_second")
+        return json.dumps([{key: entry[key] for key in entry if key not in times} for entry in entries]).encode()
+    except ValueError:
+        return b"?"
+
+
+def judge(result: Result, bit: int, ended: tuple[Said, bytes], same: tuple[Said, bytes] | None, run: Path) -> None:
+    """Noticed if nmt refuses, warns, or says so when it is asked with nmt.check; harmless if it does the same."""
+    assert same is not None
+    how, outcome = ended
+    if how.traceback or "Traceback" in how.errors:
+        result.fail(f"bit {bit}: {how.traceback or how.errors}")
+    elif how.is_one_message:
+        result.add("refused")
+    elif how.status:
+        result.fail(f"bit {bit}: status {how.status}: {how.errors}")
+    elif "damaged" in how.errors or "missing" in how.errors:
+        result.add("said, and done without the file")
+    elif outcome == same[1]:
+        result.add("harmless")
+    elif how.output == CHECKED or "If you have not edited" in said("check", f"run={run}").output:
+        result.add("said by nmt.check")
+    else:
+        result.fail(f"bit {bit}: not noticed, and the outcome differs")

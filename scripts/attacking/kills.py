@@ -1,0 +1,75 @@
+"""SIGKILLs in one training, at any time: resumed after each, it makes the run that it makes at once."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from attacking.victim import SMALL, Result, said
+
+#: Updates between two kills, about, and seconds of start-up in which a kill may come as well.
+UPDATES, START_UP = 40, 4.0
+TIMES = ("minutes", "train_tokens_per_second")
+
+
+def attack(count: int, seed: int, folder: Path) -> list[Result]:
+    """Kill a training `count` times; it saves after every update that it can."""
+    generator, result = random.Random(seed), Result("SIGKILLs in a training")
+    steps = UPDATES * (count + 2)
+    line = [*SMALL, "model.dropout=0.2", f"trainer.steps={steps}", "trainer.validate_every=10"]
+    line += ["trainer.save_minutes=0.01", f"checkpoints={folder}", f"cache={folder / 'cache'}"]
+    whole = said("train", "name=whole", *line)
+    if whole.status:
+        raise RuntimeError(f"the undisturbed training failed: {whole}")
+    for number in range(count):
+        before = _step(folder / "killed")
+        with (folder / "killed.log").open("ab") as log:
+            process = subprocess.Popen(_command(line), stderr=log, env={**os.environ, "OMP_NUM_THREADS": "1"})
+        if number % 5 == 4:  # anywhere while it starts
+            time.sleep(generator.uniform(0, START_UP))
+        else:
+            wanted = before + generator.randint(0, 2 * UPDATES)
+            while process.poll() is None and _step(folder / "killed") < wanted:
+                time.sleep(0.01)
+            time.sleep(generator.uniform(0, 0.3))
+        if process.poll() not in (None, 0):
+            result.fail(f"attempt {number}: resuming ended with {process.returncode}, see killed.log")
+            process.wait()
+            break
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        result.add("resumed")
+        print(f"kill {number + 1}: at step {_step(folder / 'killed')}", flush=True)
+    ended = subprocess.run(_command(line), capture_output=True, text=True, check=False)
+    if ended.returncode:
+        result.fail(f"the last resume ended with {ended.returncode}: {ended.stderr}")
+        return [result]
+    for name in ("last.safetensors", "best.safetensors"):
+        if (folder / "killed" / name).read_bytes() != (folder / "whole" / name).read_bytes():
+            result.fail(f"{name} differs from that of the undisturbed training")
+    if _course(folder / "killed") != _course(folder / "whole"):
+        result.fail("history.jsonl differs from that of the undisturbed training")
+    if list((folder / "killed").glob(".*")):
+        result.fail("temporary files are left")
+    return [result]
+
+
+def _command(line: list[str]) -> list[str]:
+    return [sys.executable, "-m", "nmt.train", "name=killed", *line, "resume=auto"]
+
+
+def _step(run: Path) -> int:
+    """The step of the last validation; 0 before the first."""
+    course = _course(run)
+    return int(course[-1]["step"]) if course else 0
+
+
+def _course(run: Path) -> list[dict[str, float]]:
+    """The validations without their times."""
+    path = run / "history.jsonl"
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    return [{key: value for key, value in json.loads(line).items() if key not in TIMES} for line in lines]

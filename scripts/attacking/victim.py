@@ -1,0 +1,103 @@
+"""What every attack needs: a small run, a verb in this process with what it said, and the counts."""
+
+import contextlib
+import io
+import os
+import shutil
+import traceback
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from nmt.verbs import run as run_verb
+
+#: A model that is trained in seconds, on built-in text.
+SMALL = (
+    *("data=builtin", "data.train_pairs=300", "data.valid_pairs=20", "data.test_pairs=20"),
+    *("tokenizer.vocabulary_size=320", "model.embedding_size=32", "encoder.size=16", "decoder.size=32"),
+    *("attention.size=16", "optimizer.lr=0.02", "trainer.tokens_per_batch=400", "trainer.tensorboard=false"),
+    *("trainer.epochs=null", "threads=1", "device=cpu"),
+)
+
+
+class Said(NamedTuple):
+    """What a verb said and how it ended: its exit status, or the traceback of an error that it should have caught."""
+
+    status: int
+    output: str
+    errors: str
+    traceback: str = ""
+
+    @property
+    def is_one_message(self) -> bool:
+        """Whether it ended as a command should that cannot do its work: status 1, a message, no traceback."""
+        return self.status == 1 and not self.traceback and "Traceback" not in self.errors and "nmt." in self.errors
+
+
+@dataclass
+class Result:
+    """A row of the table: the attempts at one thing by what became of them, and what nmt did wrong."""
+
+    name: str
+    outcomes: Counter[str] = field(default_factory=Counter)
+    failures: list[str] = field(default_factory=list)
+
+    def add(self, outcome: str) -> None:
+        """Count an attempt that nmt has withstood."""
+        self.outcomes[outcome] += 1
+
+    def fail(self, failure: str) -> None:
+        """Keep what went wrong."""
+        self.failures.append(f"{self.name}: {failure}")
+
+    @property
+    def attempts(self) -> int:
+        """How many there were."""
+        return sum(self.outcomes.values()) + len(self.failures)
+
+
+def table(results: Sequence[Result]) -> str:
+    """The rows of all results."""
+    lines = ["| attacked | attempts | what became of them | failed |", "|---|---:|---|---:|"]
+    for result in results:
+        outcomes = ", ".join(f"{count:,} {name}" for name, count in sorted(result.outcomes.items()))
+        lines.append(f"| {result.name} | {result.attempts:,} | {outcomes} | {len(result.failures)} |")
+    return "\n".join(lines)
+
+
+def said(verb: str, *words: str) -> Said:
+    """Run a verb in this process, with its output kept."""
+    output, errors = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
+        try:
+            status = run_verb(verb, list(words))
+        except SystemExit as error:
+            status = error.code if isinstance(error.code, int) else 1
+        except Exception:
+            return Said(-1, output.getvalue(), errors.getvalue(), traceback.format_exc())
+    return Said(status, output.getvalue(), errors.getvalue())
+
+
+def victim(folder: Path, *words: str) -> Path:
+    """A trained run in the folder."""
+    run = folder / "victim"
+    if not (run / "config.yaml").exists():
+        line = (*SMALL, "trainer.steps=60", "trainer.validate_every=20", *words)
+        ended = said("train", "name=victim", f"checkpoints={folder}", f"cache={folder / 'cache'}", *line)
+        if ended.status:
+            raise RuntimeError(f"the run that is to be attacked was not trained: {ended}")
+    return run
+
+
+@contextlib.contextmanager
+def copy_of(run: Path, place: Path) -> Iterator[Path]:
+    """A copy of the run in another folder, for the time of an attempt."""
+    shutil.copytree(run, place / run.name, copy_function=shutil.copyfile)
+    try:
+        yield place / run.name
+    finally:
+        for name in os.listdir(place):
+            path = place / name
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
