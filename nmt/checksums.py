@@ -6,13 +6,13 @@ not checked.
 """
 
 import contextlib
-import json
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from nmt.errors import UserError, damaged
 from nmt.files import replace_atomically, write_json
+from nmt.foreign import inside, read_json
 
 NAME = "checksums.json"
 _BLOCK = 1 << 20
@@ -30,16 +30,20 @@ def checksum(path: Path) -> str:
 
 def known(folder: Path) -> dict[str, list[str]]:
     """The checksums by name; none without checksums (UserError if they are damaged)."""
-    path = folder / NAME
+    path = inside(folder, NAME)
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = read_json(path)
     except FileNotFoundError:
         return {}
-    except (ValueError, RecursionError, OSError) as error:
+    except OSError as error:
         raise damaged(path) from error
-    if not isinstance(data, dict) or not all(isinstance(each, list) for each in data.values()):
+    if not isinstance(data, dict) or not all(map(_are_checksums, data.values())):
         raise damaged(path)
     return data
+
+
+def _are_checksums(values: object) -> bool:
+    return isinstance(values, list) and all(isinstance(value, str) for value in values)
 
 
 def add(folder: Path, names: Iterable[str]) -> None:
@@ -77,6 +81,8 @@ def keep(folder: Path, name: str, copy: str) -> None:
 def damage(path: Path) -> str:
     """What is wrong with a file of a run, by the checksums of its folder or of the folder above; "" if nothing is.
 
+    The folder above a run is not part of it.
+
     Raises:
         UserError: the checksums are damaged.
         OSError: the file cannot be read.
@@ -85,6 +91,8 @@ def damage(path: Path) -> str:
         expected = known(folder).get(path.relative_to(folder).as_posix())
         if expected is not None:
             return "" if checksum(path) in expected else "its checksum is not the one that it was written with"
+        if (folder / "config.yaml").exists():
+            break
     return ""
 
 

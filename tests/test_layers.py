@@ -57,7 +57,7 @@ TOP = {
     "memory": set[str](),
     "compat_weights": set[str](),
     "foreign": {"errors"},
-    "checksums": {"errors", "files"},
+    "checksums": {"errors", "files", "foreign"},
     "seals": set[str](),
     "locks": {"errors"},
     "processes": {"errors"},

@@ -14,6 +14,7 @@ from nmt import configuration
 from nmt.command.keys import Keys, keys_of
 from nmt.configuration import literal
 from nmt.errors import UserError
+from nmt.terminal import visible
 
 _QUOTED: Final = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
 _LIST_ITEM: Final = re.compile(rf"(?:\s*(?:{_QUOTED})\s*(?=,|\Z))|[^,]*", re.DOTALL)
@@ -43,7 +44,23 @@ def python() -> str:
 
 def pasteable(key: str, value: object) -> str:
     """Return `key=value`, quoted for a shell."""
-    return shlex.quote(f"{key}={value}")
+    return shell_word(f"{key}={value}")
+
+
+def shell_word(word: str) -> str:
+    """A word, quoted for a shell; what a terminal would obey is written in bash's form $'...'."""
+    if visible(word) == word:
+        return shlex.quote(word)
+    return f"$'{''.join(map(_in_bash, word))}'"
+
+
+def _in_bash(character: str) -> str:
+    code = ord(character)
+    if visible(character) == character:
+        return f"\\{character}" if character in "\\'" else character
+    if 0xDC80 <= code < 0xDD00:  # a byte of the command line that is not UTF-8
+        return f"\\x{code - 0xDC00:02x}"
+    return f"\\x{code:02x}" if code < 0x80 else f"\\u{code:04x}"
 
 
 def unquoted(argument: str) -> str:

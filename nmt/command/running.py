@@ -27,7 +27,7 @@ from nmt.command.quoting import quote
 from nmt.errors import UserError, is_memory_full, missing_package
 from nmt.files import ClosedStream
 from nmt.signals import handling
-from nmt.terminal import print_message
+from nmt.terminal import print_message, printable
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -177,7 +177,7 @@ def _run(
         config = compose(verb, overrides)
     if show is not None:
         printed = OmegaConf.masked_copy(config, [str(key) for key in config if key != "choices"])
-        print(OmegaConf.to_yaml(printed), end="")
+        print(printable(OmegaConf.to_yaml(printed)), end="")
         return 0
     missing = sorted(OmegaConf.missing_keys(config))
     if missing:

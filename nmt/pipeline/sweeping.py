@@ -19,7 +19,7 @@ from typing import Any
 from nmt import build
 from nmt.command.composing import compose
 from nmt.command.keys import SHARED_KEYS
-from nmt.command.quoting import pasteable, python, quote, unquoted
+from nmt.command.quoting import pasteable, python, quote, shell_word, unquoted
 from nmt.command.sweeping import Combination, expand
 from nmt.compute import choose_device
 from nmt.data.files import UserFiles
@@ -88,7 +88,7 @@ def _sweep(
         plan = [Planned(planned.name, [*planned.words, f"threads={cores}"]) for planned in plan]
     if options.dry_run:
         for planned in plan:
-            print(shlex.join([python(), "-m", "nmt.train", *map(unquoted, planned.words)]))
+            print(*map(shell_word, [python(), "-m", "nmt.train", *map(unquoted, planned.words)]))
         return int(bool(impossible))
     if plan:
         look = f"tail -f {shlex.quote(str(place))}/*.log"

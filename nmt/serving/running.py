@@ -3,7 +3,6 @@
 import contextlib
 import hashlib
 import importlib.util
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -13,6 +12,7 @@ from nmt.errors import UserError
 from nmt.limits import Amount, Positive, between
 from nmt.pipeline.opening import TranslatorRequest, default_head, has_weights
 from nmt.runs import Run
+from nmt.terminal import print_message
 from nmt.translation.stepping import heads_of
 from nmt.translation.translator import Translator
 
@@ -62,12 +62,11 @@ def serve(request: Serving) -> int:
             model.worker.start()
         address, port = listener.getsockname()[:2]
         place = f"[{address}]" if ":" in address else address
-        print(f"nmt.serve: {', '.join(model.id for model in models)} at http://{place}:{port}/", file=sys.stderr)
-        sys.stderr.flush()
+        print_message(f"nmt.serve: {', '.join(model.id for model in models)} at http://{place}:{port}/")
         listening.run(app, listener)
         stopped = [model.worker.stop(listening.DRAIN) for model in models]
         if not all(stopped):
-            print("nmt.serve: a model did not finish in time.", file=sys.stderr)
+            print_message("nmt.serve: a model did not finish in time.")
             return 1
     return 0
 

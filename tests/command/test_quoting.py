@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,13 +12,38 @@ from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
 from nmt.command.composing import compose
-from nmt.command.quoting import pasteable, quote
+from nmt.command.quoting import pasteable, quote, shell_word
 from nmt.configuration import resolved
 from nmt.errors import UserError
+from nmt.terminal import visible
 from tests.command.tree import train
 
 # What Hydra's and OmegaConf's grammars, or YAML, might take for something else.
 AWKWARD = "ab1 .,=#~&()[]{}'\"\\$:;!%@?|*/\n\t-_+数ß\u202e\udcff"
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "a",
+        "a b",
+        "it's",
+        "\x1b[2J",
+        "\x1b5'\\x1b",
+        "\u202egpj",
+        "\n",
+        "\x9d0;\x9c \\",
+        "数\x07数",
+        "$HOME\x1b",
+        "\udcff",
+    ],
+)
+def test_a_shell_gets_the_word_and_a_terminal_nothing_to_obey(word: str) -> None:
+    quoted = shell_word(word)
+    assert visible(quoted) == quoted
+    environment = {**os.environ, "LC_ALL": "C.UTF-8"}
+    command = ["bash", "-c", f"printf %s {quoted}"]
+    assert subprocess.run(command, capture_output=True, check=True, env=environment).stdout == os.fsencode(word)
 
 
 def in_quotes(text: str) -> bool:

@@ -81,10 +81,36 @@ def test_what_people_edit_is_said_to_have_changed(name: str, here: Path, trained
     assert call("translate", f"run={run}", f"input={here / 'in.txt'}") == 0
 
 
-def test_checksums_can_be_damaged_too(tmp_path: Path) -> None:
-    (tmp_path / "checksums.json").write_text("{")
+@pytest.mark.parametrize("text", ["{", "[]", '{"file": 1}', '{"file": [1]}', '{"file": [["x"]]}', "\xff", "[" * 9999])
+def test_checksums_can_be_damaged_too(text: str, tmp_path: Path) -> None:
+    (tmp_path / "checksums.json").write_text(text, encoding="latin-1")
     with pytest.raises(UserError, match=r"checksums\.json is damaged"):
         damage(tmp_path / "file")
+
+
+def test_checksums_have_a_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nmt.foreign.MOST_JSON", 100)
+    (tmp_path / "checksums.json").write_text("{}" + 99 * " ")
+    with pytest.raises(UserError, match="it has more than 100 bytes"):
+        damage(tmp_path / "file")
+
+
+def test_checksums_beside_a_run_are_not_its_own(here: Path, trained: Path) -> None:
+    run = copied(trained, here)
+    (here / "checksums.json").write_text("nobody reads this")
+    (run / "checksums.json").unlink()
+    write_lines(here / "in.txt", ["eins"])
+    assert call("translate", f"run={run}", f"input={here / 'in.txt'}") == 0
+
+
+def test_a_name_in_the_checksums_that_is_no_file_is_told(here: Path, trained: Path, capfd: Capture) -> None:
+    """As after a flipped bit in it, which leaves the file itself without a checksum."""
+    run = copied(trained, here)
+    text = (run / "checksums.json").read_text()
+    (run / "checksums.json").write_text(text.replace('"best.', '"bext.'))
+    capfd.readouterr()
+    assert call("check", f"run={run}") == 1
+    assert "is not whole: bext.safetensors" in capfd.readouterr().out
 
 
 @pytest.mark.parametrize("name", ["best.safetensors", "tokenizer/tokenizer.model", "lexicon.safetensors"])

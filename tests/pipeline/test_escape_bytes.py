@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pipeline.small import QUICK, call, copied, write_lines
+from tests.pipeline.small import QUICK, call, copied, words, write_lines
 from tests.pipeline.test_mistakes import Capture
 
 #: Erases the screen; renames the window (ESC, and its one-byte form among the C1 controls); turns the text around.
@@ -54,6 +54,17 @@ def test_a_name_of_a_run_commands_no_terminal(here: Path, trained: Path, capfd: 
     run = run.rename(here / f"run{ATTACK}")
     assert call("check", f"run={run}") == 0
     assert harmless(capfd.readouterr().out)
+
+
+@pytest.mark.parametrize("shown", [["--cfg", "job"], ["-m", "seed=1,2", "dry_run=true"]], ids=["cfg", "dry_run"])
+def test_what_is_printed_to_be_pasted_commands_no_terminal(
+    shown: list[str], here: Path, text: Path, capfd: Capture
+) -> None:
+    name = ATTACK.replace("/", "")
+    assert call("train", *words(text, here, f"cache={here / name}", "name=s", "trainer.steps=1"), *shown) == 0
+    said = capfd.readouterr()
+    assert "0;owned" in said.out
+    assert not FORBIDDEN & set(said.out + said.err)
 
 
 def test_a_text_reaches_neither_the_terminal_nor_a_report(here: Path, trained: Path, capfd: Capture) -> None:
