@@ -9,7 +9,7 @@ import re
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +112,12 @@ def write_text(path: Path, text: str) -> None:
     """Write `text` as UTF-8 with line feeds, atomically (UserError if it cannot be written)."""
     with replace_atomically(path) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")
+
+
+def write_pieces(path: Path, pieces: Iterable[str]) -> None:
+    """Write pieces of a text one after the other, otherwise as `write_text`."""
+    with replace_atomically(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
+        file.writelines(pieces)
 
 
 def write_bytes(path: Path, data: bytes) -> None:

@@ -4,7 +4,7 @@ The sentence pairs are the same for every model, so that models can be compared.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypedDict
 
 import numpy as np
@@ -30,13 +30,15 @@ class AttentionMap(TypedDict):
     weights: list[list[int]]
 
 
-def perplexity(forced: Sequence[Translation]) -> float:
+def perplexity(forced: Iterable[Translation]) -> float:
     """exp of the mean negative log-probability of a target piece, ends of sentences included."""
-    pieces = sum(len(translation.pieces) for translation in forced)
-    return math.exp(min(-sum(translation.log_prob for translation in forced) / max(pieces, 1), 50.0))
+    pieces, log_prob = 0, 0.0
+    for translation in forced:
+        pieces, log_prob = pieces + len(translation.pieces), log_prob + translation.log_prob
+    return math.exp(min(-log_prob / max(pieces, 1), 50.0))
 
 
-def entropy(forced: Sequence[Translation]) -> float | None:
+def entropy(forced: Iterable[Translation]) -> float | None:
     """Mean entropy in nats of the weights over source pieces, of one distribution per target piece and head.
 
     0 for one-hot weights, log S for uniform weights over S pieces. Weights that do not sum to one (local-p) are
@@ -61,23 +63,26 @@ def entropy_by_head(forced: Sequence[Translation]) -> dict[str, float] | None:
         return None
     by_head = {}
     for at, head in enumerate(heads):
-        of_head = [
+        of_head = (
             translation._replace(weights=translation.weights[at : at + 1])
             for translation in forced
             if translation.weights is not None
-        ]
+        )
         by_head[head] = entropy(of_head) or 0.0
     return by_head
 
 
-def hidden_share(forced: Sequence[Translation]) -> float | None:
+def hidden_share(forced: Iterable[Translation]) -> float | None:
     """The share of slots with zero weight, over all heads and rows: what windows hide.
 
     0 for a global window, except for weights below the smallest float32 (e^-103). None if the decoder has no attention.
     """
-    looked = [translation.weights for translation in forced if translation.weights is not None]
-    slots = sum(weights.size for weights in looked)
-    return sum(int(np.count_nonzero(weights == 0)) for weights in looked) / slots if slots else None
+    slots = hidden = 0
+    for translation in forced:
+        if translation.weights is not None:
+            slots += translation.weights.size
+            hidden += int(np.count_nonzero(translation.weights == 0))
+    return hidden / slots if slots else None
 
 
 def attention_maps(

@@ -1,6 +1,6 @@
 """Each sentence of a split -> measures to sort by: quality, length, probability, and the health of its attention."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -61,26 +61,27 @@ def rows(
     *,
     gold: Sequence[str] = (),
     forced: Sequence[Translation] = (),
-) -> list[dict[str, Any]]:
-    """The measures of each sentence of a split, without its text: `line` from 1, and those of `measures`.
+) -> Iterator[dict[str, Any]]:
+    """Yield the measures of each sentence of a split, without its text: `line` from 1, and those of `measures`.
 
     `context_sentences` is the number of sentences before it that the model saw, if it saw some.
 
     With gold links and the references under forced decoding, one for each sentence, a row also has `error_rate`, in per
     cent or None, and `gold`, the links between source and reference in Pharaoh format.
     """
-    found = [
-        {"line": line, **measures(translation, reference, head, shift)}
-        for line, (translation, reference) in enumerate(zip(translations, references, strict=True), 1)
-    ]
-    for row, translation in zip(found, translations, strict=True):
+    against_links: list[dict[str, Any]] = []
+    if gold and len(forced) == len(translations):
+        known = parse_file(gold, "The gold", pairs=len(forced))
+        rates = error_rates(gold, forced, head, shift)
+        against_links = [
+            {"error_rate": rate, "gold": format_links(links_of.sure, links_of.possible)}
+            for rate, links_of in zip(rates, known, strict=True)
+        ]
+    for line, (translation, reference) in enumerate(zip(translations, references, strict=True), 1):
+        row = {"line": line, **measures(translation, reference, head, shift)}
         if translation.context:
             row["context_sentences"] = len(translation.context)
-    if gold and len(forced) == len(found):
-        known = parse_file(gold, "The gold", pairs=len(forced))
-        for row, rate, links_of in zip(found, error_rates(gold, forced, head, shift), known, strict=True):
-            row |= {"error_rate": rate, "gold": format_links(links_of.sure, links_of.possible)}
-    return found
+        yield row | (against_links[line - 1] if against_links else {})
 
 
 def error_rates(gold: Sequence[str], forced: Sequence[Translation], head: Head, shift: int = 0) -> list[float | None]:

@@ -4,7 +4,7 @@ Calls the other files of this room and writes their results, atomically and with
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,12 +16,15 @@ from nmt.errors import UserError
 from nmt.evaluation import by_length, metrics
 from nmt.evaluation.references import AttentionMap
 from nmt.evaluation.sentences import rows as sentence_rows
-from nmt.files import write_json, write_text
+from nmt.files import write_json, write_pieces, write_text
 from nmt.heads import AUTO
 from nmt.links import Link, format_links, parse_file
 from nmt.text.scripts import unspaced
 from nmt.translation.types import Translation
 
+#: Sentences whose measures a report can show.
+MOST_ROWS = 10_000
+NEXT = "\n"  # between the blocks of translations.txt
 NO_WEIGHTS = "There are no attention weights (decoder=none, or too long lines): no alignments and no heatmaps."
 
 
@@ -37,7 +40,7 @@ class SplitResult(NamedTuple):
         pictures: the heatmaps, in the order of their lines.
         notes: notes for the user.
         folder: the folder of the files.
-        sentences: the measures of each sentence (`nmt.evaluation.sentences.rows`).
+        sentences: the measures of the first `MOST_ROWS` sentences (`nmt.evaluation.sentences.rows`).
     """
 
     name: str
@@ -123,11 +126,11 @@ def evaluate_split(
     scores = metrics.score([translation.text for translation in translations], references, languages[1])
     alignment, without_model = ({}, {}) if gold is None else _error_rates(gold, display.head)
     attentive = _attentive(translations)
-    linked = [_links(translation, display) for translation in translations] if attentive else []
+    linked = [format_links(_links(translation, display)) for translation in translations] if attentive else []
     _write_text(translations, references, folder)
     by_length = _by_length(translations, references, languages[1], folder, name)
     if attentive:
-        write_text(folder / "alignments.pharaoh", "".join(f"{format_links(pair)}\n" for pair in linked))
+        write_pieces(folder / "alignments.pharaoh", (f"{line}\n" for line in linked))
     drawn = attentive or display.view is not None
     maps = folder / "heatmaps"
     pictures, notes = _heatmaps(translations, references, maps, name, display) if drawn else ([], [NO_WEIGHTS])
@@ -182,16 +185,16 @@ def _write_text(translations: Sequence[Translation], references: Sequence[str], 
         "reference.txt": references,
     }
     for file, lines in columns.items():
-        write_text(folder / file, "".join(f"{line}\n" for line in lines))
-    blocks = [
-        f"line {number}  (log-probability {translation.log_prob:.2f}, "
+        write_pieces(folder / file, (f"{line}\n" for line in lines))
+    blocks = (
+        f"{'' if number == 1 else NEXT}line {number}  (log-probability {translation.log_prob:.2f}, "
         f"chrF {metrics.sentence_chrf(translation.text, reference):.1f})\n"
         f"  source       {translation.source}\n"
         f"  translation  {translation.text}\n"
         f"  reference    {reference}\n"
         for number, (translation, reference) in enumerate(zip(translations, references, strict=True), 1)
-    ]
-    write_text(folder / "translations.txt", "\n".join(blocks))
+    )
+    write_pieces(folder / "translations.txt", blocks)
 
 
 def _write_measures(
@@ -201,12 +204,21 @@ def _write_measures(
     gold: Gold | None,
     display: HeatmapSettings,
 ) -> list[dict[str, Any]]:
-    """Write and return the measures of each sentence."""
+    """Write the measures of each sentence, and return the first `MOST_ROWS`."""
     lines, forced = ([], []) if gold is None else (gold.lines, gold.forced)
     found = sentence_rows(translations, references, display.head, display.shift, gold=lines, forced=forced)
-    text = ",\n".join(json.dumps(row, ensure_ascii=False) for row in found)
-    write_text(folder / "sentences.json", f"[\n{text}\n]\n")
-    return found
+    first: list[dict[str, Any]] = []
+
+    def pieces() -> Iterator[str]:
+        yield "["
+        for row in found:
+            yield f"{',' if first else ''}\n{json.dumps(row, ensure_ascii=False)}"
+            if len(first) < MOST_ROWS:
+                first.append(row)
+        yield "\n]\n"
+
+    write_pieces(folder / "sentences.json", pieces())
+    return first
 
 
 def _by_length(

@@ -2,8 +2,9 @@
 
 import functools
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -13,6 +14,7 @@ from nmt.data.languages import UNNAMED
 from nmt.errors import UserError
 from nmt.evaluation.references import attention_maps, entropy, entropy_by_head, hidden_share, perplexity
 from nmt.evaluation.split import Gold, HeatmapSettings, SplitResult, evaluate_split, summary
+from nmt.evaluation.stored import StoredTranslations
 from nmt.foreign import inside
 from nmt.heads import AUTO, MEAN, names_all
 from nmt.pipeline.aligner import Aligner
@@ -36,6 +38,7 @@ from nmt.translation.types import Translation, View
 FILES = "source=FILE reference=FILE"  # in place of the run's own data
 TER_CHARACTERS = 10_000  # the longest reference without a warning
 ATTENTION_MAPS = 6  # references whose weights are saved for nmt.compare
+WINDOW = 2000  # sentences that are forced at a time
 MODEL = ("choices", "encoder", "attention", "decoder")  # parts of the configuration that scores record
 
 
@@ -188,17 +191,17 @@ def _evaluate(
             )
     started = time.monotonic()
     contexts = contexts_of(split.source, split.documents, translator.context_sentences)
-    translations = [best[0] for best in translator.translate(split.source, contexts=contexts)]
+    translations = StoredTranslations(best[0] for best in translator.translate(split.source, contexts=contexts))
     seconds = time.monotonic() - started
     attentive = has_weights(translator)
     rows = _rows_to_force(translator, split)
-    forced_sources, forced_targets = ([side[row] for row in rows] for side in (split.source, split.target))
-    references = translator.force(forced_sources, forced_targets, [contexts[row] for row in rows])
+    references = _forced(translator, split, contexts, rows)
     gold = None
     if split.links is not None and attentive:
         whole = len(rows) == len(split.source)
-        forced = references if whole else translator.force(list(split.source), list(split.target), contexts)
-        gold = Gold(split.links, forced)
+        gold = Gold(
+            split.links, references if whole else _forced(translator, split, contexts, range(len(split.source)))
+        )
     display = HeatmapSettings(
         max(0, request.pictures),
         request.lines,
@@ -228,16 +231,28 @@ def _evaluate(
 
 def _rows_to_force(translator: Translator, split: Split) -> list[int]:
     """The pairs with text on both sides that are not too long for forced decoding."""
-    most = translator.max_source_length
-    sides = [
-        vocabulary.encode(lines)
-        for vocabulary, lines in (
-            (translator.tokenizer.source, split.source),
-            (translator.tokenizer.target, split.target),
-        )
-    ]
-    return [row for row, (source, target) in enumerate(zip(*sides, strict=True)) if source and target
-            and max(len(source), len(target)) <= most]  # fmt: skip
+    most, vocabularies = translator.max_source_length, (translator.tokenizer.source, translator.tokenizer.target)
+    rows = []
+    for first in range(0, len(split.source), WINDOW):
+        texts = (split.source[first : first + WINDOW], split.target[first : first + WINDOW])
+        sides = (vocabulary.encode(lines) for vocabulary, lines in zip(vocabularies, texts, strict=True))
+        lengths = [(len(source), len(target)) for source, target in zip(*sides, strict=True)]
+        rows += [row for row, pair in enumerate(lengths, first) if min(pair) and max(pair) <= most]
+    return rows
+
+
+def _forced(
+    translator: Translator, split: Split, contexts: Sequence[Sequence[str]], rows: Sequence[int]
+) -> Sequence[Translation]:
+    """The references of some rows under forced decoding."""
+
+    def by_window() -> Iterator[list[Translation]]:
+        for first in range(0, len(rows), WINDOW):
+            window = rows[first : first + WINDOW]
+            sources, targets = ([side[row] for row in window] for side in (split.source, split.target))
+            yield translator.force(sources, targets, [contexts[row] for row in window])
+
+    return StoredTranslations(chain.from_iterable(by_window()))
 
 
 def _measured(

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from nmt.alignment.weights import SHIFTS, piece_weights
 from nmt.drawing.by_length import FEW
-from nmt.evaluation.split import HeatmapSettings, SplitResult
+from nmt.evaluation.split import MOST_ROWS, HeatmapSettings, SplitResult
 from nmt.files import write_text
 from nmt.heads import AUTO, default
 from nmt.inspection.details import DETAILS, translate
@@ -71,6 +71,8 @@ def _blocks(translator: Translator, looked: Looked) -> list[Block]:
         rows += [[label, f"{100 * score.aer:.1f} %"] for label, score in looked.result.without_model.items()]
         blocks += [Heading("Alignment error rate against the gold links"), Table(["links", "error rate"], rows)]
     blocks += [Heading("Sentences"), Interactive("sentences", _data(translator, looked))]
+    if len(looked.translations) > len(looked.result.sentences):
+        blocks.append(Lines([f"The first {MOST_ROWS:,} of {len(looked.translations):,}; sentences.json has them all."]))
     if looked.result.notes:
         blocks += [Heading("Notes"), Lines(looked.result.notes)]
     return blocks
@@ -84,8 +86,9 @@ def _data(translator: Translator, looked: Looked) -> dict[str, Any]:
     style = Style(translator.tokenizer.target, head=str(display.head), shift=shift, compact=True)
     sentences: list[dict[str, Any]] = []
     corpus: list[dict[str, Any]] = []
-    pairs = zip(looked.translations, looked.references, looked.result.sentences, strict=True)
-    for line, (translation, reference, row) in enumerate(pairs, 1):
+    # The measures end first, if a corpus has more sentences than a page can list.
+    pairs = zip(looked.result.sentences, looked.translations, looked.references)
+    for line, (row, translation, reference) in enumerate(pairs, 1):
         texts = {"source": translation.source, "translation": translation.text, "reference": reference}
         corpus.append({**row, **texts})
         if line in detailed:

@@ -9,6 +9,7 @@ import os
 import pickle
 import shutil
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -56,7 +57,8 @@ class Watch:
             self.seen.append(f"{event} {arguments[:2]}")
         if event not in WITH_PATHS:
             return
-        paths = [os.path.realpath(os.fsdecode(each)) for each in arguments[:2] if isinstance(each, str | bytes)]
+        named = arguments[:1] if event in ("open", "os.listdir", "os.scandir") else arguments[:2]
+        paths = [os.path.realpath(os.fsdecode(each)) for each in named if isinstance(each, str | bytes)]
         writes = event == "open" and bool(int(arguments[2] or 0) & (os.O_WRONLY | os.O_RDWR))
         elsewhere = writes and paths and not paths[0].startswith(self._allowed)
         if elsewhere or any(path.startswith(self._outside) for path in paths):
@@ -67,6 +69,8 @@ def attack(count: int, seed: int, folder: Path) -> list[Result]:
     """Make the first `count` attempts, each on a new copy of a run; `seed` changes nothing."""
     os.environ["XDG_STATE_HOME"], os.environ["HOME"] = str(folder / "state"), str(folder / "home")
     run, place, outside = victim(folder), folder / "copy", folder / "outside"
+    os.chdir(folder)  # the user's own cache is below, and temporary files as well
+    tempfile.tempdir = str(folder)
     shutil.rmtree(folder / "state", ignore_errors=True)  # somebody else has made the run
     place.mkdir(exist_ok=True)
     (folder / "in.txt").write_text("Spain\n", encoding="utf-8")
