@@ -4,6 +4,7 @@ The network is used only if a user names a data set of the Hub; the library cach
 """
 
 import contextlib
+import hashlib
 import re
 import socket
 import urllib.parse
@@ -12,16 +13,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from nmt.data import large
 from nmt.data.corpus import DataSource, Split, safe_name
 from nmt.data.holdout import divide
 from nmt.data.languages import checked_languages, language_codes
+from nmt.data.large import Stored, without
 from nmt.errors import UserError, nearest
 from nmt.limits import NotNegative, Positive
 
 #: Usual names of validation splits on the Hub.
 _VALID = ("validation", "valid", "val", "dev")
-#: Rows to read at a time, and seconds to wait for an answer of the Hub.
-_ROWS, _PATIENCE = 100_000, 10.0
+#: Seconds to wait for an answer of the Hub.
+_PATIENCE = 10.0
 
 
 class Hub(DataSource):
@@ -119,8 +122,9 @@ class Hub(DataSource):
             if not self._test_splits() and self._sizes["test"] != 0:
                 wanted["test"] = self._sizes["test"]
             if wanted:
-                rows = [row for row, pair in enumerate(zip(source, target, strict=True)) if all(map(str.strip, pair))]
-                source, target = [source[row] for row in rows], [target[row] for row in rows]
+                pairs = enumerate(zip(source, target, strict=True))
+                empty = [row for row, pair in pairs if not all(map(str.strip, pair))]
+                source, target = without(source, empty), without(target, empty)
             self._held, held_note = divide(source, target, wanted, self._seed)
             tests = ", ".join(self._test_splits().values()) or "none"
             self._notes = [
@@ -154,18 +158,13 @@ class Hub(DataSource):
             )
         return tables[split]
 
-    def _pairs(self, split: str) -> tuple[list[str], list[str]]:
-        """Both sides of a split; a line break inside a sentence becomes a space."""
+    def _pairs(self, split: str) -> tuple[Sequence[str], Sequence[str]]:
+        """Both sides of a split; a line break inside a sentence becomes a space. Large tables stay in their files."""
         table = self._table(split)
-        (source, source_key), (target, target_key) = self._find_columns(table.features)
-        sides: tuple[list[str], list[str]] = ([], [])
-        for first in range(0, len(table), _ROWS):
-            rows = table[first : first + _ROWS]
-            for side, column, key in zip(sides, (source, target), (source_key, target_key), strict=True):
-                side.extend(_line(cell if key is None else cell[key], column) for cell in rows[column])
-        if not any(a.strip() and b.strip() for a, b in zip(*sides, strict=True)):
+        source, target = (_Column(table, *names, self.known) for names in self._find_columns(table.features))
+        if not any(a.strip() and b.strip() for a, b in zip(source, target, strict=True)):
             raise UserError(f"The split {split} of {self._path} is empty: no row has text on both sides.")
-        return sides
+        return (source, target) if table.data.nbytes >= large.LARGE else (list(source), list(target))
 
     def _find_columns(self, features: Mapping[str, Any]) -> list[tuple[str, str | None]]:
         """For each side the column, and the key in it if the column holds one sentence per language."""
@@ -263,6 +262,26 @@ def _keys(feature: Any) -> list[str]:
     if isinstance(feature, Mapping):
         return list(feature)
     return list(getattr(feature, "languages", None) or [])
+
+
+class _Column(Stored):
+    """The sentences in a column of a table, which Arrow reads from its files."""
+
+    def __init__(self, table: Any, name: str, key: str | None, known: Path | None) -> None:
+        """`key` is that of the sentence in a cell that holds one per language; `known` is as in `text_lines`."""
+        self._cells, self._name, self._key, self.known = table.select_columns([name]), name, key, known
+        files = [Path(file["filename"]) for file in table.cache_files]
+        times = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
+        about = f"{table._fingerprint} {times} column {name} {key}"
+        self.identity = hashlib.sha256(about.encode("utf-8", "surrogateescape")).hexdigest()
+
+    def __len__(self) -> int:
+        return len(self._cells)
+
+    def between(self, first: int, end: int) -> list[str]:
+        """The sentences from row `first` to before `end` (UserError for a cell that is no text)."""
+        cells = self._cells[first:end][self._name]
+        return [_line(cell if self._key is None else cell[self._key], self._name) for cell in cells]
 
 
 def _line(cell: Any, column: str) -> str:

@@ -9,6 +9,7 @@ import pytest
 
 from nmt.data.files import Multi30k
 from nmt.data.hub import Hub
+from nmt.data.large import Stored
 from nmt.errors import UserError
 
 
@@ -78,6 +79,29 @@ def test_what_is_missing_is_held_out(tmp_path: Path) -> None:
     assert [len(data.read(name).source) for name in data.splits()] == [260, 20, 20]
     assert "Held out: 20 for valid and 20 for test" in data.notes()[1]
     assert Hub(saved(tmp_path / "b", train={"translation": rows}), test_pairs=0).tests() == []
+
+
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize("held_out", [False, True])
+def test_a_large_table_stays_in_its_files(
+    known: bool, held_out: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the splits, held-out pairs and fingerprints of a small one."""
+    rows = [*translations(150, "a\n"), {"de": "", "en": "nothing"}, *translations(150), {"de": None, "en": "x"}]
+    names = ("train",) if held_out else ("train", "validation", "test")
+    path = saved(tmp_path, **{name: {"translation": rows} for name in names})
+    small, stays = Hub(path), Hub(path)
+    stays.known = tmp_path / "known" if known else None
+    splits = {name: small.read(name) for name in small.splits()}
+    monkeypatch.setattr("nmt.data.large.LARGE", 0)
+    for _ in range(2):
+        for name, split in splits.items():
+            same = stays.read(name)
+            assert (list(same.source), list(same.target)) == (list(split.source), list(split.target))
+            assert same.fingerprint() == split.fingerprint()
+        assert stays.notes() == small.notes()
+        assert isinstance(stays.read("train").source, Stored) != held_out  # held out of few pairs, the rest is a list
+        assert not isinstance(splits["train"].source, Stored)
 
 
 def test_a_single_saved_table_is_a_training_split(tmp_path: Path) -> None:
