@@ -128,13 +128,13 @@ class Seq2Seq(nn.Module):
     def target_logits(self, decoded: Decoded, real: Tensor | None = None, as_computed: bool = False) -> Tensor:
         """Logits [N, V] in float32 of N steps that were decoded, of a mixture its log-probabilities.
 
-        Of a sequence they are those of `real` (see `real_steps`). `as_computed` leaves them in the type of the product,
-        which is bfloat16 with precision=bf16.
+        Of a sequence they are those of `real` (see `real_steps`). `as_computed` leaves them in bfloat16 if the product
+        is, as with precision=bf16.
         """
         features, mixture = decoded.features, decoded.mixture
         if mixture is None:
             logits = self.logits(features if real is None else real_steps(features, real))
-            return logits if as_computed else logits.float()
+            return logits if as_computed and logits.dtype.itemsize < 4 else logits.float()
         return mixture_log_probs(
             self, mixture if real is None else Mixture(*(real_steps(part, real) for part in mixture))
         )
