@@ -106,17 +106,33 @@ def _once_composed(folder: Path, config_name: str, overrides: tuple[str, ...]) -
 
 
 def _at_their_places(verb: str, overrides: Sequence[Override], groups: Groups) -> list[Override]:
-    """The overrides, with `encoder/score=` replaced by the full name of the encoder's choice of a score."""
-    unknown = [
-        override for override in overrides if "/" in override.key_or_group and override.key_or_group not in groups
-    ]
-    if not unknown:
-        return list(overrides)
-    known = [_checked_choice(verb, groups, override) for override in overrides if override.key_or_group in groups]
-    choices = choices_of(verb, known)
-    return [
-        parse(verb, at_place(line_of(override), choices)) if override in unknown else override for override in overrides
-    ]
+    """The overrides, with `encoder/score=` replaced by the full name of the encoder's choice of a score.
+
+    What is chosen near the top decides which choices there are below, so that those are placed first.
+    """
+    placed = list(overrides)
+    pending = {
+        number: line_of(override)
+        for number, override in enumerate(overrides)
+        if override.package or ("/" in override.key_or_group and override.key_or_group not in groups)
+    }
+    while pending:
+        known = [override for number, override in enumerate(placed) if number not in pending]
+        choices = choices_of(
+            verb, [_checked_choice(verb, groups, override) for override in known if override.key_or_group in groups]
+        )
+        words = {number: at_place(word, choices) for number, word in pending.items()}
+        depths = {number: _depth(word) for number, word in words.items()}
+        for number in [number for number in pending if depths[number] == min(depths.values())]:
+            placed[number] = parse(verb, words[number])
+            del pending[number]
+    return placed
+
+
+def _depth(word: str) -> float:
+    """How deep the place of `GROUP@PLACE=CHOICE` is; infinite if it names no place."""
+    _, at, dotted = word.partition("=")[0].partition("@")
+    return dotted.count(".") if at else float("inf")
 
 
 def at_place(word: str, choices: Iterable[str]) -> str:
