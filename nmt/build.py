@@ -213,9 +213,15 @@ def _makers(settings: dict[str, Any], key: str) -> dict[str, Callable[..., Any]]
 
 def build_encoder(config: DictConfig, embedding_size: int) -> Encoder:
     """The encoder; its constructor makes the parts of its layers."""
-    settings = _plain(config.encoder, "encoder")
-    makers = _makers(settings, "encoder")
-    return part(settings, Encoder, "encoder")(embedding_size=embedding_size, **makers)
+    return _encoder(_plain(config.encoder, "encoder"), "encoder", embedding_size)
+
+
+def _encoder(settings: dict[str, Any], key: str, embedding_size: int) -> Encoder:
+    makers = _makers(settings, key)
+    for name in ("first", "then"):  # of an encoder that consists of others
+        if name in settings:
+            makers[name] = functools.partial(_encoder, settings.pop(name), f"{key}.{name}")
+    return part(settings, Encoder, key)(embedding_size=embedding_size, **makers)
 
 
 def build_decoder(config: DictConfig, encoder: Encoder, embedding_size: int) -> AnyDecoder:

@@ -95,6 +95,10 @@ SMALL_OF = {
     "encoder=embeddings": ["encoder.size="],
     "encoder=conv": ["encoder.size=12", "encoder.layers=2"],
     "encoder=transformer": ["encoder.size=12", "encoder.self_attention.heads=3", "encoder.layers=2"],
+    "encoder=stacked": [
+        *("encoder.size=", "encoder.first.size=5", "encoder.then.size=12", "encoder.then.self_attention.heads=3")
+    ],
+    "encoder/then=conv": ["encoder.then.self_attention.heads="],
     "context=hierarchical": ["context.word_attention.size=8", "context.sentence_attention.size=12"],
     "decoder=conv": ["decoder.readout.size=", "decoder.layers=2"],
     "decoder=transformer": [
@@ -107,7 +111,7 @@ SMALL_OF = {
 def small(*overrides: str) -> list[str]:
     """`SMALL` and the overrides, with the sizes that the encoder and the decoder have."""
     values = dict(word.partition("=")[::2] for word in SMALL)
-    for group in ("encoder", "decoder", "context"):
+    for group in ("encoder", "encoder/then", "decoder", "context"):
         choice = next((word for word in reversed(overrides) if word.startswith(f"{group}=")), "")
         values.update(word.partition("=")[::2] for word in SMALL_OF.get(choice, []))
     return [*(f"{key}={value}" for key, value in values.items() if value), *overrides]

@@ -11,6 +11,7 @@ from nmt.data.batch import make_batch
 from nmt.errors import UserError
 from nmt.model import Seq2Seq
 from nmt.model.positions import looked_up_sinusoids, sinusoids
+from nmt.model.stacked import Stacked
 from nmt.training.loss import batch_loss
 from tests.catalogue import DECODERS, ENCODERS, assembled, sentences, small
 
@@ -59,6 +60,28 @@ def test_embeddings_know_no_neighbours_and_their_positions() -> None:
     assert (values != changed).any(2)[0].tolist() == [False, True, False]
     expected = made.source_embedding(source) + sinusoids(torch.arange(3), 7) * 7**-0.5
     torch.testing.assert_close(values, expected, check_dtype=False)
+
+
+def test_a_stack_is_one_encoder_after_the_other() -> None:
+    made = encoded_by(
+        *("stacked", "luong", "encoder/first=transformer", "encoder.first.self_attention.heads=1"),
+        *("encoder/positions@encoder.first.positions=learned", "encoder.first.positions.count=9"),
+    )
+    stack = made.encoder
+    assert isinstance(stack, Stacked)
+    source, mask, lengths = sentences(LENGTHS, 23)
+    embedded = made.source_embedding(source)
+    states = stack.first.look(embedded, mask, lengths)
+    encoded = stack.then.look(states.values, mask, lengths)
+    found = stack.look(embedded, mask, lengths)
+    assert states.weights is not None
+    assert encoded.weights is not None
+    assert found.weights is not None
+    torch.testing.assert_close(found.values, encoded.values)
+    torch.testing.assert_close(stack(embedded, mask, lengths).values, encoded.values)
+    torch.testing.assert_close(found.weights, torch.cat([states.weights, encoded.weights], 1))
+    assert list(stack.heads) == ["1.1", "2.1", "3.1", "4.1", "4.2", "4.3"]
+    assert stack.learned_positions == 9
 
 
 @pytest.mark.parametrize(

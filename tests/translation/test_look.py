@@ -163,7 +163,7 @@ def test_what_a_model_does_not_have_is_none(encoder: str, decoder: str) -> None:
         looks[:3], (made.encoder.heads, made.decoder.self_heads, made.decoder.heads), strict=True
     ):
         assert (0 if weights is None else weights.shape[1]) == len(heads)
-    assert (looks.encoder is not None) == (encoder == "transformer")
+    assert (looks.encoder is not None) == (encoder in ("transformer", "stacked"))
     assert (looks.decoder is not None) == (decoder == "transformer")
     assert (looks.cross is not None) == (decoder != "none")
 

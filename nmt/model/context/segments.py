@@ -33,7 +33,7 @@ class Segments(ContextMechanism):
             raise UserError(
                 "context=segments needs self-attention that knows distances only, because absolute positions would be "
                 "those of two words. Give encoder/positions=relative and "
-                "attention/window@encoder.self_attention.window=global."
+                "attention/window@encoder.self_attention.window=global; or context=concat, for encoder=stacked too."
             )
 
     def forward(
