@@ -17,6 +17,7 @@ from nmt.pipeline.linking import WordSplitters
 from nmt.pipeline.opening import Checkpoint, has_weights, head_of, open_for_forcing
 from nmt.runs import Run
 from nmt.terminal import print_message
+from nmt.translation.lengths import Excesses, excess_of_source, excess_of_target
 from nmt.translation.stepping import heads_of
 from nmt.translation.translator import Translator
 
@@ -108,8 +109,11 @@ class Aligner:
         """
         read = pairs.target if self.backward else pairs.source
         contexts = contexts_of(read, pairs.documents, self.translator.context_sentences)
+        excesses = Excesses()
         for first in range(0, len(pairs.source), CHUNK):
-            yield from self._chunk(pairs, first, contexts[first : first + CHUNK], evidence)
+            yield from self._chunk(pairs, first, contexts[first : first + CHUNK], evidence, excesses)
+        for message in excesses.messages(pairs.name, "pair"):
+            print_message(message)
 
     def links(self, weights: Weights, threshold: float | None) -> list[Link]:
         """The links of one pair, (source, target) of the pair."""
@@ -117,13 +121,18 @@ class Aligner:
         return [(target, source) for source, target in links] if self.backward else links
 
     def _chunk(
-        self, pairs: SentencePairs, first: int, contexts: Sequence[Sequence[str]], evidence: Collection[Evidence]
+        self,
+        pairs: SentencePairs,
+        first: int,
+        contexts: Sequence[Sequence[str]],
+        evidence: Collection[Evidence],
+        excesses: Excesses,
     ) -> Iterator[dict[Evidence, Weights]]:
         sides = [side[first : first + CHUNK] for side in (pairs.source, pairs.target)]
         splitters = pairs.words[1:]
         if self.backward:
             sides, splitters = sides[::-1], splitters[::-1]
-        rows = list(self._usable(sides, f"{pairs.name}, pair", first + 1))
+        rows = list(self._usable(sides, f"{pairs.name}, pair", first + 1, excesses))
         sources, targets = ([side[row] for row in rows] for side in sides)
         ways = {"attention": self.translator.force, "saliency": self.translator.saliency}
         before = [contexts[row] for row in rows]
@@ -148,9 +157,9 @@ class Aligner:
                     }
             yield weights
 
-    def _usable(self, sides: Sequence[Sequence[str]], name: str, number: int) -> Iterator[int]:
+    def _usable(self, sides: Sequence[Sequence[str]], name: str, number: int, excesses: Excesses) -> Iterator[int]:
         """The pairs with text on both sides that are not too long; warns of long pairs, numbered from `number`."""
-        tokenizer = self.translator.tokenizer
+        tokenizer, models = self.translator.tokenizer, self.translator.models
         lengths = zip(tokenizer.source.encode(sides[0]), tokenizer.target.encode(sides[1]), strict=True)
         for row, pieces in enumerate(lengths):
             longest = max(map(len, pieces))
@@ -160,4 +169,6 @@ class Aligner:
                     f"max_length={self.max_length}; it gets no links.",
                 )
             elif all(side[row].strip() for side in sides):
+                excesses(number + row, excess_of_source(models, len(pieces[0])))
+                excesses(number + row, excess_of_target(models, len(pieces[1]) + 1))
                 yield row

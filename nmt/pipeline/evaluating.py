@@ -31,6 +31,7 @@ from nmt.processes import ALONE, Processes
 from nmt.runs import Run, code_revision
 from nmt.terminal import print_message, printable
 from nmt.text.scripts import language_by_script
+from nmt.translation.lengths import Excesses
 from nmt.translation.stepping import heads_of
 from nmt.translation.translator import Translator
 from nmt.translation.types import Translation, View
@@ -191,7 +192,10 @@ def _evaluate(
             )
     started = time.monotonic()
     contexts = contexts_of(split.source, split.documents, translator.context_sentences)
+    translator.too_long = excesses = Excesses()
     translations = StoredTranslations(best[0] for best in translator.translate(split.source, contexts=contexts))
+    for message in excesses.messages(split.name, "line"):
+        print_message(message)
     seconds = time.monotonic() - started
     attentive = has_weights(translator)
     rows = _rows_to_force(translator, split)

@@ -4,7 +4,6 @@ import contextlib
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice, pairwise
-from operator import attrgetter
 from typing import NamedTuple
 
 import torch
@@ -22,6 +21,7 @@ from nmt.text.tokenizer import BOS, EOS, SPECIAL_PIECES, Tokenizer
 from nmt.translation import contexts as of_context
 from nmt.translation import forcing
 from nmt.translation.joining import join
+from nmt.translation.lengths import excess_of_source, excess_of_target
 from nmt.translation.looking import view_all
 from nmt.translation.sharing import search_batches
 from nmt.translation.shortlist import Shortlist, among, named
@@ -67,8 +67,8 @@ class Translator:
             length_ratio, extra_length: a translation has at most ratio * source pieces + extra pieces.
             max_source_length: pieces; `long_lines` says what happens to longer lines.
             long_lines: "split" translates a long line in parts, "truncate" translates its beginning only.
-            warn: called with a warning for each line that is split, truncated, or longer than the attention's
-                positions, and with the progress on lines that are split.
+            warn: called with a warning for each line that is split, truncated, or too long for the model, and with the
+                progress on lines that are split.
             weights: whether translations have attention weights; a line of thousands of pieces has millions.
             shortlist: selects the pieces for search; None for the whole vocabulary.
             slots: the slots that each step may attend to (`nmt.attention.windows.Pinned`); None for all.
@@ -84,26 +84,20 @@ class Translator:
         self.length_ratio, self.extra_length = length_ratio, extra_length
         self.max_source_length, self.long_lines = max_source_length, long_lines
         self.warn, self.weights, self.shortlist = warn, weights, shortlist
+        self.too_long: Callable[[int, str], None] | None = (
+            None  # told in place of `warn`: the line, and what it exceeds
+        )
         self.processes = ALONE  # which share the batches
         trained = max(model.context_sentences for model in self.models)
         self.context_sentences = of_context.checked(context_sentences, trained)
         self._joined = any(model.context is not None and not model.context.only_slots for model in self.models)
         self.stepper = Stepper(self.models, compute.dtype, weights=weights or search.needs_weights)
 
-    def _excess(self, pieces: int) -> str:
-        """How a line of so many pieces and its end is too long for every model, with the fix; "" if it is not."""
-        for limit, beyond, consequence in (
-            ("decoder.max_positions", "pieces that the model can attend to (attention.score.positions)",
-             "the rest was ignored"),
-            ("encoder.learned_positions", "positions that the model has learned (encoder.positions.count)",
-             "the pieces beyond share the last one"),
-        ):  # fmt: skip
-            limits = [attrgetter(limit)(model) for model in self.models]
-            if all(most is not None and most <= pieces for most in limits):
-                most = max(limits)
-                fix = f" To translate it in parts: max_source_length={most - 1} long_lines=split"
-                return f"longer than the {most} {beyond}: {consequence}.{fix * (most > 1)}"
-        return ""
+    def _tell(self, line: int, excess: str) -> None:
+        if excess and self.too_long is not None:
+            self.too_long(line, excess)
+        elif excess and self.warn is not None:
+            self.warn(f"line {line} {excess}")
 
     def translate(
         self, sentences: Iterable[str], chunk: int = 2000, contexts: Iterable[Sequence[str]] = ()
@@ -155,6 +149,8 @@ class Translator:
         nbest_lists: list[list[Hypothesis]] = [[] for _ in parts]
         for row, hypotheses in zip(chain(*batches), chain(*found), strict=True):
             nbest_lists[row] = hypotheses
+            most = max(len(hypothesis.tokens) for hypothesis in hypotheses)
+            self._tell(first_line + parts[row].sentence, excess_of_target(self.models, most))
         results: list[list[list[Translation]]] = [[] for _ in sentences]
         for part, hypotheses in zip(parts, nbest_lists, strict=True):
             sentence = sentences[part.sentence]
@@ -199,8 +195,7 @@ class Translator:
                     )
             longest = max(end - start for start, end in pairwise(ends))
             longest += self._joined * sum(len(context) + 1 for context in before[index])
-            if self.warn is not None and (excess := self._excess(longest)):
-                self.warn(f"line {first_line + index} is {excess}")
+            self._tell(first_line + index, excess_of_source(self.models, longest))
             prefix = self._prefix(prefixes[index], first_line + index) if prefixes else ()
             parts.extend(
                 _Part(index, tokens[start:end], spans[start:end], () if start else prefix, before[index])

@@ -77,16 +77,32 @@ def test_every_mixture_of_families_trains(choices: tuple[str, ...], text: Path, 
     assert len((here / "out").read_text(encoding="utf-8").splitlines()) == 3
 
 
-def test_a_line_longer_than_learned_positions_is_told_and_translated(text: Path, here: Path, capfd: Capture) -> None:
-    line = words(text, here, "name=short", "trainer.steps=2", "encoder=transformer", "encoder/positions=learned")
-    assert call("train", *line, "encoder.positions.count=8", "decoder.size=32") == 0
-    source = write_lines(here / "in", ["rot", "eins zwei drei " * 5])
+def test_lines_longer_than_learned_positions_are_told_and_translated(text: Path, here: Path, capfd: Capture) -> None:
+    learned = [f"{side}/positions=learned" for side in ("encoder", "decoder")]
+    counts = ["encoder.positions.count=8", "decoder.positions.count=3"]
+    assert call("train", *words(text, here, "name=short", "trainer.steps=2", *BOTH, *learned, *counts)) == 0
+    long = ["rot", "eins zwei drei " * 5, "eins zwei drei " * 6]
+    source, reference = write_lines(here / "in", long), write_lines(here / "reference", long)
+    run = f"run={here / 'short'}"
     capfd.readouterr()
-    command = [f"run={here / 'short'}", f"input={source}", f"output={here / 'out'}"]
+    prefixes = write_lines(here / "prefixes", ["", "", "one two three"])
+    command = [run, f"input={source}", f"output={here / 'out'}", f"prefix={prefixes}"]
     assert call("translate", *command) == 0
-    warning = "warning: line 2 is longer than the 8 positions that the model has learned (encoder.positions.count)"
+    is_long = "is longer than the 8 positions that the model has learned (encoder.positions.count)"
+    becomes_long = (
+        "has a translation that is longer than the 3 positions that the model has learned (decoder.positions."
+    )
     err = capfd.readouterr().err
-    assert err.count("warning:") == 1
-    assert f"{warning}: the pieces beyond share the last one. To translate it in parts: max_source_length=7" in err
+    for line in (2, 3):
+        assert f"warning: line {line} {is_long}: the pieces beyond share the last one. To translate it in parts" in err
+    assert f"line 3 {becomes_long}count)" in err
     assert call("translate", *command, "max_source_length=7") == 0
-    assert "learned" not in capfd.readouterr().err
+    assert is_long not in capfd.readouterr().err
+    pair = [f"source={source}", f"reference={reference}"]
+    assert call("evaluate", run, *pair, f"output={here / 'scores'}", "pictures=0") == 0
+    err = capfd.readouterr().err
+    assert err.count(is_long) == err.count(f": 2 lines are too long; line 2, the first, {is_long}") == 1
+    assert call("align", run, f"source={source}", f"target={reference}", f"output={here / 'links'}") == 0
+    err = capfd.readouterr().err
+    assert err.count(is_long) == err.count(f": 2 pairs are too long; pair 2, the first, {is_long}") == 1
+    assert err.count(becomes_long) == err.count("2 pairs are too long; pair 2, the first, has a translation") == 1

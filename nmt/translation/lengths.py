@@ -1,0 +1,61 @@
+"""Texts that are longer than a model can tell apart or attend to: what is said of them."""
+
+from collections.abc import Sequence
+from operator import attrgetter
+
+from nmt.model import Seq2Seq
+
+_LIMITS = {
+    "decoder.max_positions": ("pieces that the model can attend to (attention.score.positions): the rest was ignored."),
+    "encoder.learned_positions": (
+        "positions that the model has learned (encoder.positions.count): the pieces beyond share the last one."
+    ),
+}
+
+
+def excess_of_source(models: Sequence[Seq2Seq], pieces: int) -> str:
+    """How a line of so many pieces and its end is too long for every model, with the cure; "" if it is not."""
+    for limit, consequence in _LIMITS.items():
+        most = _shared(models, limit)
+        if most is not None and most <= pieces:
+            cure = f" To translate it in parts: max_source_length={most - 1} long_lines=split"
+            return f"is longer than the {most} {consequence}{cure * (most > 1)}"
+    return ""
+
+
+def excess_of_target(models: Sequence[Seq2Seq], pieces: int) -> str:
+    """How a translation of so many pieces, its end among them, is too long for every model; "" if it is not."""
+    most = _shared(models, "decoder.learned_positions")
+    if most is None or most >= pieces:
+        return ""
+    return (
+        f"has a translation that is longer than the {most} positions that the model has learned "
+        "(decoder.positions.count): the pieces beyond share the last one."
+    )
+
+
+def _shared(models: Sequence[Seq2Seq], limit: str) -> int | None:
+    """The largest of the models' limits; None if a model has none."""
+    limits = [attrgetter(limit)(model) for model in models]
+    return None if None in limits else max(limits)
+
+
+class Excesses:
+    """Lines that are too long, counted by what they exceed."""
+
+    def __init__(self) -> None:
+        self._lines: dict[str, set[int]] = {}
+
+    def __call__(self, line: int, excess: str) -> None:
+        """Count a line, whose number is given, once for each excess; "" is none."""
+        if excess:
+            self._lines.setdefault(excess, set()).add(line)
+
+    def messages(self, text: str, unit: str) -> list[str]:
+        """A warning for each excess; `unit` is what a line of `text` is called."""
+        return [
+            f"warning: {text}, {unit} {min(lines)} {excess}"
+            if len(lines) == 1
+            else f"warning: {text}: {len(lines):,} {unit}s are too long; {unit} {min(lines)}, the first, {excess}"
+            for excess, lines in self._lines.items()
+        ]
