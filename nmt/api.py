@@ -165,21 +165,30 @@ class RunTranslator:
         (document,) = self.documents([sentence], sorted(DETAILS), [context])
         return Inspection(document)
 
-    def explain(self, sentence: str, translation: str | None = None, context: Sequence[str] = ()) -> Explanation:
+    def explain(
+        self,
+        sentence: str,
+        translation: str | None = None,
+        context: Sequence[str] = (),
+        word: int | str | None = None,
+    ) -> Explanation:
         """What each word of a translation depends on: the attention beside gradient times input and erasure.
 
         Args:
             sentence: one line with words.
             translation: of the sentence; None for the translator's own.
             context: the sentences before it, the nearest one last, for a run with context.
+            word: of the translation, by its number from 0 or its spelling; None for all words.
 
         Raises:
-            UserError: a text is blank or too long, or the run sees single sentences, but there is context.
+            UserError: a text is blank or too long, the translation has no such word, or the run sees single sentences,
+                but there is context.
         """
         from nmt.inspection.explain import explain
 
         self._contexts([sentence], [context], None)
-        return Explanation(explain(self._translator, sentence, translation, self._style(), context=context))
+        style = self._style()
+        return Explanation(explain(self._translator, sentence, translation, style, context=context, word=word))
 
     def what_if(
         self,

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from nmt.errors import UserError
 from nmt.text.scripts import unspaced
 from nmt.text.spans import Span, words_of
 from nmt.translation.types import Translation
@@ -60,6 +61,25 @@ def source_units(translation: Translation) -> Units:
 def target_units(translation: Translation) -> Units:
     """The target units of a translation."""
     return units(translation.text, translation.spans)
+
+
+def word_number(labels: Sequence[str], word: int | str, field: str) -> int:
+    """The number of the word that a person names by its number from 0 or its spelling.
+
+    Args:
+        labels: all words, in order.
+        word: a number or a spelling.
+        field: what messages call the word.
+
+    Raises:
+        UserError: there is no such word, or several are spelled so.
+    """
+    numbers = [at for at, label in enumerate(labels) if label == word or at == word]
+    if not numbers:
+        raise UserError(f"{field}: there is no such word. Give its spelling, or a number from 0 to {len(labels) - 1}.")
+    if len(numbers) > 1:
+        raise UserError(f"{field}: several words are spelled so. Give a number: {', '.join(map(str, numbers))}.")
+    return numbers[0]
 
 
 def _places(text: str, spans: Sequence[Span | None]) -> Iterator[tuple[int, int, int]]:

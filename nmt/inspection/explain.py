@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt.alignment.weights import word_weights
-from nmt.alignment.words import source_units, target_units
+from nmt.alignment.words import source_units, target_units, word_number
 from nmt.errors import UserError
 from nmt.inspection.details import documented
 from nmt.inspection.document import DIGITS, Json, Style
@@ -44,6 +44,7 @@ def explain(
     style: Style,
     methods: Sequence[Method] = METHODS,
     context: Sequence[str] = (),
+    word: int | str | None = None,
 ) -> Json:
     """Which source words does each word of a translation depend on?
 
@@ -54,16 +55,18 @@ def explain(
         style: how the translation is written.
         methods: of the measures.
         context: the sentences before the text, the nearest one last.
+        word: of the translation, by its number from 0 or its spelling; None for all words.
 
     Returns:
-        `translation`, a document. `words`: those of `source` and `target`. `methods`: a matrix for each, None for the
+        `translation`, a document. `words`: those of `source`, and those of `target` that are explained. `word`: the
+        `number` and `text` of the word that was asked for; None for all. `methods`: a matrix for each, None for the
         weights of a model without attention. `correlation`: for each pair of methods Spearman's rank correlation over
         the source words, for each target word, and its mean. `context`, with sentences before the text and the method
         `erasure`: the `sentences` that the model saw, and `erasure`, a row for each target word with the fall of its
         log-probability if each of them is left out; otherwise None. `caution`: how to read this.
 
     Raises:
-        UserError: a text is blank or too long, or the model has no such head.
+        UserError: a text is blank or too long, the model has no such head, or the translation no such word.
     """
     if target is None:
         ((translation, *_),) = translator.translate_chunk([text], contexts=[context])
@@ -71,10 +74,15 @@ def explain(
         (translation,) = translator.force([text], [target], [context])
     if not can_look(translation) or not translation.text.strip():
         raise UserError("text: must be one line with words, short enough to be translated as a whole.")
-    matrices = {method: _measured(translator, translation, method, style) for method in methods}
+    labels = target_units(translation).labels
+    number = None if word is None else word_number(labels, word, "word")
+    rows = slice(None) if number is None else slice(number, number + 1)
+    measured = {method: _measured(translator, translation, method, style) for method in methods}
+    matrices = {method: None if matrix is None else matrix[rows] for method, matrix in measured.items()}
     return {
         "translation": documented(translator, [translation], style, frozenset({"alignment"})),
-        "words": {"source": source_units(translation).labels, "target": target_units(translation).labels},
+        "words": {"source": source_units(translation).labels, "target": labels[rows]},
+        "word": None if number is None else {"number": number, "text": labels[number]},
         "methods": {
             method: None if matrix is None else matrix.round(DIGITS).tolist() for method, matrix in matrices.items()
         },
@@ -83,7 +91,7 @@ def explain(
             for (first, one), (second, two) in combinations(matrices.items(), 2)
             if one is not None and two is not None
         ],
-        "context": _context(translator, translation) if translation.context and "erasure" in methods else None,
+        "context": _context(translator, translation, rows) if translation.context and "erasure" in methods else None,
         "caution": CAUTION,
     }
 
@@ -132,11 +140,11 @@ def _log_probs(
     return np.array(inspect(translator.stepper, source, target, translator.compute, context=context).of_pieces)
 
 
-def _context(translator: Translator, translation: Translation) -> Json:
-    """The sentences before the source with their erasure."""
+def _context(translator: Translator, translation: Translation, rows: slice) -> Json:
+    """The sentences before the source with their erasure for these target words."""
     return {
         "sentences": [sentence.text for sentence in translation.context],
-        "erasure": erasure_of_context(translator, translation).round(DIGITS).tolist(),
+        "erasure": erasure_of_context(translator, translation)[rows].round(DIGITS).tolist(),
     }
 
 

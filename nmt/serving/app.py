@@ -60,7 +60,7 @@ def _add_errors(app: FastAPI) -> None:
     async def refused(request: Request, error: RequestValidationError) -> Response:
         first = error.errors()[0]
         # Alternatives of a type stand at the end of the place, as "str" or "list[str]".
-        field = ".".join(str(part) for part in first["loc"] if part not in ("body", "str", "list[str]"))
+        field = ".".join(str(part) for part in first["loc"] if part not in ("body", "int", "str", "list[str]"))
         if first["type"] == "json_invalid":
             return ProblemError(400, "The body is not JSON.", cure="Send JSON as application/json.").response()
         # The library's message names the rule; the value, which may be text, stays out.

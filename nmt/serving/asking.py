@@ -145,7 +145,8 @@ class Asker:
         model = self.model(body.model)
         self._check(model, "target", [body.target or ""])
         (context,) = self._contexts(model, body, [body.text])
-        work = Work(body.text, target=body.target, methods=tuple(dict.fromkeys(body.methods)), context=context)
+        methods = tuple(dict.fromkeys(body.methods))
+        work = Work(body.text, target=body.target, methods=methods, word=body.word, context=context)
         return model, self._rows(model, Key("explain", model.engine.defaults), [work], low=True)
 
     def _contexts(

@@ -98,6 +98,10 @@ class ExplainBody(ModelBody):
 
     text: StrictStr
     target: StrictStr | None = None
+    word: Annotated[
+        StrictInt | StrictStr | None,
+        Field(description="a word of the translation, by its number from 0 or its spelling; null for all words"),
+    ] = None
     context: Context = []
     methods: Annotated[list[Method], Field(min_length=1)] = list(METHODS)
 

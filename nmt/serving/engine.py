@@ -61,6 +61,7 @@ class Work:
     edits: Edits = NO_EDITS
     sweep: int | None = None
     methods: tuple[Method, ...] = METHODS
+    word: int | str | None = None
     context: tuple[str, ...] = ()
     penalties: Penalties | None = None
     told: Callable[[str], None] | None = None
@@ -104,12 +105,7 @@ class Engine:
                 return [self._what_if(translator, work) for work in works]
             case "explain":
                 translator = self._with(key.search, 1)
-                return [
-                    explain(
-                        translator, work.text, work.target, self._style(translator, work), work.methods, work.context
-                    )
-                    for work in works
-                ]
+                return [self._explain(translator, work) for work in works]
         raise ValueError(key.kind)
 
     def _translate(self, key: Key, works: Sequence[Work]) -> list[Json]:
@@ -169,6 +165,10 @@ class Engine:
     def _what_if(self, translator: Translator, work: Work) -> Json:
         style = self._style(translator, work)
         return what_if(translator, work.text, work.edits, style, work.include, work.sweep, work.context)
+
+    def _explain(self, translator: Translator, work: Work) -> Json:
+        style = self._style(translator, work)
+        return explain(translator, work.text, work.target, style, work.methods, work.context, work.word)
 
     def _style(self, translator: Translator, work: Work) -> Style:
         search = {**described_search(translator), "nbest": work.nbest}

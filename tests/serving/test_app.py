@@ -97,6 +97,17 @@ def test_pins_scores_what_if_and_explanations(both: TestClient) -> None:
     assert len(answer["sweep"]) == len(answer["baseline"]["source"]["pieces"])
     explained = post(both, "/v1/explain", text="zwei drei")
     assert explained["words"] == {"source": ["zwei", "drei"], "target": ["two", "three"]}
+    assert explained["word"] is None
+    for word in (1, "three"):
+        alone = post(both, "/v1/explain", text="zwei drei", word=word)
+        assert alone["word"] == {"number": 1, "text": "three"}
+        assert alone["words"] == {"source": ["zwei", "drei"], "target": ["three"]}
+        assert alone["methods"] == {name: rows[1:] for name, rows in explained["methods"].items()}
+    twice = post(both, "/v1/explain", 422, text="zwei zwei", target="two two", word="two")
+    assert "Give a number: 0, 1." in twice["detail"]
+    for word in (2, -1, "four"):
+        assert "no such word" in post(both, "/v1/explain", 422, text="zwei drei", word=word)["detail"]
+    assert post(both, "/v1/explain", 422, text="zwei", word=[])["field"] == "word"
     erasure = explained["methods"]["erasure"]
     assert erasure[0][0] > erasure[0][1]
     assert erasure[1][1] > erasure[1][0]
