@@ -106,7 +106,7 @@ def trained(folder: Path, languages: tuple[str, str], further: list[str]) -> dic
             else:
                 before = max(before, memory)
                 seconds = sum(map(processor_seconds, family)) if b"Training: " in log.read_bytes() else 0.0
-            time.sleep(0.5)
+            time.sleep(0.05)
     text = log.read_text("utf-8", "replace")
     speeds = re.findall(r"([\d,]+) target tokens/s", text)
     if process.returncode or not speeds:

@@ -37,8 +37,9 @@ class Split(NamedTuple):
         if self.documents is None:
             return remembered((self.source, self.target), "fingerprint", lambda: self._digest().hexdigest())
         digest = self._digest()
-        if self.documents is not None:
-            digest.update(" ".join(map(str, self.documents)).encode())
+        for first in range(0, len(self.documents), _MANY):
+            block = " ".join(map(str, self.documents[first : first + _MANY]))
+            digest.update(f" {block}".encode() if first else block.encode())
         return digest.hexdigest()
 
     def _digest(self) -> "hashlib._Hash":

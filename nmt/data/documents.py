@@ -8,6 +8,7 @@ Shapes: B sentences, K previous sentences of each, C tokens of the longest of th
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import Literal
 
@@ -15,8 +16,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nmt.data.batch import Batch
+from nmt.data.batch import Batch, Integers
 from nmt.data.corpus import Split
+from nmt.data.large import Stored
 from nmt.data.lines import read_parallel_lines
 from nmt.errors import UserError
 from nmt.limits import Positive
@@ -26,9 +28,11 @@ from nmt.text.tokenizer import EOS, PAD, Tokenizer
 Documents = Literal["blank", "files"]
 #: How those of a text to translate do: separated by empty lines, one document in all, or each line on its own.
 Followed = Literal["blank", "one", "none"]
+#: Lines that are looked at together.
+_MANY = 1 << 16
 
 
-def by_blank_lines(*sides: Sequence[str], names: Sequence[str] = ("source", "target")) -> list[int]:
+def by_blank_lines(*sides: Sequence[str], names: Sequence[str] = ("source", "target")) -> Iterator[int]:
     """The number of each line's document, from 0, where empty lines separate documents.
 
     An empty line belongs to the document that it ends. Several in a row separate as one does.
@@ -36,7 +40,7 @@ def by_blank_lines(*sides: Sequence[str], names: Sequence[str] = ("source", "tar
     Raises:
         UserError: a line is empty on one side and not on the other, so that documents are not the same on both.
     """
-    numbers, document, begun = [], 0, False
+    document, begun = 0, False
     for number, line in enumerate(zip(*sides, strict=True), start=1):
         blank = [not text.strip() for text in line]
         if any(blank) and not all(blank):
@@ -45,21 +49,19 @@ def by_blank_lines(*sides: Sequence[str], names: Sequence[str] = ("source", "tar
                 f"{empty}, line {number}: empty, but {full} has text there. With data.documents=blank an empty line "
                 "ends a document on both sides. Empty the line on both sides, or on none."
             )
-        numbers.append(document)
+        yield document
         if not blank[0]:
             begun = True
         elif begun:
             document, begun = document + 1, False
-    return numbers
 
 
-def by_ids(ids: Sequence[str], name: str) -> list[int]:
+def by_ids(ids: Iterable[str], name: str) -> Iterator[int]:
     """The number of each line's document, from 0, from the ids of a column; lines with one id are one document.
 
     Raises:
         UserError: an id returns after another one, so that a document is not in one place.
     """
-    numbers: list[int] = []
     seen: dict[str, int] = {}
     last = None
     for number, text in enumerate(ids, start=1):
@@ -68,9 +70,8 @@ def by_ids(ids: Sequence[str], name: str) -> list[int]:
                 f"{name}, line {number}: document '{text}' returns; its last line was line {seen[text]}. Sort the file "
                 "so that the lines of a document are neighbours."
             )
-        numbers.append((numbers[-1] + (text != last)) if numbers else 0)
         seen[text], last = number, text
-    return numbers
+        yield len(seen) - 1
 
 
 def read_folders(
@@ -110,10 +111,19 @@ def read_folders(
     return *lines, numbers
 
 
+def starts_of(documents: Sequence[int]) -> Integers:
+    """The first row of each document, in ascending order, from the number of each row's document."""
+    starts = [np.zeros(min(1, len(documents)), dtype=np.int64)]
+    for first in range(1, len(documents), _MANY):
+        block = np.asarray(documents[first - 1 : first + _MANY])
+        starts.append(np.flatnonzero(np.diff(block)) + first)
+    return np.concatenate(starts)
+
+
 def numbered(lines: Sequence[str], documents: Followed) -> list[int]:
     """The number of each line's document, from 0, in a text to translate."""
     if documents == "blank":
-        return by_blank_lines(lines)
+        return list(by_blank_lines(lines))
     return [0] * len(lines) if documents == "one" else list(range(len(lines)))
 
 
@@ -153,9 +163,8 @@ def contexts_of(source: Sequence[str], documents: Sequence[int] | None, sentence
 
 
 def _spans(documents: Sequence[int]) -> Iterator[tuple[int, int]]:
-    ends = [row for row in range(1, len(documents)) if documents[row] != documents[row - 1]]
-    if len(documents):
-        yield from zip([0, *ends], [*ends, len(documents)], strict=True)
+    starts = starts_of(documents).tolist()
+    yield from zip(starts, [*starts, len(documents)][1:], strict=True)
 
 
 def context_tensor(contexts: Sequence[Sequence[Sequence[int]]]) -> Tensor:
@@ -182,18 +191,29 @@ class Contexts:
     """
 
     def __init__(self, split: Split, tokenizer: Tokenizer, sentences: Positive, max_length: Positive) -> None:
-        """Tokenise the source of a split with documents; some 50 bytes a piece."""
+        """Tokenise the source of a split with documents, in some 50 bytes a piece.
+
+        Lines that stay in their file are tokenised when a batch needs them.
+        """
         assert split.documents is not None
-        self._tokens = [tokens[:max_length] for tokens in tokenizer.source.encode(split.source)]
-        self._before: list[list[int]] = []
-        for first, end in _spans(split.documents):
-            last: deque[int] = deque(maxlen=sentences)
-            for row in range(first, end):
-                self._before.append(list(last))
-                if split.source[row].strip():
-                    last.append(row)
+        self._lines, self._documents, self._sentences = split.source, split.documents, sentences
+        self._vocabulary, self._max_length = tokenizer.source, max_length
+        self._tokens = None if isinstance(split.source, Stored) else self._encode(split.source)
 
     def __call__(self, batch: Batch) -> Batch:
         """The batch with its contexts."""
-        rows = batch.rows.tolist()
-        return batch._replace(context=context_tensor([[self._tokens[r] for r in self._before[row]] for row in rows]))
+        before = [list(self._before(row))[::-1] for row in batch.rows.tolist()]
+        if self._tokens is not None:
+            tokens = self._tokens
+            return batch._replace(context=context_tensor([[tokens[row] for row in rows] for rows in before]))
+        wanted = sorted({row for rows in before for row in rows})
+        found = dict(zip(wanted, self._encode([self._lines[row] for row in wanted]), strict=True))
+        return batch._replace(context=context_tensor([[found[row] for row in rows] for rows in before]))
+
+    def _encode(self, lines: Sequence[str]) -> list[list[int]]:
+        return [tokens[: self._max_length] for tokens in self._vocabulary.encode(lines)]
+
+    def _before(self, row: int) -> Iterator[int]:
+        """The rows of the previous sentences of a line, the nearest one first."""
+        same = takewhile(lambda other: self._documents[other] == self._documents[row], range(row - 1, -1, -1))
+        return islice((other for other in same if self._lines[other].strip()), self._sentences)

@@ -11,7 +11,7 @@ from nmt.data.documents import Documents
 from nmt.data.holdout import divide, shared_pairs
 from nmt.data.hub import Hub
 from nmt.data.languages import UNNAMED, checked_languages, guess_languages, language_codes
-from nmt.data.large import without
+from nmt.data.large import counted, without
 from nmt.data.parallel import read_files, with_links
 from nmt.errors import UserError, nearest
 from nmt.limits import NotNegative, Positive
@@ -267,13 +267,16 @@ class UserFiles(DataSource):
                 f"{len(empty):,} of {len(source):,} pairs of {_names(files)} dropped: one side is empty."
             )
         linked = with_links(Split(name, source, target), links, self.known).links
-        gone = set(empty)
+        if documents is not None:
+            gone = set(empty)
+            kept = (number for row, number in enumerate(documents) if row not in gone)
+            documents = counted(kept, len(source) - len(empty), self.known)
         return Split(
             name,
             without(source, empty),
             without(target, empty),
             None if linked is None else without(linked, empty),
-            None if documents is None else [number for row, number in enumerate(documents) if row not in gone],
+            documents,
         )
 
 

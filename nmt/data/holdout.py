@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt.data.corpus import Split
-from nmt.data.large import MANY, without
+from nmt.data.documents import starts_of
+from nmt.data.large import MANY, counted, without
 from nmt.errors import UserError
 
 #: A sentence that comes this often in a large text is not held out.
@@ -38,23 +39,23 @@ def divide(
     if not sizes:
         return {"train": Split("train", source, target, links, documents)}, []
     wanted = {name: default_size(len(source)) if size is None else size for name, size in sizes.items()}
-    leak = ""
-    if documents is None and len(source) > MANY:
+    related: list[int] = []
+    if documents is not None:
+        rows = hold_out_documents(documents, wanted, seed)
+    elif len(source) > MANY:
         rows, related = hold_out_of_many(source, target, wanted, seed)
-        gone = sorted([*related, *(row for name in wanted for row in rows[name])])
-        train = Split("train", without(source, gone), without(target, gone))
-        splits = _splits(source, target, rows) | {"train": train}
-        if links is not None:
-            splits["train"] = train._replace(links=without(links, gone))
-        leak = f"; {len(related):,} that share a sentence with them are left out" if related else ""
     else:
-        held_out = (
-            hold_out(source, target, wanted, seed) if documents is None else hold_out_documents(documents, wanted, seed)
-        )
+        held_out = hold_out(source, target, wanted, seed)
         rows = {name: held_out[name] for name in wanted}
-        splits = _splits(source, target, held_out, documents)
-        if links is not None:
-            splits["train"] = splits["train"]._replace(links=[links[row] for row in held_out["train"]])
+    gone = sorted([*related, *(row for found in rows.values() for row in found)])
+    train = Split("train", without(source, gone), without(target, gone))
+    if links is not None:
+        train = train._replace(links=without(links, gone))
+    if documents is not None:
+        left = set(gone)
+        kept = (number for row, number in enumerate(documents) if row not in left)
+        train = train._replace(documents=counted(kept, len(source) - len(gone)))
+    splits = _splits(source, target, rows, documents) | {"train": train}
     held = " and ".join(f"{len(rows[name]):,} for {name}" for name in wanted)
     keys = " ".join(f"data.{name}_pairs={size}" for name, size in wanted.items())
     if documents is not None:
@@ -62,6 +63,7 @@ def divide(
         counts = " and ".join(f"{len(set(splits[name].documents or ())):,} for {name}" for name in wanted)
         leak = f"{shared:,} of these pairs have a sentence that is also in the training text. " if shared else ""
         return splits, [f"Held out: {held}, in whole documents ({counts}). {leak}({keys} data.seed={seed})."]
+    leak = f"; {len(related):,} that share a sentence with them are left out" if related else ""
     note = (
         f"Held out: {held}. None of their sentences is in the other {len(splits['train'].source):,} "
         f"pairs{leak} ({keys} data.seed={seed})."
@@ -81,7 +83,7 @@ def _splits(
             name,
             [source[row] for row in kept],
             [target[row] for row in kept],
-            documents=None if documents is None else [documents[row] for row in kept],
+            documents=None if documents is None else [int(documents[row]) for row in kept],
         )
         for name, kept in rows.items()
     }
@@ -132,7 +134,7 @@ def hold_out_of_many(
 
 
 def hold_out_documents(documents: Sequence[int], sizes: Mapping[str, int], seed: int) -> dict[str, list[int]]:
-    """The rows of each set in `sizes`, in whole documents that are drawn by chance, and of the rest, called "train".
+    """The rows of each set in `sizes`, in whole documents that are drawn by chance.
 
     A set takes documents until it has its number of pairs, and leaves one to each set that follows.
 
@@ -140,24 +142,20 @@ def hold_out_documents(documents: Sequence[int], sizes: Mapping[str, int], seed:
         UserError: there are too few documents for one in each set.
     """
     wanted = {name: size for name, size in sizes.items() if size > 0}
-    numbers, counts = np.unique(np.asarray(documents, dtype=np.int64), return_counts=True)
-    if len(numbers) <= len(wanted):
+    starts = starts_of(documents)
+    if len(starts) <= len(wanted):
         raise UserError(
-            f"{len(wanted) + 1} sets need a document each, but there are {len(numbers)}: documents are held out "
+            f"{len(wanted) + 1} sets need a document each, but there are {len(starts)}: documents are held out "
             "whole. Give separate validation and test data (data.valid=..., data.test=...)."
         )
-    order = np.random.default_rng(seed).permutation(len(numbers)).tolist()
-    owner: dict[int, str] = {}
+    ends = np.append(starts[1:], len(documents))
+    order = np.random.default_rng(seed).permutation(len(starts)).tolist()
+    rows: dict[str, list[int]] = {name: [] for name in sizes}
     for following, (name, size) in zip(range(len(wanted), 0, -1), wanted.items(), strict=True):
-        taken = 0
-        while taken < size and len(order) > following:
+        while len(rows[name]) < size and len(order) > following:
             index = order.pop()
-            owner[int(numbers[index])] = name
-            taken += int(counts[index])
-    rows: dict[str, list[int]] = {name: [] for name in (*sizes, "train")}
-    for row, document in enumerate(documents):
-        rows[owner.get(document, "train")].append(row)
-    return rows
+            rows[name] += range(int(starts[index]), int(ends[index]))
+    return {name: sorted(found) for name, found in rows.items()}
 
 
 def normal(sentence: str) -> str:

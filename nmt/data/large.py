@@ -9,6 +9,7 @@ import contextlib
 import gzip
 import hashlib
 import io
+import itertools
 import os
 import shutil
 import tempfile
@@ -32,8 +33,10 @@ LARGE: int = 32 << 20
 _EVERY: Final = 32
 #: Lines that are read at a time by who reads them all.
 _MANY: Final = 16 * 1024
-#: Numbers of an array that is not held in memory.
+#: Lines that are too many for a second look at each: they are drawn by chance, or planned in parts.
 MANY: int = 1 << 20
+#: Numbers of an array that is held in memory.
+HELD: int = 1 << 18
 #: Bytes that are searched for line feeds at a time.
 _BLOCK: Final = 4 << 20
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -260,7 +263,7 @@ class Without(Stored):
 
 def without(lines: Sequence[str], dropped: Sequence[int]) -> Sequence[str]:
     """The lines without those of these numbers, in ascending order."""
-    if not dropped:
+    if not len(dropped):
         return lines
     if isinstance(lines, Stored):
         return Without(lines, dropped)
@@ -294,7 +297,7 @@ def gathered(parts: Iterable[npt.ArrayLike], count: int, folder: Path | None = N
     Raises:
         UserError: `folder` cannot be written.
     """
-    if count <= MANY:
+    if count <= HELD:
         return np.concatenate([np.zeros(0, dtype=np.int64), *map(np.asarray, parts)])
     with scratch(folder) as file:
         array: Places = np.memmap(cast("Any", file), dtype=np.int64, mode="w+", shape=(count,))
@@ -303,6 +306,19 @@ def gathered(parts: Iterable[npt.ArrayLike], count: int, folder: Path | None = N
         array[at : at + len(part)] = part
         at += len(part)
     return array
+
+
+def counted(numbers: Iterable[int], count: int, folder: Path | None = None) -> Sequence[int]:
+    """The numbers, `count` of them: a list, or an array in a file without a name if they are many.
+
+    Raises:
+        UserError: `folder` cannot be written.
+    """
+    if count <= HELD:
+        return list(numbers)
+    rest = iter(numbers)
+    parts = (np.fromiter(itertools.islice(rest, _MANY), dtype=np.int64) for _ in range(-(-count // _MANY)))
+    return cast("Sequence[int]", gathered(parts, count, folder))
 
 
 @contextlib.contextmanager

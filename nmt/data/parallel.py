@@ -1,12 +1,12 @@
 """Files of sentence pairs, as their lines: two files, a tab-separated file, two folders; and files of word links."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from nmt.data.corpus import Split
 from nmt.data.documents import Documents, by_blank_lines, by_ids, read_folders
-from nmt.data.large import Column, FileLines, Stored, parallel_text_lines, text_lines
+from nmt.data.large import Column, FileLines, Stored, counted, parallel_text_lines, text_lines
 from nmt.errors import UserError, check_parallel
 from nmt.links import check_range, format_links, is_naacl, parse_file
 
@@ -101,7 +101,7 @@ class ParallelLines(NamedTuple):
 
     source: Sequence[str]
     target: Sequence[str]
-    documents: list[int] | None
+    documents: Sequence[int] | None
     notes: list[str]
 
 
@@ -140,26 +140,27 @@ def read_files(
     else:
         source, target, notes = read_tab_separated(files[0], columns[0], columns[1], known)
         names = [f"{files[0]} (column {column})" for column in columns]
-    numbers = None
+    if documents is None:
+        return ParallelLines(source, target, None, notes)
     if documents == "blank":
         numbers = by_blank_lines(source, target, names=names)
-    elif documents is not None:
+    else:
         numbers = by_ids(read_column(files[0], documents), str(files[0]))
-    return ParallelLines(source, target, numbers, notes)
+    return ParallelLines(source, target, counted(numbers, len(source), known), notes)
 
 
-def read_column(path: Path, column: int) -> list[str]:
+def read_column(path: Path, column: int) -> Iterator[str]:
     """A column of a tab-separated file, counted from 1; a blank line repeats the entry before it.
 
     Raises:
         UserError: a line does not have the column.
     """
-    entries: list[str] = []
+    entry = ""
     for number, line in enumerate(text_lines(path), start=1):
         fields = line.split("\t")
         if len(fields) < column and line.strip():
             raise UserError(
                 f"{path}, line {number}: no column {column} with the document's id (data.documents={column})."
             )
-        entries.append(fields[column - 1] if len(fields) >= column else entries[-1] if entries else "")
-    return entries
+        entry = fields[column - 1] if len(fields) >= column else entry
+        yield entry

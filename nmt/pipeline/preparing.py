@@ -10,7 +10,7 @@ from nmt.data.cache import prepare, spilled
 from nmt.data.corpus import Split, links_fingerprint
 from nmt.data.documents import Contexts
 from nmt.data.guide import Guide
-from nmt.data.large import MANY
+from nmt.data.large import HELD
 from nmt.data.pairs import EncodedPairs, SampledPairs, held
 from nmt.data.planning import TokenBatches
 from nmt.data.tokenizers import trained
@@ -96,7 +96,7 @@ def prepared(recipe: Recipe, tokenizer: Tokenizer, splits: tuple[Split, Split], 
         seed=recipe.place.seed,
         max_source_length=settings.max_source_length,
         max_target_length=settings.max_target_length,
-        hold=functools.partial(spilled, cache=recipe.place.cache) if len(pairs) > MANY else held,
+        hold=functools.partial(spilled, cache=recipe.place.cache) if len(pairs) > HELD else held,
     )
     guides: list[Callable[[Batch], Batch]] = []
     guides += [Guide(train_split, tokenizer)] if settings.guided_alignment else []

@@ -24,7 +24,7 @@ from nmt.data.planning import TokenBatches
 from nmt.errors import UserError
 from nmt.files import remove_unfinished
 from nmt.locks import LockedError, locked
-from nmt.memory import peak_memory
+from nmt.memory import give_memory_back, peak_memory
 from nmt.model import Seq2Seq
 from nmt.model.weights import lost
 from nmt.pipeline.half_precision import MINUTES, measured
@@ -133,6 +133,7 @@ class _Session:
         for note in [*source.notes(), *doubts(source.languages, (train_split.source, train_split.target)), *reasons]:
             self.say(note)
         tokenizer = tokenizer_for(self.recipe, train_split, self.say)
+        give_memory_back()
         with _enough_memory(), possible():
             model = build.build_model(self.recipe.config, tokenizer).to(compute.device)
         optimizer = build.build_optimizer(self.recipe.config, model)
@@ -141,6 +142,7 @@ class _Session:
             check_state(self.recipe.run.state, state, model)
             self._check_best(self.recipe.run, state)
         self._describe(model, tokenizer, batches)
+        give_memory_back()
         facts = {"pairs": len(pairs)} if links is None else {"pairs": len(pairs), "links": links}
         run = self._open(tokenizer, facts)
         ratio = length_ratio(pairs, EXTRA_LENGTH)
@@ -148,6 +150,7 @@ class _Session:
         self.announcement.make(run.folder)
         if not run.lexicon.exists():
             lexicon_of(pairs, tokenizer.source.size).save(run.lexicon)
+            give_memory_back()
         count = settings.validate_sentences
         sources, references = list(valid_split.source[:count]), list(valid_split.target[:count])
         contexts = contexts_of(sources, valid_split.documents, model.context_sentences)

@@ -92,7 +92,8 @@ def learn_lexicon(
     firsts = np.repeat(np.cumsum(source_lengths) - source_lengths, target_lengths)
     sources = source[np.arange(groups.sum()) + np.repeat(firsts - starts, groups)]
     width = len(counts) or 1
-    entries, which = np.unique(sources.astype(np.int64) * width + np.repeat(target, groups), return_inverse=True)
+    small = np.int32 if size * width < 2**31 else np.int64  # half the memory of this function's largest arrays
+    entries, which = np.unique(sources.astype(small) * small(width) + np.repeat(target, groups), return_inverse=True)
     source_pieces, target_pieces = entries // width, entries % width
     probabilities = np.ones(len(entries))
     for _ in range(ROUNDS if len(entries) else 0):

@@ -37,9 +37,9 @@ def tokenizer(lines: list[str]) -> Tokenizer:
 
 
 def test_empty_lines_end_documents() -> None:
-    assert by_blank_lines(LINES) == NUMBERS
-    assert by_blank_lines([]) == []
-    assert by_blank_lines(["", ""]) == [0, 0]
+    assert list(by_blank_lines(LINES)) == NUMBERS
+    assert list(by_blank_lines([])) == []
+    assert list(by_blank_lines(["", ""])) == [0, 0]
     assert contexts_of(LINES, NUMBERS, 2) == BEFORE
     assert contexts_of(LINES, NUMBERS, 1)[3] == ["c"]
     assert contexts_of(LINES, None, 2) == [[]] * 9
@@ -47,20 +47,20 @@ def test_empty_lines_end_documents() -> None:
 
 def test_a_line_that_is_empty_on_one_side_only() -> None:
     with pytest.raises(UserError, match=r"t\.en, line 2: empty, but t\.de has text there.*Empty the line on both"):
-        by_blank_lines(["a", "b"], ["a", ""], names=("t.de", "t.en"))
+        list(by_blank_lines(["a", "b"], ["a", ""], names=("t.de", "t.en")))
 
 
 def test_ids_of_documents() -> None:
-    assert by_ids(["x", "x", "7", "y"], "f.tsv") == [0, 0, 1, 2]
+    assert list(by_ids(["x", "x", "7", "y"], "f.tsv")) == [0, 0, 1, 2]
     with pytest.raises(UserError, match=r"f\.tsv, line 4: document 'x' returns; its last line was line 2"):
-        by_ids(["x", "x", "7", "x"], "f.tsv")
+        list(by_ids(["x", "x", "7", "x"], "f.tsv"))
 
 
 @given(st.lists(st.sampled_from(["", " ", "a", "b", "c"]), max_size=30), st.integers(0, 4), st.data())
 def test_lines_that_arrive_in_pieces_have_the_contexts_of_the_whole(
     lines: list[str], sentences: int, data: st.DataObject
 ) -> None:
-    whole = contexts_of(lines, by_blank_lines(lines), sentences)
+    whole = contexts_of(lines, numbered(lines, "blank"), sentences)
     follower = Follower(sentences, "blank")
     rest, contexts = lines, list[list[str]]()
     while rest:

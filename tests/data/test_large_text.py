@@ -3,7 +3,7 @@
 import functools
 import gzip
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from nmt.data import large
 from nmt.data.cache import prepare, spilled
 from nmt.data.corpus import Split, links_fingerprint
+from nmt.data.documents import Contexts
 from nmt.data.files import TextFiles, UserFiles
 from nmt.data.guide import Guide
 from nmt.data.holdout import divide, hold_out_of_many, normal
@@ -75,6 +76,39 @@ def test_text_in_files_is_the_text_in_memory(folder: Path, monkeypatch: pytest.M
         batch = pairs.batch(np.arange(9))
         assert Guide(found, again)(batch).links.equal(Guide(in_memory["train"], again)(batch).links)
     assert len(list((folder / "one").iterdir())) == 1
+
+
+@pytest.mark.parametrize("documents", ["blank", 3])
+def test_documents_in_files_are_those_in_memory(
+    documents: Literal["blank"] | int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sides = [[line if row % 9 else "" for row, line in enumerate(side)] for side in (SOURCE, TARGET)]
+    rows = zip(*sides, (f"{row // 10}" for row in range(COUNT)), strict=True)
+    (tmp_path / "both.tsv").write_text("".join("\t".join(row) + "\n" for row in rows), "utf-8")
+
+    def read() -> dict[str, Split]:
+        source = UserFiles(str(tmp_path / "both.tsv"), "de", "en", valid_pairs=20, test_pairs=0, documents=documents)
+        source.known = tmp_path / "cache"
+        return {name: source.read(name) for name in ("train", "valid")}
+
+    expected = read()
+    tokenizer, _ = TokenizerTrainer("char").train(*sides)
+    monkeypatch.setattr(large, "LARGE", 1)
+    monkeypatch.setattr(large, "HELD", 100)
+    found = read()
+    for name, split in expected.items():
+        assert [*found[name].source] == [*split.source]
+        assert [*found[name].target] == [*split.target]
+        assert np.array_equal(np.asarray(found[name].documents), np.asarray(split.documents))
+        assert found[name].fingerprint() == split.fingerprint()
+    train = found["train"]
+    assert isinstance(train.source, Stored)
+    assert isinstance(train.documents, np.memmap)
+    pairs = encode_in_memory(train, tokenizer, **LIMITS)
+    batch = pairs.batch(np.arange(0, len(pairs), 7))
+    contexts = [Contexts(split, tokenizer, 2, 9)(batch).context for split in (train, expected["train"])]
+    assert contexts[0].shape[1] == 2
+    assert contexts[0].equal(contexts[1])
 
 
 def test_a_known_text_is_not_read_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,8 +207,8 @@ def many() -> EncodedPairs:
 def test_very_many_pairs_are_planned_some_at_a_time(
     many: EncodedPairs, shuffle: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("nmt.data.planning", "nmt.data.large"):
-        monkeypatch.setattr(f"{module}.MANY", 1000)
+    monkeypatch.setattr("nmt.data.planning.MANY", 1000)
+    monkeypatch.setattr(large, "HELD", 1000)
     monkeypatch.setattr("nmt.data.planning._STRETCH", 10)
 
     def plan(seed: int, epoch: int) -> list[list[int]]:
