@@ -7,7 +7,7 @@ figures.
 
 import importlib.util
 from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,8 @@ from nmt.text.scripts import LANGUAGES, base_language, script_of_language
 # sacreBLEU tokenizers by script, because 13a would see one word per sentence. Korean spaces separate phrases.
 _BLEU_TOKENIZERS = dict.fromkeys(LANGUAGES, "char") | {"Han": "zh", "Japanese": "ja-mecab"}
 _ASIAN = {"Han", "Japanese", "Hangul"}
+#: Sentences that are counted at a time.
+_MANY = 500
 
 
 class MetricScore(NamedTuple):
@@ -72,8 +74,21 @@ def _check(hypotheses: Sequence[str], references: Sequence[str]) -> None:
 
 def _score(metric: BLEU | CHRF | TER, hypotheses: Sequence[str], references: Sequence[str]) -> MetricScore:
     # The signature knows the number of references only once the metric has scored.
-    value = metric.corpus_score(hypotheses, [references]).score
+    value = metric._aggregate_and_compute(_counted(metric, hypotheses, references)).score
     return MetricScore(float(value), str(metric.get_signature()))
+
+
+def _counted(metric: BLEU | CHRF | TER, hypotheses: Sequence[str], references: Sequence[str]) -> list[Any]:
+    """The statistics of each sentence, as `corpus_score` sums them.
+
+    sacreBLEU would hold the n-grams of all references at once: 20 kB a sentence for chrF. Its significance tests call
+    these methods. They have no public names.
+    """
+    found: list[Any] = []
+    for first in range(0, len(hypotheses), _MANY):
+        part = slice(first, first + _MANY)
+        found += metric._extract_corpus_statistics(hypotheses[part], [references[part]])
+    return found
 
 
 def bleu(hypotheses: Sequence[str], references: Sequence[str], target_language: str) -> MetricScore:
@@ -115,8 +130,7 @@ def statistics(
     """
     _check(hypotheses, references)
     scorer = _bleu(target_language) if metric == "bleu" else CHRF()
-    # sacreBLEU's significance tests call this method. It has no public name.
-    return np.array(scorer._extract_corpus_statistics(hypotheses, [references]), dtype=np.float64)
+    return np.array(_counted(scorer, hypotheses, references), dtype=np.float64)
 
 
 def sentence_chrf(hypothesis: str, reference: str) -> float:

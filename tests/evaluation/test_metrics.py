@@ -1,8 +1,12 @@
 """Metrics against figures done by hand, and against the official Multi30k references."""
 
 import math
+import tracemalloc
 
 import pytest
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.metrics.ter import TER
 
 from nmt.errors import UserError
 from nmt.evaluation import metrics
@@ -39,6 +43,22 @@ def test_bleu_is_of_the_corpus_not_the_mean_of_sentences() -> None:
 def test_ter_by_hand() -> None:
     # One substitution in five reference words.
     assert metrics.score(["a b c d x"], ["a b c d e"], "en").ter.value == pytest.approx(20)
+
+
+def test_many_lines_are_scored_as_sacrebleu_does_in_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    references = [f"Ein Hund und {row} Katzen laufen durch das hohe Gras der Wiese {row % 7}." for row in range(200)]
+    hypotheses = [line.replace("Katzen", "Hunde") if row % 3 else line[:40] for row, line in enumerate(references)]
+    monkeypatch.setattr(metrics, "_MANY", 20)
+    tracemalloc.start()
+    scores = metrics.score(hypotheses, references, "de")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    found = {BLEU: scores.bleu, CHRF: scores.chrf, TER: scores.ter}
+    for metric, ours in found.items():
+        theirs = metric()
+        assert ours.value == pytest.approx(theirs.corpus_score(hypotheses, [references]).score, abs=1e-12)
+        assert ours.signature == str(theirs.get_signature())
+    assert peak < 200 * 10_000  # bytes; 24,000 a sentence if all references are counted at once
 
 
 def test_case_counts_except_in_the_tokenised_figure() -> None:
