@@ -10,11 +10,12 @@ from benchmarking import crew
 from benchmarking.numbers import summary
 from benchmarking.session import Benchmark, say
 from benchmarking.settings import Json
+from nmt.checksums import NAME
 from nmt.errors import UserError
 
 
 def measure(session: Benchmark, weights: Path) -> Json:
-    """How long `nmt.translate` takes to answer a line, beside importing torch and reading the model's weights."""
+    """How long `nmt.translate` takes to answer a line: beside torch's import and reading weights, and unchecked."""
     run = session.folder / "run"
     settings = {"scale": session.scale, "sizes": session.sizes, "folder": session.data, "weights": weights, "run": run}
     crew.once("founding", settings, session.log)
@@ -29,14 +30,19 @@ def measure(session: Benchmark, weights: Path) -> Json:
         imported, _ = _python(session, "-c", "import torch")
         read = float(_python(session, "-c", reading, str(run / "best.safetensors"))[1])
         answered, answer = _python(session, *verb)
-        if len(answer.splitlines()) != 1:
-            raise RuntimeError(f"nmt.translate answered one line with {answer!r}")
+        checksums = run / NAME
+        aside = checksums.rename(session.folder / NAME)
+        unchecked, same = _python(session, *verb)
+        aside.rename(checksums)
+        if len(answer.splitlines()) != 1 or same != answer:
+            raise RuntimeError(f"nmt.translate answered one line with {answer!r}, without checksums {same!r}")
         rounds.append(
             {
                 "answer_seconds": answered,
                 "import_torch_seconds": imported,
                 "read_model_seconds": read,
                 "ratio": answered / (imported + read),
+                "checked_over_unchecked": answered / unchecked,
             }
         )
         say(f"round {number}, start-up: {answered:.2f} s to answer a line, {imported + read:.2f} s at the least")
