@@ -13,7 +13,6 @@ that have learned for the same time come from `quality_over_time.py --models DIR
 
 import argparse
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 # As a plain script from wherever it lies: the package need not be installed.
@@ -52,7 +51,7 @@ def parser() -> argparse.ArgumentParser:
         "--run",
         metavar="DIR",
         type=Path,
-        help="a run with a Transformer, which translates beside its export (exported)",
+        help="a trained run, which translates beside its export for CTranslate2 or ONNX Runtime (exported)",
     )
     say("--peers", action="store_true", help="measure Joey NMT and OpenNMT-py too, where they are")
     say("--peer-updates", metavar="N", type=count, help="updates of a peer in a round (60)")
@@ -74,9 +73,7 @@ def options(arguments: argparse.Namespace) -> Options:
         tokenizer = str(models / "tokenizer.model")
         check_places({"--models": models / "nmt.safetensors"}, {})
     if "exported" in parts and arguments.run is None and arguments.only is not None:
-        raise UserError("--only exported needs --run DIR, a trained run with encoder=transformer decoder=transformer.")
-    if arguments.run is not None and find_spec("ctranslate2") is None:
-        raise UserError("--run needs the package ctranslate2. Install it: pip install 'nmt[export]'")
+        raise UserError("--only exported needs --run DIR, a trained run.")
     check_places(
         {"--run": arguments.run, "--data": arguments.data, "--models" if models else "--tokenizer": tokenizer},
         {"--json": arguments.json and arguments.json.absolute().parent, "--plot": arguments.plot},

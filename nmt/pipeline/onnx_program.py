@@ -14,7 +14,8 @@ import sentencepiece
 class OnnxTranslator:
     """The graphs and the tokenizer of a folder, and a beam search with the settings of its manifest.json."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, threads: int = 0) -> None:
+        """Read a folder; `threads` of each graph, 0 for as many as there are cores."""
         self.settings: dict[str, Any] = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
         self.source, self.target = (
             sentencepiece.SentencePieceProcessor(model_file=str(folder / self.settings[side]))
@@ -22,6 +23,7 @@ class OnnxTranslator:
         )
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 3
+        options.intra_op_num_threads = threads
         self.encoder, self.step = (
             onnxruntime.InferenceSession(folder / name, options) for name in ("encoder.onnx", "step.onnx")
         )

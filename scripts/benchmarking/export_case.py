@@ -1,5 +1,6 @@
-"""The case of the part "exported": translates with nmt, or with its export for CTranslate2."""
+"""The case of the part "exported": translates with nmt, or with its export for CTranslate2 or ONNX Runtime."""
 
+import importlib.util
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -19,7 +20,8 @@ def translate_exported(settings: Json, exchange: Exchange) -> None:
     source = own_data(run, "run", "")
     split = own_split(run, source, source.tests()[0])
     lines = split.source[: settings["sentences"]]
-    translate = _nmt(settings) if settings["program"] == "nmt" else _ctranslate2(settings)
+    exported = _ctranslate2 if settings["format"] == "ctranslate2" else _onnx
+    translate = (_nmt if settings["program"] in ("nmt", "alone") else exported)(settings)
     translate(lines[:4])  # warms up
     texts: list[str] = []
     answer: Json = {}
@@ -43,11 +45,27 @@ def _nmt(settings: Json) -> Callable[[Sequence[str]], list[str]]:
     words = quote(
         [
             *(f"run={settings['run']}", "device=cpu", "precision=float32", f"threads={settings['threads']}"),
-            *("search=beam", f"search.beam_size={BEAM}", f"batch_sentences={BATCH}"),
+            *("search=beam", f"search.beam_size={BEAM}"),
+            f"batch_sentences={1 if settings['program'] == 'alone' else BATCH}",
         ]
     )
     translator = read(TranslatorRequest, compose("translate", words), words).open(keep_weights=False)
     return lambda lines: [best[0].text for best in translator.translate(lines)]
+
+
+def _onnx(settings: Json) -> Callable[[Sequence[str]], list[str]]:
+    """What the exported program does."""
+    from nmt.pipeline.exporting import Exporting, export
+
+    folder: Path = settings["folder"]
+    export(Exporting(settings["run"], "onnx", folder, settings["program"], "best"))
+    specification = importlib.util.spec_from_file_location("exported_program", folder / "translate.py")
+    assert specification is not None
+    assert specification.loader is not None
+    program = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(program)
+    translator = program.OnnxTranslator(folder, settings["threads"])
+    return lambda lines: [translator.translate(line) for line in lines]
 
 
 def _ctranslate2(settings: Json) -> Callable[[Sequence[str]], list[str]]:

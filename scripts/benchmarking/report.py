@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarking.exported import PROGRAMS
 from benchmarking.numbers import Fit
 from benchmarking.settings import AXES, WIRINGS, Json
 from benchmarking.tables import table, transformer, with_spread
@@ -45,7 +44,7 @@ def text(results: Json) -> str:
     if "startup" in results:
         lines += ["## Start-up: one line through nmt.translate, on the CPU", "", *_startup(results["startup"]), ""]
     if "exported" in results:
-        lines += ["## A Transformer beside its export: beam 5, on the CPU", "", *_exported(results["exported"]), ""]
+        lines += ["## A model beside its export: beam 5, on the CPU", "", *_exported(results["exported"]), ""]
     for axis, curves in results.get("growth", {}).items():
         lines += _growth(axis, curves)
     return "\n".join(lines).rstrip() + "\n"
@@ -127,9 +126,14 @@ def _translating(measured: Json) -> list[str]:
 
 
 def _startup(measured: Json) -> list[str]:
-    names = ("answer_seconds", "import_torch_seconds", "read_model_seconds", "ratio")
-    row = [with_spread(measured, name, "{:.2f}") for name in names]
-    return table(["answered, s", "importing torch, s", "reading the weights, s", "answered / the other two"], [row])
+    titles = {
+        "answer_seconds": "answered, s",
+        "import_torch_seconds": "importing torch, s",
+        "read_model_seconds": "reading the weights, s",
+        "ratio": "answered / the other two",
+        "checked_over_unchecked": "answered / without checksums",
+    }
+    return table([*titles.values()], [[with_spread(measured, name, "{:.2f}") for name in titles]])
 
 
 def _peers(peers: Json) -> list[str]:
@@ -247,13 +251,13 @@ def quality_text(results: Json) -> str:
 def _exported(measured: Json) -> list[str]:
     rows = [
         [
-            PROGRAMS[name],
+            figures["program"],
             with_spread(figures, "sentences_per_second", "{:,.1f}"),
             with_spread(figures, "of_nmt", "{:.2f}"),
             f"{figures['bleu']:.1f}",
             f"{figures['same']:,} of {figures['sentences']:,}",
         ]
-        for name, figures in measured.items()
+        for figures in measured.values()
     ]
     return table(["program", "sentences/s", "nmt's speed over it", "BLEU", "same as nmt"], rows)
 

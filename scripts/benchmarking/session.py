@@ -49,7 +49,7 @@ class Options(Common):
         models: a folder with models of `bahdanau` and the peers to translate with; None trains them for `updates`.
         peers: whether other programs are measured too.
         peer_updates: of a peer, in a round.
-        run: a trained Transformer, which translates beside its export; None leaves the part "exported" out.
+        run: a trained run, which translates beside its export; None leaves the part "exported" out.
     """
 
     parts: Sequence[str] = PARTS

@@ -1,7 +1,6 @@
-"""The benchmark's comparison of a Transformer with its export: a whole run of tiny sizes, and what it refuses."""
+"""The benchmark's comparison of a model with its export: a whole run of tiny sizes, and what it refuses."""
 
 import json
-from importlib.util import find_spec
 from pathlib import Path
 
 import benchmark
@@ -13,16 +12,25 @@ from tests.pipeline.small import BOTH, call, words, write_text
 Capture = pytest.CaptureFixture[str]
 
 
-@pytest.mark.skipif(find_spec("ctranslate2") is None, reason="needs ctranslate2: pip install 'nmt[export]'")
-def test_a_run_is_compared_with_its_export(tmp_path: Path, capfd: Capture) -> None:
+TRANSFORMER = (*BOTH, "attention.size=null", "attention/score=scaled_dot")
+
+
+@pytest.mark.parametrize(
+    ("kind", "overrides", "package", "title"),
+    [("ctranslate2", TRANSFORMER, "ctranslate2", "CTranslate2"), ("onnx", (), "onnxruntime", "ONNX Runtime")],
+)
+def test_a_run_is_compared_with_its_export(
+    kind: str, overrides: tuple[str, ...], package: str, title: str, tmp_path: Path, capfd: Capture
+) -> None:
+    pytest.importorskip(package, reason=f"needs {package}: pip install 'nmt[export,onnx]'")
     text = write_text(tmp_path / "text")
-    sizes = ("encoder.size=32", "optimizer.lr=0.005", "trainer.steps=60", "attention.size=null")
-    assert call("train", *words(text, tmp_path, "name=tiny", *BOTH, *sizes, "attention/score=scaled_dot")) == 0
+    sizes = ("encoder.size=32", "optimizer.lr=0.005", "trainer.steps=60")
+    assert call("train", *words(text, tmp_path, "name=tiny", *overrides, *sizes)) == 0
     file = tmp_path / "all.json"
     line = ["--quick", "--only", "exported", "--rounds", "3", "--threads", "1", "--json", str(file)]
     assert benchmark.main([*line, "--run", str(tmp_path / "tiny")]) == 0
     measured = json.loads(file.read_text(encoding="utf-8"))["exported"]
-    assert list(measured) == list(PROGRAMS)
+    assert list(measured) == list(PROGRAMS[kind])
     for figures in measured.values():
         low, high = figures["spread"]["of_nmt"]
         assert 0 < low <= figures["of_nmt"] <= high
@@ -31,8 +39,8 @@ def test_a_run_is_compared_with_its_export(tmp_path: Path, capfd: Capture) -> No
     assert measured["nmt"]["of_nmt"] == 1
     assert measured["nmt"]["same"] == 4
     out = capfd.readouterr().out
-    assert "## A Transformer beside its export" in out
-    assert "| CTranslate2, int8 " in out
+    assert "## A model beside its export" in out
+    assert f"| {title}, int8" in out
 
 
 def test_without_a_run_there_is_nothing_to_export(tmp_path: Path, capfd: Capture) -> None:
