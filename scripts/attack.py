@@ -1,6 +1,6 @@
 """Attack nmt for long: flipped bits, kills, runs from strangers, and inputs that nobody would write.
 
-    python scripts/attack.py flips [count=300] [seed=1]       flipped bits in each file of a run
+    python scripts/attack.py flips [count=300] [seed=1]       flipped bits in each file of a run (only=NAME: in one)
     python scripts/attack.py kills [count=50] [seed=1]        SIGKILLs in one training, at any time
     python scripts/attack.py strangers [count=60]             runs that try to leave their folder
     python scripts/attack.py fuzz [count=10000] [seed=1]      inputs each for translating, for data and for reading runs
@@ -25,7 +25,7 @@ from verbs import key_values, script
 from nmt.errors import UserError
 
 #: By name: what attacks with a count, a seed and a folder, and the usual count.
-ATTACKS: dict[str, tuple[Callable[[int, int, Path], list[Result]], int]] = {
+ATTACKS: dict[str, tuple[Callable[..., list[Result]], int]] = {
     "flips": (flips.attack, 300),
     "kills": (kills.attack, 50),
     "strangers": (strangers.attack, 60),
@@ -39,6 +39,7 @@ def main(words: list[str]) -> int:
         raise UserError(f"Give one of {', '.join(ATTACKS)}.\n{__doc__}")
     name, given = words[0], key_values(words[1:])
     attack, usual = ATTACKS[name]
+    further = {"only": given.pop("only")} if name == "flips" and "only" in given else {}
     numbers = {"count": usual, "seed": 1}
     for key, value in given.items():
         if key != "folder" and (key not in numbers or not value.isdecimal()):
@@ -47,7 +48,7 @@ def main(words: list[str]) -> int:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(given.get("folder", temporary))
         folder.mkdir(parents=True, exist_ok=True)
-        results = attack(numbers["count"], numbers["seed"], folder.resolve())
+        results = attack(numbers["count"], numbers["seed"], folder.resolve(), **further)
     print(table(results))
     failures = [failure for result in results for failure in result.failures]
     print("".join(f"\nfailed: {failure}" for failure in failures[:20]), end="\n" if failures else "")

@@ -5,6 +5,7 @@ import random
 from pathlib import Path
 
 from attacking.victim import Result, Said, copy_of, said, victim
+from nmt.errors import UserError
 
 #: Files that only a resumed training reads.
 STATES = ("trainer.pt", "trainer-before.pt", "last.safetensors", "history.jsonl", "overrides.json", "seal.json")
@@ -12,8 +13,8 @@ NOT_READ = ("train.log",)
 CHECKED = "nmt.check had noticed it"
 
 
-def attack(count: int, seed: int, folder: Path) -> list[Result]:
-    """Flip `count` bits, one at a time, in each file of a run, and use the run after each."""
+def attack(count: int, seed: int, folder: Path, only: str = "") -> list[Result]:
+    """Flip `count` bits, one at a time, in each file of a run, or in `only` one, and use the run after each."""
     run, place = victim(folder), folder / "copy"
     place.mkdir(exist_ok=True)
     (folder / "in.txt").write_text("June 6, 1987\n12 kilograms\nSpain\n", encoding="utf-8")
@@ -21,8 +22,12 @@ def attack(count: int, seed: int, folder: Path) -> list[Result]:
     with copy_of(run, place) as copy:
         resumed = _resume(copy)
     results = []
-    for path in sorted(path for path in run.rglob("*") if path.is_file() and path.name not in NOT_READ):
-        name = path.relative_to(run).as_posix()
+    files = {path.relative_to(run).as_posix(): path for path in sorted(run.rglob("*")) if path.is_file()}
+    names = [name for name, path in files.items() if path.name not in NOT_READ and only in ("", name)]
+    if not names:
+        raise UserError(f"only={only}: there is no such file. Give one of {', '.join(files)}.")
+    for name in names:
+        path = files[name]
         generator, result = random.Random(f"{seed} {name}"), Result(name)
         for bit in (generator.randrange(8 * path.stat().st_size) for _ in range(count)):
             with copy_of(run, place) as copy:
