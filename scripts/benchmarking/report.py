@@ -132,7 +132,10 @@ def _startup(measured: Json) -> list[str]:
         "read_model_seconds": "reading the weights, s",
         "ratio": "answered / the other two",
         "checked_over_unchecked": "answered / without checksums",
+        "served_seconds": "first answer of nmt.serve, s",
+        "served_over_answer": "first answer / answered",
     }
+    titles = {name: title for name, title in titles.items() if name in measured}
     return table([*titles.values()], [[with_spread(measured, name, "{:.2f}") for name in titles]])
 
 

@@ -282,6 +282,7 @@ def test_a_whole_run(tmp_path: Path, python: str) -> None:
     assert startup["answer_seconds"] > 0
     least = startup["import_torch_seconds"] + startup["read_model_seconds"]
     assert startup["ratio"] == pytest.approx(startup["answer_seconds"] / least)
+    assert startup["served_over_answer"] == pytest.approx(startup["served_seconds"] / startup["answer_seconds"])
     assert "ours beam5_bf16_shortlist, sentences/s" in done.stdout
     for heading in ("## Training", "## Translating", "## Peers", "## Start-up", "## Growth with beam size"):
         assert heading in done.stdout
