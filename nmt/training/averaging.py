@@ -27,19 +27,28 @@ class Averaging:
                 if isinstance(layer, nn.RNNBase):
                     layer.flatten_parameters()
 
-    def after_update(self) -> None:
-        """Call after every optimiser step."""
+    def after_update(self, finite: Tensor | bool = True) -> None:
+        """Call after every update.
+
+        Args:
+            finite: whether the step was made, or on a GPU that may have skipped it, a number there: 1 if it was.
+        """
         if self.kind != "ema" or self.averaged is None:
             return
+        averages = list[Tensor](self.averaged.module.parameters())
+        current = list[Tensor](self.model.parameters())
         # Not by AveragedModel.update_parameters: it copies the count to the GPU, which makes the host wait.
         count = int(self.averaged.n_averaged)  # on the CPU
         # A young average follows closely. Otherwise, short runs would stay near their initial weights.
-        share = max(1 - self.decay, 9 / (10 + count))
+        share = max(1 - self.decay, 9 / (10 + count)) if count else 1
         with torch.no_grad():
-            averages, current = tuple(self.averaged.module.parameters()), tuple(self.model.parameters())
-            if count == 0:
+            if isinstance(finite, Tensor):
+                differences = list(torch._foreach_sub(current, averages))
+                torch._foreach_mul_(differences, share * finite)
+                torch._foreach_add_(averages, differences)
+            elif finite and count == 0:
                 torch._foreach_copy_(averages, current)
-            else:
+            elif finite:
                 torch._foreach_lerp_(averages, current, share)
             for average, buffer in zip(self.averaged.module.buffers(), self.model.buffers(), strict=True):
                 average.copy_(buffer)

@@ -32,11 +32,11 @@ class Records(Protocol):
 
 
 class RunningMeans:
-    """Means since the last validation, and the speed over the last 50 updates."""
+    """Means since the last validation, and the speed between the last 50 looks at the clock: after updates are read."""
 
     def __init__(self) -> None:
         self._loss = self._negative_log_likelihood = 0.0
-        self._tokens = self.skipped = 0
+        self._tokens = self._new_tokens = self.skipped = 0
         self._recent = [(time.monotonic(), 0)]
 
     def state(self) -> list[float]:
@@ -56,7 +56,13 @@ class RunningMeans:
         self._loss += update.loss
         self._negative_log_likelihood += update.negative_log_likelihood
         self._tokens += update.tokens
-        self._recent = [*self._recent[-50:], (time.monotonic(), update.tokens)]
+        self._new_tokens += update.tokens
+
+    def look_at_clock(self) -> None:
+        """Call when all updates so far are counted."""
+        if self._new_tokens:
+            self._recent = [*self._recent[-50:], (time.monotonic(), self._new_tokens)]
+            self._new_tokens = 0
 
     @property
     def loss(self) -> float:
@@ -104,10 +110,12 @@ class Display:
         """Start new means, after a validation."""
         self.means = RunningMeans()
 
-    def show_update(self, update: Update, spent: Spent, share: float) -> None:
-        """Show an update after which `share` of the budget is used."""
+    def show_update(self, update: Update, spent: Spent, share: float, now: bool = True) -> None:
+        """Show an update after which `share` of the budget is used; `now` if it is the last one so far."""
         means = self.means
         means.add(update)
+        if now:
+            means.look_at_clock()
         seconds_left = spent.minutes * 60 * (1 - share) / share if share else math.inf
         self._progress.update(
             share,

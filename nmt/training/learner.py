@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from nmt.attention import Hard
 from nmt.compute import Compute
 from nmt.data.batch import Batch
 from nmt.model import Seq2Seq
@@ -42,8 +43,22 @@ class Update(NamedTuple):
     splits: int = 0
 
 
+class _Unread(NamedTuple):
+    """An update whose numbers are still on the device: of each batch the loss and more, last the gradient's norm."""
+
+    numbers: Tensor
+    batches: Sequence[Batch]
+    tokens: int
+    rate: float
+    splits: int
+
+
 class Learner:
-    """A model with its optimiser, schedule and average, and their state."""
+    """A model with its optimiser, schedule and average, and their state.
+
+    On a GPU, an update leaves its numbers there (`defers`): the device itself skips an update without a finite loss or
+    gradient, and the host reads the numbers of many updates at once (`read`). So no update waits for the one before.
+    """
 
     def __init__(
         self,
@@ -62,6 +77,8 @@ class Learner:
         self.baseline = 0.0  # moving average of log p(y_t), for mechanisms that sample (Xu et al. 2015, section 4.1)
         #: messages for the user, until `take_notes` is called
         self.notes: list[str] = []
+        self.defers = compute.on_gpu and _can_defer(model, optimizer, processes)
+        self._unread: list[_Unread] = []
         self.fixed: FixedUpdates | None = None
         if wanted(settings, compute):
             reason = reason_against(model, settings, processes)
@@ -72,11 +89,14 @@ class Learner:
         for group in optimizer.param_groups:
             group.setdefault("initial_lr", group["lr"])
 
-    def update(self, batches: Sequence[Batch], step: int, share: float) -> Update:
+    def update(self, batches: Sequence[Batch], step: int, share: float) -> Update | None:
         """Make update number `step`, counted from 0, from the batches of all processes; `share` of the budget is used.
 
         Where the loss or the gradient is infinite or no number, the update is skipped in all processes: weights,
         optimizer and average stay as they are.
+
+        Returns:
+            What the update was, None if `read` will say it.
 
         Raises:
             UserError: another process has ended.
@@ -92,24 +112,42 @@ class Learner:
                 sums = self.processes.sum_gradients(list(self.model.parameters()), own_sums)
             norms = nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip_norm or math.inf)
             measured = torch.stack([*(number for pair in losses for number in pair), norms])
-        *numbers, norm = measured.tolist()  # all at once: each reading makes the host wait for a GPU
-        pairs = list(zip(numbers[::2], numbers[1::2], strict=True))
-        total, plain = _sums(pairs) if sums is None else sums
         factor = self.schedule.factor(step, share)
         for group in self.optimizer.param_groups:
             group["lr"] = group["initial_lr"] * factor
         rate = float(self.optimizer.param_groups[0]["lr"])
-        finite = math.isfinite(total) and math.isfinite(norm)
-        if finite:
+        unread = _Unread(measured, batches, tokens, rate, len(batches) - given)
+        if self.defers:
+            self._step_if_finite(measured)
+            # The tensor may be one that every update writes to.
+            self._unread.append(unread._replace(numbers=measured.clone()))
+            return None
+        update = _read(unread, measured.tolist(), sums)  # all at once: each reading makes the host wait for a GPU
+        if not update.skipped:
             self.optimizer.step()
+            self.baseline += 0.1 * (-update.negative_log_likelihood / tokens - self.baseline)
+        self.averaging.after_update(not update.skipped)
         self.optimizer.zero_grad(set_to_none=True)
-        if not finite:
-            bad = [batch for batch, own in zip(batches, pairs, strict=True) if not math.isfinite(own[0])]
-            rows = [row for batch in bad or batches for row in batch.rows.tolist()]
-            return Update(total, plain, tokens, norm, rate, skipped=True, rows=rows)
-        self.averaging.after_update()
-        self.baseline += 0.1 * (-plain / tokens - self.baseline)
-        return Update(total, plain, tokens, norm, rate, splits=len(batches) - given)
+        return update
+
+    def read(self) -> list[Update]:
+        """What the updates were for which `update` has returned None since the last call; the host waits once."""
+        unread, self._unread = self._unread, []
+        numbers = torch.cat([update.numbers for update in unread]).tolist() if unread else []
+        updates = []
+        for update in unread:
+            own, numbers = numbers[: len(update.numbers)], numbers[len(update.numbers) :]
+            updates.append(_read(update, own))
+        return updates
+
+    def _step_if_finite(self, measured: Tensor) -> None:
+        """Step where all numbers are finite, by the device's own decision."""
+        finite = measured.sum().isfinite().float()
+        # As gradient scalers do; fused optimizers leave weights and states as they are where it is 1.
+        self.optimizer.grad_scale, self.optimizer.found_inf = None, 1 - finite  # type: ignore[attr-defined]
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        self.averaging.after_update(finite)
 
     def take_notes(self) -> list[str]:
         """The messages for the user since the last call."""
@@ -193,6 +231,25 @@ class Learner:
         self.optimizer.load_state_dict(state["optimizer"])
         self.averaging.load_state_dict(state["averaging"])
         self.baseline = state.get("baseline", 0.0)  # states of earlier versions have none
+
+
+def _can_defer(model: Seq2Seq, optimizer: torch.optim.Optimizer, processes: Processes) -> bool:
+    """Whether nothing on the host depends on the numbers of an update."""
+    sampled = any(isinstance(module, Hard) for module in model.modules())  # whose baseline follows the likelihood
+    return processes.count == 1 and not sampled and bool(optimizer.defaults.get("fused"))
+
+
+def _read(update: _Unread, numbers: list[float], sums: Sequence[float] | None = None) -> Update:
+    """An update from its numbers; `sums` are those of all processes, None if there is one."""
+    *of_batches, norm = numbers
+    pairs = list(zip(of_batches[::2], of_batches[1::2], strict=True))
+    total, plain = _sums(pairs) if sums is None else sums
+    known = Update(total, plain, update.tokens, norm, update.rate)
+    if math.isfinite(total) and math.isfinite(norm):
+        return known._replace(splits=update.splits)
+    bad = [batch for batch, own in zip(update.batches, pairs, strict=True) if not math.isfinite(own[0])]
+    rows = [row for batch in bad or update.batches for row in batch.rows.tolist()]
+    return known._replace(skipped=True, rows=rows)
 
 
 def _sums(losses: Sequence[tuple[float, float]]) -> list[float]:

@@ -33,6 +33,8 @@ from nmt.translation.types import Translation
 EXAMPLE_WORDS = 12
 #: Pairs of a skipped update that are named.
 SHOWN_PAIRS = 10
+#: Seconds between two looks at the numbers of updates that a GPU keeps.
+READ_SECONDS = 1.0
 
 
 class Outcome(NamedTuple):
@@ -78,7 +80,8 @@ class TrainingLoop:
         self.epoch_batches = max(1, len(batches.plan(0)))
         self.stop = StopRequest()
         self._has_split, self._skipped, self._saved_step = False, 0, 0
-        self.started = self.saved = time.monotonic()
+        self._unread: list[tuple[Order, Spent]] = []
+        self.started = self.saved = self._read_at = time.monotonic()
 
     def run(self, seed: int, state: dict[str, Any] | None = None) -> Outcome:
         """Train until the budget is used, patience ends, or SIGINT or SIGTERM arrives; save in every case.
@@ -111,6 +114,7 @@ class TrainingLoop:
             with self._leading(state):
                 first = self.counters.step
                 finished_by = self._train()
+                self._read()
                 if 2 * self._skipped > self.counters.step - first:
                     raise self._no_number()
                 interrupted = finished_by == self.stop.signal
@@ -169,11 +173,20 @@ class TrainingLoop:
         )
         self.processes.give(order)
         update = self.learner.update(group, order.step, order.share)
-        self._notice(update, order)
         counters.step += 1
         counters.batch += count
-        spent = self._spent()
-        self.display.show_update(update, spent, self.budget.share(spent))
+        self._unread.append((order, self._spent()))
+        if update is not None or time.monotonic() - self._read_at > READ_SECONDS:
+            self._read(update)
+
+    def _read(self, update: Update | None = None) -> None:
+        """Show the updates since the last time, of which the GPU keeps the numbers unless one is given."""
+        unread, self._unread = self._unread, []
+        updates = self.learner.read() if update is None else [update]
+        for left, known, (order, spent) in zip(reversed(range(len(unread))), updates, unread, strict=True):
+            self._notice(known, order)
+            self.display.show_update(known, spent, self.budget.share(spent), now=not left)
+        self._read_at = time.monotonic()
 
     def _notice(self, update: Update, order: Order) -> None:
         """Say what was unusual about an update.
@@ -219,6 +232,7 @@ class TrainingLoop:
 
     def _validate(self) -> None:
         counters = self.counters
+        self._read()
         self.learner.averaging.before_validation()
         result = self.validation(self.learner.averaging.best_guess)
         self.display.show_curves(counters.step, branch_weights(self.learner.averaging.best_guess))
@@ -239,6 +253,7 @@ class TrainingLoop:
         self._save()
 
     def _save(self) -> None:
+        self._read()
         self.counters.seconds = time.monotonic() - self.started
         self.processes.give(Order(Task.SEND_RANDOM_STATE))
         _, *states = self.processes.gather(None)

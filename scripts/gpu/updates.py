@@ -51,10 +51,14 @@ def updates(device: torch.device, sizes: list[int], count: int, small: bool) -> 
                 learner = _learner(device, with_graphs if graphs else "never", small, "precision=auto")
                 for step in range(len(batches)):  # the second one is captured
                     learner.update([batches[step]], step, 0.0)
+                learner.read()
                 began, tokens = time.perf_counter(), 0
                 for step in range(count):
-                    tokens += learner.update([batches[step % len(batches)]], step, 0.0).tokens
-                own[name] = tokens / (time.perf_counter() - began)  # an update ends with the reading of its loss
+                    batch = batches[step % len(batches)]
+                    learner.update([batch], step, 0.0)
+                    tokens += int(batch.target_mask.sum())
+                learner.read()  # waits for the device
+                own[name] = tokens / (time.perf_counter() - began)
             notes = learner.take_notes()
             if notes:
                 own["notes"] = notes

@@ -94,12 +94,15 @@ def costs(cases: list[list[str]]) -> dict[str, Any]:
         model = catalogue.model(*case, "model.dropout=0.1").float()
         with PlayedGpu() as gpu:
             model = model.to(GPU.device)
-            optimizer = torch.optim.AdamW(model.parameters(), foreach=True)
+            optimizer = torch.optim.AdamW(model.parameters(), fused=True)
             learner = Learner(model.train(), optimizer, Constant(0), trainer(steps=9, average="ema"), GPU)
             learner.update([batch()], 0, 0.0)
             gpu.clear()
             learner.update([batch()], 1, 0.1)
             update, launches = dict(gpu.waits), gpu.launches
+            gpu.clear()
+            assert len(learner.read()) == 2
+            reading = dict(gpu.waits)
             gpu.clear()
             hook = model.output.register_forward_hook(read_it)
             learner.update([batch()], 2, 0.2)
@@ -110,7 +113,8 @@ def costs(cases: list[list[str]]) -> dict[str, Any]:
                 gpu.clear()
                 searched(model, GPU, longest)
                 beams.append((dict(gpu.waits), gpu.launches))
-        results[" ".join(case)] = {"update": update, "launches": launches, "planted": planted, "beams": beams}
+        found = {"update": update, "reading": reading, "launches": launches, "planted": planted, "beams": beams}
+        results[" ".join(case)] = found
     return results
 
 
@@ -133,7 +137,7 @@ def captured(cases: list[list[str]], waiting: bool = False) -> dict[str, Any]:
             weights, counts, learners = [], [], []
             for graphs in ("never", "auto"):
                 model = copy.deepcopy(original).to(GPU.device)
-                optimizer = torch.optim.AdamW(model.parameters(), lr=0.01, foreach=True, eps=1e-3)
+                optimizer = torch.optim.AdamW(model.parameters(), lr=0.01, fused=True, eps=1e-3)
                 settings = trainer(steps=9, average="ema", graphs=graphs)
                 learner = Learner(model.train(), optimizer, Constant(0), settings, GPU)
                 if waiting:

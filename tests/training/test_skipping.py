@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from nmt.compute import CPU
+from nmt.compute import CPU, Compute
 from nmt.data.batch import make_batch
 from nmt.data.pairs import EncodedPairs, Ragged
 from nmt.data.planning import TokenBatches
@@ -44,10 +44,13 @@ def broken() -> Seq2Seq:
     return made
 
 
-def loop(folder: Path, made: Seq2Seq, **settings: object) -> TrainingLoop:
-    """A training by gradient descent in batches of three pairs."""
+def loop(folder: Path, made: Seq2Seq, fused: bool = False, **settings: object) -> TrainingLoop:
+    """A training by gradient descent, or by a fused AdamW, in batches of three pairs."""
     chosen = trainer(sentences_per_batch=3, tokens_per_batch=100, validate_every=4, **settings)
-    learner = Learner(made, torch.optim.SGD(made.parameters(), lr=0.1), Constant(0), chosen, CPU)
+    optimizer: torch.optim.Optimizer = torch.optim.SGD(made.parameters(), lr=0.1)
+    if fused:
+        optimizer = torch.optim.AdamW(made.parameters(), lr=0.1, fused=True)
+    learner = Learner(made, optimizer, Constant(0), chosen, CPU)
     good = EncodedPairs(Ragged([(np.full(4, 5, np.int32), np.array([0, 4]))]), pairs()._target, np.arange(1), {})
     validation = Validation(TokenBatches(good, tokens_per_batch=100, shuffle=False), lambda _: ([], 0.0), CPU)
     batches = TokenBatches(pairs(), tokens_per_batch=100, sentences_per_batch=3, seed=3)
@@ -155,3 +158,40 @@ def test_a_pair_that_does_not_fit_ends_it(tmp_path: Path) -> None:
     made.encoder.register_forward_pre_hook(full)
     with pytest.raises(torch.OutOfMemoryError):
         training.run(seed=1)
+
+
+@pytest.mark.parametrize("seconds", [0.0, 100.0])
+def test_updates_that_leave_their_numbers_on_the_device_are_the_ordinary_ones(
+    seconds: float, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a GPU: skipped there, read now and then; the same weights, averages, history and messages."""
+    monkeypatch.setattr("nmt.training.loop.READ_SECONDS", seconds)
+    states, said, histories = [], [], []
+    for defers in (False, True):
+        (folder := tmp_path / str(defers)).mkdir()
+        training = loop(folder, broken(), fused=True, steps=9, average="ema")
+        assert training.learner.defers is False
+        training.learner.defers = defers
+        training.run(seed=1)
+        states.append(load_state(folder / "trainer.pt"))
+        said.append([line for line in capsys.readouterr().err.splitlines() if "skipped" in line])
+        kept = ("step", "train_loss", "valid_loss", "skipped_updates")
+        histories.append([{key: entry.get(key) for key in kept} for entry in Run(folder).history()])
+    assert len(said[0]) == 3
+    assert said[0] == said[1]
+    for one, other in zip(*histories, strict=True):
+        assert one == pytest.approx(other, rel=1e-12)
+    for part in ("model", "optimizer"):
+        torch.testing.assert_close(states[0][part], states[1][part], rtol=0, atol=0, equal_nan=True)
+    one, other = (state["averaging"]["averaged"] for state in states)
+    assert one["n_averaged"] == other["n_averaged"] == 9
+    torch.testing.assert_close(one, other, equal_nan=True)
+
+
+def test_what_the_host_decides_is_read_at_once() -> None:
+    """A baseline of hard attention, and an optimizer that cannot skip by itself."""
+    gpu = Compute(torch.device("cuda", 0))
+    for words, fused, defers in (((), True, True), ((), False, False), (("attention/read=hard",), True, False)):
+        made = model(*words)
+        optimizer = torch.optim.AdamW(made.parameters(), fused=fused)
+        assert Learner(made, optimizer, Constant(0), trainer(steps=1, graphs="never"), gpu).defers is defers
