@@ -28,7 +28,7 @@ from nmt.errors import UserError, check_parallel
 from nmt.files import replace_atomically, unwritable, write_text
 
 #: Bytes of a file, packed or not, whose lines are not held in memory.
-LARGE: int = 32 << 20
+LARGE: int = 16 << 20
 #: Lines between two places in the file that are kept.
 _EVERY: Final = 32
 #: Lines that are read at a time by who reads them all.

@@ -132,6 +132,7 @@ class _Session:
         self.recipe, reasons = with_own_vocabularies(self.recipe, train_split)
         for note in [*source.notes(), *doubts(source.languages, (train_split.source, train_split.target)), *reasons]:
             self.say(note)
+        give_memory_back()
         tokenizer = tokenizer_for(self.recipe, train_split, self.say)
         give_memory_back()
         with _enough_memory(), possible():
