@@ -5,10 +5,12 @@ predicts it, or the saliency of the source pieces for it. `look` returns the wei
 translator batches the sentences.
 """
 
+import contextlib
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from nmt.data.batch import Batch
 from nmt.model import Decoded, Seq2Seq
@@ -70,9 +72,13 @@ def saliency(model: Seq2Seq, batch: Batch) -> Forced:
     which is the gradient with respect to a factor that scales the embedding. Here it is the gradient of log p, not of
     p, which only scales a row. It has a sign, unlike the mean absolute gradient of Li et al. 2016. The result has one
     head. Each target position takes one backward pass.
+
+    The deviation by which a LayerNorm divides counts as a constant (Ali et al. 2022, "XAI for Transformers: better
+    explanations through conservative propagation", section 4.2): a normalised vector does not depend on its length, so
+    that the gradient would say next to nothing of a pre-normalised Transformer's words.
     """
     # cuDNN has backward passes of recurrent layers for models in training mode only.
-    with torch.enable_grad(), torch.backends.cudnn.flags(enabled=False):
+    with torch.enable_grad(), torch.backends.cudnn.flags(enabled=False), _constant_deviations(model):
         embedded = model.source_embedding(batch.source).detach().requires_grad_()
         memory, state = model.encode_embedded(embedded, batch.source_mask, batch.source_lengths, batch.context)
         decoded = model.decoder(model.target_embedding(batch.target_in), state, memory)
@@ -84,6 +90,24 @@ def saliency(model: Seq2Seq, batch: Batch) -> Forced:
             (gradient,) = torch.autograd.grad(log_probs[:, position].sum(), embedded, retain_graph=not last)
             rows.append((embedded.detach() * gradient).sum(2))
     return Forced(log_probs.detach(), torch.stack(rows, 1).unsqueeze(1))
+
+
+@contextlib.contextmanager
+def _constant_deviations(model: Seq2Seq) -> Iterator[None]:
+    """Let no gradient flow through the deviations of layer normalisation."""
+
+    def normalised(norm: nn.Module, arguments: tuple[Tensor, ...], _: Tensor) -> Tensor:
+        assert isinstance(norm, nn.LayerNorm)
+        centred = arguments[0] - arguments[0].mean(-1, keepdim=True)
+        deviations = (centred.square().mean(-1, keepdim=True) + norm.eps).sqrt().detach()
+        return centred / deviations * norm.weight + norm.bias
+
+    hooks = [module.register_forward_hook(normalised) for module in model.modules() if isinstance(module, nn.LayerNorm)]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
 
 
 def _log_probs(model: Seq2Seq, decoded: Decoded, batch: Batch) -> Tensor:

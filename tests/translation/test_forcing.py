@@ -24,7 +24,7 @@ def log_probs(made: Seq2Seq, batch: Batch, scales: Tensor) -> Tensor:
     return found.gather(2, batch.target_out.unsqueeze(2)).squeeze(2) * batch.target_mask
 
 
-@every
+@pytest.mark.parametrize("overrides", [words for words in KINDS if "transformer" not in " ".join(words)], ids=" ".join)
 def test_saliency_is_the_slope_of_a_switch_on_each_source_piece(overrides: tuple[str, ...]) -> None:
     """Scaling an embedding by 1 + h changes log p(y_t) by h psi(x_j, y_t): Ding et al. 2019."""
     made, batch = model(*overrides), make_batch(SOURCES, TARGETS)
@@ -39,6 +39,32 @@ def test_saliency_is_the_slope_of_a_switch_on_each_source_piece(overrides: tuple
             nudge[:, position] = step
             slope = (log_probs(made, batch, ones + nudge) - log_probs(made, batch, ones - nudge)) / (2 * step)
             torch.testing.assert_close(found.weights[:, 0, :, position].double(), slope, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_the_deviations_of_layer_normalisation_are_constants(norm: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ali et al. 2022: the gradient is that of a model that divides by the deviations of this sentence."""
+    made = model("encoder=transformer", "decoder=transformer", f"encoder.norm={norm}", f"decoder.norm={norm}")
+    batch = make_batch(SOURCES, TARGETS)
+    plain = forcing.attention(made, batch).log_probs
+    found = forcing.saliency(made, batch)
+    torch.testing.assert_close(found.log_probs, plain)
+    torch.testing.assert_close(forcing.attention(made, batch).log_probs, plain, rtol=0, atol=0)
+
+    def divided(norm: torch.nn.LayerNorm, values: torch.Tensor) -> torch.Tensor:
+        deviation = (values.var(-1, correction=0, keepdim=True) + norm.eps) ** 0.5
+        return (values - values.mean(-1, keepdim=True)) / deviation.detach() * norm.weight + norm.bias
+
+    monkeypatch.setattr(torch.nn.LayerNorm, "forward", divided)
+    embedded = made.source_embedding(batch.source).detach().requires_grad_()
+    memory, state = made.encode_embedded(embedded, batch.source_mask, batch.source_lengths, batch.context)
+    logits = made.logits(made.decoder(made.target_embedding(batch.target_in), state, memory).features)
+    first = torch.log_softmax(logits[:, 0], -1).gather(1, batch.target_out[:, :1]).sum()
+    (gradient,) = torch.autograd.grad(first, embedded)
+    assert found.weights is not None
+    torch.testing.assert_close(
+        found.weights[:, 0, 0].double(), (gradient * embedded).sum(-1).detach(), atol=1e-4, rtol=1e-3
+    )
 
 
 @every
