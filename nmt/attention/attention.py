@@ -224,8 +224,8 @@ class Attention(nn.Module):
         return (memory.values.new_zeros(sentences, 1, self.heads, slots),)
 
     def pin(self, slots: Sequence[int | Sequence[int] | None], device: torch.device) -> None:
-        """Replace the window by `Pinned`, on the model's device; slots and errors are as there."""
-        self.window = Pinned(self.window.query_size, slots, self.heads).to(device)
+        """Put `Pinned` over the window, on the model's device; slots and errors are as there."""
+        self.window = Pinned(self.window.query_size, slots, self.heads, self.window).to(device)
 
     def view(self, queries: Tensor, steps: Tensor, mask: Tensor) -> View:
         """What queries [B, H, T, D], projected already, may look at; steps [B, T], mask [B, S]."""

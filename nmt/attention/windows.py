@@ -172,15 +172,23 @@ _EXAMPLE = "[0,[1,2],null]"
 class Pinned(Window):
     """Slots that a person names, step by step (`attention/window=forced`): to see what a step's attention changes."""
 
-    def __init__(self, query_size: int, slots: Sequence[int | Sequence[int] | None], heads: int = 1) -> None:
+    def __init__(
+        self,
+        query_size: int,
+        slots: Sequence[int | Sequence[int] | None],
+        heads: int = 1,
+        elsewhere: Window | None = None,
+    ) -> None:
         """`slots[t]` is what step t may look at: a slot, a list of slots, or None for all. Later steps look at all.
 
-        A step looks at nothing in a sentence that has none of its slots.
+        A step looks at nothing in a sentence that has none of its slots. `elsewhere` is a window for the steps that may
+        look at all.
 
         Raises:
             SettingError: the list is empty, or an entry is not a slot, a list of slots or null.
         """
         super().__init__(query_size, heads)
+        self.elsewhere = elsewhere or Global(query_size, heads)
         if not isinstance(slots, list | tuple):
             raise SettingError("slots", slots, f"must be a list with an entry for each step: {_EXAMPLE}.")
         if not slots:
@@ -206,4 +214,9 @@ class Pinned(Window):
         rows = steps.clamp(max=len(self.free) - 1)
         positions = torch.arange(mask.shape[-1], device=mask.device)
         named = (self.named[rows].unsqueeze(-1) == positions).any(-2)  # [B, T, K, 1] == [S], any of K
-        return View(mask.unsqueeze(-2) & (named | self.free[rows].unsqueeze(-1)))
+        free, view = self.free[rows].unsqueeze(-1), self.elsewhere(queries, steps, mask)
+        return View(
+            torch.where(free, view.visible, mask.unsqueeze(-2) & named),
+            None if view.bias is None else view.bias.where(free, 0),
+            None if view.factor is None else view.factor.where(free, 1),
+        )

@@ -296,9 +296,25 @@ def test_a_finished_mechanism_can_be_pinned(heads: int) -> None:
     assert (weights[0, :, 0, 5] == 1).all()
     assert (weights[0, :, 1, 1] == 1).all()
     torch.testing.assert_close(weights.sum(-1), torch.ones(1, heads, 2, dtype=F64))
-    assert not [name for name in made.state_dict() if name.startswith("window")], "a pin is no part of the weights"
+    assert not [name for name in made.state_dict() if "named" in name or "free" in name], (
+        "a pin is no part of the weights"
+    )
     made.pin([5, [1]], torch.device("meta"))
     assert {table.device.type for table in made.window.buffers()} == {"meta"}
+
+
+@pytest.mark.parametrize("window", ["global", "local_m", "local_p", "relative"])
+def test_steps_that_are_not_pinned_keep_their_window(window: str) -> None:
+    settings = {"distance": 2} if window == "relative" else {} if window == "global" else {"radius": 1}
+    made = attention("general", window, heads=2, **settings)
+    memory = made.remember(torch.randn(2, 7, 10, dtype=F64), torch.arange(7) < torch.tensor([7, 5])[:, None])
+    queries, steps = torch.randn(2, 4, 10, dtype=F64), torch.arange(4).expand(2, 4)
+    before = made(queries, memory, steps).weights
+    made.pin([None, [4], None], torch.device("cpu"))
+    after = made(queries, memory, steps).weights
+    torch.testing.assert_close(after[:, :, [0, 2, 3]], before[:, :, [0, 2, 3]])
+    assert (after[:, :, 1, 4] == 1).all()
+    assert not (before[:, :, 1, 4] == 1).all()
 
 
 @pytest.mark.parametrize("slots", [3, [], ["a"], [1.0], [True], [-1], [[0, -2]], [[[0]]]])
