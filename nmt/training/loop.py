@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from nmt.data.ahead import ahead
 from nmt.data.batch import Batch
 from nmt.data.planning import TokenBatches
 from nmt.errors import UserError
@@ -145,20 +146,25 @@ class TrainingLoop:
         while True:  # an epoch that was interrupted after its last batch has no batches left
             plan = self.batches.plan(counters.epoch)
             self.epoch_batches = max(1, len(plan))
-            batches = self.batches.epoch(counters.epoch, counters.batch, self.processes.count)
-            while group := list(islice(batches, settings.accumulate)):
-                if reason := self._reason_to_stop():
-                    return reason
-                self._update(group, min(size, len(plan) - counters.batch))
-                if counters.step % TIDY_EVERY == 0 and not self.learner.compute.on_gpu:
-                    give_memory_back()
-                if settings.validate_every is not None and counters.step % settings.validate_every == 0:
-                    self._validate()
-                if time.monotonic() - self.saved > settings.save_minutes * 60:
-                    self._save()
+            with self._upcoming() as batches:
+                while group := list(islice(batches, settings.accumulate)):
+                    if reason := self._reason_to_stop():
+                        return reason
+                    self._update(group, min(size, len(plan) - counters.batch))
+                    if counters.step % TIDY_EVERY == 0 and not self.learner.compute.on_gpu:
+                        give_memory_back()
+                    if settings.validate_every is not None and counters.step % settings.validate_every == 0:
+                        self._validate()
+                    if time.monotonic() - self.saved > settings.save_minutes * 60:
+                        self._save()
             counters.epoch, counters.batch = counters.epoch + 1, 0
             if settings.validate_every is None:
                 self._validate()
+
+    def _upcoming(self) -> contextlib.AbstractContextManager[Iterator[Batch]]:
+        """The other batches of the epoch, this process's share; for a GPU, a thread makes them."""
+        batches = self.batches.epoch(self.counters.epoch, self.counters.batch, self.processes.count)
+        return ahead(batches) if self.learner.compute.on_gpu else contextlib.nullcontext(batches)
 
     def _reason_to_stop(self) -> str | None:
         patience = self.settings.patience

@@ -305,7 +305,7 @@ def test_a_finished_mechanism_can_be_pinned(heads: int) -> None:
 
 @pytest.mark.parametrize("window", ["global", "local_m", "local_p", "relative"])
 def test_steps_that_are_not_pinned_keep_their_window(window: str) -> None:
-    settings = {"distance": 2} if window == "relative" else {} if window == "global" else {"radius": 1}
+    settings: dict[str, Any] = {"distance": 2} if window == "relative" else {} if window == "global" else {"radius": 1}
     made = attention("general", window, heads=2, **settings)
     memory = made.remember(torch.randn(2, 7, 10, dtype=F64), torch.arange(7) < torch.tensor([7, 5])[:, None])
     queries, steps = torch.randn(2, 4, 10, dtype=F64), torch.arange(4).expand(2, 4)
