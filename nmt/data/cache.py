@@ -127,7 +127,8 @@ def _write(folder: Path, blocks: Iterator[Block]) -> None:
                     _list_column(block.target, block.target_lengths),
                     pa.array(block.rows, type=pa.int64()),
                 ]
-                writer.write_table(pa.Table.from_arrays(columns, schema=_SCHEMA))
+                # In one batch: each takes some kB of memory, and the library would make one of every 1,000 pairs.
+                writer.write_table(pa.Table.from_arrays(columns, schema=_SCHEMA), writer_batch_size=len(block.rows))
         writer.finalize()
     about = {"dropped": dropped, "bytes": path.stat().st_size, "checksum": _checksum(path)}
     (folder / _ABOUT).write_text(json.dumps(about), encoding="utf-8")
