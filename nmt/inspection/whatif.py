@@ -78,6 +78,7 @@ def what_if(
     include: Set[Detail],
     sweep: int | None = None,
     context: Sequence[str] = (),
+    prefix: str = "",
 ) -> Json:
     """The translation of a sentence, that with the edits, and what differs.
 
@@ -89,6 +90,7 @@ def what_if(
         include: the details of the documents.
         sweep: a step of the translation that is pinned to each piece in turn that the decoder can attend to.
         context: the sentences before the text, the nearest one last.
+        prefix: how the translation begins, unless the edits have another beginning.
 
     Returns:
         `baseline` and `variant`, two documents. `differences`: `words`, the half-open ranges of words that are the
@@ -100,11 +102,11 @@ def what_if(
         UserError: the text is blank or too long, the model has no attention to pin, it cannot write the prefix, or
             there is no such step or piece.
     """
-    ((baseline, *_),) = translator.translate_chunk([text], contexts=[context])
+    ((baseline, *_),) = translator.translate_chunk([text], prefixes=[prefix], contexts=[context])
     if not can_look(baseline):
         raise UserError("text: must be one line with words, short enough to be translated as a whole.")
     result: Json = {
-        "baseline": documented(translator, [baseline], style, include),
+        "baseline": documented(translator, [baseline], style, include, forced=forced_characters(translator, prefix)),
         "variant": None,
         "differences": None,
         "sweep": None if sweep is None else swept(translator, baseline, sweep),
@@ -113,9 +115,10 @@ def what_if(
         other = pinned(translator, edits.pins)
         changed = text if edits.text is None else edits.text
         before = context if edits.context is None else edits.context
-        ((variant, *_),) = other.translate_chunk([changed], prefixes=[edits.prefix], contexts=[before])
+        beginning = edits.prefix or prefix
+        ((variant, *_),) = other.translate_chunk([changed], prefixes=[beginning], contexts=[before])
         _check_pins(edits.pins, variant)
-        forced = forced_characters(other, edits.prefix)
+        forced = forced_characters(other, beginning)
         result["variant"] = documented(other, [variant], style, include, forced=forced)
         result["differences"] = {
             "words": word_differences(baseline.text.split(), variant.text.split()),

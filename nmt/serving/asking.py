@@ -134,10 +134,11 @@ class Asker:
         (context,) = self._contexts(model, body, [body.text])
         self._check_context(model, "edits.context", changed or [])
         self._check(model, "edits.text", [body.edits.text or ""])
-        if len(edits.prefix) > self.caps.pieces:
-            raise too_long("edits.prefix", "is too long.", self.caps.pieces, "Give a shorter prefix.")
+        for field, prefix in (("prefix", body.prefix), ("edits.prefix", edits.prefix)):
+            if len(prefix) > self.caps.pieces:
+                raise too_long(field, "is too long.", self.caps.pieces, "Give a shorter prefix.")
         include = frozenset(body.include) - {"beam"}
-        work = Work(body.text, include, edits=edits, sweep=body.sweep, context=context)
+        work = Work(body.text, include, prefix=body.prefix, edits=edits, sweep=body.sweep, context=context)
         return model, self._rows(model, Key("whatif", settings), [work], low=True)
 
     def explanations(self, body: ExplainBody) -> tuple[Served, list[Row]]:

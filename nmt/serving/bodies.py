@@ -86,6 +86,7 @@ class WhatIfBody(ModelBody):
     """A text, and what is changed."""
 
     text: StrictStr
+    prefix: Annotated[StrictStr, Field(description="how both translations begin; edits.prefix takes precedence")] = ""
     context: Context = []
     search: SearchBody = SearchBody()
     include: list[Detail] = ["alignment"]

@@ -164,7 +164,7 @@ class Engine:
 
     def _what_if(self, translator: Translator, work: Work) -> Json:
         style = self._style(translator, work)
-        return what_if(translator, work.text, work.edits, style, work.include, work.sweep, work.context)
+        return what_if(translator, work.text, work.edits, style, work.include, work.sweep, work.context, work.prefix)
 
     def _explain(self, translator: Translator, work: Work) -> Json:
         style = self._style(translator, work)

@@ -111,12 +111,17 @@ def test_a_sentence_is_written_and_translated_by_keyboard(browser: Any, server: 
 def test_what_would_the_model_say_if_it_looked_elsewhere(browser: Any, server: str) -> None:
     opened = Opened(browser, server)
     box = opened.page.locator("#whatif")
-    box.get_by_label("Source").fill("drei blau haus")
+    source = box.get_by_label("Source")
+    original = source.input_value()
+    source.fill("drei blau haus")
     box.get_by_role("button", name="What if?").click()
     box.locator("details").first.wait_for()
     assert box.locator("del").all_inner_texts() == ["red"]
     assert box.locator("ins").all_inner_texts() == ["blue"]
     box.get_by_label("Pin step").select_option("0")
+    box.get_by_role("button", name="Sweep the step").click()
+    box.locator(".problem", has_text="A sweep is of the sentence and translation above").wait_for()
+    source.fill(original)
     box.get_by_role("button", name="Sweep the step").click()
     box.locator("details").nth(1).wait_for()
     pieces = opened.page.locator("#why .stages tbody tr").count()
@@ -139,6 +144,55 @@ def test_a_translation_continues_from_a_node_of_the_tree(browser: Any, server: s
     prefix = opened.page.get_by_label("Translation begins with").first.input_value()
     assert prefix
     assert opened.said().startswith(prefix)
+    opened.close()
+
+
+def test_questions_are_about_what_is_shown(browser: Any, server: str) -> None:
+    """What if and Explanation? follow the shown run and the beginning that was chosen, which can be taken back."""
+    opened = Opened(browser, server, "&with=conv&prefix=blue")
+    page = opened.page
+    search = page.locator("#search .problem", has_text="begins with")
+    search.wait_for()
+    for section in ("#whatif", "#explain"):
+        assert "Model: learnt" in page.locator(section).inner_text()
+        assert "blue" in page.locator(section).locator("bdi").first.inner_text()
+    page.get_by_role("button", name="Compare attention with gradient and erasure").click()
+    page.locator("#explain .matrix tbody th", has_text="blue").first.wait_for()
+    page.get_by_label("Shown run").select_option("1")
+    page.locator("#whatif strong", has_text="conv").wait_for()
+    assert "Model: conv" in page.locator("#explain").inner_text()
+    search.get_by_role("button", name="Undo").click()
+    search.wait_for(state="detached")
+    assert "prefix=" not in page.url
+    opened.close()
+
+
+def test_enter_translates_and_a_beginning_does_not_outlive_its_sentence(browser: Any, server: str) -> None:
+    opened = Opened(browser, server, "&prefix=blue")
+    box = opened.page.get_by_label("Text to translate")
+    box.fill("rot vier\n")
+    box.press("Enter")
+    opened.page.locator("#sentence .sentence").first.get_by_role("button", name="vier").wait_for()
+    assert opened.page.get_by_label("Translation begins with").first.input_value() == ""
+    box.fill("rot\nvier")
+    box.press("Enter")
+    opened.page.locator("#translate .problem", has_text="Write one sentence, without a line break.").wait_for()
+    opened.close()
+
+
+def test_the_chosen_weight_is_explained(browser: Any, server: str) -> None:
+    opened = Opened(browser, server, "&text=rot+vier")
+    page = opened.page
+    cell = page.locator("#alignment td.cell[data-row='1'][data-column='0']")
+    cell.click()
+    title = page.locator("#why h3").first
+    name = cell.get_attribute("aria-label") or ""
+    word, _, rest = name.partition(" from ")
+    source = rest.partition(",")[0]
+    page.wait_for_function("title => title.textContent.includes('for')", arg=title.element_handle())
+    assert source[:2] in title.inner_text()
+    assert word[:2] in title.inner_text()
+    assert page.locator("#alignment td.cell.lit").count() >= 1, "what was chosen stays lit"
     opened.close()
 
 

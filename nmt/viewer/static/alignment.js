@@ -77,8 +77,9 @@ function listTable(view, kept, selection) {
   return made;
 }
 
-function linksBox(view, kept, selection, width) {
+function linksBox(view, kept, selection, width, mass) {
   const picture = linksFigure(view, kept, width);
+  const heavy = strongest(view.weights, Math.min(0.75, Number(mass)));
   roving(picture, (key, from) => {
     const side = from.hasAttribute("data-row") ? "row" : "column";
     const nodes = (one) => [...picture.querySelectorAll(`g[data-${one}]`)];
@@ -95,7 +96,7 @@ function linksBox(view, kept, selection, width) {
   selection.listen((value) => {
     picture.classList.toggle("choosing", value !== null);
     for (const each of picture.querySelectorAll("[data-row], [data-column]")) {
-      each.classList.toggle("lit", isLit(each, value) || isPartner(view, kept, each, value));
+      each.classList.toggle("lit", isLit(each, value) || isPartner(view, heavy, each, value));
     }
   });
   return picture;
@@ -233,7 +234,7 @@ export function showAlignment(box, translation, hypothesis, settings, selection)
   const width = Math.max(280, Math.min(640, box.clientWidth || 640));
   const figure =
     form === "links"
-      ? linksBox(view, kept, selection, width)
+      ? linksBox(view, kept, selection, width, settings.get("mass", "1"))
       : form === "list"
         ? listTable(view, kept, selection)
         : matrixTable(view, kept, selection, { label, bars: true });
@@ -245,6 +246,14 @@ export function showAlignment(box, translation, hypothesis, settings, selection)
     status,
     view.gold?.size && form === "matrix"
       ? h("p", { class: "note" }, "Framed cells are gold links; dashed frames are links that are only possible.")
+      : "",
+    form === "matrix"
+      ? h(
+          "p",
+          { class: "note" },
+          "Per cent of each row’s attention; less than 0.5 % is blank. ",
+          "Entropy: 0 looks at one place, more at several. Coverage: the attention that a source word gets in all.",
+        )
       : "",
     figure,
     saving("alignment", {

@@ -51,7 +51,7 @@ function panel(title, view, selection, signed) {
     {},
     h("figcaption", {}, title),
     matrixTable(view, signed ? kept : strongest(view.weights, 1), selection, { label: title, signed }),
-    saving(title.replaceAll(" ", ""), {
+    saving(title.split(/[:,]/)[0].replaceAll(" ", ""), {
       svg: () => matrixFigure(view, kept, title),
       json: () => ({ rows: view.rows, columns: view.columns, weights: view.weights }),
       pharaoh: signed ? null : () => pharaoh(view),
@@ -85,9 +85,9 @@ export function showBeside(box, one, two, same = null) {
       h(
         "div",
         { class: "panels" },
-        panel("A", a, selection, false),
-        panel("B", b, selection, false),
-        minus ? panel("A - B", minus, selection, true) : null,
+        panel(`A: ${one.name}`, a, selection, false),
+        panel(`B: ${of.name}`, b, selection, false),
+        minus ? panel("A - B, percentage points", minus, selection, true) : null,
       ),
     );
     if (minus) parts.push(wordTable(a, b));

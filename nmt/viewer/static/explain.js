@@ -74,7 +74,7 @@ export function erasedContext(answer) {
 }
 
 /** The section: a button, because the methods cost many passes of the model. */
-export function showExplanation(box, translation, request) {
+export function showExplanation(box, translation, request, { model: answering, target }) {
   const result = h("div", { "aria-live": "polite" });
   const button = h(
     "button",
@@ -85,7 +85,8 @@ export function showExplanation(box, translation, request) {
         result.replaceChildren(h("p", {}, "Computing …"));
         try {
           const { model } = request();
-          const body = { model, text: translation.source.text, ...contextOfRequest(translation) };
+          const asked = { model, text: translation.source.text, ...(target === null ? {} : { target }) };
+          const body = { ...asked, ...contextOfRequest(translation) };
           result.replaceChildren(...explained(await post("/v1/explain", body)));
         } catch (error) {
           result.replaceChildren(h("p", { class: "problem", role: "alert" }, error.message));
@@ -100,6 +101,14 @@ export function showExplanation(box, translation, request) {
       "p",
       {},
       "Attention shows where the decoder looked. Gradients and erasure ask what the probability of a word depends on.",
+    ),
+    h(
+      "p",
+      {},
+      "Model: ",
+      h("strong", {}, answering.id),
+      ". Translation: ",
+      h("bdi", {}, visible(target ?? translation.hypotheses[0].text)),
     ),
     button,
     result,

@@ -17,6 +17,9 @@ class Page {
     this.models = models;
     this.settings = new Settings();
     this.viewer = new Viewer(this.settings, { goOn: (path) => this.goOn(path) });
+    this.settings.listen((names) => {
+      if (names?.some((name) => ["run", "hypothesis"].includes(name))) this.showQuestions();
+    });
     this.whatif = section("whatif", "What if");
     this.explain = section("explain", "Explanation?");
     this.corpus = new CorpusSection(this.settings, ({ source, context }) => {
@@ -59,10 +62,33 @@ class Page {
   goOn(path) {
     const prefix = spelling(path);
     if (prefix === null) {
-      this.status.textContent = "This path has bytes that are no whole letters: nothing can continue from here.";
+      this.say("This path has bytes that are no whole letters: nothing can continue from here.", true);
       return;
     }
-    this.settings.set({ prefix });
+    this.settings.set({ prefix, hypothesis: "" });
+  }
+
+  /** The sections that ask the server about what is shown: its model, its beginning, its text. */
+  showQuestions() {
+    const { translations } = this.viewer;
+    if (!translations) return;
+    const at = Math.min(Number(this.settings.get("run", "0")) || 0, translations.length - 1);
+    const model = at === 1 && this.second ? this.second : this.first;
+    const shown = this.viewer.current;
+    const prefix = this.settings.get("prefix");
+    const request = () => ({ ...this.request(), model: model.id });
+    const own = translations[model === this.first ? 0 : 1].translation;
+    showWhatIf(this.whatif.body, own, () => ({ ...request(), ...(prefix ? { prefix } : {}) }), { page: this, model });
+    const { text } = this.viewer.hypothesis;
+    const target = shown !== own || prefix || this.viewer.hypothesis !== own.hypotheses[0] ? text : null;
+    showExplanation(this.explain.body, shown, request, { model, target });
+    this.whatif.element.hidden = this.explain.element.hidden = !model.attends;
+  }
+
+  /** Say something that is not in order, or that is. */
+  say(text, problem = false) {
+    this.status.textContent = text;
+    this.status.classList.toggle("problem", problem);
   }
 
   /** The box, the settings, and the button. */
@@ -88,17 +114,21 @@ class Page {
       input.addEventListener("change", () => settings.set({ [name]: input.value }));
       return entry(label, input);
     };
-    const send = () =>
-      settings.set({
-        text: this.box.value,
-        context: this.before.value,
-        prefix: this.prefix.value,
-        hypothesis: "",
-        step: "",
-        piece: "",
-      });
+    const send = () => {
+      const text = this.box.value.trim();
+      if (text.includes("\n")) {
+        this.say("Write one sentence, without a line break.", true);
+        return;
+      }
+      // A beginning that was chosen for another sentence does not fit this one.
+      const kept = this.prefix.value === settings.get("prefix") && text !== settings.get("text", this.first.example);
+      const prefix = kept ? "" : this.prefix.value;
+      settings.set({ text, context: this.before.value, prefix, hypothesis: "", step: "", piece: "" });
+    };
     this.box.addEventListener("keydown", (event) => {
-      if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) send();
+      if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+      event.preventDefault();
+      send();
     });
     return h(
       "form",
@@ -112,7 +142,7 @@ class Page {
       this.models.some((model) => model.context_sentences)
         ? entry("Sentences before it, a line each", this.before)
         : null,
-      entry("Text to translate", this.box),
+      entry("Text to translate (Enter translates)", this.box),
       h(
         "div",
         { class: "controls" },
@@ -175,25 +205,21 @@ class Page {
     if (this.before.value !== settings.get("context")) this.before.value = settings.get("context");
     if (this.prefix.value !== settings.get("prefix")) this.prefix.value = settings.get("prefix");
     if (!text.trim()) {
-      this.status.textContent = "Write a sentence, then choose Translate.";
+      this.say("Write a sentence, then choose Translate.");
       this.list();
       return;
     }
-    this.status.textContent = "Translating …";
+    this.say("Translating …");
     try {
       const found = await this.translated(text);
       if (key !== this.shown) return; // a later request has overtaken this one
       this.viewer.show(found.translations, { same: found.same, reference: this.corpus.row(text)?.reference ?? null });
-      showWhatIf(this.whatif.body, found.translations[0].translation, () => this.request(), this);
-      showExplanation(this.explain.body, found.translations[0].translation, () => this.request());
-      this.whatif.element.hidden = this.explain.element.hidden = !this.first.attends;
+      this.showQuestions();
       this.list();
       const { timing } = found;
-      this.status.textContent = timing
-        ? `Translated in ${Math.round(timing.queue_ms + timing.model_ms)} ms.`
-        : "Translated.";
+      this.say(timing ? `Translated in ${Math.round(timing.queue_ms + timing.model_ms)} ms.` : "Translated.");
     } catch (error) {
-      this.status.textContent = error.message;
+      this.say(error.message, true);
     }
   }
 

@@ -135,7 +135,8 @@ function treeBox(beam, goOn) {
   const status = h(
     "p",
     { class: "status", role: "status" },
-    "Arrow keys walk the tree: right to what follows, left to what was before.",
+    "Arrow keys walk the tree: right to what follows, left to what was before." +
+      (goOn ? " A click or Enter continues the translation from a piece." : ""),
   );
   const element = (node) => (node ? picture.querySelector(`g[data-id="${node.id}"]`) : null);
   const nodeOf = (target) => tree.byId.get(Number(target.closest("g[data-id]")?.dataset.id ?? NaN));
@@ -232,12 +233,7 @@ export function showSearch(box, translation, hypothesis, goOn) {
   if (hypothesis.pieces.some((piece) => piece.log_prob !== null && piece.log_prob !== undefined)) {
     parts.push(
       h("h3", {}, "Step by step"),
-      h(
-        "p",
-        { class: "note" },
-        goOn ? "Choose another piece to continue the translation with it. " : "",
-        WORD_BEGINS,
-      ),
+      h("p", { class: "note" }, goOn ? "Choose another piece to continue the translation with it. " : "", WORD_BEGINS),
       stepsTable(hypothesis, goOn),
     );
   }

@@ -55,7 +55,9 @@ export class Settings {
  * A value is {row?: number, column?: number} or null.
  */
 export class Selection {
-  constructor() {
+  /** @param {((value: object) => void) | null} onChoose called with what a person has chosen. */
+  constructor(onChoose = null) {
+    this.onChoose = onChoose;
     this.chosen = null;
     this.value = null;
     this.listeners = [];
@@ -70,6 +72,7 @@ export class Selection {
     const same = JSON.stringify(value) === JSON.stringify(this.chosen);
     this.chosen = same ? null : value;
     this.light(null);
+    if (!same) this.onChoose?.(value);
   }
 
   listen(listener) {

@@ -7,6 +7,7 @@ import { showSearch } from "./search.js";
 import { Selection } from "./state.js";
 import { showWhy } from "./why.js";
 import { visible } from "./text.js";
+import { viewOf } from "./weights.js";
 
 /** Redraw a section and give the focus back to the control that had it. */
 export function redraw(box, draw) {
@@ -52,7 +53,7 @@ export class Viewer {
 
   /** All sections, in their order. */
   get parts() {
-    return [this.sentences, this.alignment, this.why, this.search, this.beside];
+    return [this.sentences, this.beside, this.alignment, this.why, this.search];
   }
 
   /**
@@ -86,15 +87,22 @@ export class Viewer {
     const why = ["step", "piece", "why"];
     if (!only(why)) {
       const chosen = this.selection.chosen;
-      this.selection = new Selection();
+      this.selection = new Selection((value) => this.explainWeight("words", value));
       redraw(this.sentences.body, () => this.drawSentence());
       // Words of the sentence light cells of the matrix where both have the same rows.
       const shared = this.settings.get("unit", "words") === "words" && this.settings.get("use", "cross") === "cross";
-      this.alignmentSelection = shared ? this.selection : new Selection();
+      const unit = this.settings.get("unit", "words");
+      const cross = this.settings.get("use", "cross") === "cross";
+      this.alignmentSelection = shared
+        ? this.selection
+        : new Selection(cross ? (value) => this.explainWeight(unit, value) : null);
       redraw(this.alignment.body, () =>
         showAlignment(this.alignment.body, this.current, this.hypothesis, this.settings, this.alignmentSelection),
       );
-      if (chosen && names !== null && shared && !only(["run", "hypothesis"])) this.selection.choose(chosen);
+      if (chosen && names !== null && shared && !only(["run", "hypothesis"])) {
+        this.selection.chosen = chosen;
+        this.selection.light(null);
+      }
     }
     const { stages } = this.hypothesis;
     this.why.element.hidden = !stages?.length;
@@ -106,10 +114,27 @@ export class Viewer {
       this.current.hypotheses.length > 1 ||
       this.hypothesis.pieces.some((piece) => piece.alternatives);
     this.search.element.hidden = !searched;
-    if (searched)
-      redraw(this.search.body, () => showSearch(this.search.body, this.current, this.hypothesis, this.goOn));
+    if (searched) redraw(this.search.body, () => this.drawSearch());
     this.beside.element.hidden = this.translations.length < 2;
     if (this.translations.length > 1) redraw(this.beside.body, () => this.drawBeside());
+  }
+
+  /** Show how the weight of a chosen word or cell is computed, by the first piece of its words. */
+  explainWeight(unit, { row, column }) {
+    const view = viewOf(this.current, this.hypothesis, {
+      use: "cross",
+      head: this.settings.get("head"),
+      unit,
+      shift: this.settings.get("shift") === "" ? null : this.settings.get("shift"),
+    });
+    if (!view) return;
+    const pieceOf = (units, at) => (at === undefined ? undefined : units[at]?.pieces[0]);
+    const [step, piece] = [pieceOf(view.rows, row), pieceOf(view.columns, column)];
+    const changes = {
+      ...(step === undefined ? {} : { step: step + Number(view.shift ?? 0), piece: "" }),
+      ...(piece === undefined ? {} : { piece }),
+    };
+    if (Object.keys(changes).length) this.settings.set(changes);
   }
 
   drawSentence() {
@@ -143,6 +168,24 @@ export class Viewer {
         h("p", { dir: "auto", class: "reference" }, h("span", { class: "dim" }, "reference "), visible(reference)),
       );
     }
+  }
+
+  drawSearch() {
+    const box = h("div", {});
+    const prefix = this.goOn ? this.settings.get("prefix") : "";
+    const undo = () => this.settings.set({ prefix: "", hypothesis: "" });
+    const begun = prefix
+      ? h(
+          "p",
+          { class: "problem" },
+          "The translation begins with “",
+          h("bdi", {}, visible(prefix)),
+          "”. ",
+          h("button", { type: "button", class: "small", onclick: undo }, "Undo"),
+        )
+      : "";
+    this.search.body.replaceChildren(begun, box);
+    showSearch(box, this.current, this.hypothesis, this.goOn);
   }
 
   drawBeside() {

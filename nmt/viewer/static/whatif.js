@@ -39,11 +39,35 @@ function stepsTable(answer) {
     ];
   });
   return table(
-    ["step", "piece of the baseline", "probability", "under the edit", "change of log", "KL in nats"],
+    ["step", "piece of the baseline", "probability", "under the edit", "change of log-probability", "KL in nats"],
     rows,
     "Changes step by step",
     { class: "texts" },
   );
+}
+
+/** What the model says at the first step that is pinned, if all is the same before; else an empty list. */
+export function pinnedLine(answer, pins, pieceAt) {
+  const [before, after] = [answer.baseline.hypotheses[0].pieces, answer.variant.hypotheses[0].pieces];
+  const pin = pins[0];
+  const same = pin && after[pin.step] && before.slice(0, pin.step).every(({ text }, at) => text === after[at].text);
+  if (!same) return [];
+  const share = (log) => percent(Math.exp(log));
+  const found = after[pin.step];
+  const change = answer.differences.steps[pin.step];
+  const now = found.log_prob === null || found.log_prob === undefined ? "" : ` (${share(found.log_prob)})`;
+  const own = found.text === before[pin.step].text;
+  return [
+    h(
+      "p",
+      {},
+      `Step ${pin.step + 1}, looking only at “${pieceAt(pin.source[0])}”, `,
+      own ? "still says " : "says ",
+      h("strong", {}, visible(found.text)),
+      now,
+      own ? "." : ` in place of “${visible(before[pin.step].text)}”, which falls to ${share(change.variant)}.`,
+    ),
+  ];
 }
 
 /** A piece that a step was pinned to; of a sentence before, with how far back that stands. */
@@ -92,7 +116,7 @@ export function barsOf(answer) {
 }
 
 /** The answer of the server as elements. */
-export function answerOf(answer, step) {
+export function answerOf(answer, step, pins = [], pieceAt = String) {
   const parts = [];
   if (answer.variant) {
     const [before, after] = [answer.baseline.hypotheses[0], answer.variant.hypotheses[0]];
@@ -106,7 +130,13 @@ export function answerOf(answer, step) {
           : "The translation stays the same.",
       ),
       differenceLine(answer.differences.words, before.words, after.words),
+      ...pinnedLine(answer, pins, pieceAt),
       stepsTable(answer),
+      h(
+        "p",
+        { class: "note" },
+        "KL says how much the probabilities of all pieces change at a step, in nats; 0 is no change.",
+      ),
     );
   }
   if (answer.sweep) parts.push(...sweepTable(answer, step));
@@ -125,8 +155,9 @@ export function answerOf(answer, step) {
 /**
  * The section: a form, and a history of answers.
  * @param {() => {model: string, search: object}} request the settings of the page.
+ * @param {{page: object, model: object}} of where the answers are kept, and the model that answers.
  */
-export function showWhatIf(box, translation, request, state) {
+export function showWhatIf(box, translation, request, { page: state, model }) {
   const source = h("input", { type: "text", value: translation.source.text, dir: "auto" });
   const prefix = h("input", { type: "text", value: "", dir: "auto" });
   const pieces = translation.hypotheses[0].pieces;
@@ -150,14 +181,13 @@ export function showWhatIf(box, translation, request, state) {
       ...(prefix.value ? { prefix: prefix.value } : {}),
       ...(pins.length ? { pins } : {}),
     };
-    if (sweep ? edits.step === "" : !Object.keys(wanted).length) {
-      answers.prepend(
-        h(
-          "p",
-          { class: "problem", role: "alert" },
-          sweep ? "Choose a step first." : "Nothing is edited yet: change a sentence, give a prefix, or choose a step.",
-        ),
-      );
+    const refusal = sweep
+      ? edits.step === ""
+        ? "Choose a step first."
+        : Object.keys(wanted).length && "A sweep is of the sentence and translation above: undo the changes here first."
+      : !Object.keys(wanted).length && "Nothing is edited yet: change a sentence, give a prefix, or choose a step.";
+    if (refusal) {
+      answers.prepend(h("p", { class: "problem", role: "alert" }, refusal));
       return;
     }
     try {
@@ -176,7 +206,9 @@ export function showWhatIf(box, translation, request, state) {
             )
             .join(", ");
       for (const old of answers.querySelectorAll("details[open]")) old.open = false;
-      answers.prepend(h("details", { open: true }, h("summary", {}, title), ...answerOf(answer, Number(edits.step))));
+      answers.prepend(
+        h("details", { open: true }, h("summary", {}, title), ...answerOf(answer, Number(edits.step), pins, pieceAt)),
+      );
       for (const old of answers.querySelectorAll(".problem")) old.remove();
     } catch (error) {
       answers.prepend(h("p", { class: "problem", role: "alert" }, error.message));
@@ -190,6 +222,14 @@ export function showWhatIf(box, translation, request, state) {
       "The answer is the difference. A sweep makes one step look at every piece in turn.",
     ),
     h(
+      "p",
+      {},
+      "Model: ",
+      h("strong", {}, model.id),
+      ". Baseline: ",
+      h("bdi", {}, visible(translation.hypotheses[0].text)),
+    ),
+    h(
       "form",
       {
         class: "controls",
@@ -198,7 +238,7 @@ export function showWhatIf(box, translation, request, state) {
           ask(false);
         },
       },
-      state.first?.context_sentences ? entry("What was said before, a line each", before, "grow") : null,
+      model.context_sentences ? entry("What was said before, a line each", before, "grow") : null,
       entry("Source", source, "grow"),
       entry("Translation begins with", prefix, "grow"),
       choice("Pin step", steps, edits.step, (value) => {
