@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 import torch
@@ -133,12 +134,8 @@ class Learner:
     def read(self) -> list[Update]:
         """What the updates were for which `update` has returned None since the last call; the host waits once."""
         unread, self._unread = self._unread, []
-        numbers = torch.cat([update.numbers for update in unread]).tolist() if unread else []
-        updates = []
-        for update in unread:
-            own, numbers = numbers[: len(update.numbers)], numbers[len(update.numbers) :]
-            updates.append(_read(update, own))
-        return updates
+        numbers = iter(torch.cat([update.numbers for update in unread]).tolist() if unread else [])
+        return [_read(update, list(islice(numbers, len(update.numbers)))) for update in unread]
 
     def _step_if_finite(self, measured: Tensor) -> None:
         """Step where all numbers are finite, by the device's own decision."""
