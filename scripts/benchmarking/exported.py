@@ -6,11 +6,14 @@ A Transformer is exported for CTranslate2, a recurrent model for ONNX Runtime, w
 import contextlib
 from pathlib import Path
 
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
 from benchmarking.crew import Case
 from benchmarking.numbers import summary
 from benchmarking.session import Benchmark, say
 from benchmarking.settings import Json
-from nmt.runs import Run
+from nmt.errors import UserError
 
 #: What translates, by the format: "nmt", nmt line by line ("alone"), and the export with weights of each type.
 PROGRAMS = {
@@ -30,7 +33,7 @@ def measure(session: Benchmark, run: Path) -> Json:
     A batch has 64 sentences, unless a program translates line by line. Tokenising is included. `of_nmt` is nmt's speed
     over that of the program in the same round.
     """
-    format_of_export = "ctranslate2" if Run(run).tree()["choices"]["decoder"] == "transformer" else "onnx"
+    format_of_export = _format(run)
     programs = PROGRAMS[format_of_export]
     rounds: dict[str, list[dict[str, float]]] = {name: [] for name in programs}
     with contextlib.ExitStack() as stack:
@@ -63,3 +66,12 @@ def measure(session: Benchmark, run: Path) -> Json:
         }
         for name in programs
     }
+
+
+def _format(run: Path) -> str:
+    """The format of a run's export, read without torch."""
+    try:
+        decoder = OmegaConf.select(OmegaConf.load(run / "config.yaml"), "choices.decoder", throw_on_missing=True)
+    except (OSError, ValueError, OmegaConfBaseException) as error:
+        raise UserError(f"--run {run} is not a run of nmt: {error}") from error
+    return "ctranslate2" if decoder == "transformer" else "onnx"
