@@ -177,6 +177,9 @@ def test_enter_translates_and_a_beginning_does_not_outlive_its_sentence(browser:
     box.fill("rot\nvier")
     box.press("Enter")
     opened.page.locator("#translate .problem", has_text="Write one sentence, without a line break.").wait_for()
+    opened.page.go_back()
+    opened.page.locator("#sentence .sentence").first.get_by_role("button", name="vier").wait_for(state="detached")
+    assert opened.page.get_by_label("Translation begins with").first.input_value() == "blue"
     opened.close()
 
 

@@ -18,7 +18,7 @@ export class Settings {
     this.values = readHash(view.location.hash);
     this.listeners = [];
     view.addEventListener("hashchange", () => {
-      if (!view.location.hash.includes("=")) return; // a link to a section
+      if (view.location.hash && !view.location.hash.includes("=")) return; // a link to a section
       const values = readHash(view.location.hash);
       if (writeHash(values) === writeHash(this.values)) return;
       this.values = values;
@@ -32,9 +32,11 @@ export class Settings {
 
   /** Change settings; listeners are told which. */
   set(changes) {
+    // Another text or beginning is a step that the browser's Back undoes.
+    const isStep = ["text", "prefix"].some((name) => name in changes && changes[name] !== this.get(name));
     this.values = { ...this.values, ...changes };
     try {
-      this.window.history.replaceState(null, "", writeHash(this.values));
+      this.window.history[isStep ? "pushState" : "replaceState"](null, "", writeHash(this.values));
     } catch {
       // A frame of a notebook has no address of its own: the settings still work.
     }
