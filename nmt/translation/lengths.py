@@ -6,10 +6,9 @@ from operator import attrgetter
 from nmt.model import Seq2Seq
 
 _LIMITS = {
-    "decoder.max_positions": ("pieces that the model can attend to (attention.score.positions): the rest was ignored."),
-    "encoder.learned_positions": (
-        "positions that the model has learned (encoder.positions.count): the pieces beyond share the last one."
-    ),
+    "decoder.max_positions": "pieces that the model can attend to (attention.score.positions): the rest was ignored.",
+    "encoder.learned_positions": "positions that the model has learned (encoder.positions.count): "
+    "the pieces beyond share the last one.",
 }
 
 

@@ -84,9 +84,8 @@ class Translator:
         self.length_ratio, self.extra_length = length_ratio, extra_length
         self.max_source_length, self.long_lines = max_source_length, long_lines
         self.warn, self.weights, self.shortlist = warn, weights, shortlist
-        self.too_long: Callable[[int, str], None] | None = (
-            None  # told in place of `warn`: the line, and what it exceeds
-        )
+        # Called in place of `warn`, with the number of a line and what it exceeds.
+        self.too_long: Callable[[int, str], None] | None = None
         self.processes = ALONE  # which share the batches
         trained = max(model.context_sentences for model in self.models)
         self.context_sentences = of_context.checked(context_sentences, trained)
