@@ -3,6 +3,7 @@
 IBM Model 1 (Brown et al. 1993, section 4.2) on pieces, without the empty word, for the shortlist of search.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +18,8 @@ from nmt.errors import UserError
 Ids = npt.NDArray[np.int32]
 #: Maximum number of pairs of a source and a target piece to learn from: some 20,000 to 30,000 captions.
 PLACES = 6_000_000
+#: So many of them are computed at a time, for the sake of memory.
+PART = 500_000
 TRANSLATIONS = 100  # per source piece
 ROUNDS = 5  # of expectation and maximisation
 
@@ -86,20 +89,27 @@ def learn_lexicon(
     """
     counts = np.bincount(target)
     common = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)].astype(np.int32)
+    width = len(counts) or 1
     # For every target piece, the pieces of its source are a group.
     groups = np.repeat(source_lengths, target_lengths)
-    starts = np.cumsum(groups) - groups
     firsts = np.repeat(np.cumsum(source_lengths) - source_lengths, target_lengths)
-    sources = source[np.arange(groups.sum()) + np.repeat(firsts - starts, groups)]
-    width = len(counts) or 1
-    small = np.int32 if size * width < 2**31 else np.int64  # half the memory of this function's largest arrays
-    entries, which = np.unique(sources.astype(small) * small(width) + np.repeat(target, groups), return_inverse=True)
+    starts = np.cumsum(groups) - groups
+    parts = list(_parts(starts, groups))
+    which = np.empty(groups.sum(), np.int32 if size * width < 2**31 else np.int64)  # the largest array
+    for group, place in parts:
+        at = np.arange(place.start, place.stop) + np.repeat(firsts[group] - starts[group], groups[group])
+        which[place] = source[at].astype(which.dtype) * width + np.repeat(target[group], groups[group])
+    entries = np.unique(which)
+    for _, place in parts:
+        which[place] = np.searchsorted(entries, which[place])
     source_pieces, target_pieces = entries // width, entries % width
     probabilities = np.ones(len(entries))
     for _ in range(ROUNDS if len(entries) else 0):
-        shares = probabilities[which]
-        shares /= np.repeat(np.add.reduceat(shares, starts), groups)
-        expected = np.bincount(which, shares, len(entries))
+        expected = np.zeros(len(entries))
+        for group, place in parts:
+            shares = probabilities[which[place]]
+            shares /= np.repeat(np.add.reduceat(shares, starts[group] - place.start), groups[group])
+            expected += np.bincount(which[place], shares, len(entries))
         probabilities = expected / np.bincount(source_pieces, expected)[source_pieces]
     order = np.lexsort((target_pieces, -probabilities, source_pieces))
     # Both `entries` and `order` are sorted by source piece.
@@ -108,3 +118,12 @@ def learn_lexicon(
     translations = np.full((size, TRANSLATIONS), -1, dtype=np.int32)
     translations[source_pieces[best], ranks[ranks < TRANSLATIONS]] = target_pieces[best]
     return Lexicon(translations, common)
+
+
+def _parts(starts: npt.NDArray[np.int64], groups: npt.NDArray[np.int64]) -> Iterator[tuple[slice, slice]]:
+    """Slices of some groups and of their places: about `PART` places each."""
+    first = 0
+    while first < len(groups):
+        last = max(first + 1, int(np.searchsorted(starts, starts[first] + PART)))
+        yield slice(first, last), slice(int(starts[first]), int(starts[last - 1] + groups[last - 1]))
+        first = last

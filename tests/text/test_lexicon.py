@@ -54,10 +54,13 @@ def test_the_house_and_the_book_are_told_apart() -> None:
         ),
         min_size=1,
         max_size=5,
-    )
+    ),
+    st.sampled_from([1, 7, module.PART]),
 )
-def test_the_order_is_that_of_the_model(pairs: Pairs) -> None:
-    found = learn(pairs, size=6)
+def test_the_order_is_that_of_the_model(pairs: Pairs, part: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "PART", part)
+        found = learn(pairs, size=6)
     for source, likely in by_definition(pairs).items():
         row = [token for token in found.translations[source].tolist() if token >= 0]
         assert sorted(row) == sorted(likely)
