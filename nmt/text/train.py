@@ -37,6 +37,7 @@ NORMALIZATIONS = ("identity", "nfkc", "nmt_nfkc", "nfkc_cf", "nmt_nfkc_cf")
 _THREADS = 2
 #: Bytes; SentencePiece ignores longer sentences in training.
 _LONGEST = 1 << 16
+_SAMPLED = "a sample (tokenizer.sample_sentences, tokenizer.sample_characters) of"
 #: The 4 specials, the 256 bytes, and a few pieces; SentencePiece gives no usable message for a smaller size.
 _SMALLEST = 264
 
@@ -52,6 +53,7 @@ class TokenizerTrainer:
         normalization: SentencePiece's normalisation of text before segmentation; "identity" leaves it unchanged.
         character_coverage: share of the text's characters that get pieces; bytes spell the others.
         sample_sentences: maximum number of sentences per side to train on; of more, a fixed random sample.
+        sample_characters: maximum number of their characters per side, about; training takes some 25 bytes each.
         split_digits: make every digit a piece (unigram and BPE), so that unseen numbers are copied too.
         sampling: subword sampling while the translator trains (see `Vocabulary.sample`); 0 for none.
         model: an existing model file for both sides, or a list of two, source and target, instead of training.
@@ -68,6 +70,7 @@ class TokenizerTrainer:
         normalization: Annotated[str, one_of(*NORMALIZATIONS)] = "identity",
         character_coverage: Annotated[float, between(0.9, 1)] = 1.0,
         sample_sentences: Annotated[int, between(1, 10**9)] = 250_000,
+        sample_characters: Annotated[int, between(1, 10**11)] = 4_000_000,
         split_digits: bool = True,
         sampling: Annotated[float, between(0, 10)] = 0.0,
         model: str | Sequence[str] | None = None,
@@ -85,6 +88,7 @@ class TokenizerTrainer:
         self.normalization = normalization
         self.character_coverage = character_coverage
         self.sample_sentences = sample_sentences
+        self.sample_characters = sample_characters
         self.split_digits = split_digits
         self.sampling = float(sampling)
         self.models = [] if model is None else [model] if isinstance(model, str) else [str(path) for path in model]
@@ -129,11 +133,15 @@ class TokenizerTrainer:
         return Tokenizer(vocabularies[0], vocabularies[-1], joint=len(vocabularies) == 1), notes
 
     def _sample(self, sentences: Sequence[str]) -> tuple[list[str], int]:
-        """At most `sample_sentences` of the sentences with text, in order, and the number of all with text."""
-        count = sum(1 for line in sentences if line and not line.isspace())
+        """A sample of the sentences with text, in order, as large as is allowed, and the number of all with text."""
+        count = characters = 0
+        for line in sentences:
+            if line and not line.isspace():
+                count, characters = count + 1, characters + len(line)
+        most = min(self.sample_sentences, max(1, self.sample_characters * count // max(1, characters)))
         rows: Iterable[int] = range(count)
-        if count > self.sample_sentences:
-            rows = sorted(random.Random(0).sample(range(count), self.sample_sentences))
+        if count > most:
+            rows = sorted(random.Random(0).sample(range(count), most))
         # Read twice, since all lines may not have room in memory.
         lines = (line for line in sentences if line and not line.isspace())
         found, at = [], 0
@@ -162,7 +170,7 @@ class TokenizerTrainer:
                 size = allowed
         notes = [
             f"Tokenizer: {what} of {vocabulary.size:,} {self.model_type} pieces from {len(sentences):,} sentences"
-            f"{f', a sample of {of:,} (tokenizer.sample_sentences)' if of > len(sentences) else ''}."
+            f"{f', {_SAMPLED} {of:,}' if of > len(sentences) else ''}."
         ]
         if vocabulary.size < wanted and self.model_type != "char":
             notes.append(

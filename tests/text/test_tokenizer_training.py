@@ -181,7 +181,9 @@ def test_unusable_model_files_are_named(tmp_path: Path) -> None:
 def test_long_texts_are_sampled() -> None:
     trainer = TokenizerTrainer("char", sample_sentences=50)
     _, notes = trainer.train([f"Satz {number}" for number in range(5000)], TARGET)
-    assert "from 62 sentences, a sample of 5,012 (tokenizer.sample_sentences)." in notes[0]
+    assert notes[0].endswith(
+        "from 62 sentences, a sample (tokenizer.sample_sentences, tokenizer.sample_characters) of 5,012."
+    )
 
 
 @pytest.mark.parametrize("count", [0, 3, 20, 60])
@@ -192,6 +194,13 @@ def test_a_sample_keeps_order_and_number(count: int) -> None:
     assert total == count
     assert len(sample) == min(count, 20)
     assert sample == sorted(set(sample), key=int) == trainer._sample(lines)[0]
+
+
+def test_a_sample_of_long_sentences_has_fewer_of_them() -> None:
+    trainer = TokenizerTrainer(sample_sentences=50, sample_characters=1000)
+    assert len(trainer._sample(["x" * 10] * 200)[0]) == 50
+    assert len(trainer._sample(["x" * 40, " "] * 200)[0]) == 25
+    assert trainer._sample(["x" * 4000] * 3) == (["x" * 4000], 3)
 
 
 @pytest.mark.parametrize("model_type", ["unigram", "bpe"])
