@@ -6,13 +6,14 @@ EXAMPLES := "Wednesday, September 28, 2011" "June 6, 1987 or May 1996" "12 kilog
 VENV_PYTHON := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-triton lint types format check clean
+.PHONY: help demo test test-long test-triton lint types format check clean
 
 help:
 	@echo "make demo    set everything up; train, translate, score and draw on the built-in corpus"
 	@echo "make test    set everything up; run the tests"
+	@echo "make test-long   run the tests that take seconds each: scripts, documents, several processes"
 	@echo "make lint    ruff                            make types   mypy"
-	@echo "make check   lint, types and tests"
+	@echo "make check   lint, types and all tests"
 	@echo "make test-triton   run the tests of the GPU kernels on the CPU (downloads Triton, 200 MB)"
 	@echo "make format  format the code with ruff       make clean   delete .venv"
 	@echo "PYTHON=python3.12 make test   use another Python"
@@ -33,7 +34,10 @@ demo: .venv/run.stamp
 	@echo "Translations with references, scores and BLEU by length: $(RUN)/evaluation/"
 
 test: .venv/dev.stamp
-	@"$(VENV_PYTHON)" -m pytest -n 2 -q
+	@"$(VENV_PYTHON)" -m pytest -n 2 -q -m "not long and not slow and not browser"
+
+test-long: .venv/dev.stamp
+	@"$(VENV_PYTHON)" -m pytest -n 2 -q -m long
 
 test-triton: .venv/triton.stamp
 	@TRITON_INTERPRET=1 PYTHONPATH="$(CURDIR)/.venv/triton" "$(VENV_PYTHON)" -m pytest -q tests/kernels/test_triton.py
@@ -50,7 +54,7 @@ format: .venv/dev.stamp
 types: .venv/dev.stamp
 	@"$(VENV_PYTHON)" -m mypy
 
-check: lint types test
+check: lint types test test-long
 
 clean:
 	rm -rf .venv

@@ -12,6 +12,9 @@ import pytest
 from tests.page_commands import ROOT, Command, commands
 from tests.pipeline.small import environment, write_lines
 
+pytestmark = pytest.mark.long
+
+
 PAGE = ROOT / "docs" / "adding-a-part.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 #: A file that the page names, what to do with it, and the code block that follows.

@@ -94,6 +94,7 @@ def test_every_readout_in_every_wiring(wiring: str, readout: str) -> None:
     one_step(f"decoder={wiring}", f"decoder/readout={readout}")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("wiring", "window", "read"),
     list(itertools.product(ATTENTIVE, WINDOWED, READS)),
@@ -103,6 +104,7 @@ def test_every_window_and_read_in_every_wiring(wiring: str, window: tuple[str, .
     one_step(f"decoder={wiring}", *window, f"attention/read={read}")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("encoder", "wiring"), list(itertools.product(ENCODERS, DECODERS)))
 def test_every_encoder_in_every_wiring(encoder: str, wiring: str) -> None:
     own = {"embeddings": [], "stacked": ["encoder.first.layers=2", "encoder.then.layers=2"]}
@@ -110,6 +112,7 @@ def test_every_encoder_in_every_wiring(encoder: str, wiring: str) -> None:
     one_step(f"encoder={encoder}", f"decoder={wiring}", *layers, "decoder.layers=2")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("context", "encoder", "wiring"), list(itertools.product(options("context"), ENCODERS, DECODERS))
 )
@@ -188,6 +191,7 @@ def test_every_data_set(choice: str, folders: dict[str, Path]) -> None:
             assert len(split.source) == len(split.target) > 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("choice", options("experiment"))
 def test_every_experiment(choice: str) -> None:
     """At a size for a laptop, whatever the paper's, and with a data set of one's own."""
@@ -282,6 +286,7 @@ def test_every_alias_stands_for_a_choice_and_hides_none() -> None:
         assert all(f"{alias} = {choice}" in explained for alias, choice in names.items())
 
 
+@pytest.mark.long
 def test_the_readme_shows_no_other_variants() -> None:
     text = (Path(CONFIGS).parent / "README.md").read_text(encoding="utf-8")
     rows = re.findall(

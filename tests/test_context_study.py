@@ -15,6 +15,8 @@ from nmt import build
 from nmt.command.composing import compose
 from nmt.errors import UserError
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).resolve().parents[1]
 
 

@@ -9,6 +9,9 @@ import pytest
 
 from nmt import verbs
 
+pytestmark = pytest.mark.long
+
+
 # In a process of its own, since the allocator's settings are the process's. Every other one of many blocks is freed, so
 # that what is free lies between what is not, as in a long training.
 HOLES = """

@@ -10,6 +10,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 import mutants
 from mutants import Mutant, Stale, apply
 
+pytestmark = pytest.mark.long
+
 CODE = '''"""Numbers."""
 
 

@@ -21,6 +21,9 @@ from tests import catalogue
 from tests.page_commands import PAGES, ROOT, Command, blocks, commands
 from tests.pipeline.small import QUICK, call, environment, write_lines, write_text
 
+pytestmark = pytest.mark.long
+
+
 DOCS = ROOT / "docs"
 WALK, HEADS = DOCS / "from-seq2seq-to-transformer.md", DOCS / "attention-heads.md"
 #: Commands that no test runs, by what is in them, and why.

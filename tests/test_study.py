@@ -21,6 +21,8 @@ from nmt import build
 from nmt.command.composing import compose
 from nmt.runs import settings
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).resolve().parents[1]
 
 

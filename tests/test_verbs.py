@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.long
+
+
 SCRIPTS = Path(__file__).resolve().parents[1] / "scripts"
 
 

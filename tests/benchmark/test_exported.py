@@ -9,6 +9,9 @@ from benchmarking.exported import PROGRAMS
 
 from tests.pipeline.small import BOTH, call, words, write_text
 
+pytestmark = pytest.mark.long
+
+
 Capture = pytest.CaptureFixture[str]
 
 

@@ -13,6 +13,9 @@ from gpu.page import PREDICTIONS, page
 
 from nmt.errors import UserError
 
+pytestmark = pytest.mark.long
+
+
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -20,6 +20,8 @@ from nmt.command.composing import compose
 from nmt.errors import UserError
 from tests.benchmark.test_benchmark import SCRIPT, pairs
 
+pytestmark = pytest.mark.long
+
 
 def test_our_clock_stands_still_while_weights_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 50.0

@@ -171,6 +171,7 @@ def test_run_to_run_noise_alone_is_not_called_real() -> None:
     assert called < 24
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("wobble", [0.0, 0.25], ids=["sentences decide", "seeds decide"])
 def test_the_smallest_detectable_difference_is_found_four_times_in_five(wobble: float) -> None:
     generator = np.random.default_rng(7)
@@ -232,6 +233,7 @@ def constant(*values: float) -> Statistics:
     return np.stack([np.stack([np.full(4, value), np.ones(4)], -1) for value in values])
 
 
+@pytest.mark.long
 def test_what_the_scores_picked_is_tested_at_its_level() -> None:
     """The highest of six that are alike is above the others by luck."""
     generator = np.random.default_rng(17)

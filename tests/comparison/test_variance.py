@@ -17,6 +17,8 @@ from nmt.comparison.variance import (
     pseudo_values,
 )
 
+pytestmark = pytest.mark.long
+
 
 def mean_of(statistics: Statistics) -> Statistics:
     """A score that is the mean of the sentences."""

@@ -18,6 +18,7 @@ from tests.catalogue import DECODERS, ENCODERS, READS, SCORES, WINDOWED, WITH_AT
 from tests.cuda.guard import compiled
 
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++, which compiles the guard of the device"),
     pytest.mark.skipif(torch.version.cuda is not None, reason="this torch has CUDA; the device is for one without"),
 ]

@@ -229,6 +229,7 @@ def test_splits_share_no_sentence_and_have_the_size_asked_for() -> None:
         assert len(split.links) == len(split.target) == len(split.source)
 
 
+@pytest.mark.long
 def test_names_in_the_test_set_occur_in_training() -> None:
     corpus = BuiltIn()
     known = {word for sentence in corpus.read("train").target for word in re.findall(r"[^\W\d_]+", sentence)}
@@ -246,6 +247,7 @@ def test_the_default_pair_turns_the_order_of_words_round() -> None:
     assert turned > 150
 
 
+@pytest.mark.long
 @settings(max_examples=12, derandomize=True)
 @given(st.sampled_from(LOCALES), st.sampled_from(LOCALES), st.integers(0, 1000))
 def test_any_two_locales(source: str, target: str, seed: int) -> None:

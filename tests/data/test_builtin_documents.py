@@ -62,6 +62,7 @@ def test_the_first_sentence_tells(corpus: BuiltInDocuments) -> None:
     assert all(len(units) == 1 for units in meaning.values())
 
 
+@pytest.mark.long
 def test_amounts_are_in_one_split_only(corpus: BuiltInDocuments) -> None:
     def narrow(split: str) -> set[str]:
         return {corpus.read(split).source[item.row] for item in corpus.contrasts(split)}

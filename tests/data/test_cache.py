@@ -159,6 +159,7 @@ def _prepare_at_once(cache: Path, barrier: "multiprocessing.synchronize.Barrier"
     results.write_text(str(int(pairs.source_lengths.sum())))
 
 
+@pytest.mark.long
 def test_runs_side_by_side_share_it(tokenizer: Tokenizer, tmp_path: Path) -> None:
     context = multiprocessing.get_context("spawn")
     barrier = context.Barrier(2)

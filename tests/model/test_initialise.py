@@ -52,6 +52,7 @@ def test_the_softmax_of_a_transformer_starts_neither_flat_nor_sharp(score: str, 
         assert largest < 0.9, "no head has made up its mind"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("encoder", catalogue.ENCODERS)
 @pytest.mark.parametrize("decoder", catalogue.DECODERS)
 def test_any_decoder_starts_well_after_any_encoder(encoder: str, decoder: str) -> None:

@@ -143,6 +143,7 @@ def test_every_wiring_that_has_a_fast_path_is_compared_with_its_reference() -> N
     assert compared == {"decoder=bahdanau", "decoder=luong", "decoder=none"}
 
 
+@pytest.mark.long
 def test_no_model_goes_step_by_step_that_need_not() -> None:
     for own in certain:
         decoder = recurrent(model(*own))
@@ -311,6 +312,7 @@ def test_a_model_that_would_never_see_a_source_is_refused() -> None:
         model("decoder=none", "decoder.summary=first", "decoder.first_state=zero")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("wiring", WIRINGS)
 def test_gradients_of_the_whole_model_agree_with_finite_differences(wiring: str) -> None:
     made = model(f"decoder={wiring}", pieces=(7, 5))

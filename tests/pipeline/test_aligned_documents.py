@@ -14,6 +14,8 @@ from nmt.runs import Run
 from tests.pipeline.colours import documents, words
 from tests.pipeline.small import call, copied, write_lines
 
+pytestmark = pytest.mark.long
+
 Capture = pytest.CaptureFixture[str]
 Row = dict[str, Any]
 

@@ -195,6 +195,7 @@ def test_lost_best_weights_are_noticed_and_written_again(
     assert call("check", f"run={run}") == 0
 
 
+@pytest.mark.long
 def test_the_next_resume_clears_what_killed_saves_left(here: Path, text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Saves without a pause, so that every kill hits one."""
     line = words(

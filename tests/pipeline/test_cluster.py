@@ -14,6 +14,9 @@ from nmt.runs import Run
 from tests.pipeline.small import call
 from tests.pipeline.test_sweep import sweep
 
+pytestmark = pytest.mark.long
+
+
 Capture = pytest.CaptureFixture[str]
 
 

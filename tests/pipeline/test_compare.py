@@ -13,6 +13,8 @@ from nmt.records import record
 from nmt.runs import Run, settings
 from tests.pipeline.small import QUICK, call, copied, pairs, snapshot, words, write_lines
 
+pytestmark = pytest.mark.long
+
 Capture = pytest.CaptureFixture[str]
 
 

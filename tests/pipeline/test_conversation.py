@@ -17,6 +17,8 @@ import pytest
 from tests.pipeline.small import call, environment, words, write_lines
 from tests.pipeline.test_mistakes import Capture, refusal
 
+pytestmark = pytest.mark.long
+
 PROMPT = b"de> "
 #: `python -m nmt.translate` that Ctrl-C reaches, also where a script has started the tests in the background.
 PROGRAM = """

@@ -16,6 +16,8 @@ from nmt.runs import Run
 from tests.pipeline.colours import COLOURS, documents, words
 from tests.pipeline.small import SMALL, call, write_lines
 
+pytestmark = pytest.mark.long
+
 Capture = pytest.CaptureFixture[str]
 
 

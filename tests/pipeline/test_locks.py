@@ -15,6 +15,9 @@ from nmt.locks import LockedError, is_locked, lock_file, locked
 from nmt.runs import Run, free_name, runs_in
 from tests.pipeline.small import call, opened_for_writing, snapshot, start, words, write_lines
 
+pytestmark = pytest.mark.long
+
+
 Capture = pytest.CaptureFixture[str]
 
 

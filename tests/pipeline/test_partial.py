@@ -16,6 +16,8 @@ from nmt.pipeline.line_progress import LineProgress
 from tests.pipeline.small import call, environment, opened_for_writing, pairs, write_lines
 from tests.pipeline.test_mistakes import refusal
 
+pytestmark = pytest.mark.long
+
 Capture = pytest.CaptureFixture[str]
 
 SENTENCES = [sentence for sentence, _ in pairs(23, seed=9)]

@@ -20,6 +20,8 @@ from tests.pipeline.small import (
 )
 from tests.pipeline.test_translate import translate
 
+pytestmark = pytest.mark.long
+
 
 def test_lines_from_a_pipe_are_answered_as_they_come(trained: Path, here: Path) -> None:
     program = start("translate", f"run={trained}", "search=greedy", "threads=1", cwd=here)

@@ -21,6 +21,9 @@ from tests.pipeline.small import call, opened_for_writing, pairs, same, snapshot
 from tests.pipeline.test_partial import SMALL_CHUNKS, saved_lines
 from tests.pipeline.test_resume import course
 
+pytestmark = pytest.mark.long
+
+
 Capture = pytest.CaptureFixture[str]
 
 

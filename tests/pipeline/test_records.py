@@ -12,6 +12,8 @@ from nmt.runs import Run
 from tests.pipeline.small import QUICK, call, copied, pairs, snapshot
 from tests.pipeline.test_compare import Capture, report
 
+pytestmark = pytest.mark.long
+
 
 def test_records_compare_like_the_runs(swept: Path, here: Path, capfd: Capture) -> None:
     line = [f"runs={swept}", f"output={here / 'first'}", f"records={here / 'records'}"]

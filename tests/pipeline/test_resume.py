@@ -77,6 +77,7 @@ def test_an_interrupted_run_goes_on_as_if_nothing_had_been(
     ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_saves_and_says_how_to_go_on(
     number: signal.Signals, status: int, here: Path, text: Path, capfd: Capture
@@ -101,6 +102,7 @@ def test_a_signal_saves_and_says_how_to_go_on(
     assert "Traceback" not in capfd.readouterr().err
 
 
+@pytest.mark.long
 def test_a_signal_before_training_leaves_nothing(here: Path, text: Path) -> None:
     os.mkfifo(here / "train.de")
     write_lines(here / "train.en", ["x"])

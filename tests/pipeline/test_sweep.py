@@ -22,6 +22,9 @@ from nmt.pipeline.sweeping import _names
 from nmt.runs import Run
 from tests.pipeline.small import call, snapshot, words
 
+pytestmark = pytest.mark.long
+
+
 Capture = pytest.CaptureFixture[str]
 
 

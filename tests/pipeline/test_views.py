@@ -10,6 +10,8 @@ from nmt.runs import Run
 from tests.pipeline.small import call, words, write_lines
 from tests.pipeline.test_mistakes import refusal
 
+pytestmark = pytest.mark.long
+
 Capture = pytest.CaptureFixture[str]
 
 SIZES = ("encoder.layers=2", "decoder.layers=2", "encoder.size=32", "attention/score=scaled_dot", "attention.size=null")

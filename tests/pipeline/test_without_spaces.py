@@ -9,6 +9,8 @@ from nmt.data.builtin import BuiltIn
 from nmt.runs import Run
 from tests.pipeline.small import call, snapshot, words, write_lines
 
+pytestmark = pytest.mark.long
+
 Capture = pytest.CaptureFixture[str]
 
 SHORT = ["trainer.epochs=null", "trainer.steps=2", "trainer.tensorboard=false", "threads=1", "device=cpu"]

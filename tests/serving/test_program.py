@@ -17,6 +17,9 @@ import pytest
 
 from tests.pipeline.small import ROOT, call, environment, pairs, start
 
+pytestmark = pytest.mark.long
+
+
 PAIRS = pairs(200)
 TIMEOUT = 600
 
