@@ -37,7 +37,7 @@ test: .venv/dev.stamp
 	@"$(VENV_PYTHON)" -m pytest -n 2 -q -m "not long and not slow and not browser"
 
 test-long: .venv/dev.stamp
-	@"$(VENV_PYTHON)" -m pytest -n 2 -q -m long
+	@"$(VENV_PYTHON)" -m pytest -n 2 -q -m "long and not slow and not browser"
 
 test-triton: .venv/triton.stamp
 	@TRITON_INTERPRET=1 PYTHONPATH="$(CURDIR)/.venv/triton" "$(VENV_PYTHON)" -m pytest -q tests/kernels/test_triton.py

@@ -5,6 +5,9 @@ Every process holds the whole model. Process 0 leads: it decides, validates and 
 
 import contextlib
 import os
+import socket
+import time
+import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -18,6 +21,8 @@ from nmt.errors import UserError
 
 #: Followers wait for as long as a validation takes. A process that has died is noticed at once: its connection closes.
 _PATIENCE = timedelta(days=7)
+#: Maximum seconds for one attempt to connect to the leader.
+_TRIAL = 5.0
 
 
 class LostProcessError(UserError):
@@ -159,13 +164,49 @@ def joined() -> Iterator[Processes]:
         yield ALONE
         return
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
-    with _connected():
-        dist.init_process_group(backend, timeout=_PATIENCE)
+    rank = int(os.environ["RANK"])
+    with _connected(), _store(rank) as store:
+        dist.init_process_group(backend, store=store, rank=rank, world_size=count, timeout=_PATIENCE)
     try:
         yield Processes(dist.get_rank(), count)
     finally:
         with contextlib.suppress(RuntimeError):  # of a connection that is lost already
             dist.destroy_process_group()
+
+
+@contextlib.contextmanager
+def _store(rank: int) -> Iterator[Any]:
+    """Where these processes tell each other their addresses; None for torch's own choice.
+
+    The store of torchrun outlives a restart, and with it the addresses of processes that have ended (pytorch issue
+    135712). So each start has a name in it, which the leader gives to those who reach it. Who finds the port of an
+    earlier leader cannot, and looks again.
+    """
+    if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
+        yield None
+        return
+    from torch.distributed import PrefixStore, TCPStore  # type: ignore[attr-defined]
+
+    host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    shared = TCPStore(host, port, is_master=False, timeout=_PATIENCE)
+    if rank == 0:
+        leader = TCPStore(host, 0, is_master=True, timeout=_PATIENCE, wait_for_workers=False)
+        leader.set("name", uuid.uuid4().hex)
+        shared.set("nmt/leader", str(leader.port))
+    else:
+        while not _answers(host, port := int(shared.get("nmt/leader"))):
+            time.sleep(0.1)
+        leader = TCPStore(host, port, is_master=False, timeout=_PATIENCE)
+    yield PrefixStore(f"nmt/{leader.get('name').decode()}", shared)
+
+
+def _answers(host: str, port: int) -> bool:
+    """Whether a server listens there; of an unsuccessful TCPStore torch would print the stack."""
+    try:
+        with socket.create_connection((host, port), timeout=_TRIAL):
+            return True
+    except OSError:
+        return False
 
 
 def local_rank() -> int | None:

@@ -28,10 +28,11 @@ Capture = pytest.CaptureFixture[str]
 
 
 def torchrun(
-    count: int, words: Sequence[str], verb: str = "train", program: Sequence[str] = ()
+    count: int, words: Sequence[str], verb: str = "train", program: Sequence[str] = (), restarts: int = 0
 ) -> subprocess.Popen[str]:
     """Start a verb, or a program, in several processes."""
     run = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(count)]
+    run += ["--max-restarts", str(restarts)]
     environment = {**os.environ, "PYTHONWARNINGS": "ignore"}  # torchrun's own
     return subprocess.Popen(
         [*run, *(program or ["-m", f"nmt.{verb}"]), *words],
@@ -116,6 +117,19 @@ def test_the_death_of_one_ends_all_and_loses_nothing(text: Path, here: Path, cap
     assert saved["step"] >= course(here / "left")[-1][0] >= 8
     assert call("train", *line, "name=left", "resume=auto", "trainer.accumulate=2") == 0
     assert close(here / "whole", here / "left")
+
+
+def test_torchrun_starts_them_again_and_they_go_on(text: Path, here: Path) -> None:
+    line = words(text, here, "trainer.steps=40", "trainer.validate_every=4", "trainer.save_minutes=0")
+    assert ended(torchrun(2, [*line, "name=whole"]))[0] == 0
+    processes = torchrun(2, [*line, "name=again", "resume=auto"], restarts=1)
+    until(processes, here / "again", 8)
+    os.kill(followers(processes)[0], signal.SIGKILL)
+    status, messages = ended(processes)
+    assert status == 0, messages
+    assert "ERROR" not in messages.partition("(exitcode: -9)")[2]
+    assert course(here / "again") == course(here / "whole")
+    assert same(here / "again" / "last.safetensors", here / "whole" / "last.safetensors")
 
 
 def test_a_loss_that_is_no_number_ends_all_with_one_message(text: Path, here: Path) -> None:
