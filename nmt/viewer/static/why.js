@@ -83,10 +83,11 @@ function readLine(row, piece, at) {
 }
 
 function stagesTable(row, pieces, chosen, choose) {
+  const hides = !row.visible.every(Boolean);
   const columns = [
     "source piece",
     "energy",
-    "in the window",
+    hides ? "in the window" : null,
     row.bias ? "+ bias" : null,
     "softmax",
     row.factor ? "× factor" : null,
@@ -106,7 +107,7 @@ function stagesTable(row, pieces, chosen, choose) {
         piece,
       ),
       number(row.energies[at], 3),
-      row.visible[at] ? "yes" : "no",
+      hides ? (row.visible[at] ? "yes" : "no") : null,
       row.bias ? number(row.bias[at], 3) : null,
       number(row.softmax[at], 3),
       row.factor ? number(row.factor[at], 3) : null,
