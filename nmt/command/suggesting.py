@@ -84,7 +84,7 @@ def unknown_key(verb: str, groups: Groups, tree: object, choices: Iterable[str],
     if "/" in key:
         if look_up(tree, dotted) is not ABSENT:
             return f"{key} is a setting, which is written with a dot: {dotted}={written}"
-        near = nearest(key, groups, limit=2)
+        near = nearest(key, [*groups, *(path.replace(".", "/") for path in places if "." in path)], limit=2)
         return f"There is no choice '{key}' in nmt.{verb}.{near} There are {', '.join(groups)}."
     first = key.split(".")[0]
     if verb != "train" and first not in heads and (first in every or isinstance(read_yaml("train").get(first), dict)):

@@ -42,6 +42,10 @@ def test_a_part_of_an_inner_choice_is_set_by_its_place() -> None:
         ("encoder/self_attention/score=dott", ["There is no attention/score=dott", "'dot'"]),
         ("encoder/self_attention/heads=2", ["written with a dot: encoder.self_attention.heads=2"]),
         ("encoder.self_attention.haeds=2", ["'encoder.self_attention.heads'"]),
+        (
+            "encoder/self_attention/scroe=dot",
+            ["no choice 'encoder/self_attention/scroe'", "'encoder/self_attention/score'"],
+        ),
         ("encoder/read=soft", ["no choice 'encoder/read'"]),
         ("encoder.bidirectional=true", ["encoder.bidirectional belongs to encoder=gru or encoder=lstm"]),
     ],
