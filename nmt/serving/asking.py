@@ -98,7 +98,7 @@ class Asker:
             slow = ", ".join(sorted(include & _SLOW))
             raise too_long("text", f"{len(texts)} texts with {slow}.", self.caps.slow, "Send several requests.")
         settings, nbest = self._search(model.engine, body.search)
-        pins = tuple((step, tuple(slots)) for step, slots in _pins(body.pins).items())
+        pins = _pins(body.pins)
         lone = "beam" in include or (live and len(texts) == 1)
         # What only the weights can tell is left out of the batch if nobody wants it.
         weights = bool(include)
@@ -106,11 +106,11 @@ class Asker:
         own = settings.beam_size > 1 and not lone
         penalties = Penalties(settings.length_penalty, settings.coverage_penalty) if own else None
         shared = settings._replace(length_penalty=0.0, coverage_penalty=0.0) if own else settings
-        key = Key("translate", shared, weights, lone)
+        key = Key("translate", shared, tuple((step, tuple(slots)) for step, slots in pins.items()), weights, lone)
         if pins and not model.description["attends"]:
             raise invalid("pins", "this model has no attention.", cure="Leave pins out, or name another model.")
         works = [
-            Work(text, include, nbest, prefix, pins, body.search.max_length, context=context, penalties=penalties)
+            Work(text, include, nbest, prefix, body.search.max_length, context=context, penalties=penalties)
             for text, prefix, context in zip(texts, prefixes, self._contexts(model, body, texts), strict=True)
         ]
         return model, self._rows(model, key, works), model.engine.described(settings, nbest)

@@ -15,8 +15,8 @@ from nmt.inspection.whatif import Edits, pinned, what_if
 from nmt.search import BeamSearch, GreedySearch, Penalties, Search
 from nmt.translation.translator import Translator
 
-#: Steps, each with the source pieces that it may look at.
-Pins = tuple[tuple[int, tuple[int, ...]], ...]
+Pins = Mapping[int, Sequence[int]]
+
 
 NO_EDITS = Edits()
 
@@ -38,11 +38,12 @@ class SearchSettings(NamedTuple):
 class Key(NamedTuple):
     """What the rows of a batch have in common.
 
-    N-best, prefix, pins, length limit and details are each row's own, and so are the penalties of rows that have some.
+    N-best, prefix, length limit and details are each row's own, and so are the penalties of rows that have some.
     """
 
     kind: str
     search: SearchSettings
+    pins: tuple[tuple[int, tuple[int, ...]], ...] = ()
     weights: bool = True
     alone: bool = False
 
@@ -55,7 +56,6 @@ class Work:
     include: frozenset[Detail] = frozenset()
     nbest: int = 1
     prefix: str = ""
-    pins: Pins = ()
     max_length: int | None = None
     target: str | None = None
     edits: Edits = NO_EDITS
@@ -114,18 +114,8 @@ class Engine:
         # The search needs weights if one of its rows does.
         search = key.search._replace(coverage_penalty=max((each.coverage for each in penalties), default=0.0))
         search = search if penalties else key.search
-        translator = self._with(search, nbest, key.weights)
-        answers: dict[int, Json] = {}
-        # The steps of rows with the same pins are computed together.
-        for pins in dict.fromkeys(work.pins for work in works):
-            rows = [row for row, work in enumerate(works) if work.pins == pins]
-            found = self._translate_alike(pinned(translator, dict(pins)), [works[row] for row in rows], key.alone)
-            answers.update(zip(rows, found, strict=True))
-        return [answers[row] for row in range(len(works))]
-
-    def _translate_alike(self, translator: Translator, works: Sequence[Work], alone: bool) -> list[Json]:
-        """Translate rows at once, or each one `alone`."""
-        if alone:
+        translator = pinned(self._with(search, nbest, key.weights), dict(key.pins))
+        if key.alone:
             return [
                 translate(
                     translator,
@@ -144,7 +134,7 @@ class Engine:
             prefixes=[work.prefix for work in works],
             contexts=[work.context for work in works],
             max_lengths=[work.max_length for work in works],
-            penalties=[work.penalties for work in works if work.penalties is not None],
+            penalties=penalties,
         )
         return [
             documented(

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
@@ -252,33 +251,6 @@ def test_requests_with_other_penalties_share_a_batch(trained: Path) -> None:
         assert {name: document["search"][name] for name in search} == search
     scores = [row.result.result()[1]["hypotheses"][0]["score"] for row in rows]
     assert len(set(scores)) == 3
-
-
-def test_requests_with_other_pins_share_a_batch(trained: Path) -> None:
-    """Each row looks where its own pins say, and its weights are not those of its neighbours."""
-    made = asker(trained)
-    wanted: list[list[dict[str, Any]]] = [
-        [],
-        [{"step": 0, "source": [1]}],
-        [],
-        [{"step": 0, "source": [2]}, {"step": 1, "source": [0, 1]}],
-    ]
-    rows = []
-    for pins in wanted:
-        body = TranslateBody.model_validate({"text": "zwei drei vier", "pins": pins, "include": ["weights"]})
-        _, (row,), _ = made.translations(body)
-        rows.append(row)
-        enqueue(made.first, [row])
-    made.first.worker.start()
-    assert made.first.worker.stop(600)
-    assert (made.first.worker.counts.batches, made.first.worker.counts.retries) == (1, 0)
-    free, *others = (row.result.result()[1]["hypotheses"][0] for row in rows)
-    assert others[1] == free
-    for hypothesis, pins in zip([others[0], others[2]], [wanted[1], wanted[3]], strict=True):
-        cross = np.reshape(hypothesis["weights"]["cross"]["data"], hypothesis["weights"]["cross"]["shape"])
-        for pin in pins:
-            assert cross[:, pin["step"], pin["source"]].sum(-1) == pytest.approx(1, abs=1e-5)
-    assert all(others[at]["weights"] != free["weights"] for at in (0, 2))
 
 
 def test_a_bad_prefix_spoils_no_neighbour(trained: Path) -> None:
