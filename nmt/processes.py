@@ -179,29 +179,32 @@ def _store(rank: int) -> Iterator[Any]:
     """Where these processes tell each other their addresses; None for torch's own choice.
 
     The store of torchrun outlives a restart, and with it the addresses of processes that have ended (pytorch issue
-    135712). So each start has a name in it, which the leader gives to those who reach it. Who finds the port of an
-    earlier leader cannot, and looks again.
+    135712). So each start has a name in the store. The leader writes it there beside a port on which it listens until
+    all are connected. The others look again while nobody listens: that name is of an earlier start.
     """
     if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
         yield None
         return
     from torch.distributed import PrefixStore, TCPStore  # type: ignore[attr-defined]
 
-    host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
-    shared = TCPStore(host, port, is_master=False, timeout=_PATIENCE)
-    if rank == 0:
-        leader = TCPStore(host, 0, is_master=True, timeout=_PATIENCE, wait_for_workers=False)
-        leader.set("name", uuid.uuid4().hex)
-        shared.set("nmt/leader", str(leader.port))
-    else:
-        while not _answers(host, port := int(shared.get("nmt/leader"))):
+    host = os.environ["MASTER_ADDR"]
+    shared = TCPStore(host, int(os.environ["MASTER_PORT"]), is_master=False, timeout=_PATIENCE)
+    with contextlib.ExitStack() as stack:
+        if rank == 0:
+            family = socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET
+            both = family == socket.AF_INET6
+            listening = stack.enter_context(socket.create_server(("", 0), family=family, dualstack_ipv6=both))
+            shared.set("nmt/leader", f"{listening.getsockname()[1]} {uuid.uuid4().hex}")
+        while True:
+            port, name = shared.get("nmt/leader").decode().split()
+            if _listens(host, int(port)):
+                break
             time.sleep(0.1)
-        leader = TCPStore(host, port, is_master=False, timeout=_PATIENCE)
-    yield PrefixStore(f"nmt/{leader.get('name').decode()}", shared)
+        yield PrefixStore(f"nmt/{name}", shared)
 
 
-def _answers(host: str, port: int) -> bool:
-    """Whether a server listens there; of an unsuccessful TCPStore torch would print the stack."""
+def _listens(host: str, port: int) -> bool:
+    """Whether somebody listens at a port."""
     try:
         with socket.create_connection((host, port), timeout=_TRIAL):
             return True

@@ -120,15 +120,16 @@ class TokenBatches:
         counts: list[int] = []
         totals = np.zeros((2, 2))  # of each side: tokens, places
 
-        def orders() -> Iterator[Integers]:
-            for rows, generator in self._parts(len(pairs), epoch):
-                lengths = pairs.source_lengths[rows] + 1, pairs.target_lengths[rows] + 1
-                plan = plan_batches(*lengths, self._tokens, self._sentences, generator)
-                counts.extend(map(len, plan))
-                totals[:] += [(int(side.sum()), _places(side, plan)) for side in lengths]
-                yield rows[np.concatenate(plan)]
+        def planned(rows: Integers, generator: np.random.Generator | None) -> Integers:
+            lengths = pairs.source_lengths[rows] + 1, pairs.target_lengths[rows] + 1
+            plan = plan_batches(*lengths, self._tokens, self._sentences, generator)
+            counts.extend(map(len, plan))
+            totals[:] += [(int(side.sum()), _places(side, plan)) for side in lengths]
+            return rows[np.concatenate(plan)]
 
-        order = gathered(orders() if len(pairs) else [], len(pairs), self._folder)
+        # One part is not in memory while the next one is planned.
+        orders = (planned(*part) for part in self._parts(len(pairs), epoch))
+        order = gathered(orders if len(pairs) else [], len(pairs), self._folder)
         shares = [1.0 - tokens / places if places else 0.0 for tokens, places in totals.tolist()]
         return Plan(order, np.cumsum([0, *counts]), (shares[0], shares[1]))
 

@@ -18,7 +18,7 @@ from nmt.errors import UserError
 Ids = npt.NDArray[np.int32]
 #: Maximum number of pairs of a source and a target piece to learn from: some 20,000 to 30,000 captions.
 PLACES = 6_000_000
-#: So many of them are computed at a time, for the sake of memory.
+#: Pairs of pieces per part, to limit memory.
 PART = 500_000
 TRANSLATIONS = 100  # per source piece
 ROUNDS = 5  # of expectation and maximisation

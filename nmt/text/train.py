@@ -138,10 +138,10 @@ class TokenizerTrainer:
         for line in sentences:
             if line and not line.isspace():
                 count, characters = count + 1, characters + len(line)
-        most = min(self.sample_sentences, max(1, self.sample_characters * count // max(1, characters)))
+        size = min(self.sample_sentences, max(1, self.sample_characters * count // max(1, characters)))
         rows: Iterable[int] = range(count)
-        if count > most:
-            rows = sorted(random.Random(0).sample(range(count), most))
+        if count > size:
+            rows = sorted(random.Random(0).sample(range(count), size))
         # Read twice, since all lines may not have room in memory.
         lines = (line for line in sentences if line and not line.isspace())
         found, at = [], 0
