@@ -24,6 +24,7 @@ class ClosedStream(io.TextIOWrapper):
 
 
 _RANDOM = "[a-z0-9_]{8}"  # what tempfile adds to a name
+_OF_SAFETENSORS = "tmp[A-Za-z0-9]{6}"
 
 
 def full(error: OSError) -> bool:
@@ -99,7 +100,7 @@ def remove_unfinished(folder: Path) -> None:
     Nobody else may write them meanwhile.
     """
     for path in folder.glob(".*"):
-        if re.fullmatch(rf"\..+\.(?:{_RANDOM}|keeping)", path.name) and path.is_file():
+        if re.fullmatch(rf"\.(?:.+\.(?:{_RANDOM}|keeping)|{_OF_SAFETENSORS})", path.name) and path.is_file():
             path.unlink(missing_ok=True)
     own = re.compile(rf"\.{re.escape(folder.name)}\.{_RANDOM}")
     for path in folder.parent.glob(".*"):

@@ -212,7 +212,11 @@ def test_the_next_resume_clears_what_killed_saves_left(here: Path, text: Path, m
         time.sleep(0.01)
     os.kill(program.pid, signal.SIGKILL)
     program.communicate()
-    for name in (".last.safetensors.abcd1234", ".trainer.pt.zz_zz_99"):  # whatever the kill has left as well
+    for name in (
+        ".last.safetensors.abcd1234",
+        ".trainer.pt.zz_zz_99",
+        ".tmpYlXaun",
+    ):  # whatever the kill has left as well
         (run / name).write_bytes(b"half")
     (here / ".killed.abcd1234").mkdir()
     (run / ".mine").write_text("a user's own")
