@@ -108,29 +108,39 @@ class BeamRecord:
         nodes = state.nodes
         if self._count:
             # Hypotheses that have ended keep their row, with probability zero.
-            pairs = zip(nodes, tokens.tolist(), strict=True)
-            before = nodes
-            nodes = [-1 if pair[1] == EOS else self._children.get(pair, -1) for pair in pairs]
-            for node in nodes:
-                if node >= 0:
-                    self.nodes[node] = self.nodes[node]._replace(state="open")
-            # A row that is no child of an open node has probability zero, or is not known.
-            known = all(
-                node >= 0 or old < 0 or token == EOS for node, old, token in zip(nodes, before, tokens.tolist())
-            )
-            if self._told is not None and known:
+            nodes = [self._child(parent, token) for parent, token in zip(nodes, tokens.tolist(), strict=True)]
+            if self._told is not None:
                 self._told(self.certain([node for node in nodes if node >= 0]))
         self._count += 1
         log_probs, weights, following = self._step(tokens, state.inner)
         self._pending = log_probs, nodes
         return log_probs, weights, _Watched(following, nodes)
 
+    def _child(self, parent: int, token: int) -> int:
+        """The node of a hypothesis that goes on; -1 for one of probability zero."""
+        if parent < 0 or token == EOS:
+            return -1
+        if (parent, token) not in self._children:  # of two equal candidates, search has kept the other one
+            log_probs, rows = self._closed
+            log_prob = float(log_probs[rows.index(parent), token])
+            if log_prob == float("-inf"):
+                return -1
+            self._add(parent, token, log_prob)
+        node = self._children[parent, token]
+        self.nodes[node] = self.nodes[node]._replace(state="open")
+        return node
+
+    def _add(self, parent: int, token: int, log_prob: float) -> None:
+        self._children[parent, token] = len(self.nodes)
+        state: NodeState = "ended" if token == EOS else "dropped"
+        self.nodes.append(Node(parent, self._count - 1, token, log_prob, self.nodes[parent].total + log_prob, state))
+
     def _close(self) -> None:
         """Add the best candidates of the last step, whose impossible tokens search has set to -inf in place."""
         if self._pending is None:
             return
-        log_probs, nodes = self._pending
-        self._pending = None
+        self._closed, self._pending = self._pending, None
+        log_probs, nodes = self._closed
         before = [self.nodes[node].total if node >= 0 else float("-inf") for node in nodes]
         totals = torch.tensor(before, device=log_probs.device).unsqueeze(1) + log_probs.float()
         values, flat = totals.flatten().topk(min(self.size, totals.numel()))
@@ -138,12 +148,7 @@ class BeamRecord:
             row, token = divmod(place, totals.shape[1])
             if value == float("-inf"):
                 break
-            parent = nodes[row]
-            log_prob = float(log_probs[row, token])
-            total = self.nodes[parent].total + log_prob
-            self._children[parent, token] = len(self.nodes)
-            state: NodeState = "ended" if token == EOS else "dropped"
-            self.nodes.append(Node(parent, self._count - 1, token, log_prob, total, state))
+            self._add(nodes[row], token, float(log_probs[row, token]))
 
     def path(self, node: int) -> list[int]:
         """The tokens from the beginning of the sentence to a node."""

@@ -31,7 +31,8 @@ def followed(search: BeamSearch, chain: Tensor, longest: int, *, scored: bool) -
     return best.tokens, told
 
 
-@example(280, 4, 4, 0.6)  # nothing is told before the second step, whose beam is not full
+@example(280, 4, 4, 0.6)
+@example(5659, 2, 6, 0.0)  # 0 1 0 0 and 0 0 1 0 are equally probable
 @given(st.integers(0, 10_000), st.integers(1, 4), st.integers(1, 8), st.sampled_from([0.0, 0.6, 2.0]))
 def test_the_best_hypothesis_begins_with_what_is_certain(seed: int, size: int, longest: int, alpha: float) -> None:
     """Always, if every finished hypothesis counts; and as long as the best one is open, if only one that leads does."""
