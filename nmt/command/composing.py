@@ -210,15 +210,14 @@ def line_of(override: Override) -> str:
 def _checked_choice(verb: str, groups: Groups, override: Override) -> str:
     """The text of an override that selects a choice, with aliases resolved."""
     group, value = override.key_or_group, override.value()
-    if value is None:
-        return line_of(override)
     aliases = aliases_of(configuration.config_folder(), group)
     for choice in value if isinstance(value, list) else [value]:
         if isinstance(choice, dict):
             raise UserError(f"{group} is a choice of {', '.join(groups[group])}; set its keys one by one.")
         # Hydra reads `on` and `1` as values, but a choice is the name of a file.
-        if str(choice) not in [*groups[group], *aliases]:
-            raise UserError(unknown_choice(groups, choices_of(verb), verb, group, str(choice)))
+        name = "null" if choice is None else str(choice)
+        if name not in [*groups[group], *aliases]:
+            raise UserError(unknown_choice(groups, choices_of(verb), verb, group, name))
     key, equals, written = line_of(override).partition("=")
     return key + equals + aliases.get(written, written)
 

@@ -45,6 +45,7 @@ def test_a_composed_configuration_has_no_other_keys() -> None:
 @pytest.mark.parametrize(
     ("word", "parts"),
     [
+        ("attention/score=null", ["There is no attention/score=null", "additive, dot, scaled_dot"]),
         (
             "attention/score=aditive",
             ["There is no attention/score=aditive", "'additive'", "additive, dot, scaled_dot"],
