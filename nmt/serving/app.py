@@ -71,6 +71,10 @@ def _add_errors(app: FastAPI) -> None:
         cure = "GET /docs lists the routes." if error.status_code in (404, 405) else "Send JSON."
         return ProblemError(error.status_code, f"{error.detail}.", cure=cure).response()
 
+    @app.exception_handler(Exception)
+    async def failed(request: Request, error: Exception) -> Response:
+        return ProblemError(500, "The server failed.", cure="Its log has the reason.").response()
+
 
 def _add_translation(app: FastAPI, asker: Asker) -> None:
     @app.post("/v1/translate", summary="Translate lines")

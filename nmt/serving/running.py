@@ -148,7 +148,9 @@ def example(run: Run) -> str:
     for split in run.splits():
         path = run.evaluation / split / "source.txt"
         with contextlib.suppress(OSError, UnicodeDecodeError), path.open(encoding="utf-8") as lines:
-            fitting = [line.strip() for line in islice(lines, 50) if 4 <= len(line.split()) <= 14]
+            some = [line.strip() for line in islice(lines, 50)]
+            fitting = [line for line in some if 4 <= len(line.split()) <= 14]
+            fitting += [line for line in some if 4 <= len(line) <= 80]  # a script may have no spaces
             if fitting:
                 return fitting[0]
     return ""

@@ -227,6 +227,19 @@ def test_foreign_hosts_and_pages_are_refused(both: TestClient) -> None:
     assert "access-control-allow-origin" not in both.get("/health").headers
 
 
+def test_a_failure_is_a_problem_document(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = asker(trained)
+
+    def failing(*_: object, **__: object) -> None:
+        raise RuntimeError("zwei drei")
+
+    monkeypatch.setattr(made, "translations", failing)
+    with TestClient(client(made).app, base_url="http://127.0.0.1:8765", raise_server_exceptions=False) as opened:
+        found = post(opened, "/v1/translate", 500, text="zwei drei")
+    assert found["cure"]
+    assert "zwei" not in str(found)
+
+
 def test_requests_with_other_penalties_share_a_batch(trained: Path) -> None:
     """Each is searched with its own; scores differ by them, and documents name them."""
     made = asker(trained)
