@@ -68,7 +68,9 @@ class BeamRecord:
         self.nodes = [Node(None, -1, None, 0.0, 0.0, "open")]
         self._step: Step | None = None
         self._children: dict[tuple[int, int], int] = {}
+        # Log-probabilities of the last step and the node of each row: while search changes them in place, and after.
         self._pending: tuple[Tensor, list[int]] | None = None
+        self._closed: tuple[Tensor, list[int]]
         self._count = 0
 
     def watch(self, step: Step, state: SearchState) -> tuple[Step, SearchState]:
