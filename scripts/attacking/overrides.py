@@ -15,8 +15,8 @@ from nmt.configuration import config_folder, flattened, groups_of
 VALUES = (
     *("0", "-1", "1", "1e4", "1e999", "0.5", "nan", "inf", "-0", "9" * 40, "1_000", "0x10", "true", "null", "None"),
     *("", "[]", "{}", "[1,2]", "{a:1}", "[[]]", "[", "}", "'", '"', "\\", "${oc.env:HOME}", "${x}", "???", "a,b", "*"),
-    *"dot transformer gru = a=b ../.. /dev/null ~ é 你好 \x1b[31m \u202e \x00".split(),
-    " ",
+    *("dot", "transformer", "gru", "=", "a=b", "../..", "/dev/null", "~", "é", "你好"),
+    *("\x1b[31m", "\u202e", "\x00", " "),
 )
 
 
