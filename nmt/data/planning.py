@@ -13,6 +13,8 @@ from nmt.data.pairs import EncodedPairs
 
 #: Neighbours in the text that are planned together where pairs are very many.
 _STRETCH = 256
+#: Very many pairs are planned in parts of this number of pairs.
+_PART = 1 << 18
 
 
 class PairSource(Protocol):
@@ -116,7 +118,7 @@ class TokenBatches:
         return self._held[1], self._held[2]
 
     def _planned(self, pairs: EncodedPairs, epoch: int) -> Plan:
-        """The plan of an epoch, in memory for at most `MANY` pairs: of more, some are planned at a time."""
+        """The plan of an epoch, in memory for at most `MANY` pairs; more are planned in parts."""
         counts: list[int] = []
         totals = np.zeros((2, 2))  # of each side: tokens, places
 
@@ -145,7 +147,7 @@ class TokenBatches:
         stretches = np.arange(0, count, _STRETCH)
         if self._shuffle:
             stretches = np.random.default_rng((self._seed, epoch)).permutation(stretches)
-        each = MANY // _STRETCH
+        each = _PART // _STRETCH
         for number, first in enumerate(range(0, len(stretches), each)):
             rows = (stretches[first : first + each, None] + np.arange(_STRETCH)).ravel()
             generator = np.random.default_rng((self._seed, epoch, number)) if self._shuffle else None

@@ -210,6 +210,7 @@ def test_very_many_pairs_are_planned_some_at_a_time(
     monkeypatch.setattr("nmt.data.planning.MANY", 1000)
     monkeypatch.setattr(large, "HELD", 1000)
     monkeypatch.setattr("nmt.data.planning._STRETCH", 10)
+    monkeypatch.setattr("nmt.data.planning._PART", 1000)
 
     def plan(seed: int, epoch: int) -> list[list[int]]:
         made = TokenBatches(many, tokens_per_batch=300, seed=seed, shuffle=shuffle, folder=tmp_path).plan(epoch)
