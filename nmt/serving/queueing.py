@@ -1,4 +1,4 @@
-"""Rows of many requests -> batches for one model: first come, round-robin over requests, bounded in pieces.
+"""Rows of many requests -> batches for one model: round-robin over requests, of similar lengths, bounded in pieces.
 
 A batch closes when the model is free, not after a fixed wait: a single client never waits, and under load batches
 fill by themselves. A row is a sentence, so that a request of a thousand lines shares the model with short ones.
@@ -7,7 +7,7 @@ fill by themselves. A row is a sentence, so that a request of a thousand lines s
 import math
 import threading
 import time
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -15,6 +15,10 @@ from typing import Any
 
 #: Batches of the upper queue between two rows of the lower one, which so never starves.
 TURNS = 4
+#: Batches that may prefer rows of other lengths to the first row of a request.
+PATIENCE = 4
+#: The first rows of a request, among which a batch chooses by length.
+AHEAD = 64
 #: How fast a model is taken to be before it has been measured, in pieces per second.
 FIRST_SPEED = 500.0
 
@@ -30,6 +34,7 @@ class Row:
         low: whether it waits in the lower queue, one row to a batch.
         result: what the engine answers, as the second of a pair whose first is `Measured`.
         arrived: when, in seconds of a monotonic clock.
+        passed: batches that have been dealt while it was the first of its request.
     """
 
     key: Hashable
@@ -38,6 +43,7 @@ class Row:
     low: bool = False
     result: "Future[Any]" = field(default_factory=Future)
     arrived: float = 0.0
+    passed: int = 0
 
 
 class QueueFullError(Exception):
@@ -153,38 +159,54 @@ class RowQueue:
         return []
 
     def _deal(self) -> list[Row]:
-        """A batch of the upper queue. The request that waits longest for its turn begins it."""
+        """A batch of the upper queue. The request that waits longest for its turn begins it.
+
+        Requests whose rows are similar in length are next, after those that have been passed over `PATIENCE` times.
+        """
         batch: list[Row] = []
-        longest = 0
         passed: list[int] = []  # requests that have had a turn, in order
         dealt = True
         while dealt and len(batch) < self.batch_rows:
             dealt = False
-            for request in list(self._requests):
-                row = self._candidate(request, batch, longest)
+            for request in self._by_length(batch[0].pieces, Counter(passed)) if batch else list(self._requests):
+                row = self._candidate(request, batch)
                 if row is None:
                     continue
                 batch.append(row)
-                longest = max(longest, row.pieces)
                 dealt = True
                 passed.append(request)
-                if len(batch) == self.batch_rows:
+                if len(batch) in (1, self.batch_rows):  # the first row orders the requests
                     break
         for request in passed:  # to the end of the round
             if request in self._requests:
                 self._requests.move_to_end(request)
+        for rows in self._requests.values():
+            rows[0].passed += bool(batch)
         self._turns += bool(batch)
         return batch
 
-    def _candidate(self, request: int, batch: list[Row], longest: int) -> Row | None:
-        """The next row of a request that fits into the batch, taken from the queue."""
+    def _by_length(self, pieces: int, turns: Counter[int]) -> list[int]:
+        """The requests: those with fewer turns, of these the impatient, of these the most similar in length first."""
+
+        def order(request: int) -> tuple[int, bool, int]:
+            first = self._requests[request][0]
+            return turns[request], first.passed < PATIENCE, abs(first.pieces - pieces)
+
+        return sorted(self._requests, key=order)
+
+    def _candidate(self, request: int, batch: list[Row]) -> Row | None:
+        """A row of a request that fits into the batch, taken from the queue."""
         rows = self._requests[request]
+        longest = max((row.pieces for row in batch), default=0)
         taken: Row | None = None
         while rows and taken is None:
-            row = rows[0]
+            at = 0
+            if batch and rows[0].passed < PATIENCE:
+                at = min(range(min(len(rows), AHEAD)), key=lambda number: abs(rows[number].pieces - batch[0].pieces))
+            row = rows[at]
             wide = max(longest, row.pieces) * (len(batch) + 1)
             if row.result.cancelled() or not batch or (row.key == batch[0].key and wide <= self.batch_pieces):
-                rows.popleft()
+                del rows[at]
                 self.pieces -= row.pieces
                 taken = row if row.result.set_running_or_notify_cancel() else None
             else:

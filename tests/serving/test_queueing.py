@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.serving.queueing import FIRST_SPEED, TURNS, ClosedError, QueueFullError, Row, RowQueue
+from nmt.serving.queueing import FIRST_SPEED, PATIENCE, TURNS, ClosedError, QueueFullError, Row, RowQueue
 
 
 def rows(name: str, *sizes: int, key: str = "k", low: bool = False) -> list[Row]:
@@ -45,6 +45,34 @@ def test_batches_are_dealt_round_robin_and_the_next_round_begins_with_those_left
     for name in "abc":
         made.put(rows(name, 5, 5))
     assert [taken(made) for _ in range(3)] == [["a0", "b0"], ["c0", "a1"], ["b1", "c1"]]
+
+
+def test_rows_of_similar_length_share_a_batch() -> None:
+    made = queue(batch_rows=3)
+    made.put(rows("a", 5))
+    made.put(rows("b", 30))
+    made.put(rows("c", 29, 6, 7))
+    made.put(rows("d", 8))
+    assert sorted(taken(made)) == ["a0", "c1", "d0"]
+    assert sorted(taken(made)) == ["b0", "c0", "c2"]
+
+
+@given(st.lists(st.integers(1, 30), min_size=60, max_size=60), st.integers(1, 30))
+def test_no_row_waits_for_many_batches_of_other_lengths(sizes: list[int], size: int) -> None:
+    made = queue(most=100_000, batch_rows=4, batch_pieces=1000)
+    arriving = iter(sizes)
+
+    def arrive(several: int) -> None:
+        for _ in range(several):
+            made.put(rows("other", next(arriving)))
+
+    arrive(4)
+    made.put(rows("waiting", size))
+    for _ in range(PATIENCE + 1):
+        arrive(4)
+        if "waiting0" in taken(made):
+            return
+    pytest.fail("the row still waits")
 
 
 def test_rows_of_other_settings_wait_for_their_own_batch() -> None:
