@@ -6,7 +6,7 @@
 First it asks for each sentence alone, one client at a time, which gives the expected answers and the speed to compare
 with. Then it asks with all clients at once, and last with one client again. Every answer must be the expected one or a
 503 with Retry-After, which the client obeys. The exit status is 1 if an answer is wrong or missing. With the server's
-process ID, its memory after each phase is printed (Linux).
+process ID, the highest anonymous memory of each phase is printed (Linux).
 """
 
 import json
@@ -30,12 +30,13 @@ ADDRESS = "http://127.0.0.1:8765/"
 
 
 class Load(NamedTuple):
-    """What a phase saw: seconds of each right answer, the number of 503s, wrong answers, and its length."""
+    """What a phase saw: seconds of each right answer, the number of 503s, wrong answers, its length, memory in MB."""
 
     latencies: list[float]
     refused: int
     wrong: list[str]
     seconds: float
+    memory: list[float]
 
     @property
     def speed(self) -> float:
@@ -50,6 +51,7 @@ class Load(NamedTuple):
         return (
             f"{name:<14} {self.speed:8.1f} requests/s   p50 {middle:7.0f} ms   p99 {late:7.0f} ms   "
             f"{len(self.latencies)} right, {self.refused} times 503, {len(self.wrong)} wrong"
+            + (f"   at most {max(self.memory):,.0f} MB" if self.memory else "")
         )
 
 
@@ -70,8 +72,8 @@ def ask(address: str, sentence: str) -> tuple[str | None, float]:
         raise UserError(f"{address} does not answer ({error}). Start it: python -m nmt.serve run=...") from error
 
 
-def load(address: str, expected: dict[str, str], clients: int, seconds: float) -> Load:
-    """Ask with so many clients for so long."""
+def load(address: str, expected: dict[str, str], clients: int, seconds: float, process: int | None) -> Load:
+    """Ask with so many clients for so long, and watch the memory of the process."""
     latencies: list[float] = []
     wrong: list[str] = []
     refused = [0]
@@ -100,9 +102,12 @@ def load(address: str, expected: dict[str, str], clients: int, seconds: float) -
     threads = [threading.Thread(target=client, args=(number,)) for number in range(clients)]
     for thread in threads:
         thread.start()
+    memory = []
     for thread in threads:
-        thread.join()
-    return Load(latencies, refused[0], wrong, time.monotonic() - began)
+        while thread.is_alive():
+            memory += [] if process is None else [anonymous(process)]
+            thread.join(0.5)
+    return Load(latencies, refused[0], wrong, time.monotonic() - began, memory)
 
 
 def main(words: Sequence[str]) -> int:
@@ -119,12 +124,12 @@ def main(words: Sequence[str]) -> int:
         raise UserError(f"input={settings['input']} has no sentences.")
     address, clients, seconds = settings["address"], int(settings["clients"]), float(settings["seconds"])
     expected = {sentence: ask(address, sentence)[0] or "" for sentence in sentences}
+    process = int(settings["process"]) if "process" in settings else None
     phases: dict[str, Load] = {}
     plan = {"one client": (1, seconds / 3), f"{clients} clients": (clients, seconds), "one again": (1, seconds / 3)}
     for name, (several, long) in plan.items():
-        phases[name] = load(address, expected, several, long)
-        memory = f"   {anonymous(int(settings['process'])):,.0f} MB" if "process" in settings else ""
-        print(phases[name].line(name) + memory)
+        phases[name] = load(address, expected, several, long, process)
+        print(phases[name].line(name))
     one, many, _ = phases.values()
     print(f"batching: {many.speed / one.speed if one.speed else float('nan'):.2f} times the requests per second")
     wrong = [message for phase in phases.values() for message in phase.wrong]
