@@ -73,7 +73,9 @@ def explain(
     else:
         (translation,) = translator.force([text], [target], [context])
     if not can_look(translation) or not translation.text.strip():
-        raise UserError("text: must be one line with words, short enough to be translated as a whole.")
+        raise UserError(
+            "text: must be one line with words that the model can translate as a whole. Give a shorter sentence."
+        )
     labels = target_units(translation).labels
     number = None if word is None else word_number(labels, word, "word")
     rows = slice(None) if number is None else slice(number, number + 1)

@@ -104,7 +104,9 @@ def what_if(
     """
     ((baseline, *_),) = translator.translate_chunk([text], prefixes=[prefix], contexts=[context])
     if not can_look(baseline):
-        raise UserError("text: must be one line with words, short enough to be translated as a whole.")
+        raise UserError(
+            "text: must be one line with words that the model can translate as a whole. Give a shorter sentence."
+        )
     result: Json = {
         "baseline": documented(translator, [baseline], style, include, forced=forced_characters(translator, prefix)),
         "variant": None,
@@ -183,7 +185,7 @@ def swept(translator: Translator, baseline: Translation, step: int) -> list[Json
     """
     source, target = tokens_of(translator.tokenizer, baseline)
     if not 0 <= step < len(target):
-        raise UserError(f"sweep={step}: the translation has steps 0 to {len(target) - 1}.")
+        raise UserError(f"sweep={step}: the translation has no such step. Give 0 to {len(target) - 1}.")
     vocabulary = translator.tokenizer.target
     context = context_of(translator.tokenizer, baseline)
     pieces: list[tuple[int | None, str]] = [(None, piece) for piece in baseline.source_pieces]

@@ -18,7 +18,7 @@ from nmt.serving.guard import Guard
 from nmt.serving.libre import add_libre
 from nmt.serving.metrics import Metrics
 from nmt.serving.pages import add_pages
-from nmt.serving.problems import ProblemError, invalid
+from nmt.serving.problems import ProblemError, of_pydantic
 
 Json = dict[str, Any]
 #: A model that computes one batch for longer than this is taken to be stuck, in seconds.
@@ -58,13 +58,7 @@ def _add_errors(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def refused(request: Request, error: RequestValidationError) -> Response:
-        first = error.errors()[0]
-        # Alternatives of a type stand at the end of the place, as "str" or "list[str]".
-        field = ".".join(str(part) for part in first["loc"] if part not in ("body", "int", "str", "list[str]"))
-        if first["type"] == "json_invalid":
-            return ProblemError(400, "The body is not JSON.", cure="Send JSON as application/json.").response()
-        # The library's message names the rule; the value, which may be text, stays out.
-        return invalid(field or "body", f"{first['msg']}.").response()
+        return of_pydantic(error.errors()[0]).response()
 
     @app.exception_handler(HTTPException)
     async def other(request: Request, error: HTTPException) -> Response:
@@ -150,7 +144,8 @@ def _add_state(app: FastAPI, asker: Asker, metrics: Metrics) -> None:
             if not model.worker.alive or model.worker.queue.closed or model.worker.busy_seconds() > STUCK
         ]
         if bad:
-            raise ProblemError(503, f"These models do not answer: {', '.join(bad)}.", retry_after=5)
+            detail = f"These models do not answer: {', '.join(bad)}."
+            raise ProblemError(503, detail, retry_after=5, cure="Start the server again if this lasts.")
         waiting = [model.worker.queue for model in models]
         queue = {"rows": sum(map(len, waiting)), "pieces": sum(each.pieces for each in waiting)}
         return JSONResponse({"status": "ok", "queue": queue, "models": [model.id for model in models]})

@@ -18,7 +18,7 @@ from nmt.runs import Run
 from nmt.search import Penalties
 from nmt.serving.bodies import ExplainBody, PinBody, ScoreBody, SearchBody, TranslateBody, WhatIfBody
 from nmt.serving.engine import Engine, Key, SearchSettings, Work
-from nmt.serving.problems import ProblemError, invalid, too_long
+from nmt.serving.problems import ProblemError, invalid, of_user, too_long
 from nmt.serving.queueing import ClosedError, QueueFullError, Row
 from nmt.serving.worker import Measured, Worker
 
@@ -180,7 +180,8 @@ class Asker:
         for name in ("beam_size", "nbest"):
             value = getattr(body, name)
             if value is not None and value > self.caps.beam:
-                raise invalid(f"search.{name}", f"is {value}, but at most {self.caps.beam}.", limit=self.caps.beam)
+                most = self.caps.beam
+                raise invalid(f"search.{name}", f"is {value}.", limit=most, cure=f"Give at most {most}.")
         given = {
             name: value
             for name in SearchSettings._fields
@@ -314,9 +315,10 @@ def _result(future: "Future[Any]") -> tuple[Measured, Any]:
     try:
         measured, result = future.result()
     except UserError as error:
-        raise ProblemError(422, str(error)) from error
+        raise of_user(error) from error
     except Exception as error:
-        raise ProblemError(500, "The model failed on a text.") from error
+        cure = "Send the other texts without it. The server's log has the kind of error."
+        raise ProblemError(500, "The model failed on a text.", cure=cure) from error
     return measured, result
 
 

@@ -33,7 +33,9 @@ def add_corpus(app: FastAPI, asker: Asker) -> None:
         try:
             found = described(first.run, split, None if second is None else second.run)
         except UserError as error:
-            raise ProblemError(500, str(error)) from error
+            raise ProblemError(
+                500, str(error), cure="Evaluate the model again: python -m nmt.evaluate run=..."
+            ) from error
         return JSONResponse({"model": first.named, "with": second and second.named, **found})
 
 

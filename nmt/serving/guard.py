@@ -74,7 +74,8 @@ class Guard:
             raise ProblemError(421, "This host name is not known here.", cure=cure)
         origin = urlsplit(headers.get("origin", ""))
         if origin.scheme in ("http", "https") and origin.netloc.lower() != host.lower():
-            raise ProblemError(403, "Web pages of other sites may not use this server.")
+            cure = "Use the page of this server, or call it from a program."
+            raise ProblemError(403, "Web pages of other sites may not use this server.", cure=cure)
         length = headers.get("content-length", "0")
         if not length.isascii() or not length.isdigit() or int(length) > self.most_bytes:
             raise self._too_large()

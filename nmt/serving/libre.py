@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse
 
 from nmt.serving.asking import Asker, Served, collected, enqueue, unless_gone
 from nmt.serving.bodies import LibreBody, SearchBody, TranslateBody
-from nmt.serving.problems import ProblemError, invalid
+from nmt.serving.problems import ProblemError, invalid, of_pydantic
 from nmt.text.scripts import base_language, script_of, script_of_language
 
 #: The most alternatives, which are the rest of an n-best list.
@@ -96,8 +96,7 @@ async def _body(request: Request) -> LibreBody:
             form = parse_qs((await request.body()).decode("utf-8"), keep_blank_values=True)
             return LibreBody.model_validate({name: values[-1] for name, values in form.items()})
     except ValidationError as error:
-        first = error.errors()[0]
-        raise ProblemError(400, f"{'.'.join(map(str, first['loc']))}: {first['msg']}.") from error
+        raise of_pydantic(error.errors()[0], status=400) from error
     except (ValueError, RecursionError) as error:  # not JSON, or of too many levels, or not UTF-8
         raise ProblemError(400, "The body is not valid.", cure="Send JSON or a form, in UTF-8.") from error
     raise ProblemError(400, "The body has an unknown type.", cure="Send application/json or a form.")

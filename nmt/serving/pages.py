@@ -35,7 +35,7 @@ def add_pages(app: FastAPI) -> None:
     async def file(name: str) -> Response:
         path = STATIC / name
         if path.name != name or path.suffix not in TYPES or not path.is_file():
-            raise ProblemError(404, "There is no such file.")
+            raise ProblemError(404, "There is no such file.", cure="Open the page at /.")
         return FileResponse(path, media_type=TYPES[path.suffix])
 
     @app.get("/favicon.ico", include_in_schema=False)

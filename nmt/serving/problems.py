@@ -1,9 +1,13 @@
 """Errors as RFC 9457 problem documents: what is wrong, which field, the limit, the cure."""
 
+import re
+from collections.abc import Mapping
 from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
+
+from nmt.errors import UserError
 
 TITLES = {
     400: "Bad request",
@@ -59,3 +63,39 @@ def invalid(field: str, detail: str, **more: Any) -> ProblemError:
 def too_long(field: str, detail: str, limit: int, cure: str) -> ProblemError:
     """A problem with the size of a field."""
     return ProblemError(413, f"{field}: {detail}", field=field, limit=limit, cure=cure)
+
+
+def of_user(error: UserError) -> ProblemError:
+    """The problem that a message "field: what is wrong. The fix." names."""
+    message = str(error)
+    field = re.match(r"([a-z_.]+)(=\S+| of line \d+)?: ", message)
+    cure = re.search(r"(?<=\. )(Give|Leave|Send|Name) .*$", message)
+    more: dict[str, Any] = {"field": field[1]} if field else {}
+    return ProblemError(422, message, **more, cure=cure[0] if cure else f"Send another {more.get('field', 'text')}.")
+
+
+#: Of pydantic's errors: which of their figures is the limit, and the cure.
+_CURES = {
+    "missing": (None, "Give {field}."),
+    "extra_forbidden": (None, "Leave {field} out."),
+    "literal_error": (None, "Give one of: {expected}."),
+    "greater_than_equal": ("ge", "Give at least {ge:g}."),
+    "less_than_equal": ("le", "Give at most {le:g}."),
+    "too_short": ("min_length", "Give at least {min_length}."),
+    "too_long": ("max_length", "Give at most {max_length}."),
+}
+
+
+def of_pydantic(error: Mapping[str, Any], status: int = 422) -> ProblemError:
+    """The problem of one of pydantic's errors."""
+    # Alternatives of a type stand at the end of the place, as "str" or "list[str]".
+    places = [str(part) for part in error["loc"] if part not in ("body", "int", "str", "list[str]")]
+    field = ".".join(places) or "body"
+    if error["type"] == "json_invalid":
+        return ProblemError(400, "The body is not JSON.", cure="Send JSON as application/json.")
+    figures = error.get("ctx", {})
+    name, cure = _CURES.get(error["type"], (None, "Give a value of the type that /docs names."))
+    limit = {} if name is None else {"limit": figures[name]}
+    # The library's message names the rule; the value, which may be text, stays out.
+    cure = cure.format(field=field, **figures)
+    return ProblemError(status, f"{field}: {error['msg']}.", field=field, **limit, cure=cure)

@@ -69,7 +69,7 @@ def test_the_sweep_pins_the_step_to_every_source_piece(decoder: str) -> None:
     expected = inspect(other.stepper, source, target, made.compute).of_pieces[1]
     assert answer["sweep"][2]["log_prob"] == pytest.approx(expected, abs=1e-5)
     assert all(bar["best_log_prob"] >= bar["log_prob"] for bar in answer["sweep"])
-    with pytest.raises(UserError, match=r"sweep=99: the translation has steps 0 to \d+\."):
+    with pytest.raises(UserError, match=r"sweep=99: the translation has no such step. Give 0 to \d+\."):
         what_if(made, SENTENCE, Edits(), style(made), frozenset(), sweep=99)
 
 

@@ -200,7 +200,8 @@ def test_bad_requests_are_told_the_field_and_the_rule(
 ) -> None:
     problem = post(both, "/v1/translate", status, **body)
     assert problem.get("field") == field
-    if status == 413:
+    assert problem["cure"]
+    if status == 413 or field in ("search.beam_size", "pins.0.source"):
         assert problem["limit"]
     assert "zwei zwei" not in json.dumps(problem)
 
@@ -211,9 +212,12 @@ def test_other_ways_to_be_wrong(both: TestClient) -> None:
     assert both.get("/nowhere").json()["status"] == 404
     assert both.get("/viewer/..%2F__init__.py").status_code == 404
     assert "blank" in post(both, "/v1/score", 422, text="zwei", target=" ")["detail"]
-    assert "steps 0 to" in post(both, "/v1/whatif", 422, text="zwei", sweep=99)["detail"]
+    assert "Give 0 to" in post(both, "/v1/whatif", 422, text="zwei", sweep=99)["detail"]
     pins = [{"step": 0, "source": [99]}]
-    assert "not there" in post(both, "/v1/whatif", 422, text="zwei", edits={"pins": pins})["detail"]
+    found = post(both, "/v1/whatif", 422, text="zwei", edits={"pins": pins})
+    assert "not there" in found["detail"]
+    assert found["field"] == "pins"
+    assert found["cure"].startswith("Give 0 to")
     chunks = (b" " * 50_000 for _ in range(4))
     assert both.post("/v1/translate", content=chunks).status_code == 413
 
