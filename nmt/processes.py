@@ -5,6 +5,7 @@ Every process holds the whole model. Process 0 leads: it decides, validates and 
 
 import contextlib
 import os
+import re
 import socket
 import time
 import uuid
@@ -14,6 +15,7 @@ from datetime import timedelta
 from enum import IntEnum
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 import torch.distributed as dist
 
@@ -34,7 +36,6 @@ class Task(IntEnum):
 
     STOP = 0
     UPDATE = 1
-    SEND_RANDOM_STATE = 2
 
 
 class Order(NamedTuple):
@@ -74,9 +75,14 @@ class Processes:
         """Whether this process decides, validates and writes."""
         return self.rank == 0
 
-    def seed(self, seed: int) -> int:
-        """The seed of this process's dropout and draws; the leader's is `seed`, as without other processes."""
-        return seed + 1_000_003 * self.rank
+    def seed(self, seed: int, step: int) -> None:
+        """Seed what this process draws in an update, such as dropout; one process goes on with its random state.
+
+        So the processes draw the same in this update, whenever they have been started.
+        """
+        if self.count > 1:
+            (drawn,) = np.random.SeedSequence((seed, self.rank, step)).generate_state(1, np.uint64)
+            torch.manual_seed(int(drawn))
 
     def give(self, order: Order) -> None:
         """Send an order to the followers."""
@@ -222,8 +228,9 @@ def _connected() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:  # torch raises DistBackendError for NCCL, RuntimeError for gloo
+        # The library's message begins with a place in its own code.
+        reason = re.sub(r"^\[\S+\] ", "", str(error).splitlines()[0]).partition(". ")[0][:200]
         raise LostProcessError(
-            f"The connection to another process of this command is lost ({str(error).splitlines()[0][:200]}). See "
-            f"that process's messages, then start all of them again with resume=auto, training also with the run's "
-            f"name=."
+            f"The connection to another process of this command is lost ({reason}). See that process's messages, then "
+            "start all of them again with resume=auto, training also with the run's name=."
         ) from error

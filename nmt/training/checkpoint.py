@@ -53,12 +53,11 @@ class Checkpoint:
         """Write the current average as the best weights."""
         save_weights(self.folder / "best.safetensors", self.learner.averaging.best_guess)
 
-    def save(self, counters: Counters, random_states: Sequence[torch.Tensor] = (), means: Sequence[float] = ()) -> None:
+    def save(self, counters: Counters, means: Sequence[float] = ()) -> None:
         """Write the last weights, and the state for resuming.
 
         Args:
             counters: the progress.
-            random_states: of the other processes.
             means: the sums of the means since the last validation (`RunningMeans.state`).
         """
         save_weights(self.folder / "last.safetensors", self.learner.averaging.best_guess)
@@ -68,7 +67,6 @@ class Checkpoint:
             **asdict(counters),
             "means": list(means),
             "rng": torch.get_rng_state(),
-            "rng_of_followers": list(random_states),
             "cuda_rng": [torch.cuda.get_rng_state(compute.device)] if compute.on_gpu else [],
         }
         keep(self.folder, STATE, EARLIER_STATE)

@@ -22,8 +22,7 @@ def start(learner: Learner, state: dict[str, Any] | None = None) -> None:
 
     Args:
         learner: of this process.
-        state: the state from which the leader resumes. A follower without a random state in it, because fewer
-            processes made it, keeps its own.
+        state: the state from which the leader resumes.
     """
     processes = learner.processes
     if processes.count == 1:
@@ -31,15 +30,13 @@ def start(learner: Learner, state: dict[str, Any] | None = None) -> None:
     file = io.BytesIO()
     if state is not None:
         learned = {key: value for key, value in learner.state().items() if key != "averaging"}
-        torch.save({**learned, "random_states": state.get("rng_of_followers", [])}, file)
+        torch.save(learned, file)
     sent = io.BytesIO(processes.share(file.getvalue()))
     processes.equalise(list(learner.model.parameters()))
     if processes.leads or not sent.getvalue():
         return
     received = torch.load(sent, map_location="cpu", weights_only=True)
     learner.restore({**received, "averaging": learner.averaging.state_dict()})
-    if processes.rank <= len(received["random_states"]):
-        _set_random_state(learner, received["random_states"][processes.rank - 1])
 
 
 def own_batches(batches: TokenBatches, order: Order, processes: Processes) -> list[Batch]:
@@ -60,28 +57,11 @@ def follow(learner: Learner, batches: TokenBatches, seed: int) -> None:
         LostProcessError: another process has ended.
     """
     processes = learner.processes
-    torch.manual_seed(processes.seed(seed))
     start(learner)
     learner.model.train()
     with handling((signal.SIGINT, signal.SIGTERM), lambda *_: None):
         while (order := processes.receive()).task != Task.STOP:
-            if order.task == Task.SEND_RANDOM_STATE:
-                processes.gather(_random_state(learner))
-                continue
+            processes.seed(seed, order.step)
             learner.update(own_batches(batches, order, processes), order.step, order.share)
             if order.step % TIDY_EVERY == 0 and not learner.compute.on_gpu:
                 give_memory_back()
-
-
-def _random_state(learner: Learner) -> torch.Tensor:
-    """The states of the generators that a process draws from, on GPUs that of its device."""
-    compute = learner.compute
-    return torch.cuda.get_rng_state(compute.device) if compute.on_gpu else torch.get_rng_state()
-
-
-def _set_random_state(learner: Learner, state: torch.Tensor) -> None:
-    compute = learner.compute
-    if compute.on_gpu:
-        torch.cuda.set_rng_state(state, compute.device)
-    else:
-        torch.set_rng_state(state)

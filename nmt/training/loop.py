@@ -75,7 +75,7 @@ class TrainingLoop:
         self.settings, self.budget = settings, settings.budget
         self.learner, self.batches, self.validation, self.records = learner, batches, validation, records
         self.checkpoint, self.processes = Checkpoint(records.folder, learner), learner.processes
-        self.counters = Counters()
+        self.counters, self.seed = Counters(), 0
         self.history: list[dict[str, float]] = []
         self.example: Translation | None = None
         self.epoch_batches = max(1, len(batches.plan(0)))
@@ -94,6 +94,7 @@ class TrainingLoop:
         Raises:
             UserError: the state does not fit, updates were skipped again and again, or the disk is full.
         """
+        self.seed = seed
         torch.manual_seed(seed)
         if state is not None:
             self.counters = self.checkpoint.restore(state)
@@ -133,7 +134,7 @@ class TrainingLoop:
         try:
             yield
         except LostProcessError:
-            self.checkpoint.save(self.counters, means=self.display.means.state())
+            self.checkpoint.save(self.counters, self.display.means.state())
             raise
         finally:
             with contextlib.suppress(LostProcessError):
@@ -178,6 +179,7 @@ class TrainingLoop:
             Task.UPDATE, counters.epoch, counters.batch, count, counters.step, self.budget.share(self._spent())
         )
         self.processes.give(order)
+        self.processes.seed(self.seed, order.step)
         update = self.learner.update(group, order.step, order.share)
         counters.step += 1
         counters.batch += count
@@ -261,9 +263,7 @@ class TrainingLoop:
     def _save(self) -> None:
         self._read()
         self.counters.seconds = time.monotonic() - self.started
-        self.processes.give(Order(Task.SEND_RANDOM_STATE))
-        _, *states = self.processes.gather(None)
-        self.checkpoint.save(self.counters, states, self.display.means.state())
+        self.checkpoint.save(self.counters, self.display.means.state())
         self._saved_step = self.counters.step
         self.saved = time.monotonic()
 
