@@ -279,14 +279,17 @@ def test_a_whole_run(tmp_path: Path, python: str) -> None:
     assert theirs["our_bleu"] == ours["bleu"]
     assert theirs["pieces_per_sentence"] > 0
     _check_transformer(found["transformer"], sizes)
-    startup = found["startup"]
+    _check_startup(found["startup"])
+    assert "ours beam5_bf16_shortlist, sentences/s" in done.stdout
+    for heading in ("## Training", "## Translating", "## Peers", "## Start-up", "## Growth with beam size"):
+        assert heading in done.stdout
+
+
+def _check_startup(startup: Json) -> None:
     assert startup["answer_seconds"] > 0
     least = startup["import_torch_seconds"] + startup["read_model_seconds"]
     assert startup["ratio"] == pytest.approx(startup["answer_seconds"] / least)
     assert startup["served_over_answer"] == pytest.approx(startup["served_seconds"] / startup["answer_seconds"])
-    assert "ours beam5_bf16_shortlist, sentences/s" in done.stdout
-    for heading in ("## Training", "## Translating", "## Peers", "## Start-up", "## Growth with beam size"):
-        assert heading in done.stdout
 
 
 def _check_training(training: Json, sizes: Sizes, corpus: Json) -> None:
