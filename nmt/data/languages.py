@@ -3,6 +3,7 @@
 Babel's list decides what is a code. Babel is loaded only if a name has to be read.
 """
 
+import datetime
 import functools
 import itertools
 import re
@@ -145,6 +146,21 @@ def doubts(languages: tuple[str, str], text: tuple[Sequence[str], Sequence[str]]
                 "[SOURCE,TARGET] of nmt.evaluate."
             )
     return messages
+
+
+def sample(code: str) -> str:
+    """A text in a language that needs no corpus: a date with its words ("Mittwoch, 28. September 2011").
+
+    Empty if Babel does not know the language.
+    """
+    from babel import Locale, UnknownLocaleError
+    from babel.dates import format_date
+
+    try:
+        locale = Locale.parse(code.replace("-", "_"))
+    except (UnknownLocaleError, ValueError):
+        return ""
+    return " ".join(str(format_date(datetime.date(2011, 9, 28), "full", locale)).split())
 
 
 def english_name(code: str) -> str:

@@ -31,7 +31,7 @@ from nmt.pipeline.half_precision import MINUTES, measured
 from nmt.pipeline.preparing import check_documents, guiding_links, prepared, tokenizer_for
 from nmt.pipeline.recipe import Recipe, opened, own_settings, possible, resumed_recipe, with_own_vocabularies
 from nmt.processes import Processes, joined
-from nmt.runs import Run, TakenError, free_name
+from nmt.runs import EXAMPLE_FOLLOWS, Run, TakenError, free_name
 from nmt.terminal import linked, print_message, printable
 from nmt.text.tokenizer import Tokenizer
 from nmt.training.checkpoint import Counters, check_state, load_state
@@ -330,7 +330,7 @@ class _Session:
 
     def _show(self, example: Translation) -> None:
         """Print a translation with its links."""
-        self.say("A sentence of the validation set, and its translation:")
+        self.say(EXAMPLE_FOLLOWS)
         found = [] if example.weights is None else links(example)
         words = example.source.split(), example.text.split()
         shown, logged = (linked(*words, found, stream) for stream in (sys.stderr, io.StringIO()))

@@ -5,13 +5,13 @@ import hashlib
 import importlib.util
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
 from nmt.errors import UserError
 from nmt.limits import Amount, Positive, between
 from nmt.pipeline.opening import TranslatorRequest, default_head, has_weights
 from nmt.runs import Run
+from nmt.serving.examples import example
 from nmt.terminal import print_message
 from nmt.translation.stepping import heads_of
 from nmt.translation.translator import Translator
@@ -141,19 +141,6 @@ def language_name(code: str) -> str:
     from nmt.data.languages import english_name
 
     return english_name(code)
-
-
-def example(run: Run) -> str:
-    """A sentence for the page's first view: one of the run's evaluation, if there is any; else empty."""
-    for split in run.splits():
-        path = run.evaluation / split / "source.txt"
-        with contextlib.suppress(OSError, UnicodeDecodeError), path.open(encoding="utf-8") as lines:
-            some = [line.strip() for line in islice(lines, 50)]
-            fitting = [line for line in some if 4 <= len(line.split()) <= 14]
-            fitting += [line for line in some if 4 <= len(line) <= 80]  # a script may have no spaces
-            if fitting:
-                return fitting[0]
-    return ""
 
 
 def validation(run: Run) -> dict[str, float] | None:
