@@ -134,6 +134,57 @@ def test_what_would_the_model_say_if_it_looked_elsewhere(browser: Any, server: s
     opened.close()
 
 
+def test_the_address_asks_what_if_again(browser: Any, server: str) -> None:
+    """A link restores question and answer, and Back and Forward walk through what was asked."""
+    opened = Opened(browser, server)
+    page, box = opened.page, opened.page.locator("#whatif")
+    box.get_by_label("Source").fill("drei blau haus")
+    box.get_by_role("button", name="What if?").click()
+    box.locator("ins", has_text="blue").wait_for()
+    first = page.url
+    box.get_by_label("Source").fill("drei rot haus")
+    box.get_by_label("Translation begins with").fill("two")
+    box.get_by_label("Pin step").select_option("1")
+    box.get_by_label("to look only at").select_option("2")
+    box.get_by_role("button", name="What if?").click()
+    box.locator("details[open]", has_text="begins with: two, step 2 pinned to").wait_for()
+    page.reload()
+    box.locator("details[open]", has_text="begins with: two, step 2 pinned to").wait_for()
+    labels = ("Source", "Translation begins with", "Pin step", "to look only at")
+    assert [box.get_by_label(name).input_value() for name in labels] == ["drei rot haus", "two", "1", "2"]
+    page.go_back()
+    box.locator("details[open]", has_text="source: drei blau haus").wait_for()
+    assert page.url == first
+    assert [box.get_by_label(name).input_value() for name in labels] == ["drei blau haus", "", "", "0"]
+    page.go_forward()
+    box.locator("details[open]", has_text="step 2 pinned to").wait_for()
+    page.get_by_label("Text to translate").fill("rot vier")
+    page.keyboard.press("Enter")
+    page.locator("#sentence").get_by_role("button", name="vier").wait_for()
+    assert "if" not in page.url, "a question is about one sentence"
+    assert box.locator("details").count() == 0
+    opened.close()
+    opened = Opened(browser, server, "&if=sweep&ifstep=1")
+    opened.page.locator("#whatif details[open]", has_text="Sweep of step 2").wait_for()
+    opened.close()
+
+
+def test_the_address_asks_for_the_explanation_again(browser: Any, server: str) -> None:
+    opened = Opened(browser, server)
+    page = opened.page
+    button = page.get_by_role("button", name="Compare attention with gradient and erasure")
+    button.click()
+    page.locator("#explain .panels").wait_for()
+    assert page.evaluate("document.activeElement.tagName") == "BUTTON", "the focus stays"
+    page.reload()
+    page.locator("#explain .panels").wait_for()
+    page.go_back()
+    page.locator("#explain .panels").wait_for(state="detached")
+    page.go_forward()
+    page.locator("#explain .panels").wait_for()
+    opened.close()
+
+
 def test_a_translation_continues_from_a_node_of_the_tree(browser: Any, server: str) -> None:
     opened = Opened(browser, server)
     tree = opened.page.locator("#search [role=tree]")

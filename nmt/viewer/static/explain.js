@@ -73,44 +73,65 @@ export function erasedContext(answer) {
   ];
 }
 
-/** The section: a button, because the methods cost many passes of the model. */
-export function showExplanation(box, translation, request, { model: answering, target }) {
-  const result = h("div", { "aria-live": "polite" });
-  const button = h(
-    "button",
-    {
-      type: "button",
-      onclick: async () => {
-        button.disabled = true;
-        result.replaceChildren(h("p", {}, "Computing …"));
-        try {
-          const { model } = request();
-          const asked = { model, text: translation.source.text, ...(target === null ? {} : { target }) };
-          const body = { ...asked, ...contextOfRequest(translation) };
-          result.replaceChildren(...explained(await post("/v1/explain", body)));
-        } catch (error) {
-          result.replaceChildren(h("p", { class: "problem", role: "alert" }, error.message));
-        }
-        button.disabled = false;
-      },
-    },
-    "Compare attention with gradient and erasure",
-  );
-  box.replaceChildren(
-    h(
-      "p",
-      {},
-      "Attention shows where the decoder looked. Gradients and erasure ask what the probability of a word depends on.",
-    ),
-    h(
-      "p",
-      {},
-      "Model: ",
-      h("strong", {}, answering.id),
-      ". Translation: ",
-      h("bdi", {}, visible(target ?? translation.hypotheses[0].text)),
-    ),
-    button,
-    result,
-  );
+/** The section: a button, because the methods cost many passes of the model. The address holds that it was pressed. */
+export class Explanation {
+  /**
+   * @param {HTMLElement} box the place of the section.
+   * @param {import("./state.js").Settings} settings of the page.
+   */
+  constructor(box, settings) {
+    Object.assign(this, { box, settings, shown: null, isAnswered: false });
+  }
+
+  /**
+   * Show the button for a translation, and the answer if the address asks for it.
+   * @param {string | null} target the text that is explained; null for the model's own translation.
+   */
+  show(translation, model, target) {
+    const asked = { model: model.id, text: translation.source.text, ...(target === null ? {} : { target }) };
+    const body = { ...asked, ...contextOfRequest(translation) };
+    const wanted = this.settings.get("explain") === "yes";
+    if (JSON.stringify(body) === this.shown && wanted === this.isAnswered) return;
+    Object.assign(this, {
+      shown: JSON.stringify(body),
+      isAnswered: false,
+      result: h("div", { "aria-live": "polite" }),
+    });
+    const ask = () => {
+      this.settings.set({ explain: "yes" });
+      this.answer(body);
+    };
+    this.box.replaceChildren(
+      h(
+        "p",
+        {},
+        "Attention shows where the decoder looked. ",
+        "Gradients and erasure ask what the probability of a word depends on.",
+      ),
+      h(
+        "p",
+        {},
+        "Model: ",
+        h("strong", {}, model.id),
+        ". Translation: ",
+        h("bdi", {}, visible(target ?? translation.hypotheses[0].text)),
+      ),
+      h("button", { type: "button", onclick: ask }, "Compare attention with gradient and erasure"),
+      this.result,
+    );
+    if (wanted) this.answer(body);
+  }
+
+  async answer(body) {
+    if (this.isAnswered) return; // or being answered
+    this.isAnswered = true;
+    const { result } = this; // another translation has another one
+    result.replaceChildren(h("p", {}, "Computing …"));
+    try {
+      result.replaceChildren(...explained(await post("/v1/explain", body)));
+    } catch (error) {
+      result.replaceChildren(h("p", { class: "problem", role: "alert" }, error.message));
+      if (result === this.result) this.isAnswered = false; // another click tries again
+    }
+  }
 }

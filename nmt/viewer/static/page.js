@@ -3,13 +3,16 @@
 import { get, post } from "./api.js";
 import { choice, entry, h } from "./dom.js";
 import { CorpusSection } from "./evaluation.js";
-import { showExplanation } from "./explain.js";
-import { Settings } from "./state.js";
+import { Explanation } from "./explain.js";
+import { WhatIf } from "./question.js";
+import { Settings, UNASKED } from "./state.js";
 import { spelling } from "./text.js";
 import { section, Viewer } from "./viewer.js";
-import { showWhatIf } from "./whatif.js";
 
 const INCLUDE = ["alignment", "weights", "self_weights", "alternatives", "stages", "beam"];
+
+/** What is forgotten when another sentence is translated. */
+const ANOTHER = { prefix: "", hypothesis: "", step: "", piece: "", ...UNASKED };
 
 /** The page; its parts are made once, and shown again for each translation. */
 class Page {
@@ -22,9 +25,11 @@ class Page {
     });
     this.whatif = section("whatif", "What if");
     this.explain = section("explain", "Explanation?");
+    this.question = new WhatIf(this.whatif.body, this.settings);
+    this.explanation = new Explanation(this.explain.body, this.settings);
     this.corpus = new CorpusSection(this.settings, ({ source, context }) => {
       const before = (context ?? []).join("\n");
-      this.settings.set({ text: source, context: before, prefix: "", hypothesis: "", run: "", step: "", piece: "" });
+      this.settings.set({ ...ANOTHER, run: "", text: source, context: before });
       document.querySelector("#sentence").scrollIntoView();
     });
     this.status = h("p", { class: "status", role: "status" });
@@ -65,7 +70,7 @@ class Page {
       this.say("This path has bytes that are no whole letters: nothing can continue from here.", true);
       return;
     }
-    this.settings.set({ prefix, hypothesis: "" });
+    this.settings.set({ prefix, hypothesis: "", ...UNASKED });
   }
 
   /** The sections that ask the server about what is shown: its model, its beginning, its text. */
@@ -78,11 +83,13 @@ class Page {
     const prefix = this.settings.get("prefix");
     const request = () => ({ ...this.request(), model: model.id });
     const own = translations[model === this.first ? 0 : 1].translation;
-    showWhatIf(this.whatif.body, own, () => ({ ...request(), ...(prefix ? { prefix } : {}) }), { page: this, model });
-    const { text } = this.viewer.hypothesis;
-    const target = shown !== own || prefix || this.viewer.hypothesis !== own.hypotheses[0] ? text : null;
-    showExplanation(this.explain.body, shown, request, { model, target });
     this.whatif.element.hidden = this.explain.element.hidden = !model.attends;
+    if (!model.attends) return;
+    this.question.show(own, () => ({ ...request(), ...(prefix ? { prefix } : {}) }), model);
+    const { text } = this.viewer.hypothesis;
+    const isUsual = !prefix && !this.settings.get("beam");
+    const target = shown !== own || !isUsual || this.viewer.hypothesis !== own.hypotheses[0] ? text : null;
+    this.explanation.show(shown, model, target);
   }
 
   /** Say something that is not in order, or that is. */
@@ -123,7 +130,9 @@ class Page {
       // A beginning that was chosen for another sentence does not fit this one.
       const kept = this.prefix.value === settings.get("prefix") && text !== settings.get("text", this.first.example);
       const prefix = kept ? "" : this.prefix.value;
-      settings.set({ text, context: this.before.value, prefix, hypothesis: "", step: "", piece: "" });
+      const next = { text, context: this.before.value, prefix };
+      const isAnother = Object.keys(next).some((name) => next[name] !== settings.get(name));
+      settings.set(isAnother ? { ...ANOTHER, ...next } : {});
     };
     this.box.addEventListener("keydown", (event) => {
       if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
@@ -172,7 +181,7 @@ class Page {
       this.explain.element,
       this.corpus.element,
     );
-    this.settings.listen(() => this.update());
+    this.settings.listen((names) => this.update(names));
     this.update();
   }
 
@@ -193,12 +202,15 @@ class Page {
   }
 
   /** Translate again if the text, the prefix, the models or the search have changed. */
-  async update() {
+  async update(names = null) {
     const { settings } = this;
     await this.corpus.update(this.first, this.second);
     const asked = ["text", "context", "prefix", "model", "with", "beam", "nbest"];
     const key = JSON.stringify(asked.map((name) => settings.get(name)));
-    if (key === this.shown) return;
+    if (key === this.shown) {
+      if (names === null) this.showQuestions(); // Back and Forward may lead to another question
+      return;
+    }
     this.shown = key;
     const text = settings.get("text", this.first.example);
     if (this.box.value !== text) this.box.value = text;
@@ -219,6 +231,7 @@ class Page {
       const { timing } = found;
       this.say(timing ? `Translated in ${Math.round(timing.queue_ms + timing.model_ms)} ms.` : "Translated.");
     } catch (error) {
+      if (key === this.shown) this.shown = ""; // Translate tries again
       this.say(error.message, true);
     }
   }

@@ -1,5 +1,13 @@
 /** What is chosen: settings, which live in the address of the page, and the words that are lit. */
 
+/** The settings of What if and Explanation?: the question that was asked. */
+export const QUESTIONS = ["if", "iftext", "ifbefore", "ifprefix", "ifstep", "ifpiece", "explain"];
+
+const STEPS = ["text", "prefix", ...QUESTIONS];
+
+/** No question, for another sentence. */
+export const UNASKED = Object.fromEntries(QUESTIONS.map((name) => [name, ""]));
+
 /** Settings of an address "#view=matrix&head=2.1". @returns {Object<string, string>} */
 export function readHash(hash) {
   return Object.fromEntries(new URLSearchParams(hash.replace(/^#/, "")));
@@ -32,8 +40,8 @@ export class Settings {
 
   /** Change settings; listeners are told which. */
   set(changes) {
-    // Another text or beginning is a step that the browser's Back undoes.
-    const isStep = ["text", "prefix"].some((name) => name in changes && changes[name] !== this.get(name));
+    // Another text or beginning, and another question, are steps that the browser's Back undoes.
+    const isStep = STEPS.some((name) => name in changes && changes[name] !== this.get(name));
     this.values = { ...this.values, ...changes };
     try {
       this.window.history[isStep ? "pushState" : "replaceState"](null, "", writeHash(this.values));

@@ -4,7 +4,7 @@ import { showAlignment, showSentences } from "./alignment.js";
 import { showBeside } from "./beside.js";
 import { choice, h } from "./dom.js";
 import { showSearch } from "./search.js";
-import { Selection } from "./state.js";
+import { QUESTIONS, Selection, UNASKED } from "./state.js";
 import { showWhy } from "./why.js";
 import { visible } from "./text.js";
 import { viewOf } from "./weights.js";
@@ -82,7 +82,7 @@ export class Viewer {
   refresh(names) {
     if (!this.translations) return;
     const only = (list) => names !== null && names.every((name) => list.includes(name));
-    if (only(["sort", "order", "find"])) return;
+    if (only(["sort", "order", "find", ...QUESTIONS])) return;
     this.sentences.element.hidden = this.alignment.element.hidden = false;
     const why = ["step", "piece", "why"];
     if (!only(why)) {
@@ -173,7 +173,7 @@ export class Viewer {
   drawSearch() {
     const box = h("div", {});
     const prefix = this.goOn ? this.settings.get("prefix") : "";
-    const undo = () => this.settings.set({ prefix: "", hypothesis: "" });
+    const undo = () => this.settings.set({ prefix: "", hypothesis: "", ...UNASKED });
     const begun = prefix
       ? h(
           "p",

@@ -1,11 +1,9 @@
-/** What if: another source word, a prefix, pinned attention; the answer as a difference. */
+/** The answer to What if: the difference that another source word, a prefix or pinned attention makes. */
 
-import { post } from "./api.js";
-import { bar, choice, entry, h, table } from "./dom.js";
+import { bar, h, table } from "./dom.js";
 import { saving } from "./export.js";
 import { barsFigure } from "./figures.js";
 import { number, percent, visible } from "./text.js";
-import { contextOf, contextOfRequest } from "./weights.js";
 
 /** The words of both texts as one line of marks: deleted, inserted, changed. */
 export function differenceLine(words, baseline, variant) {
@@ -150,112 +148,4 @@ export function answerOf(answer, step, pins = [], pieceAt = String) {
     }),
   );
   return parts;
-}
-
-/**
- * The section: a form, and a history of answers.
- * @param {() => {model: string, search: object}} request the settings of the page.
- * @param {{page: object, model: object}} of where the answers are kept, and the model that answers.
- */
-export function showWhatIf(box, translation, request, { page: state, model }) {
-  const source = h("input", { type: "text", value: translation.source.text, dir: "auto" });
-  const prefix = h("input", { type: "text", value: "", dir: "auto" });
-  const pieces = translation.hypotheses[0].pieces;
-  const steps = [["", "none"], ...pieces.map((piece, at) => [at, `${at + 1}: ${visible(piece.text)}`])];
-  const edits = { step: "", on: "0" };
-  const answers = h("div", { "aria-live": "polite" });
-  const sent = contextOfRequest(translation).context ?? [];
-  const before = h("textarea", { rows: 2, dir: "auto" }, sent.join("\n"));
-  const own = translation.source.pieces;
-  // The stages have a column for each slot, so they tell whether the decoder attends to the sentences before.
-  const count = translation.hypotheses[0].stages?.[0]?.shape[2] ?? own.length;
-  const slots = [...own, ...contextOf(translation).pieces].slice(0, count);
-  const pieceAt = (at) => visible(slots[at].text);
-  const ask = async (sweep) => {
-    const pins = edits.step === "" || sweep ? [] : [{ step: Number(edits.step), source: [Number(edits.on)] }];
-    const text = source.value !== translation.source.text ? source.value : null;
-    const lines = before.value.split("\n").filter((line) => line.trim());
-    const wanted = {
-      ...(text === null ? {} : { text }),
-      ...(lines.join("\n") === sent.join("\n") ? {} : { context: lines }),
-      ...(prefix.value ? { prefix: prefix.value } : {}),
-      ...(pins.length ? { pins } : {}),
-    };
-    const refusal = sweep
-      ? edits.step === ""
-        ? "Choose a step first."
-        : Object.keys(wanted).length && "A sweep is of the sentence and translation above: undo the changes here first."
-      : !Object.keys(wanted).length && "Nothing is edited yet: change a sentence, give a prefix, or choose a step.";
-    if (refusal) {
-      answers.prepend(h("p", { class: "problem", role: "alert" }, refusal));
-      return;
-    }
-    try {
-      const asked = { text: translation.source.text, ...contextOfRequest(translation) };
-      const body = { ...request(), ...asked, edits: sweep ? {} : wanted };
-      const answer = await post("/v1/whatif", sweep ? { ...body, sweep: Number(edits.step) } : body);
-      const title = sweep
-        ? `Sweep of step ${Number(edits.step) + 1}`
-        : Object.entries(wanted)
-            .map(([name, value]) =>
-              name === "pins"
-                ? `step ${value[0].step + 1} pinned to “${pieceAt(value[0].source[0])}”`
-                : name === "context"
-                  ? `sentences before: ${value.map(visible).join(" / ") || "none"}`
-                  : `${name}: ${visible(value)}`,
-            )
-            .join(", ");
-      for (const old of answers.querySelectorAll("details[open]")) old.open = false;
-      answers.prepend(
-        h("details", { open: true }, h("summary", {}, title), ...answerOf(answer, Number(edits.step), pins, pieceAt)),
-      );
-      for (const old of answers.querySelectorAll(".problem")) old.remove();
-    } catch (error) {
-      answers.prepend(h("p", { class: "problem", role: "alert" }, error.message));
-    }
-  };
-  box.replaceChildren(
-    h(
-      "p",
-      { class: "note" },
-      "Change the sentence, begin the translation, or make a step look at one source piece. ",
-      "The answer is the difference. A sweep makes one step look at every piece in turn.",
-    ),
-    h(
-      "p",
-      {},
-      "Model: ",
-      h("strong", {}, model.id),
-      ". Baseline: ",
-      h("bdi", {}, visible(translation.hypotheses[0].text)),
-    ),
-    h(
-      "form",
-      {
-        class: "controls",
-        onsubmit: (event) => {
-          event.preventDefault();
-          ask(false);
-        },
-      },
-      model.context_sentences ? entry("What was said before, a line each", before, "grow") : null,
-      entry("Source", source, "grow"),
-      entry("Translation begins with", prefix, "grow"),
-      choice("Pin step", steps, edits.step, (value) => {
-        edits.step = value;
-      }),
-      choice(
-        "to look only at",
-        slots.map((piece, at) => [at, visible(piece.text)]),
-        edits.on,
-        (value) => {
-          edits.on = value;
-        },
-      ),
-      h("button", { type: "submit" }, "What if?"),
-      h("button", { type: "button", onclick: () => ask(true) }, "Sweep the step"),
-    ),
-    answers,
-  );
-  state.answers = answers;
 }
