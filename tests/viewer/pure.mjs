@@ -5,7 +5,7 @@ import test from "node:test";
 
 import { compareWords } from "./beside.js";
 import { arranged, measuresOf } from "./corpus.js";
-import { layOut, pathOf } from "./search.js";
+import { layOut, pathOf, penaltiesOf } from "./search.js";
 import { readHash, writeHash } from "./state.js";
 import { number, part, percent, shortened, spelling, visible } from "./text.js";
 import * as weights from "./weights.js";
@@ -217,6 +217,19 @@ test("the address keeps any text", () => {
   assert.equal(writeHash({ a: "", b: null }), "#");
 });
 
+test("how a log-probability becomes a score", () => {
+  // Seven pieces: (5 + 7) / 6 = 2, its square 4. Of the score -1.05, -0.75 are the log-probability and -0.3 coverage.
+  const hypothesis = { log_prob: -3, score: -1.05, pieces: new Array(7).fill({}) };
+  const found = penaltiesOf(hypothesis, { length_penalty: 2, coverage_penalty: 0.2 });
+  assert.deepEqual([found.length, found.divided], [4, -0.75]);
+  assert.ok(Math.abs(found.coverage + 0.3) < 1e-9);
+  assert.deepEqual(penaltiesOf(hypothesis, { length_penalty: 0, coverage_penalty: 0 }), {
+    length: 1,
+    divided: -3,
+    coverage: null,
+  });
+});
+
 test("the corpus is sorted and filtered; rows without a measure come last", () => {
   const rows = [
     { line: 1, source: "Aa", chrf: 5 },
@@ -247,10 +260,13 @@ test("an error of the server has its cure, signed numbers are scaled to the larg
 
 test("gold links stand at the cells of words", () => {
   const view = weights.viewOf(dogs, dogs.hypotheses[0]);
-  assert.deepEqual([...weights.goldOf(view, "1-0 0p1 9-9")], [
-    ["0,1", "sure"],
-    ["1,0", "possible"],
-  ]);
+  assert.deepEqual(
+    [...weights.goldOf(view, "1-0 0p1 9-9")],
+    [
+      ["0,1", "sure"],
+      ["1,0", "possible"],
+    ],
+  );
   assert.equal(weights.goldOf({ ...view, unit: "pieces" }, "0-0").size, 0);
 });
 

@@ -185,6 +185,20 @@ def test_the_address_asks_for_the_explanation_again(browser: Any, server: str) -
     opened.close()
 
 
+def test_a_score_is_derived_from_the_log_probability(browser: Any, server: str) -> None:
+    opened = Opened(browser, server, "&nbest=3")
+    rows = opened.page.locator("#search table").last.locator("tr").all()
+    header, *hypotheses = [row.locator("th, td").all_inner_texts() for row in rows]
+    assert header == ["", "text", "log-probability", "pieces", "÷ length penalty", "= score", ""]
+    assert len(hypotheses) == 3
+    for _, text, log_prob, pieces, penalty, score, _ in hypotheses:
+        assert int(pieces) > len(text.split())
+        assert float(penalty) == pytest.approx((5 + int(pieces)) / 6, abs=0.006)
+        signed = [float(each.replace("−", "-")) for each in (log_prob, score)]
+        assert signed[0] / float(penalty) == pytest.approx(signed[1], abs=0.02)
+    opened.close()
+
+
 def test_a_translation_continues_from_a_node_of_the_tree(browser: Any, server: str) -> None:
     opened = Opened(browser, server)
     tree = opened.page.locator("#search [role=tree]")

@@ -212,6 +212,47 @@ function stepsTable(hypothesis, goOn) {
 }
 
 /**
+ * How a beam search turns the log-probability of a hypothesis into its score (Wu et al. 2016, equation 14).
+ * @returns {{length: number, divided: number, coverage: number | null}} the length penalty, the log-probability divided
+ *   by it, and the coverage penalty, null where the search has none.
+ */
+export function penaltiesOf(hypothesis, search) {
+  const length = ((5 + hypothesis.pieces.length) / 6) ** search.length_penalty;
+  const divided = hypothesis.log_prob / length;
+  return { length, divided, coverage: search.coverage_penalty ? hypothesis.score - divided : null };
+}
+
+function hypothesesTable({ hypotheses, search }) {
+  const known = (each) => each.score !== null && each.log_prob !== null;
+  const penalised = search?.choice === "beam" && hypotheses.every(known);
+  const covers = penalised && search.coverage_penalty > 0;
+  const rows = hypotheses.map((each, at) => {
+    const { length, divided, coverage } = penalised ? penaltiesOf(each, search) : {};
+    return [
+      String(at + 1),
+      visible(each.text),
+      number(each.log_prob),
+      ...(penalised ? [String(each.pieces.length), number(length), ...(covers ? [number(divided)] : [])] : []),
+      ...(covers ? [number(coverage)] : []),
+      number(each.score),
+      each.complete ? "finished" : "cut at the length limit",
+    ];
+  });
+  const steps = penalised ? ["pieces", "÷ length penalty", ...(covers ? ["= divided", "+ coverage penalty"] : [])] : [];
+  const header = ["", "text", "log-probability", ...steps, penalised ? "= score" : "score", ""];
+  const note = [
+    `Length penalty: ((5 + pieces) / 6) to the power of ${search?.length_penalty}; 0 would make it 1.`,
+    covers
+      ? ` Coverage penalty: ${search.coverage_penalty} times the sum over the source of log(min(coverage, 1)).`
+      : " This search has no coverage penalty.",
+  ];
+  return [
+    penalised ? h("p", { class: "note" }, ...note) : null,
+    table(header, rows, "Hypotheses", { class: "texts" }),
+  ].filter(Boolean);
+}
+
+/**
  * The section.
  * @param {((path: string[]) => void) | null} goOn continues from a path of pieces; null where there is no model.
  */
@@ -237,16 +278,6 @@ export function showSearch(box, translation, hypothesis, goOn) {
       stepsTable(hypothesis, goOn),
     );
   }
-  const rows = translation.hypotheses.map((each, at) => [
-    String(at + 1),
-    visible(each.text),
-    number(each.log_prob),
-    number(each.score),
-    each.complete ? "finished" : "cut at the length limit",
-  ]);
-  parts.push(
-    h("h3", {}, "Hypotheses"),
-    table(["", "text", "log-probability", "score", ""], rows, "Hypotheses", { class: "texts" }),
-  );
+  parts.push(h("h3", {}, "Hypotheses"), ...hypothesesTable(translation));
   box.replaceChildren(...parts);
 }
