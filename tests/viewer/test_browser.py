@@ -178,7 +178,7 @@ def test_the_address_holds_what_is_chosen(browser: Any, file: str) -> None:
 
 
 def test_every_figure_is_saved(browser: Any, file: str) -> None:
-    for section in ("alignment", "why", "search", "beside"):
+    for section in ("alignment", "why", "search", "beside", "corpus"):
         opened = Opened(browser, f"{file}#view=links")  # Chromium asks before an eleventh file of one page
         svg = opened.saved(section, "SVG").decode()
         assert svg.startswith("<svg")
@@ -189,6 +189,10 @@ def test_every_figure_is_saved(browser: Any, file: str) -> None:
     opened = Opened(browser, file)
     assert opened.saved("alignment", "Pharaoh") == b"0-0 1-1\n"
     assert len(json.loads(opened.saved("corpus", "JSON"))) == 6
+    opened.page.locator("#v-corpus").get_by_role("button", name="chrF").click()
+    picture = opened.saved("corpus", "SVG").decode()
+    assert "6 sentences by chrF, smallest first" in picture
+    assert picture.index("alone") < picture.index("سلام دنیا") < picture.index("Zwei Hunde")
     opened.close()
 
 

@@ -2,9 +2,11 @@
 
 import { choice, entry, h, scrolling } from "./dom.js";
 import { saving } from "./export.js";
+import { tableFigure } from "./figures.js";
 import { number, visible } from "./text.js";
 
 const MOST = 200; // rows that are shown at once
+const DRAWN = 30; // rows of a picture
 const NAMES = {
   line: "line",
   chrf: "chrF",
@@ -58,6 +60,22 @@ const shown = (value, name) =>
     : name === "line" || name === "length" || Number.isInteger(value)
       ? String(value)
       : number(value);
+
+/** The first rows of a sorted list as a picture: line, source, translation and measures. */
+export function corpusFigure(list, measures, by, descending) {
+  const [first, ...others] = measures;
+  const rows = list.slice(0, DRAWN);
+  const cells = rows.map((row) => [
+    shown(row[first], first),
+    visible(row.source),
+    visible(row.translation),
+    ...others.map((name) => shown(row[name], name)),
+  ]);
+  const header = [NAMES[first], "source", "translation", ...others.map((name) => NAMES[name])];
+  const order = `${NAMES[by]}, ${descending ? "largest" : "smallest"} first`;
+  const title = `${rows.length < list.length ? `${rows.length} of ` : ""}${list.length} sentences by ${order}`;
+  return tableFigure(header, cells, [false, true, true, ...others.map(() => false)], title);
+}
 
 /**
  * The section.
@@ -155,6 +173,6 @@ export function showCorpus(box, rows, settings, open, opens) {
       `${list.length} of ${rows.length} sentences${list.length > MOST ? `, the first ${MOST} shown` : ""}.`,
     ),
     listed("Sentences", h("table", { class: "corpus" }, h("thead", {}, head), h("tbody", {}, body))),
-    saving("corpus", { json: () => list }),
+    saving("corpus", { svg: () => corpusFigure(list, measures, by, descending), json: () => list }),
   );
 }

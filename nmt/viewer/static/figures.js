@@ -191,6 +191,41 @@ export function barsFigure(rows, title) {
   return picture;
 }
 
+/** The width of a text in pixels, about: letters of Chinese, Japanese and Korean are wide. */
+const widthOf = (text) => [...text].reduce((sum, char) => sum + (char.codePointAt(0) < 0x2e80 ? LETTER : 15), 0);
+
+/**
+ * A table as a picture: texts flush left, numbers flush right.
+ * @param {string[]} header
+ * @param {(string | number)[][]} rows as texts; those of a column of numbers are numbers already spelled.
+ * @param {boolean[]} isText whether a column has texts.
+ */
+export function tableFigure(header, rows, isText, title) {
+  const cells = rows.map((row) => row.map((cell, at) => (isText[at] ? shortened(String(cell), 44) : String(cell))));
+  const wide = header.map((name, at) => 18 + Math.max(...[name, ...cells.map((row) => row[at])].map(widthOf)));
+  const [width, above] = [12 + wide.reduce((one, two) => one + two, 0), 30];
+  const height = above + ROW * (rows.length + 1) + 8;
+  const picture = s("svg", { viewBox: `0 0 ${width} ${height}`, "font-size": 14 });
+  picture.append(s("text", { x: 6, y: 18, fill: "currentColor", "font-weight": 600 }, title));
+  [header, ...cells].forEach((row, line) => {
+    const y = above + ROW * line;
+    let left = 6;
+    row.forEach((cell, at) => {
+      const [x, anchor] = isText[at] ? [left, "start"] : [left + wide[at] - 18, "end"];
+      const bold = line ? null : 600;
+      picture.append(
+        s("text", { x, y: y + 18, "text-anchor": anchor, fill: "currentColor", "font-weight": bold }, cell),
+      );
+      left += wide[at];
+    });
+    const faint = line ? 0.15 : 0.6;
+    picture.append(
+      s("line", { x1: 6, x2: width - 6, y1: y + ROW, y2: y + ROW, stroke: "currentColor", "stroke-opacity": faint }),
+    );
+  });
+  return picture;
+}
+
 /** A bar for each piece, with the window's centre and Gaussian where there is one. */
 export function windowFigure(pieces, values, { centre = null, sigma = null, radius = null, factor = null }, width) {
   const step = Math.max(18, Math.min(56, (width - 40) / pieces.length));
