@@ -6,7 +6,7 @@ import { matrixTable } from "./matrix.js";
 import { saving } from "./export.js";
 import { Selection } from "./state.js";
 import { difference, divergence, entropies, pharaoh, strongest, viewOf } from "./weights.js";
-import { number, visible } from "./text.js";
+import { number, percent, visible } from "./text.js";
 
 /**
  * The words of two texts, aligned by the longest common subsequence.
@@ -59,6 +59,30 @@ function panel(title, view, selection, signed) {
   );
 }
 
+/** Where the attention of two models differs most, as a sentence. */
+export function mostDifferent(a, b) {
+  // The end of the sentence counts only where there is nothing else.
+  const isEnd = ({ end }) => end && a.rows.some((unit) => !unit.end);
+  const divergences = a.weights.map((row, at) => (isEnd(a.rows[at]) ? -1 : divergence(row, b.weights[at])));
+  const row = divergences.indexOf(Math.max(...divergences));
+  const top = ({ weights, columns }) => {
+    const at = weights[row].indexOf(Math.max(...weights[row]));
+    return `“${columns[at].label}” (${percent(weights[row][at])})`;
+  };
+  const [one, two] = [top(a), top(b)];
+  return `Their attention differs most for “${a.rows[row].label}”: A looks most at ${one}, B at ${two}.`;
+}
+
+/** What both models give to a lit cell, or look at in a lit row, in words. */
+export function bothSaid(a, b, value) {
+  if (value?.row === undefined) return "Point at a cell, or move to it with the Tab and arrow keys.";
+  const { row, column } = value;
+  const word = `“${a.rows[row]?.label}”`;
+  if (column === undefined) return `${word}: divergence ${number(divergence(a.weights[row], b.weights[row]), 3)} nats.`;
+  const [one, two] = [a, b].map(({ weights }) => percent(weights[row][column]));
+  return `${word} takes ${one} of its attention from “${a.columns[column].label}” in A, ${two} in B.`;
+}
+
 /**
  * Two translations of one source.
  * @param {{name: string, translation: object}} one and two: what each model said.
@@ -90,8 +114,14 @@ export function showBeside(box, one, two, same = null) {
         minus ? panel("A - B, percentage points", minus, selection, true) : null,
       ),
     );
-    if (minus) parts.push(wordTable(a, b));
-    else parts.push(h("p", { class: "note" }, "The words of the translations differ: there is no A - B."));
+    if (minus) {
+      const status = h("p", { class: "status", role: "status" });
+      selection.listen((value) => {
+        status.textContent = bothSaid(a, b, value);
+      });
+      parts.splice(-1, 0, h("p", {}, mostDifferent(a, b)), status);
+      parts.push(wordTable(a, b));
+    } else parts.push(h("p", { class: "note" }, "The words of the translations differ: there is no A - B."));
   }
   box.replaceChildren(...parts);
 }
