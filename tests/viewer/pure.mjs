@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import test from "node:test";
 
-import { compareWords } from "./beside.js";
+import { bothSaid, compareWords, mostDifferent } from "./beside.js";
 import { arranged, measuresOf } from "./corpus.js";
 import { layOut, pathOf, penaltiesOf } from "./search.js";
 import { readHash, writeHash } from "./state.js";
@@ -215,6 +215,41 @@ test("the address keeps any text", () => {
   const values = { text: "a & b = c #1 ä\n<b>", view: "links" };
   assert.deepEqual(readHash(writeHash(values)), values);
   assert.equal(writeHash({ a: "", b: null }), "#");
+});
+
+test("where two models differ most, in words", () => {
+  const unit = (label) => ({ label, end: label === "</s>" });
+  const [rows, columns] = [["two", "dogs", "</s>"].map(unit), ["Zwei", "Hunde"].map(unit)];
+  const view = (list) => ({ rows, columns, weights: list });
+  const a = view([
+    [0.9, 0.1],
+    [0.25, 0.75],
+    [0, 1],
+  ]);
+  const b = view([
+    [0.8, 0.2],
+    [0.6, 0.4],
+    [1, 0],
+  ]);
+  const found = "Their attention differs most for “dogs”: A looks most at “Hunde” (75 %), B at “Zwei” (60 %).";
+  assert.equal(mostDifferent(a, b), found);
+  const cell = "“two” takes 10 % of its attention from “Hunde” in A, 20 % in B.";
+  assert.equal(bothSaid(a, b, { row: 0, column: 1 }), cell);
+  assert.equal(bothSaid(a, b, { row: 2 }), "“</s>”: divergence 0.693 nats."); // log 2
+});
+
+test("the head of the attention to the source, and its name", () => {
+  const hypothesis = { weights: { cross: { heads: ["1.1", "1.2", "2.1", "2.2"] } } };
+  const head = (chosen) => weights.crossHead(hypothesis, { get: (name, usual = "") => chosen[name] ?? usual });
+  assert.equal(head({}), "1.mean");
+  assert.equal(head({ head: "2.1" }), "2.1");
+  assert.equal(head({ head: "2.1", use: "encoder" }), "1.mean", "a head of self-attention");
+  const layers = { weights: { cross: { heads: ["1.1", "2.1", "3.1"] } }, alignment: { head: "3.mean" } };
+  const chosen = { get: (name, usual = "") => usual };
+  assert.equal(weights.crossHead(layers, chosen), "3.1", "the mean of one head is that head");
+  assert.equal(weights.crossHead({ ...layers, alignment: null }, chosen), "2.1");
+  const titles = ["mean", "2.mean", "2.1", "3"].map(weights.headTitle);
+  assert.deepEqual(titles, ["mean of all heads", "mean of layer 2", "layer 2, head 1", "head 3"]);
 });
 
 test("how a log-probability becomes a score", () => {

@@ -5,7 +5,18 @@ import { linksFigure, matrixFigure } from "./figures.js";
 import { isLit, matrixTable, valueOf } from "./matrix.js";
 import { saving } from "./export.js";
 import { lights } from "./state.js";
-import { entropies, goldOf, partners, pharaoh, selections, strongest, usesOf, viewOf } from "./weights.js";
+import {
+  crossHead,
+  entropies,
+  goldOf,
+  headTitle,
+  partners,
+  pharaoh,
+  selections,
+  strongest,
+  usesOf,
+  viewOf,
+} from "./weights.js";
 import { number, part, percent, visible } from "./text.js";
 
 const LONG = 60; // words; a longer sentence begins with links instead of a matrix
@@ -139,9 +150,9 @@ function controls(hypothesis, view, settings) {
     view.heads.length > 1
       ? choice(
           "Head",
-          selections(view.heads).map((name) => [name, name]),
+          selections(view.heads).map((name) => [name, headTitle(name)]),
           view.head,
-          set("head"),
+          (head) => settings.set({ head, why: "" }), // the section below follows
         )
       : null,
     choice(
@@ -230,7 +241,7 @@ export function showAlignment(box, translation, hypothesis, settings, selection)
   if (translation.gold) view.gold = goldOf(view, translation.gold);
   const form = settings.get("view", view.columns.length > LONG ? "links" : "matrix");
   const status = h("p", { class: "status", role: "status" });
-  const label = `Attention of head ${view.head}: rows look at columns`;
+  const label = `Attention, ${headTitle(view.head)}: rows look at columns`;
   const width = Math.max(280, Math.min(640, box.clientWidth || 640));
   const figure =
     form === "links"
@@ -272,7 +283,7 @@ export function showAlignment(box, translation, hypothesis, settings, selection)
 
 /** Source and target of a translation as lines of words that light each other's partners. */
 export function showSentences(box, translation, hypothesis, settings, selection) {
-  const cross = viewOf(translation, hypothesis, { head: settings.get("head"), unit: "words" });
+  const cross = viewOf(translation, hypothesis, { head: crossHead(hypothesis, settings), unit: "words" });
   const [rows, columns] = [cross?.rows ?? [], cross?.columns ?? []];
   const lines = h(
     "div",

@@ -7,7 +7,7 @@ import { showSearch } from "./search.js";
 import { QUESTIONS, Selection, UNASKED } from "./state.js";
 import { showWhy } from "./why.js";
 import { visible } from "./text.js";
-import { viewOf } from "./weights.js";
+import { crossHead, viewOf } from "./weights.js";
 
 /** Redraw a section and give the focus back to the control that had it. */
 export function redraw(box, draw) {
@@ -123,7 +123,7 @@ export class Viewer {
   explainWeight(unit, { row, column }) {
     const view = viewOf(this.current, this.hypothesis, {
       use: "cross",
-      head: this.settings.get("head"),
+      head: crossHead(this.hypothesis, this.settings),
       unit,
       shift: this.settings.get("shift") === "" ? null : this.settings.get("shift"),
     });

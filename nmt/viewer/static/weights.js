@@ -36,6 +36,27 @@ export function usualHead(heads) {
   return layers.length > 1 ? `${layers.at(-2)}.mean` : "mean";
 }
 
+/** A selection of heads in words: "layer 2, head 1", "mean of layer 2", "mean of all heads". */
+export function headTitle(name) {
+  if (name === "mean") return "mean of all heads";
+  const layer = layerOf(name);
+  if (!layer) return `head ${name}`;
+  const head = name.slice(layer.length + 1);
+  return head === "mean" ? `mean of layer ${layer}` : `layer ${layer}, head ${head}`;
+}
+
+/** What is wanted, if the heads have it, else the usual selection; the mean of one head is that head. */
+function headName(heads, wanted) {
+  const name = positionsOf(wanted ?? "", heads).length ? wanted : usualHead(heads);
+  return selections(heads).includes(name) ? name : heads[positionsOf(name, heads)[0]];
+}
+
+/** The chosen head of the attention to the source; a head of self-attention is none. */
+export function crossHead(hypothesis, settings) {
+  const wanted = settings.get("use", "cross") === "cross" ? settings.get("head") : "";
+  return headName(hypothesis.weights?.cross?.heads ?? ["0"], wanted || hypothesis.alignment?.head);
+}
+
 /** The weights [R][C] of a selection of heads. */
 export function ofHead(stored, name) {
   const [, rows, columns] = stored.shape;
@@ -123,9 +144,7 @@ export function viewOf(translation, hypothesis, { use = "cross", head = "", shif
   const used = uses.includes(use) ? use : uses[0];
   const stored = hypothesis.weights[used];
   const aligned = used === "cross" ? hypothesis.alignment : null;
-  const names = selections(stored.heads);
-  const wanted = head || aligned?.head;
-  const name = names.includes(wanted) ? wanted : usualHead(stored.heads);
+  const name = headName(stored.heads, head || aligned?.head);
   const moved = used === "cross" ? Number(shift ?? aligned?.shift ?? 0) : 0;
   const [rows, columns] = sidesOf(translation, hypothesis, used).map(([pieces, words]) =>
     unit === "words" ? wordUnits(pieces, words) : pieceUnits(pieces),

@@ -1,10 +1,10 @@
 /** Why a weight: energies, window, softmax, factor and read of one step, with the score's equation and its numbers. */
 
-import { bar, choice, h, table } from "./dom.js";
+import { bar, choice, h, roving, table } from "./dom.js";
 import { windowFigure } from "./figures.js";
 import { saving } from "./export.js";
 import { number, percent, visible, WORD_BEGINS } from "./text.js";
-import { contextOf } from "./weights.js";
+import { contextOf, crossHead, headTitle, positionsOf } from "./weights.js";
 
 /**
  * One row of the stages: what one head computes at one step for each source piece.
@@ -101,6 +101,8 @@ function stagesTable(row, pieces, chosen, choose) {
           type: "button",
           class: at === chosen ? "word lit" : "word",
           "aria-pressed": String(at === chosen),
+          "data-stop": true,
+          tabindex: at === chosen ? 0 : -1,
           dir: "auto",
           onclick: () => choose(at),
         },
@@ -114,7 +116,20 @@ function stagesTable(row, pieces, chosen, choose) {
       h("span", { class: "share" }, bar(row.weights[at]), ` ${percent(row.weights[at])}`),
     ].filter((cell) => cell !== null),
   );
-  return table(columns, rows, "Stages of the weights", { class: "stages" });
+  const made = table(columns, rows, "Stages of the weights", { class: "stages" });
+  roving(made, (key, from) => {
+    const buttons = [...made.querySelectorAll("button")];
+    const at = buttons.indexOf(from);
+    const to = { ArrowUp: at - 1, ArrowDown: at + 1, Home: 0, End: buttons.length - 1 }[key];
+    return at < 0 ? null : (buttons[to] ?? null);
+  });
+  return made;
+}
+
+/** The head whose stages are shown: the one that is asked for, else that of Alignment, or the first of its mean. */
+function headOf(heads, asked, chosen) {
+  const names = heads.map(({ name }) => name);
+  return heads.find(({ name }) => name === asked) ?? heads[positionsOf(chosen, names)[0] ?? 0];
 }
 
 /** The section: settings for layer, head and step, the table, the picture, and one weight derived. */
@@ -126,7 +141,8 @@ export function showWhy(box, translation, hypothesis, settings) {
   }
   const slots = [...translation.source.pieces, ...contextOf(translation).pieces];
   const heads = stages.flatMap((stage, layer) => stage.heads.map((name, head) => ({ name, layer, head })));
-  const one = heads.find(({ name }) => name === settings.get("why")) ?? heads[0];
+  const chosenHead = crossHead(hypothesis, settings);
+  const one = headOf(heads, settings.get("why"), chosenHead);
   const stage = stages[one.layer];
   const pieces = slots.slice(0, stage.shape[2]).map((piece) => visible(piece.text));
   const steps = hypothesis.pieces.map((piece, at) => [at, `${at + 1}: ${visible(piece.text)}`]);
@@ -151,12 +167,19 @@ export function showWhy(box, translation, hypothesis, settings) {
       heads.length > 1
         ? choice(
             "Head of the stages",
-            heads.map(({ name }) => [name, name]),
+            heads.map(({ name }) => [name, headTitle(name)]),
             one.name,
             (value) => settings.set({ why: value }),
           )
         : null,
     ),
+    one.name === chosenHead
+      ? ""
+      : h(
+          "p",
+          { class: "note" },
+          `The numbers of ${headTitle(one.name)} alone; Alignment shows the ${headTitle(chosenHead)}.`,
+        ),
     h("p", {}, "Score ", h("strong", {}, stage.score), ": ", h("code", { class: "equation" }, stage.equation)),
     h("p", {}, "Window: ", window, ". Read: ", stage.read, ". ", h("span", { class: "dim" }, WORD_BEGINS)),
     h("div", { class: "wide", role: "region", "aria-label": "Picture of the window", tabindex: 0 }, drawn()),
