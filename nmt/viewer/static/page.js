@@ -11,6 +11,8 @@ import { section, Viewer } from "./viewer.js";
 
 const INCLUDE = ["alignment", "weights", "self_weights", "alternatives", "stages", "beam"];
 
+const SERVE_TWO = "python -m nmt.serve 'run=[checkpoints/A,checkpoints/B]'";
+
 /** What is forgotten when another sentence is translated. */
 const ANOTHER = { prefix: "", hypothesis: "", step: "", piece: "", ...UNASKED };
 
@@ -166,6 +168,9 @@ class Page {
         limit("nbest", "Hypotheses", 1, 20),
         this.button,
       ),
+      this.models.length > 1
+        ? null
+        : h("p", { class: "note" }, "To compare two models, serve both: ", h("code", {}, SERVE_TWO)),
       this.status,
     );
   }

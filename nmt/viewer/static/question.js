@@ -59,6 +59,7 @@ export class WhatIf {
         { class: "note" },
         "Change the sentence, begin the translation, or make a step look at one source piece. ",
         "The answer is the difference. A sweep makes one step look at every piece in turn.",
+        this.model.heads.length > 1 ? " All heads of all layers look there together." : "",
       ),
       h(
         "p",
