@@ -24,7 +24,7 @@ PAIRS = pairs(200)
 TIMEOUT = 600
 
 
-def begin(run: Path, folder: Path, *words: str) -> "tuple[subprocess.Popen[bytes], str]":
+def begin(run: Path | str, folder: Path, *words: str) -> "tuple[subprocess.Popen[bytes], str]":
     """The program, and the address that it prints once it takes requests."""
     program = start("serve", f"run={run}", "port=0", "device=cpu", "threads=1", *words, cwd=folder)
     assert program.stderr is not None

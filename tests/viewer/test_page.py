@@ -4,19 +4,14 @@ Run by hand with `-m browser`. The tests are skipped where Chromium or an extra 
 """
 
 import importlib.util
-import signal
 import subprocess
 import sys
-import time
-import urllib.error
-import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.pipeline.small import ROOT, call, environment, words, write_text
+from tests.pipeline.small import ROOT, environment
 from tests.viewer.test_browser import SIZES, browser
 
 __all__ = ["browser"]
@@ -27,35 +22,6 @@ pytestmark = [
         reason="pip install 'nmt[serve]'",
     ),
 ]
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a server with a recurrent model and a convolutional one that has learnt little."""
-    text, runs = write_text(tmp_path_factory.mktemp("text")), tmp_path_factory.mktemp("runs")
-    steps = ("trainer.validate_every=100",)
-    assert call("train", *words(text, runs, "name=learnt", "trainer.steps=200", *steps)) == 0
-    assert call("train", *words(text, runs, "name=conv", "encoder=conv", "decoder=conv", "trainer.steps=20")) == 0
-    assert call("evaluate", f"run={runs / 'learnt'}", "pictures=0", "threads=1") == 0
-    port = 8000 + len(str(runs)) + int(time.time()) % 900
-    line = [f"run=[{runs / 'learnt'},{runs / 'conv'}]", f"port={port}", "device=cpu", "threads=1"]
-    log = (runs / "serve.log").open("wb")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "nmt.serve", *line], cwd=ROOT, env=environment(), stdout=log, stderr=log
-    )
-    address = f"http://127.0.0.1:{port}/"
-    until = time.monotonic() + 600
-    while time.monotonic() < until and process.poll() is None:
-        try:
-            urllib.request.urlopen(f"{address}health", timeout=5)
-            break
-        except (urllib.error.URLError, OSError):
-            time.sleep(0.5)
-    assert process.poll() is None, (runs / "serve.log").read_text("utf-8")
-    yield address
-    process.send_signal(signal.SIGTERM)
-    process.wait(60)
-    log.close()
 
 
 class Opened:

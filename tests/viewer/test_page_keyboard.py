@@ -1,0 +1,125 @@
+"""The sections of the page by keyboard alone: Tab, Enter, the space bar and arrows; run by hand with `-m browser`."""
+
+import importlib.util
+from typing import Any
+
+import pytest
+
+from tests.viewer.test_browser import browser
+from tests.viewer.test_page import Opened
+
+__all__ = ["browser"]
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(importlib.util.find_spec("uvicorn") is None, reason="pip install 'nmt[serve]'"),
+]
+FOCUSED = "element => element === document.activeElement"
+
+
+def tab_to(page: Any, target: Any, most: int = 60) -> None:
+    """Press Tab until an element has the focus."""
+    element = target.element_handle()
+    for _ in range(most):
+        page.keyboard.press("Tab")
+        if page.evaluate(FOCUSED, element):
+            return
+    raise AssertionError(f"Tab does not reach {target}: {page.evaluate('document.activeElement.outerHTML')}")
+
+
+def go_to(page: Any, name: str) -> None:
+    """Follow a link of the contents, from the beginning of the page."""
+    page.evaluate("document.activeElement.blur()")
+    tab_to(page, page.get_by_role("navigation").get_by_role("link", name=name), most=200)
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.textContent") == name
+
+
+def test_a_weight_is_explained_by_keyboard(browser: Any, server: str) -> None:
+    opened = Opened(browser, server)
+    page, why = opened.page, opened.page.locator("#why")
+    go_to(page, "Why this weight")
+    tab_to(page, why.get_by_label("Target piece"), most=1)
+    page.keyboard.press("ArrowDown")
+    why.locator("h3", has_text="for “▁red”").wait_for()
+    assert page.evaluate(FOCUSED, why.get_by_label("Target piece").element_handle()), "the focus stays"
+    buttons = why.locator(".stages button")
+    assert buttons.count() == 4
+    tab_to(page, why.locator(".stages button[tabindex='0']"), most=3)
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    why.locator("h3", has_text="The weight of “▁haus” for “▁red”").wait_for()
+    assert page.evaluate("document.activeElement.textContent") == "▁haus", "the focus stays"
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("Space")
+    why.locator("h3", has_text="The weight of “▁rot” for “▁red”").wait_for()
+    tab_to(page, why.get_by_role("button", name="SVG"), most=1)
+    opened.close()
+
+
+def test_what_if_is_asked_by_keyboard(browser: Any, server: str) -> None:
+    opened = Opened(browser, server)
+    page, box = opened.page, opened.page.locator("#whatif")
+    go_to(page, "What if")
+    tab_to(page, box.get_by_label("Source"), most=1)
+    page.keyboard.press("Control+a")
+    page.keyboard.type("drei blau haus")
+    page.keyboard.press("Enter")
+    box.locator("ins", has_text="blue").wait_for()
+    assert page.evaluate(FOCUSED, box.get_by_label("Source").element_handle()), "the focus stays"
+    page.keyboard.press("Control+a")
+    page.keyboard.type("drei rot haus")
+    tab_to(page, box.get_by_label("Pin step"), most=2)
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    tab_to(page, box.get_by_label("to look only at"), most=1)
+    page.keyboard.press("End")
+    tab_to(page, box.get_by_role("button", name="What if?"), most=1)
+    page.keyboard.press("Enter")
+    box.locator("summary", has_text="step 2 pinned to “</s>”").wait_for()
+    tab_to(page, box.get_by_role("button", name="Sweep the step"), most=1)
+    page.keyboard.press("Space")
+    box.locator("summary", has_text="Sweep of step 2").wait_for()
+    assert box.locator("details[open] tbody tr").count() == 4
+    tab_to(page, box.locator("summary").first, most=1)
+    page.keyboard.press("Enter")
+    assert box.locator("details[open]").count() == 0
+    opened.close()
+
+
+def test_two_models_are_compared_by_keyboard(browser: Any, server: str) -> None:
+    opened = Opened(browser, server, "&with=transformer")
+    page, beside = opened.page, opened.page.locator("#beside")
+    assert "Their attention differs most for “" in beside.inner_text()
+    go_to(page, "Side by side")
+    cell = "td.cell[tabindex='0']"
+    for panel in range(3):
+        tab_to(page, beside.locator("figure").nth(panel).locator(cell), most=6)
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("End")
+        assert page.evaluate("document.activeElement.getAttribute('aria-label')").startswith("red from </s>, ")
+        said = beside.locator(".status").inner_text()
+        assert said.startswith("“red” takes ")
+        assert said.endswith(" in B.")
+        assert beside.locator("td.cell.lit").count() == 3, "in each panel"
+        page.keyboard.press("Enter")
+        page.keyboard.press("Escape")
+    opened.close()
+
+
+def test_attention_is_compared_with_gradients_by_keyboard(browser: Any, server: str) -> None:
+    opened = Opened(browser, server)
+    page, explain = opened.page, opened.page.locator("#explain")
+    go_to(page, "Explanation?")
+    button = explain.get_by_role("button", name="Compare attention with gradient and erasure")
+    tab_to(page, button, most=1)
+    page.keyboard.press("Enter")
+    explain.locator(".panels").wait_for()
+    assert page.evaluate(FOCUSED, button.element_handle()), "the focus stays"
+    for panel in range(3):
+        tab_to(page, explain.locator("figure").nth(panel).locator("td.cell[tabindex='0']"), most=6)
+        page.keyboard.press("ArrowRight")
+        assert page.evaluate("document.activeElement.getAttribute('aria-label')").startswith("three from rot, ")
+    tab_to(page, explain.get_by_role("region", name="Rank correlations"), most=6)
+    opened.close()
