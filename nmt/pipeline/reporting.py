@@ -1,6 +1,7 @@
 """A scored split -> one HTML file to look at it: scores, and every sentence with its weights in the viewer."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -9,7 +10,7 @@ from nmt.drawing.by_length import FEW
 from nmt.evaluation.split import MOST_ROWS, HeatmapSettings, SplitResult
 from nmt.files import write_text
 from nmt.heads import AUTO, default
-from nmt.inspection.details import DETAILS, translate
+from nmt.inspection.details import DETAILS, described_search, translate
 from nmt.inspection.document import Details, Style, document
 from nmt.translation.translator import Translator
 from nmt.translation.types import Translation
@@ -93,7 +94,8 @@ def _data(translator: Translator, looked: Looked) -> dict[str, Any]:
         corpus.append({**row, **texts})
         if line in detailed:
             before = [sentence.text for sentence in translation.context]
-            made = translate(translator, translation.source, style, DETAILS, context=before)
+            searched = replace(style, search=described_search(translator))
+            made = translate(translator, translation.source, searched, DETAILS, context=before)
         elif len(sentences) < MOST:
             made = _plain(translation, style)
         else:

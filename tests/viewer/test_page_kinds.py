@@ -151,6 +151,13 @@ def test_the_report_of_an_evaluation_fits_and_asks_nothing(browser: Any, runs: P
     page.goto(address)
     page.locator(".nmt-viewer [role=grid]").first.wait_for()
     page.get_by_role("combobox", name="Sentence", exact=True).select_option(index=1)
+    assert page.locator("th", has_text="÷ length penalty").count() == 1
+    lines = """cells => cells.map((cell) => {
+      const text = document.createRange();
+      text.selectNodeContents(cell);
+      return new Set([...text.getClientRects()].map(({ top }) => top)).size;
+    })"""
+    assert page.locator("table.text").first.locator("td:nth-child(2)").evaluate_all(lines) == [1, 1, 1], "whole figures"
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     cut = """() => [...document.querySelectorAll("table, img, svg, pre, select, button")].filter((each) => {
       const inside = each.closest(".wide") ?? document.documentElement;
