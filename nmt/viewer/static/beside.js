@@ -65,12 +65,15 @@ export function mostDifferent(a, b) {
   const isEnd = ({ end }) => end && a.rows.some((unit) => !unit.end);
   const divergences = a.weights.map((row, at) => (isEnd(a.rows[at]) ? -1 : divergence(row, b.weights[at])));
   const row = divergences.indexOf(Math.max(...divergences));
-  const top = ({ weights, columns }) => {
-    const at = weights[row].indexOf(Math.max(...weights[row]));
-    return `“${columns[at].label}” (${percent(weights[row][at])})`;
-  };
+  const top = ({ weights }) => weights[row].indexOf(Math.max(...weights[row]));
+  const share = ({ weights }, at) => percent(weights[row][at]);
   const [one, two] = [top(a), top(b)];
-  return `Their attention differs most for “${a.rows[row].label}”: A looks most at ${one}, B at ${two}.`;
+  const [name, other] = [a.columns[one].label, b.columns[two].label];
+  const says =
+    one === two
+      ? `both look most at “${name}”, A with ${share(a, one)}, B with ${share(b, two)}`
+      : `A looks most at “${name}” (${share(a, one)}), B at “${other}” (${share(b, two)})`;
+  return `Their attention differs most for “${a.rows[row].label}”: ${says}.`;
 }
 
 /** What both models give to a lit cell, or look at in a lit row, in words. */
