@@ -3,8 +3,8 @@
     python -m nmt.serve 'run=[checkpoints/A,checkpoints/B]'
     python scripts/screenshots.py folder=docs [address=http://127.0.0.1:8765/] [text="A sentence."] [with=B]
 
-Needs Chromium and the extra `browser`. It writes `page-alignment.png`, `page-why.png`, `page-whatif.png` and, if A has
-been evaluated, `page-corpus.png`.
+Needs Chromium and the extra `browser`. It writes `page-sentence.png`, `page-alignment.png`, `page-why.png`,
+`page-whatif.png`, with B `page-beside.png` and, if A has been evaluated, `page-corpus.png`.
 """
 
 import io
@@ -15,30 +15,47 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from PIL import Image
+from PIL import Image, ImageOps
 from verbs import key_values, script
 
 from nmt.errors import UserError
 from nmt.files import write_bytes
 
-WIDTH, TIMEOUT = 1000, 120_000
+WIDTH, MARGIN, TIMEOUT = 1000, 10, 120_000
 
 
 def save(picture: bytes, path: Path) -> None:
-    """Write a picture with few colours: a fifth of the size, and no difference for the eye."""
+    """Write a picture without white margins and with few colours: a fifth of the size, and the same to the eye."""
     data = io.BytesIO()
     image = Image.open(io.BytesIO(picture)).convert("RGB")
+    _, _, right, bottom = ImageOps.invert(image.convert("L")).getbbox() or (0, 0, *image.size)
+    image = image.crop((0, 0, min(image.width, right + MARGIN), min(image.height, bottom + MARGIN)))
     image.quantize(64, dither=Image.Dither.NONE).save(data, "PNG", optimize=True)
     write_bytes(path, data.getvalue())
     print(f"{path}: {len(data.getvalue()) / 1000:.0f} kB")
 
 
 def sweep(page: Any) -> None:
-    """Ask what the third step would say if it looked at each source piece in turn."""
+    """Ask what the step of the longest piece would say if it looked at each source piece in turn."""
     box = page.locator("#whatif")
-    box.get_by_label("Pin step").select_option("2")
+    steps = box.get_by_label("Pin step")
+    steps.select_option(label=max(steps.locator("option").all_inner_texts(), key=len))
     box.get_by_role("button", name="Sweep the step").click()
     box.locator("details").first.wait_for()
+
+
+def light(page: Any) -> None:
+    """Choose the longest word of the translation."""
+    words = page.locator("#sentence .sentence").last.locator("button")
+    texts = words.all_inner_texts()
+    words.nth(texts.index(max(texts, key=len))).click()
+
+
+def compare(page: Any) -> None:
+    """Choose the cell where both models differ most."""
+    cells = page.locator("#beside figure").nth(2).locator("tr:not(:has(th.end)) td.cell")
+    numbers = [abs(float(text.replace("−", "-") or 0)) for text in cells.all_inner_texts()]
+    cells.nth(numbers.index(max(numbers))).click()
 
 
 def nothing(page: Any) -> None:
@@ -47,11 +64,15 @@ def nothing(page: Any) -> None:
 
 def take(page: Any, folder: Path) -> None:
     """Show each section as a reader would, and save its picture."""
-    sections: dict[str, Callable[[Any], None]] = {"alignment": nothing, "why": nothing, "whatif": sweep}
+    sections: dict[str, Callable[[Any], None]] = {
+        "sentence": light, "alignment": nothing, "why": nothing, "whatif": sweep, "beside": compare
+    }  # fmt: skip
     for name, prepare in sections.items():
-        prepare(page)
-        page.mouse.move(0, 0)
-        save(page.locator(f"#{name}").screenshot(), folder / f"page-{name}.png")
+        section = page.locator(f"#{name}:not([hidden])")
+        if section.count():
+            prepare(page)
+            page.mouse.move(0, 0)
+            save(section.screenshot(), folder / f"page-{name}.png")
     if page.locator("#corpus table").count():
         corpus = page.locator("#corpus")
         corpus.get_by_label("Sort by").select_option("entropy")

@@ -277,11 +277,11 @@ def test_a_link_of_the_contents_leaves_the_address(browser: Any, server: str) ->
 
 
 def test_the_script_takes_pictures_of_the_sections(browser: Any, server: str, tmp_path: Path) -> None:
-    words = [f"folder={tmp_path}", f"address={server}", "text=drei rot haus"]
+    words = [f"folder={tmp_path}", "with=conv", f"address={server}", "text=drei rot haus"]
     command = [sys.executable, str(ROOT / "scripts" / "screenshots.py"), *words]
     done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    names = [f"page-{name}.png" for name in ("alignment", "corpus", "whatif", "why")]
+    names = [f"page-{name}.png" for name in ("alignment", "beside", "corpus", "sentence", "whatif", "why")]
     assert sorted(path.name for path in tmp_path.iterdir()) == names
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in tmp_path.iterdir())
     command[-2] = "address=http://127.0.0.1:1/"
