@@ -230,6 +230,30 @@ def test_the_chosen_weight_is_explained(browser: Any, server: str) -> None:
     opened.close()
 
 
+def test_a_weight_leads_to_what_if(browser: Any, server: str) -> None:
+    """One click from a weight to what the step would say without the others, of whichever model is shown."""
+    opened = Opened(browser, server, "&with=transformer")
+    page, box = opened.page, opened.page.locator("#whatif")
+    page.locator("#alignment td.cell[data-row='1'][data-column='2']").click()
+    page.get_by_role("button", name="What if it looked only at “▁haus”?").click()
+    said = box.locator("details[open]", has_text="Step 2, looking only at “▁haus”,")
+    said.wait_for()
+    assert "Model: learnt" in box.inner_text()
+    assert page.evaluate("document.activeElement.id") == "whatif-title"
+    assert box.get_by_label("to look only at").input_value() == "2"
+    page.get_by_label("Shown run").select_option("1")
+    box.locator("strong", has_text="transformer").wait_for()
+    said.wait_for()
+    page.go_back()
+    box.locator("details").first.wait_for(state="detached")
+    assert box.get_by_label("Pin step").input_value() == ""
+    opened.close()
+    opened = Opened(browser, server, "&nbest=2&hypothesis=1")
+    opened.page.locator("#why .stages, #why .note").first.wait_for()
+    assert opened.page.locator("#why").get_by_role("button", name="What if").count() == 0, "What if is of the first"
+    opened.close()
+
+
 def test_where_two_models_differ(browser: Any, server: str) -> None:
     opened = Opened(browser, server, "&with=conv")
     assert opened.page.locator("#beside figure").count() == 3

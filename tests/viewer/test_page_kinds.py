@@ -103,7 +103,7 @@ def test_the_stages_are_those_of_the_head_that_alignment_shows(browser: Any, ser
 def test_what_if_and_explanation_of_every_kind(browser: Any, server: str, model: str) -> None:
     opened = Opened(browser, server, f"&model={model}")
     page, box = opened.page, opened.page.locator("#whatif")
-    assert "All heads of all layers look there together." in box.inner_text()
+    assert "A pinned step looks there with all heads of all layers." in box.inner_text()
     box.get_by_label("Pin step").select_option("0")
     box.get_by_label("to look only at").select_option("2")
     box.get_by_role("button", name="What if?").click()

@@ -16,12 +16,23 @@ const SERVE_TWO = "python -m nmt.serve 'run=[checkpoints/A,checkpoints/B]'";
 /** What is forgotten when another sentence is translated. */
 const ANOTHER = { prefix: "", hypothesis: "", step: "", piece: "", ...UNASKED };
 
+/** Scroll to the title of a section, and focus it. */
+function goTo(id) {
+  const title = document.getElementById(`${id}-title`);
+  title.setAttribute("tabindex", "-1");
+  title.scrollIntoView();
+  title.focus({ preventScroll: true });
+}
+
 /** The page; its parts are made once, and shown again for each translation. */
 class Page {
   constructor(models) {
     this.models = models;
     this.settings = new Settings();
-    this.viewer = new Viewer(this.settings, { goOn: (path) => this.goOn(path) });
+    this.viewer = new Viewer(this.settings, {
+      goOn: (path) => this.goOn(path),
+      pinner: (hypothesis) => (hypothesis === this.asked().own.hypotheses[0] ? (...pin) => this.pin(...pin) : null),
+    });
     this.settings.listen((names) => {
       if (names?.some((name) => ["run", "hypothesis"].includes(name))) this.showQuestions();
     });
@@ -75,16 +86,27 @@ class Page {
     this.settings.set({ prefix, hypothesis: "", ...UNASKED });
   }
 
-  /** The sections that ask the server about what is shown: its model, its beginning, its text. */
-  showQuestions() {
+  /** The model that is asked about what is shown, and its own translation. */
+  asked() {
     const { translations } = this.viewer;
-    if (!translations) return;
     const at = Math.min(Number(this.settings.get("run", "0")) || 0, translations.length - 1);
     const model = at === 1 && this.second ? this.second : this.first;
+    return { model, own: translations[model === this.first ? 0 : 1].translation };
+  }
+
+  /** Ask What if, and lead to the answer. */
+  pin(step, piece) {
+    this.question.pin(step, piece);
+    goTo("whatif");
+  }
+
+  /** The sections that ask the server about what is shown: its model, its beginning, its text. */
+  showQuestions() {
+    if (!this.viewer.translations) return;
+    const { model, own } = this.asked();
     const shown = this.viewer.current;
     const prefix = this.settings.get("prefix");
     const request = () => ({ ...this.request(), model: model.id });
-    const own = translations[model === this.first ? 0 : 1].translation;
     this.whatif.element.hidden = this.explain.element.hidden = !model.attends;
     if (!model.attends) return;
     this.question.show(own, () => ({ ...request(), ...(prefix ? { prefix } : {}) }), model);
@@ -194,14 +216,11 @@ class Page {
   list() {
     const sections = [...document.querySelectorAll("main > section")].filter(({ hidden }) => !hidden);
     const link = ({ id }) => {
-      const title = document.getElementById(`${id}-title`);
-      title.setAttribute("tabindex", "-1");
       const go = (event) => {
         event.preventDefault(); // the address keeps what is chosen
-        title.scrollIntoView();
-        title.focus({ preventScroll: true });
+        goTo(id);
       };
-      return h("li", {}, h("a", { href: `#${id}`, onclick: go }, title.textContent));
+      return h("li", {}, h("a", { href: `#${id}`, onclick: go }, document.getElementById(`${id}-title`).textContent));
     };
     document.querySelector("nav ul").replaceChildren(...sections.map(link));
   }

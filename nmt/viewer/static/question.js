@@ -59,7 +59,7 @@ export class WhatIf {
         { class: "note" },
         "Change the sentence, begin the translation, or make a step look at one source piece. ",
         "The answer is the difference. A sweep makes one step look at every piece in turn.",
-        this.model.heads.length > 1 ? " All heads of all layers look there together." : "",
+        this.model.heads.length > 1 ? " A pinned step looks there with all heads of all layers." : "",
       ),
       h(
         "p",
@@ -109,6 +109,14 @@ export class WhatIf {
       ...(this.prefix.value ? { prefix: this.prefix.value } : {}),
       ...(pinned ? { pins: [{ step: Number(this.step), source: [Number(this.piece)] }] } : {}),
     };
+  }
+
+  /** Ask what a step would say if it looked only at one source piece. */
+  pin(step, piece) {
+    const pinned = { ifstep: String(step), ifpiece: String(piece) };
+    this.settings.set({ if: "edits", iftext: "", ifbefore: "", ifprefix: "", ...pinned });
+    this.draw();
+    this.answer(false);
   }
 
   /** Put the question of the form into the address, and answer it. */

@@ -241,7 +241,7 @@ function hypothesesTable({ hypotheses, search }) {
   const steps = penalised ? ["pieces", "÷ length penalty", ...(covers ? ["= divided", "+ coverage penalty"] : [])] : [];
   const header = ["", "text", "log-probability", ...steps, penalised ? "= score" : "score", ""];
   const note = [
-    `Length penalty: ((5 + pieces) / 6) to the power of ${search?.length_penalty}; 0 would make it 1.`,
+    `Length penalty: ((5 + pieces) / 6)^${search?.length_penalty}.`,
     covers
       ? ` Coverage penalty: ${search.coverage_penalty} times the sum over the source of log(min(coverage, 1)).`
       : " This search has no coverage penalty.",

@@ -34,12 +34,12 @@ export function section(id, title, level = 2) {
 export class Viewer {
   /**
    * @param {import("./state.js").Settings} settings
-   * @param {{prefix?: string, level?: number, goOn?: ((path: string[]) => void) | null}} options
-   *   prefix of the ids of the sections; goOn continues a translation from a path of pieces.
+   * @param {{prefix?: string, level?: number, goOn?: ((path: string[]) => void) | null, pinner?: function}} options
+   *   prefix of the ids of the sections; goOn continues a translation from a path of pieces; pinner gives for the
+   *   hypothesis that is shown what makes a step look at one piece, or null.
    */
-  constructor(settings, { prefix = "", level = 2, goOn = null } = {}) {
-    this.settings = settings;
-    this.goOn = goOn;
+  constructor(settings, { prefix = "", level = 2, goOn = null, pinner = () => null } = {}) {
+    Object.assign(this, { settings, goOn, pinner });
     this.selection = new Selection();
     const made = (id, title) => section(`${prefix}${id}`, title, level);
     this.sentences = made("sentence", "Sentence");
@@ -107,7 +107,9 @@ export class Viewer {
     const { stages } = this.hypothesis;
     this.why.element.hidden = !stages?.length;
     if (stages?.length)
-      redraw(this.why.body, () => showWhy(this.why.body, this.current, this.hypothesis, this.settings));
+      redraw(this.why.body, () =>
+        showWhy(this.why.body, this.current, this.hypothesis, this.settings, this.pinner(this.hypothesis)),
+      );
     if (only(why)) return;
     const searched =
       this.current.beam ||

@@ -132,8 +132,12 @@ function headOf(heads, asked, chosen) {
   return heads.find(({ name }) => name === asked) ?? heads[positionsOf(chosen, names)[0] ?? 0];
 }
 
-/** The section: settings for layer, head and step, the table, the picture, and one weight derived. */
-export function showWhy(box, translation, hypothesis, settings) {
+/**
+ * The section: settings for layer, head and step, the table, the picture, and one weight derived.
+ * @param {((step: number, piece: number) => void) | null} pin asks what the step would say if it looked there alone;
+ *   null where there is no model to ask.
+ */
+export function showWhy(box, translation, hypothesis, settings, pin = null) {
   const stages = hypothesis.stages;
   if (!stages?.length) {
     box.replaceChildren(h("p", { class: "note" }, "The stages of this sentence were not recorded."));
@@ -190,6 +194,15 @@ export function showWhy(box, translation, hypothesis, settings) {
       { class: "derivation" },
       derivation(stage, row, step, chosen, pieces[chosen]).map((line) => h("li", {}, line)),
     ),
+    pin === null
+      ? ""
+      : h(
+          "button",
+          { type: "button", onclick: () => pin(step, chosen) },
+          "What if it looked only at ",
+          h("bdi", {}, `“${pieces[chosen]}”`),
+          "?",
+        ),
     saving("stages", { svg: drawn, json: () => ({ step, head: one.name, pieces, ...row, equation: stage.equation }) }),
   );
 }
