@@ -40,13 +40,11 @@ ELSEWHERE = {
     "data.target=zh_Hans": "trains for minutes, with figures of its own",
     "python scripts/": "measures for hours on an idle machine; tests/benchmark and tests/test_study.py run the scripts",
     "python -m pytest": "runs tests",
-    "python -m nmt.check": "needs a run; tests/pipeline/test_checksums.py checks several",
-    "python -m nmt.serve": "serves until it is stopped; tests/serving starts it",
+    "pre-commit": "installs a hook of Git",
+    ".ci/run": "installs the environment",
     **dict.fromkeys(
-        ("data.documents=", "checkpoints/book", "data=documents", "checkpoints/context"),
-        "needs text in documents; tests/pipeline/test_document_runs.py runs such commands",
+        ("python -m nmt.serve", "curl", "torchrun", "sbatch"), "tests/test_page_programs.py runs it beside the others"
     ),
-    "sbatch": "needs a Slurm queue",
     "sweep.launcher=slurm": "needs a Slurm queue; tests/pipeline/test_cluster.py runs jobs without one",
     "device=cuda": "needs a GPU",
 }
@@ -58,6 +56,9 @@ TUTORIALS = [
     "choosing-an-attention.md",
     "comparing.md",
     "reading-the-pictures.md",
+    "documents.md",
+    "reliability.md",
+    "CONTRIBUTING.md",
 ]
 #: The models of the walk as the study calls them.
 IN_THE_STUDY = {
@@ -76,6 +77,7 @@ BRIEF = [
 ]
 #: The same for the built-in corpus.
 FEW = ["data.train_pairs=200", "data.valid_pairs=10", "data.test_pairs=20"]
+FEW_DOCUMENTS = ["data.train_documents=40", "data.valid_documents=4", "data.test_documents=6"]
 SMALL = ["model.embedding_size=32", "encoder.size=32", "decoder.size=64", "attention.size=32"]
 
 
@@ -91,13 +93,13 @@ def shortened(words: list[str]) -> list[str]:
         return own
     builtin = not any(word.startswith(("data=", "data.files=")) for word in own)
     changed = {word.partition("=")[0] for word in own}
-    more = [*BRIEF, *(FEW if builtin else [])]
+    more = [*BRIEF, *(FEW if builtin else []), *(FEW_DOCUMENTS if "data=documents" in own else [])]
     return [*own, *(word for word in more if word.partition("=")[0] not in changed)]
 
 
 def run(verb: str, words: list[str]) -> None:
     """Run a command of a page, a training only briefly."""
-    more = {"train": [], "export": [], "compare": QUICK}.get(verb, ["threads=1", "device=cpu"])
+    more = {"train": [], "export": [], "check": [], "compare": QUICK}.get(verb, ["threads=1", "device=cpu"])
     if verb == "evaluate":
         more = [*more, *(["pictures=2"] if not any(word.startswith("pictures=") for word in words) else [])]
     words = shortened(words) if verb == "train" else words
@@ -133,15 +135,18 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with the files that the pages call by name, to stand in."""
+    """A folder with the files that the pages call by name, to stand in. Empty lines end documents."""
     monkeypatch.chdir(tmp_path)
     text = write_text(tmp_path / "DIR")
+    for path in text.iterdir():
+        lines = path.read_text(encoding="utf-8").splitlines()
+        write_lines(path, [word for at, line in enumerate(lines) for word in (line, *([""] if at % 5 == 4 else []))])
     for name, stem in (("train", "german english"), ("valid", "valid.de valid.en"), ("test", "test.de test.en")):
         for language, target in zip(("de", "en"), stem.split(), strict=True):
             shutil.copy(text / f"{name}.{language}", tmp_path / (target if "." in target else f"{target}.txt"))
     sides = [(tmp_path / f"{name}.txt").read_text("utf-8").splitlines() for name in ("german", "english")]
-    write_lines(tmp_path / "pairs.tsv", ["\t".join(pair) for pair in zip(*sides, strict=True)])
-    for name in ("FILE", "new.txt"):
+    write_lines(tmp_path / "pairs.tsv", ["\t".join(pair) for pair in zip(*sides, strict=True) if all(pair)])
+    for name in ("FILE", "new.txt", "book.txt"):
         write_lines(tmp_path / name, ["June 6, 1987", "12 kilograms and 63.5%"])
     return tmp_path
 
@@ -160,6 +165,7 @@ def prepared(command: Command, desk: Path, tiny: Path) -> list[str]:
     # A page may give the same place twice, as a reader does in another folder.
     if command.verb == "export":
         words = [word.replace("output=DIR", "output=exported") for word in words]
+    words = [word.replace("GROUP=NAME", "attention/score=dot") for word in words]
     return [word.replace("output=FILE", "output=translations") for word in words]
 
 

@@ -1,0 +1,282 @@
+"""The pages' requests, `torchrun`, jobs of Slurm and README's Python; and that every code block runs somewhere.
+
+Slurm is not needed. A stand-in for `sbatch --wrap` runs the job here; one for `srun` starts its command once for each
+machine, all of them here. So two "machines" do find each other, but no queue has read the job's options.
+"""
+
+import ast
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+import nmt
+from nmt.runs import Run
+from tests.page_commands import PAGES, ROOT, Block, Command, all_blocks, commands
+from tests.pipeline.small import call, start, write_lines
+from tests.test_pages import BRIEF, FEW, FEW_DOCUMENTS, SMALL, with_this_python
+
+pytestmark = pytest.mark.long
+
+TIMEOUT = 600
+EVERY = [command for page in PAGES for command in commands(page)]
+TORCHRUN = [command for command in EVERY if command.line.startswith("torchrun")]
+BLOCKS = [block for page in PAGES for block in all_blocks(page)]
+#: Blocks in other languages than the shell's, and the test that runs them: all of a kind, or the one that begins so.
+RUN_BY = {
+    ("README.md", "configs/ "): "tests/test_page_programs.py",
+    ("README.md", "import nmt"): "tests/test_page_programs.py",
+    ("README.md", "checkpoints/NAME/"): "tests/test_page_programs.py",
+    ("CONTRIBUTING.md", "# configs/attention"): "tests/test_page_programs.py",
+    ("many-processes.md", "script"): "tests/test_page_programs.py",
+    ("attention-heads.md", "translator = nmt.load"): "tests/test_pages.py",
+    ("from-seq2seq-to-transformer.md", "python"): "tests/test_pages.py",
+    ("adding-a-part.md", "python"): "tests/test_adding.py",
+    ("adding-a-part.md", "yaml"): "tests/test_adding.py",
+    ("python.md", "python"): "tests/pipeline/test_api.py",
+    ("documents.md", "python"): "tests/pipeline/test_context_from_python.py",
+}
+#: Signatures that scripts/api_page.py writes; tests/test_site.py compares them with the code.
+WRITTEN = {"api.md"}
+#: How a block that nobody can run begins. Equations are found by their subscripts.
+PROSE = (
+    "text files          -> sentence pairs",
+    "all pieces",
+    "t - R <= j",
+    "j <= t",
+    "the pieces that you name",
+    "each layer attends",
+    "se^2 =",
+    "energies -> + bias",
+)
+EQUATION = re.compile(r"\b[a-z]\w*'?(?:\^\w)?_(?:\([tj]|[tjhS]\b|tj\b)")
+
+
+def is_prose(block: Block) -> bool:
+    """Whether a block is an equation or a sketch, which nothing can run."""
+    equation = EQUATION.search(block.text) and not re.search(r"^(?:import|from|class|def) ", block.text, re.MULTILINE)
+    return block.kind == "" and (bool(equation) or block.text.startswith(PROSE))
+
+
+def tests_of(block: Block) -> list[str]:
+    """The entries of `RUN_BY` for a block."""
+    return [
+        test
+        for (page, what), test in RUN_BY.items()
+        if block.page == page and (block.kind == what or (not block.kind and block.text.startswith(what)))
+    ]
+
+
+def test_every_block_runs_or_is_prose() -> None:
+    """A shell's commands are those of tests/test_pages.py, which finds each one."""
+    left = [block for block in BLOCKS if block.kind != "commands" and block.page not in WRITTEN and not is_prose(block)]
+    assert [block for block in left if not tests_of(block)] == [], "run it, and add it to RUN_BY"
+    for (page, what), test in RUN_BY.items():
+        assert page in (ROOT / test).read_text(encoding="utf-8"), f"{test} does not open {page}"
+        found = [block for block in BLOCKS if block.page == page and what in (block.kind, block.text[: len(what)])]
+        assert found, "the page has no such block any more"
+        assert len(found) == 1 or what in ("python", "yaml"), "which of them is run?"
+    assert [start for start in PROSE if not any(block.text.startswith(start) for block in BLOCKS)] == []
+
+
+def code(page: str, start: str) -> str:
+    """The one block of a page that begins with these characters."""
+    [found] = [block.text for block in BLOCKS if block.page == page and block.text.startswith(start)]
+    return found
+
+
+def test_each_block_of_these_pages_has_its_test() -> None:
+    """README and CONTRIBUTING mix Python with sketches: each of their blocks is opened by name below."""
+    named = {"README.md": ("configs/ ", "import nmt", "checkpoints/NAME/"), "CONTRIBUTING.md": ("# configs/attention",)}
+    for page, starts in named.items():
+        blocks = [block for block in BLOCKS if block.page == page and block.kind == "" and not is_prose(block)]
+        assert [block.text.startswith(starts) for block in blocks] == [True] * len(starts), page
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a run that sees the sentences before and has been scored, under each name that a page gives it."""
+    folder = tmp_path_factory.mktemp("home")
+    line = ["data=documents", "context.sentences=2", "name=m30k", f"checkpoints={folder / 'checkpoints'}"]
+    brief = [word for word in BRIEF if word != "trainer.tensorboard=false"]
+    assert call("train", *line, *brief, *FEW_DOCUMENTS, *SMALL) == 0
+    assert call("evaluate", f"run={folder / 'checkpoints' / 'm30k'}", "pictures=2", "device=cpu", "threads=1") == 0
+    for name in {"NAME", *re.findall(r"checkpoints/(\w+)", " ".join(command.line for command in servers()))} - {"m30k"}:
+        shutil.copytree(folder / "checkpoints" / "m30k", folder / "checkpoints" / name)
+    return folder
+
+
+def servers() -> list[Command]:
+    """The commands of the pages that start a server."""
+    return [command for command in EVERY if command.verb == "serve"]
+
+
+@pytest.mark.parametrize("command", servers(), ids=lambda command: command.page)
+def test_a_server_of_a_page_answers_the_requests_of_the_page(command: Command, home: Path) -> None:
+    """Each `curl` is run as it stands, but for the port, which may be taken here."""
+    pytest.importorskip("fastapi", reason="pip install 'nmt[serve]'")
+    if shutil.which("curl") is None:
+        pytest.skip("curl is not installed")
+    requests = [each.line for each in EVERY if each.page == command.page and each.line.startswith("curl")]
+    program = start("serve", *command.words[3:], "port=0", "device=cpu", "threads=1", cwd=home)
+    with program:
+        assert program.stderr is not None
+        line = program.stderr.readline().decode()
+        assert " at http://127.0.0.1:" in line, line + program.stderr.read().decode()
+        place = line.rpartition(" at http://")[2].strip().rstrip("/")
+        for request in [f"curl -s http://{place}/health", *requests]:
+            asked = request.replace("127.0.0.1:8765", place)
+            done = subprocess.run(["bash", "-ec", asked], capture_output=True, check=True, timeout=TIMEOUT)
+            answer = json.loads(done.stdout)
+            if request in requests:
+                wanted = json.loads(Command("", request).words[-1])
+                lines = wanted["text"] if isinstance(wanted["text"], list) else [wanted["text"]]
+                assert [each["source"]["text"] for each in answer["translations"]] == lines, answer
+                best = answer["translations"][0]["hypotheses"][0]
+                assert all(best[detail] for detail in wanted["include"])
+                assert bool(answer["translations"][0]["context"]) == ("context" in wanted)
+            else:
+                assert answer["status"] == "ok", answer
+        program.send_signal(signal.SIGTERM)
+        assert program.wait(TIMEOUT) == 0
+
+
+def test_each_request_is_on_a_page_with_a_server() -> None:
+    assert {each.page for each in EVERY if each.line.startswith("curl")} <= {each.page for each in servers()}
+
+
+def free_port() -> int:
+    """A port that nothing uses."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])
+
+
+def small(text: str, port: int) -> str:
+    """Commands of `torchrun` for this machine: processes of two cores, seconds of training."""
+    text = text.partition(" # ")[0].replace("HOST ", "127.0.0.1 ").replace("29500", str(port))
+    text = text.replace("--nproc-per-node 8", "--nproc-per-node 1").replace("output=FILE", "output=translations")
+    words = [*BRIEF, *FEW, *SMALL] if "nmt.train" in text else ["device=cpu", "threads=1"]
+    return " ".join([text.strip(), *words, *(["pictures=1"] if "nmt.evaluate" in text else [])])
+
+
+def succeed(lines: Sequence[str], folder: Path, environment: dict[str, str]) -> None:
+    """Run commands of a shell side by side, as the machines of a training do."""
+    quiet = {**environment, "PYTHONWARNINGS": "ignore"}  # torchrun's own
+    started = [
+        subprocess.Popen(["bash", "-ec", line], cwd=folder, env=quiet, stderr=subprocess.PIPE, text=True)
+        for line in lines
+    ]
+    for program in started:
+        _, messages = program.communicate(timeout=TIMEOUT)
+        assert program.returncode == 0, messages
+
+
+def trained_by_two(run: Path) -> bool:
+    """Whether two processes have trained a run, for the two updates of these tests."""
+    return Run(run).facts()["step"] == 2 and "on cpu (2 processes" in (run / "train.log").read_text(encoding="utf-8")
+
+
+def together(page: Sequence[Command]) -> list[list[Command]]:
+    """The commands of a page; those of several machines at once."""
+    machines = [command for command in page if "--node-rank" in command.words]
+    return [*([command] for command in page if command not in machines), *([machines] if machines else [])]
+
+
+@pytest.mark.parametrize("page", sorted({command.page for command in TORCHRUN}))
+def test_the_commands_of_torchrun_run(page: str, tmp_path: Path) -> None:
+    """Two processes of gloo each, or two "machines" with one process each, on this one."""
+    write_lines(tmp_path / "FILE", ["June 6, 1987", "12 kilograms and 63.5%"])
+    for group in together([command for command in TORCHRUN if command.page == page]):
+        if len(group) > 1:
+            shutil.rmtree(tmp_path / "checkpoints")
+        port = free_port()
+        succeed([small(command.line, port) for command in group], tmp_path, with_this_python())
+        [run] = (tmp_path / "checkpoints").iterdir()
+        assert trained_by_two(run)
+    if page == "many-processes.md":
+        assert len((tmp_path / "translations").read_text(encoding="utf-8").splitlines()) == 2
+        assert not Run(run).splits(), "the last training is another one than that of the first lines"
+
+
+def stand_ins(folder: Path, **programs: str) -> dict[str, str]:
+    """The environment in which a shell finds these programs before others."""
+    (folder / "bin").mkdir()
+    for name, body in programs.items():
+        path = folder / "bin" / name
+        path.write_text(f"#!/bin/bash\n{textwrap.dedent(body)}", encoding="utf-8")
+        path.chmod(0o755)
+    environment = with_this_python()
+    return {**environment, "PATH": f"{folder / 'bin'}{os.pathsep}{environment['PATH']}"}
+
+
+SRUN = """\
+for machine in $(seq "$SLURM_NNODES"); do "$@" & jobs="$jobs $!"; done
+status=0
+for job in $jobs; do wait "$job" || status=1; done
+exit $status
+"""
+
+
+@pytest.mark.parametrize("block", [each for each in BLOCKS if each.kind == "script"], ids=lambda block: block.page)
+def test_a_job_of_slurm_trains(block: Block, tmp_path: Path) -> None:
+    """The script of the page, on two machines that are both this one; of its options only their form is checked."""
+    options = re.findall(r"^#SBATCH (.*)$", block.text, re.MULTILINE)
+    assert options
+    assert all(re.fullmatch(r"--[a-z-]+=\S+", option) for line in options for option in line.split())
+    environment = stand_ins(tmp_path, srun=SRUN, scontrol='[ "$1 $2 $3" = "show hostnames a,b" ] && echo localhost')
+    job = {"SLURM_NNODES": "2", "SLURM_JOB_NODELIST": "a,b", "SLURM_JOB_ID": "7"}
+    succeed([small(block.text, free_port())], tmp_path, {**environment, **job})
+    [run] = (tmp_path / "checkpoints").iterdir()
+    assert trained_by_two(run)
+
+
+def test_a_sweep_by_sbatch_trains_its_runs(tmp_path: Path) -> None:
+    pipes = [command.line for command in EVERY if "sbatch" in command.line]
+    assert len(pipes) == 1
+    environment = stand_ins(tmp_path, sbatch='[ "$1" = --wrap ] && [ $# = 2 ] && bash -ec "$2"')
+    brief = " ".join([*BRIEF, *FEW, *SMALL])
+    succeed([pipes[0].replace("threads=4", "").replace("dry_run=true", f"dry_run=true {brief}")], tmp_path, environment)
+    runs = sorted((tmp_path / "checkpoints" / "SWEEP").iterdir())
+    assert [Run(run).facts()["step"] for run in runs] == [2, 2, 2]
+
+
+def test_the_python_of_the_readme_runs(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(home)
+    names: dict[str, object] = {}
+    exec(compile(code("README.md", "import nmt"), "README.md", "exec"), names)
+    assert isinstance(names["translation"], nmt.TranslatedSentence)
+
+
+def test_the_folders_of_the_readme_are_there() -> None:
+    parents: list[str] = []
+    for line in code("README.md", "configs/ ").splitlines():
+        name, indent = line.split()[0], len(line) - len(line.lstrip())
+        parents = [*parents[: indent // 2], name]
+        # Training makes these two.
+        assert name in ("checkpoints/", "data/") or (ROOT / "".join(parents)).is_dir(), line
+
+
+def test_a_run_has_the_files_of_the_readme(home: Path) -> None:
+    first, *rows = code("README.md", "checkpoints/NAME/").splitlines()
+    found = {path.name + "/" * path.is_dir() for path in (home / first).iterdir()}
+    for row in rows:
+        names = re.split(r" {2,}", row.strip())[0].replace("evaluation/SPLIT/", "evaluation/").split()
+        assert {*names} <= found, row
+    [split] = (home / first / "evaluation").iterdir()
+    assert (split / "report.html").is_file()
+
+
+def test_the_score_of_contributing_is_that_of_the_page_on_parts() -> None:
+    """tests/test_adding.py runs and tests that one."""
+    ours, theirs = code("CONTRIBUTING.md", "# configs/attention"), code("adding-a-part.md", "class Rectified")
+    assert ast.dump(ast.parse(ours)) == ast.dump(ast.parse(theirs))
+    assert code("adding-a-part.md", "_target_: nmt.attention").strip() in ours.splitlines()[0]
