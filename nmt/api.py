@@ -17,7 +17,7 @@ from nmt.errors import UserError
 from nmt.heads import AUTO
 from nmt.links import Link
 from nmt.notebook import Explanation, Inspection, WhatIf, shown
-from nmt.pipeline.opening import TranslatorRequest
+from nmt.pipeline.opening import TranslatorRequest, default_head
 from nmt.pipeline.requests import read
 from nmt.translation.translator import Translator
 from nmt.translation.types import Translation, Views
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _OF_THE_COMMAND = frozenset(
     {
         *("run", "input", "output", "alignments", "heatmaps", "view", "head", "shift"),
-        *("prefix", "format", "scores", "weights", "documents", "show", "resume", "invalid"),
+        *("prefix", "format", "scores", "weights", "include", "documents", "show", "resume", "invalid"),
     }
 )
 
@@ -51,14 +51,17 @@ def load(run: str | Path | Sequence[str | Path], *settings: str) -> "RunTranslat
     overrides = quote(settings)
     config = compose("translate", overrides)
     config.run = [str(run)] if isinstance(run, str | Path) else [str(folder) for folder in run]
-    return RunTranslator(read(TranslatorRequest, config, overrides).open())
+    request = read(TranslatorRequest, config, overrides)
+    translator = request.open()
+    return RunTranslator(translator, default_head(request.runs, translator))
 
 
 class RunTranslator:
     """Translates lists of sentences."""
 
-    def __init__(self, translator: Translator) -> None:
-        self._translator = translator
+    def __init__(self, translator: Translator, head: str = AUTO) -> None:
+        """`head` is that of the word links in documents."""
+        self._translator, self._head = translator, head
         translator.warn = lambda message: warnings.warn(message, stacklevel=2)
 
     def translate(
@@ -255,7 +258,8 @@ class RunTranslator:
         from nmt.inspection.details import described_search
         from nmt.inspection.document import Style
 
-        return Style(self._translator.tokenizer.target, aligned=aligned, search=described_search(self._translator))
+        vocabulary, search = self._translator.tokenizer.target, described_search(self._translator)
+        return Style(vocabulary, self._head, aligned=aligned, search=search)
 
     def look(self, translation: Translation) -> Views:
         """The translation with the weights of each attention: `encoder`, `decoder` and `cross`, each with `heatmap`.

@@ -48,7 +48,7 @@ class HubTranslator(RunTranslator, ModelHubMixin, library_name="nmt", pipeline_t
             UserError: see `nmt.load`.
         """
         opened = load(run, *settings)
-        super().__init__(opened._translator)
+        super().__init__(opened._translator, opened._head)
         self._run = Run(Path(run))
 
     @classmethod

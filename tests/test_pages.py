@@ -57,6 +57,7 @@ TUTORIALS = [
     "comparing.md",
     "reading-the-pictures.md",
     "documents.md",
+    "translation-json.md",
     "reliability.md",
     "CONTRIBUTING.md",
 ]

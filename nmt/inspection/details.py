@@ -36,23 +36,46 @@ def translate(
     Raises:
         UserError: the model cannot write the prefix.
     """
+    ranked, beam = searched(translator, sentence, prefix, max_length, context, tree="beam" in include, told=told)
+    return documented(translator, ranked, style, include, forced=forced_characters(translator, prefix), beam=beam)
+
+
+def searched(
+    translator: Translator,
+    sentence: str,
+    prefix: str = "",
+    max_length: int | None = None,
+    context: Sequence[str] = (),
+    *,
+    tree: bool = False,
+    told: Callable[[str], None] | None = None,
+    line: int = 1,
+) -> tuple[list[Translation], Beam | None]:
+    """The translations of one sentence, best first, and with `tree` the tree of their search if it has one.
+
+    `line` is the number of the sentence in warnings. For the other arguments see `translate`.
+
+    Raises:
+        UserError: the model cannot write the prefix.
+    """
     size = beam_size(translator)
     record = None
-    wanted = "beam" in include or told is not None
+    wanted = tree or told is not None
     if wanted and size is not None and len(pieces_of(translator, sentence)) <= translator.max_source_length:
         record = BeamRecord(size, told and _teller(translator, told), _score_of(translator))
     (ranked,) = translator.translate_chunk(
         [sentence],
+        line,
         prefixes=[prefix],
         contexts=[context],
         max_lengths=[max_length],
         watch=None if record is None else record.watch,
     )
     beam = None
-    if record is not None and "beam" in include and size is not None and can_look(ranked[0]):
+    if record is not None and tree and size is not None and can_look(ranked[0]):
         hypotheses = [tokens_of(translator.tokenizer, each)[1] for each in ranked]
         beam = Beam(size, record.finish(), hypotheses)
-    return documented(translator, ranked, style, include, forced=forced_characters(translator, prefix), beam=beam)
+    return ranked, beam
 
 
 def _teller(translator: Translator, told: Callable[[str], None]) -> Callable[[list[int]], None]:

@@ -1,7 +1,7 @@
 """A translation and what is known of it -> one JSON document: "nmt.translation", version 1.
 
-The page, programs, reports and notebooks read the same document. docs/serving.md describes it. Positions count from 0,
-characters are code points, logarithms are natural. What is not known, or was not asked for, is null.
+The page, programs, reports and notebooks read the same document. docs/translation-json.md describes it. Positions count
+from 0, characters are code points, logarithms are natural. What is not known, or was not asked for, is null.
 """
 
 import base64

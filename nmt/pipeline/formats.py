@@ -1,9 +1,12 @@
-"""Output formats of translations: text, tab-separated values, or JSON, one record per line."""
+"""Output formats of translations: text, tab-separated values, or JSON, one record per line.
+
+`format=json` is that of `nmt.pipeline.documenting`.
+"""
 
 import json
 import re
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from nmt.alignment.weights import Head, links
 from nmt.heads import AUTO
@@ -12,6 +15,11 @@ from nmt.translation.types import Translation
 
 # Characters that some program takes for the end of a line or of a column.
 _ENDS = re.compile("[\t\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+
+
+def as_line(value: Mapping[str, Any]) -> str:
+    """A value as JSON in one line, whatever its reader takes for the end of a line."""
+    return _ENDS.sub(lambda end: f"\\u{ord(end[0]):04x}", json.dumps(value, ensure_ascii=False))
 
 
 class Format(NamedTuple):
@@ -77,8 +85,7 @@ class Format(NamedTuple):
         if self.weights:
             weights = translation.weights
             record["weights"] = None if weights is None else weights.astype(float).round(6).tolist()
-        text = json.dumps(record, ensure_ascii=False)
-        return _ENDS.sub(lambda end: f"\\u{ord(end[0]):04x}", text)
+        return as_line(record)
 
     def _links(self, translation: Translation) -> list[Link] | None:
         """Word links; None without attention, [] for an empty line."""

@@ -7,37 +7,34 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
-from nmt.alignment.weights import Head
 from nmt.data.documents import Followed, Follower
 from nmt.data.languages import UNNAMED
 from nmt.data.lines import Invalid, LineDecoder, iterate_lines, open_lines
 from nmt.errors import UserError
 from nmt.heads import AUTO, MEAN, described, names_all
-from nmt.links import format_links
 from nmt.model.weights import fingerprint
 from nmt.pipeline.chunks import arriving, full, standard_input, typed
 from nmt.pipeline.formats import Format
 from nmt.pipeline.half_precision import for_text
 from nmt.pipeline.line_progress import LineProgress
+from nmt.pipeline.line_writers import Line, Write, documents, links_below, links_of_words, pictures, records
 from nmt.pipeline.opening import TranslatorRequest, default_head, has_weights, head_of
 from nmt.pipeline.partial import LinesDigest, PartialFiles, Resume, partial_files
 from nmt.pipeline.paths import check_paths, check_standard_output, is_replaceable, standard_output, writer
 from nmt.pipeline.sharing import share, shared
 from nmt.pipeline.viewing import pictured_head, view_of
 from nmt.processes import Processes
-from nmt.terminal import linked, print_message, visible
+from nmt.terminal import print_message, visible
 from nmt.translation.stepping import heads_of
-from nmt.translation.translator import Translator
-from nmt.translation.types import Translation, View
+from nmt.translation.translator import Translator, Watch
+from nmt.translation.types import View
 
 CHUNK = 2000  # maximum number of lines in memory
 SAVE_SECONDS = 10  # at least, between two notes of how far the files are
-#: Writes the n-best list of a line, numbered from 1.
-Write = Callable[[int, Sequence[Translation]], None]
 
 
 @dataclass(frozen=True)
@@ -47,9 +44,10 @@ class Translating:
     translator: TranslatorRequest
     input: Path | None
     output: Path | None
-    format: Literal["text", "tsv", "jsonl"]
+    format: Literal["text", "tsv", "jsonl", "json"]
     scores: bool
     weights: bool
+    include: Sequence[str]
     prefix: Path | None
     alignments: Path | None
     heatmaps: Path | None
@@ -67,11 +65,22 @@ class Translating:
         if self.show and (self.output is not None or self.format != "text"):
             raise UserError(f"show={self.show} is for text on standard output. For a file, give alignments=FILE.")
         if self.weights and self.format != "jsonl":
-            raise UserError("weights=true needs format=jsonl.")
+            raise UserError("weights=true needs format=jsonl. With format=json, give include=[alignment,weights].")
+        if self.format == "json":
+            from nmt.inspection.details import included
+
+            included(self.include)
+        elif [*self.include] != ["alignment"]:
+            raise UserError("include= needs format=json.")
         if self.resumes not in get_args(Resume):
             raise UserError(f"resume={self.resume}: must be true, auto or false.")
         if self.resumes != "false" and not self.files:
             raise UserError(f"resume={self.resumes} needs a file to continue. Give output=FILE as well.")
+
+    @property
+    def keeps_beam(self) -> bool:
+        """Whether the tree of each search is wanted, so that each line is searched alone."""
+        return self.format == "json" and "beam" in self.include
 
     @property
     def converses(self) -> bool:
@@ -159,16 +168,28 @@ def _writers(
     def line_writer(key: str, path: Path | None) -> Callable[[str], None]:
         return files.writer(key) if files is not None and key in request.files else writer(stack, path)
 
-    form = Format(request.format, nbest, request.scores, request.weights, head, request.shift)
-    writers = [_records(line_writer("output", request.output), form, request.converses)]
+    output = line_writer("output", request.output)
+    if request.converses:
+        output = functools.partial(_write_visible, output)
+    if request.format == "json":
+        named = default_head(request.translator.runs, translator) if head == AUTO else head
+        writers = [documents(output, translator, named, request.shift, request.include)]
+    else:
+        form = Format(request.format, nbest, request.scores, request.weights, head, request.shift)
+        writers = [records(output, form)]
     if request.show == "links":
-        writers.append(_linked(line_writer("output", None), head, request.shift))
+        writers.append(links_below(line_writer("output", None), head, request.shift))
     if request.alignments is not None:
-        writers.append(_links(line_writer("alignments", request.alignments), head, request.shift))
+        writers.append(links_of_words(line_writer("alignments", request.alignments), head, request.shift))
     if request.heatmaps is not None:
         view = functools.partial(view_of, translator, request.view)
-        writers.append(_pictures(request.heatmaps, pictured, request.shift, view))
+        writers.append(pictures(request.heatmaps, pictured, request.shift, view))
     return writers
+
+
+def _write_visible(write_line: Callable[[str], None], record: str) -> None:
+    """Write a record for a terminal, which must not obey it."""
+    write_line(visible(record))
 
 
 class _Work:
@@ -197,10 +218,10 @@ class _Work:
             given, contexts = self._take(lines)
             batches = -(-len(lines) // (self.translator.batch_sentences * self.translator.processes.count))
             watch = self.progress.watch(len(lines), batches)
-            for translations in self.translator.translate_chunk(lines, self.done + 1, given, contexts, watch=watch):
+            for line in self._translated(lines, given, contexts, watch):
                 self.done += 1
                 for write in writers:
-                    write(self.done, translations)
+                    write(line)
             self.progress.add(len(lines))
             if self.request.output is None:
                 with standard_output():
@@ -210,6 +231,21 @@ class _Work:
         self.decoder.close()
         if self.follower.unseparated:
             note_one_document(self.done)
+
+    def _translated(
+        self, lines: Sequence[str], given: Sequence[str], contexts: Sequence[Sequence[str]], watch: Watch
+    ) -> Iterator[Line]:
+        """The next lines, translated; one at a time if the tree of each search is wanted."""
+        first, prefixes = self.done + 1, given or [""] * len(lines)
+        if not self.request.keeps_beam:
+            ranked = self.translator.translate_chunk(lines, first, given, contexts, watch=watch)
+            yield from map(Line, count(first), ranked, prefixes)
+            return
+        from nmt.inspection.details import searched
+
+        for number, (text, prefix, context) in enumerate(zip(lines, prefixes, contexts, strict=True), first):
+            translations, beam = searched(self.translator, text, prefix, context=context, tree=True, line=number)
+            yield Line(number, translations, prefix, beam)
 
     def _take(self, lines: Sequence[str]) -> tuple[list[str], list[list[str]]]:
         """The prefixes and the contexts of the next lines."""
@@ -239,7 +275,8 @@ class _Work:
                     "whose translation was interrupted. Give the same text with resume=true."
                 )
             print_message(f"{self.done:,} lines are translated already.")
-        yield from full(lines, CHUNK) if path is not None else arriving(lines, CHUNK)
+        most = 1 if self.request.keeps_beam else CHUNK  # lines that are searched alone are saved one by one
+        yield from full(lines, most) if path is not None else arriving(lines, most)
 
     def _save(self) -> None:
         """Note how far the files are, if the last time is some seconds ago."""
@@ -261,6 +298,7 @@ def settings_of(request: Translating, translator: Translator) -> dict[str, Any]:
     search = {name: value for name, value in vars(translator.search).items() if name[0] != "_"}
     return {
         **{name: getattr(request, name) for name in names},
+        **({"include": [*request.include]} if request.format == "json" else {}),
         **{name: getattr(translator, name) for name in opened},
         **{name: getattr(request.translator, name) for name in ("shortlist", "slots")},
         "search": {"name": type(translator.search).__name__, **search},
@@ -318,57 +356,3 @@ class _Prefixes:
         """Raise UserError if there are more prefixes than lines to translate."""
         if next(self.lines, None) is not None:
             raise UserError(f"prefix={self.path} has more lines than the input, which has {self.count}.")
-
-
-def _records(write_line: Callable[[str], None], form: Format, conversing: bool) -> Write:
-    """Write the records of each line."""
-
-    def write(number: int, translations: Sequence[Translation]) -> None:
-        for record in form.records(number, translations):
-            write_line(visible(record) if conversing else record)
-
-    return write
-
-
-def _linked(write_line: Callable[[str], None], head: Head, shift: int) -> Write:
-    """Write the words of each line, and those of its translation, with their links."""
-    from nmt.alignment.weights import links
-
-    def write(number: int, translations: Sequence[Translation]) -> None:
-        del number
-        best = translations[0]
-        if best.weights is not None:
-            found = links(best, head=head, shift=shift)
-            for line in linked(best.source.split(), best.text.split(), found, sys.stdout):
-                write_line(f"  {line}")
-
-    return write
-
-
-def _links(write_line: Callable[[str], None], head: Head, shift: int) -> Write:
-    """Write the word links of each line."""
-    from nmt.alignment.weights import links
-
-    def write(number: int, translations: Sequence[Translation]) -> None:
-        best = translations[0]  # without weights for an empty line
-        write_line("" if best.weights is None else format_links(links(best, head=head, shift=shift)))
-
-    return write
-
-
-def _pictures(folder: Path, head: Head, shift: int, view: Callable[[Translation], Translation | None]) -> Write:
-    """Write a heatmap of the view of each line that has one; print each warning once."""
-    from nmt.drawing.heatmap import draw
-
-    warnings = set[str]()
-
-    def write(number: int, translations: Sequence[Translation]) -> None:
-        translation = view(translations[0])
-        if translation is None or translation.weights is None:
-            return
-        for warning in draw(translation, folder / f"{number:05d}.png", head=head, shift=shift):
-            if warning not in warnings:
-                warnings.add(warning)
-                print_message(f"warning: {warning}")
-
-    return write
