@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nmt.errors import UserError
 from nmt.files import write_text
 from nmt.viewer import embed
 
@@ -144,6 +145,30 @@ class WhatIf:
         self.words: Sequence[Mapping[str, Any]] = differences["words"]
         self.steps: Sequence[Mapping[str, Any]] = differences["steps"]
         self.sweep: Sequence[Mapping[str, Any]] | None = result["sweep"]
+
+    def figure(self) -> "NotebookFigure":
+        """Both translations, and what the change does to each piece: log-probability, divergence.
+
+        Raises:
+            UserError: nothing was changed.
+        """
+        from nmt.drawing import documents
+
+        if self.variant is None:
+            raise UserError("Nothing was changed. Give what_if a text, a prefix, pins or changed_context.")
+        return documents.differences(self.baseline, self.variant, {"words": self.words, "steps": self.steps})
+
+    def sweep_figure(self) -> "NotebookFigure":
+        """What the pinned step would say, for each source piece.
+
+        Raises:
+            UserError: there is no sweep.
+        """
+        from nmt.drawing import documents
+
+        if self.sweep is None:
+            raise UserError("There is no sweep. Give what_if the step: sweep=0.")
+        return documents.sweep(self.sweep)
 
     @property
     def texts(self) -> tuple[str, str | None]:

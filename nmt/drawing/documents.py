@@ -1,5 +1,7 @@
 """What a document of a translation says -> figures: stages of a weight, the tree of a search, probabilities, measures.
 
+Two documents, and what differs -> a figure of the difference.
+
 docs/translation-json.md describes the documents.
 """
 
@@ -159,6 +161,89 @@ def measures(explained: Mapping[str, Any]) -> NotebookFigure:
         shares = np.divide(values, total, out=np.zeros_like(values), where=total > 0)
         matrix(axes, shares, words["target"] if at == 0 else (), words["source"], font, slant=45)
         axes.set_xlabel({"gradient": "|gradient times input|"}.get(name, name))
+    return picture
+
+
+def differences(baseline: Document, variant: Document, differing: Mapping[str, Any]) -> NotebookFigure:
+    """Two translations, and what a change does to each piece of the first one.
+
+    Above, the words of both, those that differ in red. Then the change of each piece's log-probability, and the
+    divergence of its distribution, both in nats. A change from or to probability zero is a mark without a bar.
+
+    Args:
+        baseline, variant: the documents of both.
+        differing: the `differences` of `nmt.inspection.whatif.what_if`.
+    """
+    pieces = baseline["hypotheses"][0]["pieces"]
+    columns = sum(max(_lengths(part)) for part in differing["words"])
+    picture = _figure(max(6.0, 0.55 * len(pieces) + 1.4, 0.85 * columns + 1.4), 4.6)
+    words, change, divergence = picture.subplots(3, 1, height_ratios=(0.6, 1.0, 1.0))
+    _words_of_both(words, (baseline, variant), differing["words"])
+    steps = differing["steps"]
+    ends = [(step["baseline"], step["variant"]) for step in steps]
+    changes = [np.nan if None in pair else pair[1] - pair[0] for pair in ends]
+    change.bar(range(len(steps)), np.nan_to_num(changes), color=_STRONG)
+    change.plot(range(len(steps)), np.where(np.isnan(changes), 0.0, np.nan), "x", color=line(3)["color"])
+    change.axhline(0, color=GREY, linewidth=0.8)
+    style(change, "Change of the log-probability of each piece of the first translation", y="nats")
+    divergence.bar(range(len(steps)), [step["kl"] or 0.0 for step in steps], color=_BAR)
+    style(divergence, "Divergence of the distributions of each step", y="KL, nats")
+    labels = _readable([piece["text"] for piece in pieces])
+    for axes in (change, divergence):
+        _name_columns(axes, labels)
+    return picture
+
+
+def _lengths(part: Mapping[str, Any]) -> tuple[int, int]:
+    """How many words a range of differences has on both sides."""
+    (begin, end), (other_begin, other_end) = part["baseline"], part["variant"]
+    return end - begin, other_end - other_begin
+
+
+def _words_of_both(axes: Axes, both: Sequence[Document], parts: Sequence[Mapping[str, Any]]) -> None:
+    """The words of two translations, one below the other in the order of the differences."""
+    texts = [_readable([word["text"] for word in each["hypotheses"][0]["words"]]) for each in both]
+    at = 0
+    for part in parts:
+        for row, side in enumerate(("baseline", "variant")):
+            begin, end = part[side]
+            for place, word in enumerate(texts[row][begin:end], at):
+                axes.text(
+                    *(place, row, word),
+                    ha="center",
+                    va="center",
+                    color="black" if part["kind"] == "same" else line(3)["color"],
+                    parse_math=False,
+                    fontproperties=_font([word], 9),
+                )
+        at += max(_lengths(part))
+    rightwards = both[0]["hypotheses"][0]["direction"] == "ltr"
+    axes.set_xlim((-0.6, at - 0.4) if rightwards else (at - 0.4, -0.6))
+    axes.set_ylim(1.6, -0.6)
+    style(axes, "The translation as it is, and as it would be")
+    axes.grid(visible=False)
+    axes.set_xticks([])
+    axes.set_yticks([0, 1], ["as it is", "changed"], fontproperties=fonts.properties([fonts.BASE], 8.5))
+    axes.tick_params(length=0)
+    axes.spines[["left", "bottom"]].set_visible(False)
+
+
+def sweep(bars: Sequence[Mapping[str, Any]]) -> NotebookFigure:
+    """What one step would say if it looked at one source piece only, for each piece.
+
+    Args:
+        bars: the `sweep` of `nmt.inspection.whatif.what_if`.
+    """
+    picture = _figure(max(5.0, 0.6 * len(bars) + 1.2), 3.2)
+    axes = picture.subplots()
+    axes.bar(range(len(bars)), [_exp(bar["log_prob"]) for bar in bars], color=_STRONG)
+    marks = [_exp(bar["best_log_prob"]) for bar in bars]
+    axes.plot(range(len(bars)), marks, linestyle="", marker="_", markersize=14, color=line(3)["color"])
+    below = "the only source piece in sight; below it, the best piece"
+    style(axes, "The translation's piece (bar), and the best one (mark)", below, "probability")
+    axes.set_ylim(0, 1)
+    labels = (_readable([bar[name] for bar in bars]) for name in ("text", "best"))
+    _name_columns(axes, [f"{source}\n{best}" for source, best in zip(*labels, strict=True)])
     return picture
 
 

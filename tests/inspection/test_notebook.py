@@ -13,6 +13,7 @@ from matplotlib.patches import Rectangle
 
 from nmt.api import RunTranslator
 from nmt.errors import UserError
+from nmt.notebook import WhatIf
 from tests.inspection.small import SENTENCE, translator
 
 FAMILIES = [
@@ -117,6 +118,67 @@ def test_a_pinned_step_looks_where_it_was_told() -> None:
         each["hypotheses"][0]["text"] for each in documents_in(_inside(changed._repr_html_()))
     )
     assert opened(FAMILIES[0]).what_if(SENTENCE, sweep=0).texts[1] is None
+
+
+@pytest.mark.parametrize("overrides", FAMILIES, ids="_".join)
+def test_the_figure_of_a_change_has_the_words_and_the_numbers_of_each_step(overrides: tuple[str, ...]) -> None:
+    changed = opened(overrides).what_if(SENTENCE, text="rot vier")
+    assert changed.variant is not None
+    words, change, divergence = changed.figure().axes
+    rows = [round(text.get_position()[1]) for text in words.texts]
+    for row, document in enumerate((changed.baseline, changed.variant)):
+        assert rows.count(row) == len(document["hypotheses"][0]["words"])
+    red = sum(text.get_color() != "black" for text in words.texts)
+    ranges = [part[side] for part in changed.words if part["kind"] != "same" for side in ("baseline", "variant")]
+    assert red == sum(end - begin for begin, end in ranges)
+    assert _heights(change) == pytest.approx([step["variant"] - step["baseline"] for step in changed.steps])
+    assert _heights(divergence) == pytest.approx([step["kl"] for step in changed.steps])
+    assert len(change.get_xticklabels()) == len(changed.baseline["hypotheses"][0]["pieces"])
+    assert changed.figure()._repr_png_().startswith(b"\x89PNG")
+
+
+def test_changes_that_a_figure_must_be_able_to_draw() -> None:
+    """Worked by hand: a word inserted, a word from right to left, a log-probability that is minus infinity."""
+
+    def side(text: str, direction: str = "ltr") -> dict[str, Any]:
+        pieces = [{"text": word} for word in [*text.split(), "</s>"]]
+        return {
+            "text": text,
+            "direction": direction,
+            "words": [{"text": word} for word in text.split()],
+            "pieces": pieces,
+        }
+
+    words = [{"kind": "same", "baseline": [0, 1], "variant": [0, 1]},
+             {"kind": "inserted", "baseline": [1, 1], "variant": [1, 3]}]  # fmt: skip
+    steps = [{"step": 0, "baseline": -1.0, "variant": -3.5, "kl": 0.25},
+             {"step": 1, "baseline": -2.0, "variant": None, "kl": None}]  # fmt: skip
+    for direction in ("ltr", "rtl"):
+        documents = [{"hypotheses": [side("a", direction)]}, {"hypotheses": [side("a b c", direction)]}]
+        result = WhatIf({"baseline": documents[0], "variant": documents[1], "sweep": None,
+                         "differences": {"words": words, "steps": steps}})  # fmt: skip
+        first, change, divergence = result.figure().axes
+        places = {(text.get_text(), *map(round, text.get_position())): text.get_color() for text in first.texts}
+        assert [place for place, colour in places.items() if colour == "black"] == [("a", 0, 0), ("a", 0, 1)]
+        assert {place for place, colour in places.items() if colour != "black"} == {("b", 1, 1), ("c", 2, 1)}
+        assert (first.get_xlim()[0] < first.get_xlim()[1]) == (direction == "ltr")
+        assert _heights(change) == [-2.5, 0.0]
+        assert np.flatnonzero(~np.isnan(np.asarray(change.lines[0].get_ydata(), dtype=float))).tolist() == [1]
+        assert _heights(divergence) == [0.25, 0.0]
+
+
+def test_the_figure_of_a_sweep_has_a_bar_for_each_source_piece() -> None:
+    swept = opened(FAMILIES[0]).what_if(SENTENCE, sweep=1)
+    assert swept.sweep is not None
+    (axes,) = swept.sweep_figure().axes
+    assert _heights(axes) == pytest.approx([np.exp(bar["log_prob"]) for bar in swept.sweep])
+    assert np.asarray(axes.lines[0].get_ydata()) == pytest.approx([np.exp(bar["best_log_prob"]) for bar in swept.sweep])
+    named = [label.get_text() for label in axes.get_xticklabels()]
+    assert named == [f"{bar['text']}\n{bar['best']}" for bar in swept.sweep]
+    with pytest.raises(UserError, match="Nothing was changed"):
+        swept.figure()
+    with pytest.raises(UserError, match="There is no sweep"):
+        opened(FAMILIES[0]).what_if(SENTENCE, prefix="two").sweep_figure()
 
 
 def _inside(markup: str) -> str:
