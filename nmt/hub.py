@@ -2,13 +2,14 @@
 
     from nmt.hub import HubTranslator
 
-    HubTranslator("checkpoints/NAME").save_pretrained("NAME")       # or .push_to_hub("OWNER/NAME")
+    HubTranslator("checkpoints/NAME").save_pretrained("NAME", licence="mit")    # or .push_to_hub("OWNER/NAME", ...)
     HubTranslator.from_pretrained("NAME").translate(["Ein Hund ."])   # a folder, or OWNER/NAME of the Hub
 
 The folder is a run for the commands as well. Only `push_to_hub`, and `from_pretrained` with a name of the Hub, use the
 network.
 """
 
+import re
 import shutil
 import tempfile
 import weakref
@@ -30,6 +31,9 @@ WEIGHTS = ("best.safetensors", "lexicon.safetensors")
 TOKENIZERS = ("tokenizer.model", "source.model", "target.model")
 _OTHERS = ("config.yaml", "run.json", "history.jsonl", "overrides.json")
 CARD_NAME = "README.md"
+#: What the Hub calls a licence that nobody has chosen.
+UNKNOWN = "unknown"
+METRICS = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER"}
 #: What is taken from the Hub. Nothing else in a repository is read.
 ALLOWED = (*WEIGHTS, *(f"tokenizer/{name}" for name in TOKENIZERS), *_OTHERS, CARD_NAME, "checksums.json")
 
@@ -87,6 +91,43 @@ class HubTranslator(RunTranslator, ModelHubMixin, library_name="nmt", pipeline_t
         weakref.finalize(made, shutil.rmtree, folder, ignore_errors=True)
         return made
 
+    def save_pretrained(
+        self, save_directory: str | Path, *, licence: str | None = None, **arguments: Any
+    ) -> str | None:
+        """Write the folder for the Hub: what translating needs, and a model card.
+
+        A card that is in the run or in the folder is kept; only its licence changes, if one is given.
+
+        Args:
+            save_directory: the folder.
+            licence: its identifier on the Hub, such as "cc-by-4.0"; None for "unknown", or that of the card.
+            arguments: `repo_id`, `push_to_hub` and those of `push_to_hub`; see `huggingface_hub.ModelHubMixin`.
+
+        Raises:
+            UserError: the run is damaged, or the identifier of the licence is none.
+        """
+        more = _with_licence(arguments, licence)
+        address = super().save_pretrained(save_directory, **more)
+        name = more["model_card_kwargs"].get("licence")
+        if name is not None:
+            card = ModelCard.load(Path(save_directory) / CARD_NAME)
+            card.data["license"] = name
+            card.save(Path(save_directory) / CARD_NAME)
+        return address
+
+    def push_to_hub(self, repo_id: str, *, licence: str | None = None, **arguments: Any) -> str:
+        """Upload what `save_pretrained` writes, and return the address of the change.
+
+        Args:
+            repo_id: OWNER/NAME.
+            licence: see `save_pretrained`.
+            arguments: `private`, `token`, `branch`, `create_pr` and more; see `huggingface_hub.ModelHubMixin`.
+
+        Raises:
+            UserError: see `save_pretrained`.
+        """
+        return super().push_to_hub(repo_id, **_with_licence(arguments, licence))
+
     def _save_pretrained(self, save_directory: Path) -> None:
         """Write what translating needs: weights, tokenizer, settings and facts; no text, no state of the training."""
         contents = _contents(self._run)
@@ -108,9 +149,11 @@ class HubTranslator(RunTranslator, ModelHubMixin, library_name="nmt", pipeline_t
             library_name="nmt",
             pipeline_tag="translation",
             tags=["translation", "attention"],
-            metrics=["bleu"],
+            license=UNKNOWN,
+            metrics=list(METRICS),
             model_name=name,
-            eval_results=[_evaluated(own, facts, source, target) for own in scores] or None,
+            eval_results=[_evaluated(own, metric, facts, source, target) for own in scores for metric in METRICS]
+            or None,
         )
         mechanism = ", ".join(f"{choices[key]} {what}" for key, what in _MECHANISM if choices.get(key))
         parameters = sum(parameter.numel() for parameter in self._translator.models[0].parameters())
@@ -149,17 +192,33 @@ def _contents(run: Run) -> dict[str, bytes]:
         return contents | {name: (copy.folder / name).read_bytes() for name in written}
 
 
-def _evaluated(scores: dict[str, Any], facts: dict[str, Any], source: str, target: str) -> EvalResult:
-    """A score in the form of the Hub's metadata."""
+def _with_licence(arguments: dict[str, Any], licence: str | None) -> dict[str, Any]:
+    """Arguments of the library's methods, which pass `model_card_kwargs` on to each other.
+
+    Raises:
+        UserError: the licence is no identifier.
+    """
+    if licence is not None and not re.fullmatch(r"[a-z0-9][a-z0-9.+-]*", licence):
+        raise UserError(
+            f"licence={licence!r} is not an identifier of the Hub, such as 'apache-2.0' or 'cc-by-4.0'. Choose one "
+            "from https://huggingface.co/docs/hub/repositories-licenses, or 'other'."
+        )
+    card = {**(arguments.get("model_card_kwargs") or {}), **({} if licence is None else {"licence": licence})}
+    return {**arguments, "model_card_kwargs": card}
+
+
+def _evaluated(scores: dict[str, Any], metric: str, facts: dict[str, Any], source: str, target: str) -> EvalResult:
+    """A score in the form of the Hub's metadata; its signature stands with the arguments of the metric."""
     return EvalResult(
         task_type="translation",
         task_name=f"Translation {source}-{target}",
         dataset_type=str(facts.get("data", "text")),
         dataset_name=f"{facts.get('data', 'text')}, {scores['split']}",
         dataset_split=str(scores["split"]),
-        metric_type="bleu",
-        metric_name="BLEU",
-        metric_value=round(float(scores["bleu"]["value"]), 2),
+        metric_type=metric,
+        metric_name=METRICS[metric],
+        metric_value=round(float(scores[metric]["value"]), 2),
+        metric_args={"signature": scores[metric]["signature"]},
     )
 
 
@@ -169,9 +228,9 @@ def _table(scores: Sequence[dict[str, Any]]) -> str:
         return "The run has not been scored: `python -m nmt.evaluate run=FOLDER`."
     lines = ["| split | sentences | BLEU | chrF | TER |", "|---|---:|---:|---:|---:|"]
     for own in scores:
-        values = (f"{own[metric]['value']:.2f}" for metric in ("bleu", "chrf", "ter"))
+        values = (f"{own[metric]['value']:.2f}" for metric in METRICS)
         lines.append(f"| {own['split']} | {own['sentences']:,} | {' | '.join(values)} |")
-    signatures = {f"- {metric}: `{scores[0][metric]['signature']}`" for metric in ("bleu", "chrf", "ter")}
+    signatures = {f"- {name}: `{own[metric]['signature']}`" for own in scores for metric, name in METRICS.items()}
     return "\n".join([*lines, "", *sorted(signatures)])
 
 
@@ -215,5 +274,5 @@ The folder is a run for the commands as well: `python -m nmt.translate run=FOLDE
 
 The model knows the kind of text that it was trained on. It can leave out what the source says and add what it does not.
 Attention weights show where it looked, not why it chose a word. The licence of the training text may restrict the use
-of the model: choose one and name it here.
+of the model.
 """

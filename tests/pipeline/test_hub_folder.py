@@ -3,12 +3,15 @@
 import shutil
 import socket
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from huggingface_hub import ModelCard
 
 import nmt
 from nmt.errors import UserError
 from nmt.hub import HubTranslator
+from nmt.runs import Run
 from tests.pipeline.small import call, snapshot
 
 SENTENCES = ["eins zwei", "rot und blau", "haus"]
@@ -61,11 +64,64 @@ def test_the_card_says_what_it_is_and_how_good(saved: Path) -> None:
     card = (saved / "README.md").read_text(encoding="utf-8")
     metadata, body = card.removeprefix("---\n").split("\n---\n", 1)
     assert {"- de", "- en", "library_name: nmt", "pipeline_tag: translation"} <= {*metadata.splitlines()}
-    assert "type: bleu" in metadata
     assert "A translator from `de` to `en`: gru encoder, bahdanau decoder, additive score" in body
     assert "| test | 20 | " in body
     assert "tok:13a" in body
     assert "300 pairs" in body
+
+
+def test_the_scores_of_the_card_are_in_the_form_of_the_hub(saved: Path) -> None:
+    """As the library reads them: a result for each metric, with the signature that it was computed with."""
+    data = ModelCard.load(saved / "README.md").data
+    scores = Run(saved.parent / "run").scores("test")
+    assert data.eval_results is not None
+    assert [(each.metric_type, each.metric_value, each.metric_args) for each in data.eval_results] == [
+        (metric, round(scores[metric]["value"], 2), {"signature": scores[metric]["signature"]})
+        for metric in ("bleu", "chrf", "ter")
+    ]
+    assert {(each.task_type, each.dataset_split) for each in data.eval_results} == {("translation", "test")}
+    assert "tok:13a" in data.eval_results[0].metric_args["signature"]
+    assert data.metrics == ["bleu", "chrf", "ter"]
+
+
+def test_a_licence_is_unknown_until_somebody_chooses_one(
+    saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def licence(folder: Path) -> object:
+        return ModelCard.load(folder / "README.md").data.license
+
+    assert licence(saved) == "unknown"
+    translator = HubTranslator.from_pretrained(saved, "device=cpu")
+    translator.save_pretrained(tmp_path / "again", licence="cc-by-4.0")
+    one, other = ((folder / "README.md").read_text(encoding="utf-8") for folder in (saved, tmp_path / "again"))
+    assert other == one.replace("license: unknown", "license: cc-by-4.0")
+    chosen = HubTranslator.from_pretrained(tmp_path / "again", "device=cpu")
+    chosen.save_pretrained(tmp_path / "kept")
+    assert licence(tmp_path / "kept") == "cc-by-4.0"
+    with pytest.raises(UserError, match=r"licence='CC BY 4\.0' is not an identifier of the Hub, such as 'apache-2\.0'"):
+        translator.save_pretrained(tmp_path / "wrong", licence="CC BY 4.0")
+    assert not (tmp_path / "wrong").exists()
+
+    uploaded = []
+
+    class Api:
+        """The Hub, as far as the library asks it."""
+
+        def __init__(self, **_: object) -> None: ...
+
+        def create_repo(self, repo_id: str, **_: object) -> SimpleNamespace:
+            return SimpleNamespace(repo_id=repo_id)
+
+        def upload_folder(self, folder_path: Path, **_: object) -> str:
+            uploaded.append((sorted(path.name for path in folder_path.iterdir()), licence(folder_path)))
+            return "https://huggingface.co/OWNER/NAME"
+
+    monkeypatch.setattr("huggingface_hub.hub_mixin.HfApi", Api)
+    assert translator.push_to_hub("OWNER/NAME", licence="mit").startswith("https")
+    translator.save_pretrained(tmp_path / "both", licence="mit", push_to_hub=True, repo_id="OWNER/NAME")
+    names = sorted(path.name for path in saved.iterdir())
+    assert uploaded == [(names, "mit"), (names, "mit")]
+    assert licence(tmp_path / "both") == "mit"
 
 
 def test_a_repository_of_the_cache_is_read_through_its_links(saved: Path, tmp_path: Path, trained: Path) -> None:
