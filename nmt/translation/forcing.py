@@ -17,10 +17,14 @@ from nmt.model import Decoded, Seq2Seq
 
 
 class Forced(NamedTuple):
-    """Log-probabilities [B, T] of the target tokens, zero at padding, and weights or saliency [B, H, T, S]."""
+    """Log-probabilities [B, T] of the target tokens, zero at padding, and weights or saliency [B, H, T, S].
+
+    `best` has the log-probabilities of the most probable tokens at the same places.
+    """
 
     log_probs: Tensor
     weights: Tensor | None
+    best: Tensor
 
 
 class Looks(NamedTuple):
@@ -61,7 +65,8 @@ def attention(model: Seq2Seq, batch: Batch) -> Forced:
     """The attention weights; None for a model without attention."""
     with torch.no_grad():
         decoded = model(batch.source, batch.source_mask, batch.source_lengths, batch.target_in, context=batch.context)
-        return Forced(_log_probs(model, decoded, batch), decoded.weights)
+        log_probs, best = _log_probs(model, decoded, batch)
+        return Forced(log_probs, decoded.weights, best)
 
 
 def saliency(model: Seq2Seq, batch: Batch) -> Forced:
@@ -82,14 +87,14 @@ def saliency(model: Seq2Seq, batch: Batch) -> Forced:
         embedded = model.source_embedding(batch.source).detach().requires_grad_()
         memory, state = model.encode_embedded(embedded, batch.source_mask, batch.source_lengths, batch.context)
         decoded = model.decoder(model.target_embedding(batch.target_in), state, memory)
-        log_probs = _log_probs(model, decoded, batch)
+        log_probs, best = _log_probs(model, decoded, batch)
         rows = []
         for position in range(log_probs.shape[1]):
             # Sentences are independent, so one pass computes the position in all of them.
             last = position == log_probs.shape[1] - 1
             (gradient,) = torch.autograd.grad(log_probs[:, position].sum(), embedded, retain_graph=not last)
             rows.append((embedded.detach() * gradient).sum(2))
-    return Forced(log_probs.detach(), torch.stack(rows, 1).unsqueeze(1))
+    return Forced(log_probs.detach(), torch.stack(rows, 1).unsqueeze(1), best.detach())
 
 
 @contextlib.contextmanager
@@ -110,8 +115,10 @@ def _constant_deviations(model: Seq2Seq) -> Iterator[None]:
             hook.remove()
 
 
-def _log_probs(model: Seq2Seq, decoded: Decoded, batch: Batch) -> Tensor:
+def _log_probs(model: Seq2Seq, decoded: Decoded, batch: Batch) -> tuple[Tensor, Tensor]:
+    """Those of the target tokens and of the most probable ones, [B, T], zero at padding."""
     mask = batch.target_mask
     log_probs = torch.log_softmax(model.target_logits(decoded, mask), -1)
     at_targets = log_probs.gather(1, batch.target_out[mask].unsqueeze(1)).squeeze(1)
-    return at_targets.new_zeros(mask.shape).masked_scatter(mask, at_targets)
+    padded = at_targets.new_zeros(mask.shape)
+    return padded.masked_scatter(mask, at_targets), padded.masked_scatter(mask, log_probs.amax(-1))

@@ -253,6 +253,7 @@ class Translator:
                 batch = batch._replace(context=context_tensor([before[row] for row in rows]))
                 forced = look(self.models[0], batch.to(self.compute.device))
                 totals = forced.log_probs.sum(1).tolist()
+                log_probs, best = forced.log_probs.tolist(), forced.best.tolist()
                 weights = None if forced.weights is None else forced.weights.float().cpu().numpy()
                 for at, row in enumerate(rows):
                     tokens = [*target_tokens[row], EOS]
@@ -263,7 +264,12 @@ class Translator:
                     sees = self._seen(contexts, row, before[row])
                     results[row] = self._translation(
                         sources[row], source_tokens[row], spans, hypothesis, sees
-                    )._replace(text=targets[row], spans=self.tokenizer.target.spans(tokens, targets[row]))
+                    )._replace(
+                        text=targets[row],
+                        spans=self.tokenizer.target.spans(tokens, targets[row]),
+                        log_probs=log_probs[at][: len(tokens)],
+                        best_log_probs=best[at][: len(tokens)],
+                    )
         return [result for result in results if result is not None]
 
     def _prefix(self, text: str, line: int) -> Prefix:

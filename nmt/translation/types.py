@@ -45,6 +45,8 @@ class Translation(NamedTuple):
         context: the sentences before the source that the model saw, the nearest one last.
         context_weights: [H, T, X] attention weights of the X pieces of the context; None if the decoder attends to the
             source only.
+        log_probs: [T] natural-log probabilities of the target pieces, known under forced decoding only.
+        best_log_probs: [T] those of the most probable pieces at the same places, known under forced decoding only.
     """
 
     source: str
@@ -60,6 +62,8 @@ class Translation(NamedTuple):
     attends: Attends = "cross"
     context: Sequence[ContextSentence] = ()
     context_weights: npt.NDArray[np.float32] | None = None
+    log_probs: Sequence[float] = ()
+    best_log_probs: Sequence[float] = ()
 
 
 class Views(NamedTuple):

@@ -87,6 +87,10 @@ def test_forcing_a_translation_gives_the_weights_that_made_it(trained: Path) -> 
     sources = [row[0] for row in ROWS if row[0]]
     made = [best[0] for best in translator.translate(sources)]
     forced = translator.force(sources, [own.text for own in made])
+    for each in forced:
+        assert len(each.log_probs) == len(each.best_log_probs) == len(each.pieces)
+        assert sum(each.log_probs) == pytest.approx(each.log_prob, abs=1e-4)
+        assert all(best >= one for one, best in zip(each.log_probs, each.best_log_probs, strict=True))
     alike = [(one, other) for one, other in zip(made, forced, strict=True) if one.pieces == other.pieces]
     assert len(alike) > len(made) / 2  # a search may spell a word in its own way
     for one, other in alike:
@@ -94,6 +98,8 @@ def test_forcing_a_translation_gives_the_weights_that_made_it(trained: Path) -> 
         assert other.weights is not None
         np.testing.assert_allclose(one.weights, other.weights, atol=1e-4)
         assert one.log_prob == pytest.approx(other.log_prob, abs=1e-3)
+        # Greedy search took the most probable piece at each step.
+        assert other.log_probs == pytest.approx(other.best_log_probs, abs=1e-3)
 
 
 def test_error_rates_of_attention_and_saliency(trained: Path, here: Path, files: list[str], capfd: Capture) -> None:
