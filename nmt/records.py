@@ -13,6 +13,7 @@ from nmt.runs import Run
 OF_RUN = ("config.yaml", "run.json", "history.jsonl")
 OF_SPLIT = ("scores.json", "hypotheses.txt", "counts.npz")
 TEXT = ("source.txt", "reference.txt")
+ANALYSES = ("sentences.json", "references.json", "words.json")  # of single sentences and words
 ATTENTION_MAPS = ("attention.json",)  # weights, with the words of a few sentence pairs
 
 
@@ -43,7 +44,7 @@ def record(run: Run, folder: Path, *, text: bool = True, attention_maps: bool = 
     check_record(run, folder)
     for each in (run, Run(folder)):
         each.check()
-    names = OF_SPLIT + (TEXT if text else ()) + (ATTENTION_MAPS if attention_maps else ())
+    names = OF_SPLIT + (TEXT + ANALYSES if text else ()) + (ATTENTION_MAPS if attention_maps else ())
     files = [run.folder / name for name in OF_RUN]
     files += [run.evaluation / split / name for split in run.splits() for name in names]
     files += run.alignments.glob("*.json")
@@ -66,7 +67,7 @@ def record(run: Run, folder: Path, *, text: bool = True, attention_maps: bool = 
 
 def _files_of(folder: Path) -> list[Path]:
     """The files that a record in the folder may have."""
-    names = {*OF_SPLIT, *TEXT, *ATTENTION_MAPS}
+    names = {*OF_SPLIT, *TEXT, *ANALYSES, *ATTENTION_MAPS}
     of_splits = [path for path in Run(folder).evaluation.glob("*/*") if path.name in names]
     return [*(folder / name for name in OF_RUN), *of_splits, *Run(folder).alignments.glob("*.json")]
 

@@ -27,10 +27,11 @@ def measures(translation: Translation, reference: str, head: Head, shift: int = 
         shift: 0 or 1; see `nmt.alignment.weights`.
 
     Returns:
-        `chrf` in per cent; `length` of the source in words; `log_prob`, natural, the mean of the target pieces;
-        `repetition`, the sequences of three words that repeat an earlier one; `entropy` of the weights in nats, the
-        mean of the target pieces; `coverage`, the mean distance from 1 of the weights that each source word received;
-        and `unattended`, the source words that received less than `UNATTENDED`.
+        `chrf` in per cent; `length` of the source in words; `log_prob`, natural, the mean of the target pieces; `cut`,
+        whether the length limit cut the translation; `repetition`, the sequences of three words that repeat an earlier
+        one; `entropy` of the weights in nats, the mean of the target pieces; `coverage`, the mean distance from 1 of
+        the weights that each source word received; and `unattended`, the source words that received less than
+        `UNATTENDED`.
     """
     words = translation.text.split()
     sequences = [tuple(words[at : at + _REPEATED]) for at in range(len(words) - _REPEATED + 1)]
@@ -38,6 +39,7 @@ def measures(translation: Translation, reference: str, head: Head, shift: int = 
         "chrf": metrics.sentence_chrf(translation.text, reference),
         "length": len(translation.source.split()),
         "log_prob": translation.log_prob / max(1, len(translation.pieces)),
+        "cut": bool(translation.spans) and translation.spans[-1] is not None,
         "repetition": len(sequences) - len(set(sequences)),
     }
     if translation.weights is None or not translation.weights.size:

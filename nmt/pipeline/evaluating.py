@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from nmt.data.corpus import Split
+from nmt.data.corpus import DataSource, Split
 from nmt.data.documents import Followed, contexts_of, numbered
 from nmt.data.languages import UNNAMED
 from nmt.errors import UserError
@@ -18,6 +18,7 @@ from nmt.evaluation.stored import StoredTranslations
 from nmt.foreign import inside
 from nmt.heads import AUTO, MEAN, names_all
 from nmt.pipeline.aligner import Aligner
+from nmt.pipeline.analysing import Analysed, write_analyses
 from nmt.pipeline.choosing import choose, own_validation
 from nmt.pipeline.linking import named_languages
 from nmt.pipeline.opening import TranslatorRequest, default_head, has_weights, head_of, own_data, own_split
@@ -106,7 +107,7 @@ def evaluated(request: Evaluating, processes: Processes = ALONE) -> list[SplitRe
     Raises:
         UserError: a run or its data is missing, damaged or changed, or a setting does not fit.
     """
-    codes, splits = _splits(request.text, request.translator.runs[0])
+    codes, splits, data = _splits(request.text, request.translator.runs[0])
     _check_lines(request.lines, splits)
     for split in splits:
         check_replaceable(request.folder / split.name, _elsewhere(request))
@@ -122,6 +123,7 @@ def evaluated(request: Evaluating, processes: Processes = ALONE) -> list[SplitRe
             "lines= needs attention, but this run has none (decoder=none). Leave it out, or use a run with attention."
         )
     provenance = _provenance(request.translator, translator)
+    training = None if data is None else _training_text(request.translator.runs[0], data)
     results = []
     for split in splits:
         if request.text.source is not None and translator.context_sentences:
@@ -131,7 +133,7 @@ def evaluated(request: Evaluating, processes: Processes = ALONE) -> list[SplitRe
         named = None if request.languages is None else named_languages(request.languages, codes)
         languages = named or (codes[0], language_by_script(split.target, codes[1]))
         heads = Heads(head, head if pictured == AUTO else pictured)
-        results.append(_evaluate(request, translator, split, languages, heads, provenance))
+        results.append(_evaluate(request, translator, split, languages, heads, provenance, training))
     return results
 
 
@@ -153,19 +155,28 @@ def _best_head(request: Evaluating, translator: Translator) -> str:
     return choose(aligner, str(request.shift), own_validation(runs[0], request.text.data)).evidence.head
 
 
-def _splits(text: GivenText, run: Run) -> tuple[tuple[str, str], list[Split]]:
-    """The languages, and the splits to score."""
+def _splits(text: GivenText, run: Run) -> tuple[tuple[str, str], list[Split], DataSource | None]:
+    """The languages, the splits to score, and the run's own data set if they are from it."""
     given = text.read()
     if given is not None:
         codes = run.facts().get("languages", UNNAMED)
-        return (codes[0], codes[1]), [given]
+        return (codes[0], codes[1]), [given], None
     source = own_data(run, text.data, FILES)
     names = source.tests() if text.split is None else [text.split]
     if not names:
         raise UserError(
             f"The data set of {run.folder} has no test split. Give split=valid, or source=FILE reference=FILE."
         )
-    return source.languages, [own_split(run, source, name) for name in names]
+    return source.languages, [own_split(run, source, name) for name in names], source
+
+
+def _training_text(run: Run, data: DataSource) -> Split | None:
+    """The training text of a run, whose words are counted for `nmt.compare`; None with a warning if it is lost."""
+    try:
+        return own_split(run, data, "train")
+    except UserError as error:
+        print_message(f"warning: words are not counted in the training text: {error}")
+        return None
 
 
 def _check_lines(lines: Sequence[int], splits: Sequence[Split]) -> None:
@@ -182,6 +193,7 @@ def _evaluate(
     languages: tuple[str, str],
     heads: Heads,
     provenance: Mapping[str, Any],
+    training: Split | None,
 ) -> SplitResult:
     print_message(f"Translating {split.name}: {len(split.source):,} sentences ...")
     for line, reference in enumerate(split.target, start=1):
@@ -227,6 +239,9 @@ def _evaluate(
         measured=_measured(translator, translations, seconds, references),
         attention_maps=attention_maps(references, [row + 1 for row in rows], ATTENTION_MAPS, heads.linked),
     )
+    if len(translator.models) == 1:
+        analysed = Analysed(split, translations, references, rows, heads.linked, request.shift, training)
+        write_analyses(result.folder, translator, analysed)
     if display.first or display.lines:
         title = f"{request.translator.runs[0].folder.resolve().name} on {split.name}"
         write_report(translator, Looked(result, translations, split.target, display), title)

@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -53,11 +54,13 @@ def test_every_test_split_is_scored(several: Path, here: Path, capfd: Capture) -
             "heatmaps",
             "hypotheses.txt",
             "reference.txt",
+            "references.json",
             "report.html",
             "scores.json",
             "sentences.json",
             "source.txt",
             "translations.txt",
+            "words.json",
         ]
         for name in ("hypotheses.txt", "alignments.pharaoh"):
             assert (folder / name).read_text(encoding="utf-8").count("\n") == count
@@ -73,6 +76,33 @@ def test_every_test_split_is_scored(several: Path, here: Path, capfd: Capture) -
     assert list(here.iterdir()) == []
     after = {path: data for path, data in snapshot(several).items() if not path.startswith("evaluation")}
     assert after == before
+
+
+def test_words_and_references_are_saved_for_comparisons(trained: Path, text: Path, here: Path) -> None:
+    assert call("evaluate", f"run={trained}", f"output={here / 'out'}", "pictures=0") == 0
+    folder = here / "out" / "test"
+    known = json.loads((folder / "words.json").read_text(encoding="utf-8"))
+    for side, language in (("source", "de"), ("target", "en")):
+        training = Counter((text / f"train.{language}").read_text(encoding="utf-8").split())
+        tested = (text / f"test.{language}").read_text(encoding="utf-8").split()
+        assert set(tested) <= known[side].keys()
+        assert {word: times for word, (times, _) in known[side].items()} == {
+            word: training[word] for word in known[side]
+        }
+        assert all(pieces >= 1 for _, pieces in known[side].values())
+    rows = json.loads((folder / "references.json").read_text(encoding="utf-8"))
+    references = (text / "test.en").read_text(encoding="utf-8").splitlines()
+    assert [row["line"] for row in rows] == list(range(1, len(references) + 1))
+    for row, reference in zip(rows, references, strict=True):
+        assert len(row["log_probs"]) == len(reference.split())
+        assert len(row["best"]) == len(row["right"]) > len(row["log_probs"])
+        assert row["links"]
+    # Of other text, the training counts are not known.
+    source = write_lines(here / "in.de", ["eins"])
+    words_ = [f"source={source}", f"reference={source}", f"output={here / 'other'}", "pictures=0"]
+    assert call("evaluate", f"run={trained}", *words_) == 0
+    (path,) = (here / "other").glob("*/words.json")
+    assert json.loads(path.read_text(encoding="utf-8"))["source"]["eins"][0] is None
 
 
 def sides(folder: Path) -> tuple[list[str], list[str]]:
