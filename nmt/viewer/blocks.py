@@ -7,7 +7,7 @@ choice of light or dark.
 import base64
 import html
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from nmt.terminal import printable, visible
@@ -27,8 +27,22 @@ class Lines(NamedTuple):
     lead: bool = False
 
 
+class Linked(str):
+    """A cell's text that leads to sentences of the page: their `lines`, from 1."""
+
+    lines: Sequence[int]
+
+    def __new__(cls, text: str, lines: Sequence[int] = ()) -> "Linked":
+        linked = super().__new__(cls, text)
+        linked.lines = tuple(lines)
+        return linked
+
+
 class Table(NamedTuple):
-    """Rows of cells; `marks` colours a row by its judgement, `text` leaves all cells flush left."""
+    """Rows of cells, which may be `Linked`.
+
+    `marks` colours a row by its judgement, `text` leaves all cells flush left.
+    """
 
     header: list[str]
     rows: list[list[str]]
@@ -52,7 +66,36 @@ class Interactive(NamedTuple):
     pictures: Sequence[Picture] = ()
 
 
-Block = Heading | Lines | Table | Picture | Interactive
+class Sentence(NamedTuple):
+    """A sentence of a page: its line, from 1, and rows of what a text is, the text and a figure."""
+
+    line: int
+    rows: list[tuple[str, str, str]]
+
+
+class Sentences(NamedTuple):
+    """The sentences that cells and points of the page lead to, each once. Markdown leaves them out."""
+
+    sentences: list[Sentence]
+
+
+class Point(NamedTuple):
+    """A sentence's line, from 1, and its two scores from 0 to 100."""
+
+    line: int
+    x: float
+    y: float
+
+
+class Scatter(NamedTuple):
+    """Points that lead to sentences of the page; `x` and `y` name the axes. Markdown leaves it out."""
+
+    x: str
+    y: str
+    points: list[Point]
+
+
+Block = Heading | Lines | Table | Picture | Interactive | Sentences | Scatter
 
 
 def pictures(blocks: Sequence[Block]) -> Iterator[Picture]:
@@ -103,6 +146,7 @@ def as_html(blocks: Sequence[Block], title: str) -> str:
     escape = _escaped
     parts: list[str] = []
     headings: list[str] = []
+    reachable = {each.line for block in blocks if isinstance(block, Sentences) for each in block.sentences}
     for block in blocks:
         match block:
             case Heading(text):
@@ -112,14 +156,23 @@ def as_html(blocks: Sequence[Block], title: str) -> str:
                 paragraphs = "\n".join(f'<p dir="auto">{escape(line)}</p>' for line in lines)
                 parts.append(f'<div class="lead">\n{paragraphs}\n</div>' if lead else paragraphs)
             case Table():
-                parts.append(_table(block, headings[-1] if headings else title))
+                parts.append(_table(block, headings[-1] if headings else title, reachable))
             case Picture(_, data, alt):
                 encoded = base64.b64encode(data).decode("ascii")
                 parts.append(f'<p><img alt="{escape(alt)}" src="data:image/png;base64,{encoded}"></p>')
             case Interactive(name, data):
                 parts.append(embed.viewer(name, data))
+            case Sentences(sentences):
+                parts.append(_sentences(sentences))
+            case Scatter():
+                parts.append(_scatter(block, reachable))
     links = "\n".join(f'<li><a href="#part-{at}">{escape(text)}</a></li>' for at, text in enumerate(headings, 1))
-    contents = f'<nav class="contents" aria-label="Contents"><ul>\n{links}\n</ul></nav>\n' if len(headings) > 1 else ""
+    contents = (
+        f'<nav class="contents" aria-label="Contents"><details><summary>Contents</summary>\n<ul>\n{links}\n</ul>\n'
+        f"</details></nav>\n"
+        if len(headings) > 1
+        else ""
+    )
     # The verdict comes before the contents.
     first = 1 if blocks and isinstance(blocks[0], Lines) and blocks[0].lead else 0
     body = "\n".join([*parts[:first], contents, *parts[first:]])
@@ -131,19 +184,81 @@ def _escaped(text: str) -> str:
     return html.escape(printable(text))
 
 
-def _table(table: Table, label: str) -> str:
+_FEW_COLUMNS = 3
+
+
+def _table(table: Table, label: str, reachable: Collection[int]) -> str:
     """A table in a box that scrolls on a narrow screen, by keyboard too."""
-    escape = _escaped
+    # Many columns of text would be as narrow as a letter on a phone.
+    kind_of_table = ("text texts" if len(table.header) > _FEW_COLUMNS else "text") if table.text else "figures"
     kinds = [_CLASSES.get(mark, "dim") for mark in table.marks] or [""] * len(table.rows)
-    head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in table.header)
+    head = "".join(f'<th scope="col">{_escaped(cell)}</th>' for cell in table.header)
     body = "\n".join(
         (f'<tr class="{kind}">' if kind else "<tr>")
-        + "".join(f'<td dir="auto">{escape(cell)}</td>' for cell in row)
+        + "".join(f'<td dir="auto">{_cell(cell, reachable)}</td>' for cell in row)
         + "</tr>"
         for kind, row in zip(kinds, table.rows, strict=True)
     )
+    return _box("wide", label, f'<table class="{kind_of_table}">\n<thead><tr>{head}</tr></thead>'
+                f"\n<tbody>\n{body}\n</tbody></table>")  # fmt: skip
+
+
+def _box(kind: str, label: str, content: str) -> str:
+    return f'<div class="{kind}" role="group" tabindex="0" aria-label="{_escaped(label)}">{content}</div>'
+
+
+def _cell(cell: str, reachable: Collection[int]) -> str:
+    lines = [line for line in cell.lines if line in reachable] if isinstance(cell, Linked) else []
+    if not lines:
+        return _escaped(cell)
+    if [cell] == [str(line) for line in lines]:
+        return f'<a href="#line-{cell}">{cell}</a>'
+    links = " ".join(f'<a href="#line-{line}">{line}</a>' for line in lines)
+    return f"<details><summary>{_escaped(cell)}</summary>line {links}</details>"
+
+
+def _sentences(sentences: Sequence[Sentence]) -> str:
+    rows = []
+    for line, texts in sentences:
+        for at, (name, text, figure) in enumerate(texts):
+            start = f'<tr id="line-{line}"><td>{line}</td>' if at == 0 else "<tr><td></td>"
+            rows.append(f'{start}<td dir="auto">{_escaped(name)}</td><td dir="auto">{_escaped(text)}</td>'
+                        f"<td>{_escaped(figure)}</td></tr>")  # fmt: skip
+    head = "".join(f'<th scope="col">{name}</th>' for name in ("line", "", "text", "chrF"))
+    body = "\n".join(rows)
+    return _box("wide tall", "Sentences", f'<table class="text texts sentences">\n<thead><tr>{head}</tr></thead>'
+                f"\n<tbody>\n{body}\n</tbody></table>")  # fmt: skip
+
+
+_SIDE, _MARGIN = 230, 34  # of the square of a scatter plot and beside it, in CSS pixels
+
+
+def _scatter(scatter: Scatter, reachable: Collection[int]) -> str:
+    """An SVG of 300 pixels, which fits a phone; the axes are named below it, where long names can break."""
+
+    def place(x: float, y: float) -> tuple[float, float]:
+        return _MARGIN + x / 100 * _SIDE, 8 + (1 - y / 100) * _SIDE
+
+    marks = []
+    for value in (0, 50, 100):
+        x, bottom = place(value, 0)
+        left, y = place(0, value)
+        marks.append(f'<text x="{x:.0f}" y="{bottom + 16:.0f}" text-anchor="middle">{value}</text>')
+        marks.append(f'<text x="{left - 6:.0f}" y="{y + 4:.0f}" text-anchor="end">{value}</text>')
+    points = []
+    for line, x_score, y_score in scatter.points:
+        x, y = place(x_score, y_score)
+        title = f"<title>line {line}: {x_score:.0f}, {y_score:.0f}</title>"
+        circle = f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3">{title}</circle>'
+        # Not a stop of the Tab key: a thousand points would bar the way, and the tables have the same sentences.
+        points.append(f'<a href="#line-{line}" tabindex="-1">{circle}</a>' if line in reachable else circle)
+    (left, bottom), (right, top) = place(0, 0), place(100, 100)
+    lines = (f'<path d="M{left} {top}V{bottom}H{right}M{left} {bottom}L{right} {top}" fill="none" '
+             f'stroke="currentColor" stroke-opacity="0.4"/>')  # fmt: skip
+    size = _MARGIN + _SIDE + 36
+    caption = f"across: {scatter.x}; up: {scatter.y}"
     return (
-        f'<div class="wide" role="group" tabindex="0" aria-label="{escape(label)}">'
-        f'<table class="{"text" if table.text else "figures"}">\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n'
-        f"</tbody></table></div>"
+        f'<figure><svg width="{size}" height="{_SIDE + 32}" viewBox="0 0 {size} {_SIDE + 32}" role="group" '
+        f'aria-label="{_escaped(caption)}" font-size="12" fill="currentColor">\n{lines}{"".join(marks)}\n'
+        f'<g fill-opacity="0.45">{"".join(points)}</g></svg>\n<figcaption>{_escaped(caption)}</figcaption></figure>'
     )

@@ -1,0 +1,84 @@
+"""Tables as files, and cells and points that lead to sentences."""
+
+import csv
+import io
+import json
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nmt.viewer.blocks import Heading, Lines, Linked, Point, Scatter, Sentence, Sentences, Table, as_html, as_markdown
+from nmt.viewer.tables import as_csv, as_json, as_latex, named
+
+CELLS = st.text(alphabet=st.characters(codec="utf-8", exclude_characters="\r\0"), max_size=8)
+
+
+@given(st.lists(st.lists(CELLS, min_size=2, max_size=2), max_size=4))
+def test_csv_is_read_back(rows: list[list[str]]) -> None:
+    found = list(csv.reader(io.StringIO(as_csv(Table(["a", "b,c"], rows)), newline="")))
+    assert found == [["a", "b,c"], *rows]
+
+
+def test_json_has_the_lines_behind_a_cell() -> None:
+    table = Table(["a", "b"], [["x", Linked("2 %", [3, 5])]])
+    assert json.loads(as_json(table)) == {"header": ["a", "b"], "rows": [["x", "2 %"]], "lines": {"0,1": [3, 5]}}
+
+
+def test_latex_by_hand() -> None:
+    table = Table(["a_b", "50 %"], [["x & y", "[1]"], ["\\ ~^{}#$<>", "*"]])
+    assert as_latex(table).splitlines() == [
+        r"\begin{tabular}{lr}",
+        r"\hline",
+        r"a\_b & 50 \% \\",
+        r"\hline",
+        r"x \& y & {[1]} \\",
+        r"\textbackslash{} \textasciitilde{}\textasciicircum{}\{\}\#\$\textless{}\textgreater{} & {*} \\",
+        r"\hline",
+        r"\end{tabular}",
+    ]
+
+
+@given(st.lists(st.lists(CELLS, min_size=3, max_size=3), min_size=1, max_size=3))
+def test_latex_keeps_its_rows_and_columns(rows: list[list[str]]) -> None:
+    body = as_latex(Table(["a", "b", "c"], rows, text=True)).split("\n")[4:-3]
+    assert len(body) == len(rows)
+    for line in body:
+        assert line.endswith(r" \\")
+        assert len(re.findall(r"(?<!\\)&", line)) == 2
+        assert not re.search(r"(?<!\\)[%$#_]", line)
+
+
+def test_tables_are_named_by_their_headings() -> None:
+    first, second, third = (Table([name], [["x"]]) for name in "abc")
+    blocks = [Heading("Scores on te/st!"), first, second, Lines(["x"]), Heading("Scores on te st 2"), third]
+    assert named(blocks) == {"scores-on-te-st": first, "scores-on-te-st-2": second, "scores-on-te-st-2-2": third}
+
+
+def test_cells_and_points_lead_to_the_sentences_that_are_there() -> None:
+    blocks = [
+        Table(["a", "b"], [["x", Linked("12.5", [1, 2])], ["y", Linked("2", [2])], ["z", Linked("3", [9])]]),
+        Scatter("chrF, <a>", "chrF, b", [Point(1, 0, 100), Point(9, 50, 50)]),
+        Sentences([Sentence(1, [("source", "<i>", "")]), Sentence(2, [("source", "b", "")])]),
+    ]
+    page = as_html(blocks, "t")
+    assert '<details><summary>12.5</summary>line <a href="#line-1">1</a> <a href="#line-2">2</a></details>' in page
+    assert '<td dir="auto"><a href="#line-2">2</a></td>' in page
+    assert "#line-9" not in page, "no link leads nowhere"
+    anchors = set(re.findall(r'href="#(line-\d+)"', page))
+    assert anchors == set(re.findall(r'id="(line-\d+)"', page)) == {"line-1", "line-2"}
+    assert page.count("<circle") == 2
+    assert 'cx="34.0" cy="8.0"' in page, "0 is at the left, 100 at the top"
+    assert "<i>" not in page
+    assert "&lt;i&gt;" in page
+    assert "<a>" not in page
+    text = as_markdown(blocks, "t")
+    assert "12.5" in text
+    assert "circle" not in text
+
+
+@pytest.mark.parametrize("columns", [3, 4])
+def test_text_of_many_columns_breaks_at_words_only(columns: int) -> None:
+    page = as_html([Table(["x"] * columns, [["y"] * columns], text=True)], "t")
+    assert ('<table class="text texts">' in page) == (columns == 4)
