@@ -11,6 +11,7 @@ from nmt.comparison.variance import Statistics
 from nmt.errors import UserError
 from nmt.evaluation import metrics
 from nmt.evaluation.references import AttentionMap
+from nmt.links import Link
 
 Metric = Literal["bleu", "chrf"]
 
@@ -20,6 +21,31 @@ TESTED: tuple[Metric, ...] = ("bleu", "chrf")
 
 
 SCORERS = {"bleu": significance.bleu_of, "chrf": significance.chrf_of}
+
+
+class Known(NamedTuple):
+    """What a word is to a run: how often its training text has it (None: unknown), and the number of its pieces."""
+
+    times: int | None
+    pieces: int
+
+
+class ForcedReference(NamedTuple):
+    """A reference under forced decoding.
+
+    Attributes:
+        line: of the split, from 1.
+        log_probs: natural, of each word.
+        links: (word of the source, word of the reference), from 0; None without attention.
+        best: of each piece, the probability of the most probable piece there.
+        right: of each piece, whether the reference has the most probable one.
+    """
+
+    line: int
+    log_probs: Sequence[float]
+    links: Sequence[Link] | None
+    best: Sequence[float]
+    right: Sequence[bool]
 
 
 class Scored(NamedTuple):
@@ -36,6 +62,10 @@ class Scored(NamedTuple):
         measured: perplexity, entropy, speed (`scores.json`).
         attention_maps: weights of some references.
         origin: what must be equal in runs that are compared on the split, in words -> a fingerprint of it.
+        measures: of each sentence (`nmt.evaluation.sentences`); empty if an earlier version scored the run.
+        forced: the references under forced decoding; empty if an earlier version scored the run.
+        words: "source" and "target": what each of their words is to the run; empty likewise.
+        source_language: code of the source language.
     """
 
     sources: list[str] | None
@@ -48,6 +78,10 @@ class Scored(NamedTuple):
     measured: Mapping[str, Any]
     attention_maps: Sequence[AttentionMap]
     origin: Mapping[str, str] = {}
+    measures: Sequence[Mapping[str, Any]] = ()
+    forced: Sequence[ForcedReference] = ()
+    words: Mapping[str, Mapping[str, Known]] = {}
+    source_language: str = ""
 
 
 def counted(

@@ -11,15 +11,27 @@ from typing import Any
 import numpy as np
 
 from nmt import compat
-from nmt.comparison.results import TESTED, Aligned, Metric, Result, Scored, check_counts, counted
+from nmt.comparison.results import (
+    TESTED,
+    Aligned,
+    ForcedReference,
+    Known,
+    Metric,
+    Result,
+    Scored,
+    check_counts,
+    counted,
+)
 from nmt.comparison.variance import Statistics
 from nmt.configuration import without_classes
 from nmt.data.corpus import Split
 from nmt.data.lines import read_lines
 from nmt.errors import UserError, damaged, reading
+from nmt.evaluation import forced, words
 from nmt.evaluation.metrics import MetricScore
 from nmt.evaluation.references import AttentionMap
 from nmt.files import replace_atomically
+from nmt.links import parse_links
 from nmt.records import TEXT, portable
 from nmt.runs import Run, settings
 from nmt.terminal import print_message
@@ -192,7 +204,57 @@ def _scored(run: Run, split: str, scores: dict[str, Any]) -> Scored:
             sizes, unit, _ = lengths(sources)
         measured = dict(scores["measured"])
     maps = _attention_maps(folder / "attention.json")
-    return Scored(sources, references, hypotheses, sizes, unit, metrics, counts, measured, maps)
+    return Scored(sources, references, hypotheses, sizes, unit, metrics, counts, measured, maps)._replace(
+        measures=_measures(folder / "sentences.json", len(hypotheses)),
+        forced=_forced(folder / forced.FILE, len(hypotheses)),
+        words=_words(folder / words.FILE),
+        source_language=str(scores.get("source_language", "")),
+    )
+
+
+def _measures(path: Path, sentences: int) -> list[dict[str, Any]]:
+    """The measures of each sentence; empty if an earlier version wrote none (UserError for a damaged file)."""
+    if not path.exists():
+        return []
+    with reading(path):
+        rows: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
+        if [row["line"] for row in rows] != list(range(1, sentences + 1)):
+            raise damaged(path)
+    return rows
+
+
+def _forced(path: Path, sentences: int) -> list[ForcedReference]:
+    """The references under forced decoding; as `_measures`."""
+    if not path.exists():
+        return []
+    with reading(path):
+        found = [
+            ForcedReference(
+                int(row["line"]),
+                [float(value) for value in row["log_probs"]],
+                None if row["links"] is None else sorted(parse_links(row["links"]).sure),
+                [int(value) / 1000 for value in row["best"]],
+                [value == "1" for value in row["right"]],
+            )
+            for row in json.loads(path.read_text(encoding="utf-8"))
+        ]
+        if any(not 1 <= each.line <= sentences or len(each.best) != len(each.right) for each in found):
+            raise damaged(path)
+    return found
+
+
+def _words(path: Path) -> dict[str, dict[str, Known]]:
+    """What each word is to the run; as `_measures`."""
+    if not path.exists():
+        return {}
+    with reading(path):
+        return {
+            side: {
+                word: Known(None if count is None else int(count), int(pieces))
+                for word, (count, pieces) in known.items()
+            }
+            for side, known in json.loads(path.read_text(encoding="utf-8")).items()
+        }
 
 
 def _attention_maps(path: Path) -> list[AttentionMap]:
