@@ -29,7 +29,7 @@ ROOMS = {
     "viewer": set[str](),
     "evaluation": {"text", "translation", "alignment", "drawing", "viewer"},
     "training": {"kernels", "text", "attention", "search", "data", "model", "translation", "drawing", "evaluation"},
-    "comparison": {"alignment", "drawing", "evaluation", "viewer"},
+    "comparison": {"text", "alignment", "drawing", "evaluation", "viewer"},
 }
 EVERYWHERE = {
     "checksums",
