@@ -7,6 +7,8 @@ from typing import Any
 from nmt.comparison import plots
 from nmt.comparison.method import by_design, method
 from nmt.comparison.results import HEAD_ENTROPY
+from nmt.comparison.sections import Analysis
+from nmt.comparison.slices import Slicing
 from nmt.comparison.variants import Comparison, OnSplit, Spread
 from nmt.comparison.verdict import baseline_label, count_of, judgement, p_text, verdict
 from nmt.drawing.by_length import FEW, by_length
@@ -17,6 +19,8 @@ from nmt.heads import layers_of
 from nmt.viewer.blocks import Block, Heading, Interactive, Lines, Picture, Table
 from nmt.viewer.words import sentence_of_words
 
+NO_SLICING = Slicing()
+
 
 def title(comparison: Comparison) -> str:
     """One line: how many variants and runs were compared, and on which splits."""
@@ -25,35 +29,37 @@ def title(comparison: Comparison) -> str:
     return f"{count_of(len(comparison.variants), 'variant')}, {count_of(runs, 'run')}, on {splits}"
 
 
-def report(comparison: Comparison, heatmaps: int = 4) -> list[Block]:
-    """All blocks of the report, the verdict first.
+def report(comparison: Comparison, heatmaps: int = 4, slicing: Slicing = NO_SLICING) -> list[Block]:
+    """All blocks of the report: what decides on the first screen, then the analyses, then the method.
 
     Args:
         comparison: the comparison.
         heatmaps: the maximum number of sentences whose attention maps are drawn side by side.
+        slicing: slices of the sentences that a user asks for.
     """
     first = comparison.splits[0]
+    analysis = Analysis(comparison, first, slicing)
     blocks: list[Block] = [Lines(verdict(comparison), lead=True)]
     blocks += _scores(comparison, first)
     blocks += _lengths(comparison, first)
     blocks += _alignments(comparison)
+    blocks += analysis.health()
+    blocks += analysis.first_sentences()
+    blocks += _pictures(comparison, first)
+    blocks += analysis.examples()
     blocks += _heatmaps(comparison, first, heatmaps)
-    blocks += _differences(comparison, first)
-    blocks += by_design(comparison, first)
-    course = plots.curves(comparison)
-    if course is not None:
-        blocks += [Heading("Learning curves"), Picture("learning-curves", png(course), "learning curves")]
-        blocks.append(Lines(["Means over seeds, up to the last update that all seeds of a variant have reached."]))
+    blocks += analysis.of_words()
     blocks += [Heading("What it costs"), _costs(comparison), Lines([_COSTS])]
+    blocks += by_design(comparison, first)
     for split in comparison.splits[1:]:
-        blocks += [*_scores(comparison, split), *_lengths(comparison, split)]
+        blocks += [*_scores(comparison, split), *_lengths(comparison, split), *_pictures_of(comparison, split)]
     if comparison.apart or comparison.notes:
         blocks.append(Heading("Left out, and other notes"))
         if comparison.apart:
             blocks.append(Table(["run", "reason"], [list(row) for row in comparison.apart], text=True))
         blocks.append(Lines(comparison.notes))
     blocks += method(comparison)
-    return blocks
+    return [*blocks, *analysis.sentences(blocks)]
 
 
 def _mean(value: Spread | None, digits: int = 2) -> str:
@@ -108,11 +114,31 @@ def _scores(comparison: Comparison, split: OnSplit) -> list[Block]:
     )
     return [
         Heading(f"Scores on {split.name}"),
-        Picture(f"scores-{split.name}", png(plots.scores(comparison, split)), f"BLEU of each variant on {split.name}"),
         scores_table(comparison, split),
         Lines([caption]),
         *_entropies(comparison, split),
     ]
+
+
+def _pictures(comparison: Comparison, split: OnSplit) -> list[Block]:
+    """The scores, BLEU by length and the course of training as pictures."""
+    blocks: list[Block] = [Heading("Pictures of the scores"), *_pictures_of(comparison, split)]
+    course = plots.curves(comparison)
+    if course is not None:
+        blocks += [Heading("Learning curves"), Picture("learning-curves", png(course), "learning curves")]
+        blocks.append(Lines(["Means over seeds, up to the last update that all seeds of a variant have reached."]))
+    return blocks
+
+
+def _pictures_of(comparison: Comparison, split: OnSplit) -> list[Block]:
+    name = f"BLEU of each variant on {split.name}"
+    blocks: list[Block] = [Picture(f"scores-{split.name}", png(plots.scores(comparison, split)), name)]
+    by_bin = _by_bin(split)
+    if by_bin is not None:
+        title = f"BLEU by source length on {split.name}"
+        bleu = {variant.label: values for variant, values in zip(comparison.variants, by_bin, strict=True)}
+        blocks.append(Picture(f"by-length-{split.name}", png(by_length(split.bins, bleu, split.unit, title)), title))
+    return blocks
 
 
 def _entropies(comparison: Comparison, split: OnSplit) -> list[Block]:
@@ -156,6 +182,7 @@ def _costs(comparison: Comparison) -> Table:
                 _mean(figures.get("sentences_per_second"), 1),
                 _mean(figures.get("target_pieces_per_second"), 0),
                 _mean(scaled, 2),
+                _exact(comparison, split, at),
             ]
         )
     header = [
@@ -166,29 +193,45 @@ def _costs(comparison: Comparison) -> Table:
         "translates, sentences/s",
         "pieces/s",
         "memory, GiB",
+        "exact matches, %",
     ]
     return Table(header, rows)
 
 
+def _exact(comparison: Comparison, split: OnSplit, at: int) -> str:
+    """The share of translations that equal their references; a dash for a record without text."""
+    runs = [run.splits[split.name] for run in comparison.variants[at].runs]
+    pairs = [zip(run.hypotheses, run.references, strict=True) for run in runs if run.references is not None]
+    if not pairs:
+        return "-"
+    equal = [one == other for each in pairs for one, other in each]
+    return f"{100 * sum(equal) / max(len(equal), 1):.1f}"
+
+
 def _lengths(comparison: Comparison, split: OnSplit) -> list[Block]:
-    enough = [count >= FEW for _, _, count in split.bins]
-    if sum(enough) < 2:
+    by_bin = _by_bin(split)
+    if by_bin is None:
         return []
     header = [f"{shortest}-{longest}" for shortest, longest, _ in split.bins]
-    by_bin = [[value if shown else None for value, shown in zip(row, enough, strict=True)] for row in split.by_length]
     rows = [
         [comparison.variants[at].label, *("" if value is None else f"{value:.1f}" for value in by_bin[at])]
         for at in _order(split)
     ]
     rows.append(["sentences", *(str(count) for _, _, count in split.bins)])
-    title = f"BLEU by source length on {split.name}"
-    bleu = {variant.label: values for variant, values in zip(comparison.variants, by_bin, strict=True)}
+    few = any(count < FEW for _, _, count in split.bins)
     return [
-        Heading(title),
-        Picture(f"by-length-{split.name}", png(by_length(split.bins, bleu, split.unit, title)), title),
+        Heading(f"BLEU by source length on {split.name}"),
         Table([f"source {split.unit}", *header], rows),
-        *([] if all(enough) else [Lines([f"Lengths with fewer than {FEW} sentences are left blank."])]),
+        *([Lines([f"Lengths with fewer than {FEW} sentences are left blank."])] if few else []),
     ]
+
+
+def _by_bin(split: OnSplit) -> list[list[float | None]] | None:
+    """BLEU of each variant in each bin, None for few sentences; None if fewer than two bins have enough."""
+    enough = [count >= FEW for _, _, count in split.bins]
+    if sum(enough) < 2:
+        return None
+    return [[value if shown else None for value, shown in zip(row, enough, strict=True)] for row in split.by_length]
 
 
 def _alignments(comparison: Comparison) -> list[Block]:
@@ -271,36 +314,6 @@ def _viewed(line: int, panels: Sequence[tuple[str, AttentionMap]]) -> dict[str, 
             for label, each in panels
         ],
     }
-
-
-def _differences(comparison: Comparison, split: OnSplit) -> list[Block]:
-    if not split.differences:
-        return []
-    blocks: list[Block] = [
-        Heading("The sentences on which the variants differ most"),
-        Lines(
-            [
-                "Sentences are ranked by the standard deviation of the variants' mean chrF. Translations are those of "
-                "the first seed."
-            ]
-        ),
-    ]
-    for difference in split.differences:
-        row = difference.line - 1
-        scored = comparison.variants[0].runs[0].splits[split.name]
-        texts = (("source", scored.sources), ("reference", scored.references))
-        rows = [[name, lines[row], ""] for name, lines in texts if lines is not None]
-        order = sorted(range(len(comparison.variants)), key=lambda at, scores=difference.chrf: -scores[at])  # type: ignore[misc]
-        rows += [
-            [
-                comparison.variants[at].label,
-                comparison.variants[at].runs[0].splits[split.name].hypotheses[row],
-                f"{difference.chrf[at]:.0f}",
-            ]
-            for at in order
-        ]
-        blocks.append(Table([f"line {difference.line}", "", "mean chrF"], rows, text=True))
-    return blocks
 
 
 def as_text(comparison: Comparison) -> str:

@@ -1,6 +1,7 @@
 """From runs or their records to one report: find them, score what has no scores, compare, write."""
 
 import contextlib
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,9 @@ from nmt.command.composing import compose
 from nmt.command.quoting import pasteable, python, quote
 from nmt.comparison import report, variants, verdict
 from nmt.comparison.results import Result
+from nmt.comparison.slices import Slicing
 from nmt.data.corpus import Split, safe_name
+from nmt.data.lines import read_lines
 from nmt.errors import UserError, reading
 from nmt.files import write_bytes, write_json, write_text
 from nmt.limits import Limit, NotNegative, Positive
@@ -21,7 +24,8 @@ from nmt.pipeline.results import COUNTS, outline, read_result, wanted_splits, wr
 from nmt.records import check_record, record
 from nmt.runs import Run, missing_run, runs_in
 from nmt.terminal import print_message, printable
-from nmt.viewer.blocks import as_html, as_markdown, file_name
+from nmt.viewer import tables
+from nmt.viewer.blocks import Block, as_html, as_markdown, file_name
 from nmt.viewer.blocks import pictures as pictures_of
 
 #: Whether records have the text, and the sentence pairs with attention maps.
@@ -43,6 +47,8 @@ class Comparing:
     trials: Positive
     sentences: NotNegative
     pictures: NotNegative
+    slice_regex: str | None
+    slice_labels: Path | None
     evaluate: bool
     batch_sentences: Positive
     device: str
@@ -59,6 +65,19 @@ class Comparing:
         inside = len(self.places) == 1 and not Run(self.places[0]).exists()
         return self.output or (self.places[0] / "comparison" if inside else Path("comparison"))
 
+    def slicing(self) -> Slicing:
+        """The slices that the user asks for.
+
+        Raises:
+            UserError: the regular expression is invalid, or the file of labels cannot be read.
+        """
+        try:
+            re.compile(self.slice_regex or "")
+        except re.error as error:
+            raise UserError(f"slice_regex={self.slice_regex}: not a valid regular expression: {error}.") from error
+        labels = None if self.slice_labels is None else read_lines(self.slice_labels)
+        return Slicing(self.slice_regex, labels)
+
     def record_of(self, result: Result) -> Run:
         """The folder for the record of a run."""
         assert self.records is not None
@@ -73,6 +92,7 @@ def compare(request: Comparing) -> int:
     """
     runs, problems = _find(request.places)
     folder = request.folder
+    slicing = request.slicing()
     check_paths({}, {"output": folder, "records": request.records}, folders=["output", "records"])
     given = request.text.read() or request.text.split
     if request.baseline is not None and request.evaluate:
@@ -101,13 +121,14 @@ def compare(request: Comparing) -> int:
         sentences=request.sentences,
     )
     comparison = comparison._replace(apart=[*comparison.apart, *problems.items()])
+    _check_labels(request, slicing, comparison)
     if request.records is not None:
         for result in results:
             _write_record(request, runs[result.name], result)
         print_message(f"Records: {request.records}")
-    _write_report(comparison, folder, request.pictures)
+    _write_report(comparison, folder, request.pictures, slicing)
     print(printable(report.as_text(comparison)))
-    print(printable(f"\nThe whole report: {folder / 'report.html'} (also report.md, report.json)"))
+    print(printable(f"\nThe whole report: {folder / 'report.html'} (also report.md, report.json, tables/)"))
     return 0
 
 
@@ -120,18 +141,45 @@ def _write_record(request: Comparing, run: Run, result: Result) -> None:
             write_counts(copy.evaluation / split / COUNTS, scored)
 
 
-def _write_report(comparison: variants.Comparison, folder: Path, pictures: int) -> None:
-    title, blocks = report.title(comparison), report.report(comparison, pictures)
+def _check_labels(request: Comparing, slicing: Slicing, comparison: variants.Comparison) -> None:
+    """UserError if there is not one label for each line of the split that is analysed."""
+    split = comparison.splits[0].name
+    lines = len(comparison.variants[0].runs[0].splits[split].hypotheses)
+    if slicing.labels is not None and len(slicing.labels) != lines:
+        raise UserError(
+            f"slice_labels={request.slice_labels}: {len(slicing.labels):,} lines, but {split} has {lines:,}. Give one "
+            f"label for each line of {split}; an empty line is no label."
+        )
+
+
+def _write_report(comparison: variants.Comparison, folder: Path, pictures: int, slicing: Slicing) -> None:
+    title, blocks = report.title(comparison), report.report(comparison, pictures, slicing)
     drawn = {file_name(picture.name): picture.data for picture in pictures_of(blocks)}
     for name, data in drawn.items():
         write_bytes(folder / "pictures" / name, data)
     write_text(folder / "report.md", as_markdown(blocks, title))
     write_text(folder / "report.html", as_html(blocks, title))
     write_json(folder / "report.json", verdict.as_json(comparison))
+    _write_tables(blocks, folder / "tables")
     for earlier in (folder / "pictures").glob("*.png"):
         if earlier.name not in drawn and report.is_report_picture(earlier.name):
             with contextlib.suppress(OSError):
                 earlier.unlink()
+
+
+def _write_tables(blocks: Sequence[Block], folder: Path) -> None:
+    """Write every table as CSV, JSON and LaTeX; remove those of an earlier report, which have all three."""
+    forms = {".csv": tables.as_csv, ".json": tables.as_json, ".tex": tables.as_latex}
+    named = tables.named(blocks)
+    for name, table in named.items():
+        for end, form in forms.items():
+            write_text(folder / f"{name}{end}", form(table))
+    for earlier in {path.stem for path in folder.glob("*.tex")} - named.keys():
+        paths = [folder / f"{earlier}{end}" for end in forms]
+        if all(path.exists() for path in paths):
+            for path in paths:
+                with contextlib.suppress(OSError):
+                    path.unlink()
 
 
 def _find(places: Sequence[Path]) -> tuple[dict[str, Run], dict[str, str]]:

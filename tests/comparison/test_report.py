@@ -84,7 +84,7 @@ def test_the_page_is_whole_and_asks_for_nothing(found: Comparison) -> None:
     assert page.seen.count("script") == 2, "the viewer, and its data"
     assert page.seen.count("link") == 1
     assert len(page.loads) > 5
-    assert all(load.startswith(("data:image/png;base64,", "data:,", "#part-")) for load in page.loads)
+    assert all(load.startswith(("data:image/png;base64,", "data:,", "#part-", "#line-")) for load in page.loads)
     assert set(re.findall(r"https?:[^\"' )]*", text)) == {"http://www.w3.org/2000/svg"}, "the name of SVG"
     assert "@import" not in text
     assert "url(" not in text

@@ -23,8 +23,11 @@ def test_records_compare_like_the_runs(swept: Path, here: Path, capfd: Capture) 
         "config.yaml",
         "evaluation/test/hypotheses.txt",
         "evaluation/test/reference.txt",
+        "evaluation/test/references.json",
         "evaluation/test/scores.json",
+        "evaluation/test/sentences.json",
         "evaluation/test/source.txt",
+        "evaluation/test/words.json",
         "history.jsonl",
         "run.json",
     ]
@@ -78,7 +81,9 @@ def test_records_without_the_text_compare_like_the_runs(swept: Path, here: Path,
     assert call("compare", *line, *QUICK) == 0
     assert capfd.readouterr().err == ""
     assert report(here / "second") == report(here / "first")
-    assert "reference" not in (here / "second" / "report.md").read_text(encoding="utf-8").split("differ most")[1]
+    text = (here / "second" / "report.md").read_text(encoding="utf-8")
+    assert "reference" not in text.split("differ most")[1].split("## ")[0]
+    assert "need the text, which these records leave out" in text
     # Counts of other sentences do not give the score that is written beside them.
     other = here / "records" / "none-1" / "evaluation" / "test" / "counts.npz"
     shutil.copy(other, split / "counts.npz")
