@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.comparison.ngrams import FEWEST, Salient, count, lines_with_more, ngrams, salient, tables, times_of
+from nmt.comparison.ngrams import FEWEST, Ngram, Salient, count, lines_with_more, ngrams, salient, tables, times_of
 from tests.comparison.texts import scored, texts
 
 
@@ -17,8 +17,8 @@ def test_counts_by_hand() -> None:
 
 
 def test_salient_ones_have_the_highest_smoothed_ratio() -> None:
-    here = {("a",): 9, ("b",): 5, ("c",): 4, ("d",): 20, ("e",): 6}
-    there = {("a",): 1, ("b",): 0, ("d",): 20, ("e",): 4}
+    here: dict[Ngram, int] = {("a",): 9, ("b",): 5, ("c",): 4, ("d",): 20, ("e",): 6}
+    there: dict[Ngram, int] = {("a",): 1, ("b",): 0, ("d",): 20, ("e",): 4}
     assert salient(here, there) == [
         Salient(("b",), 5, 0, 6.0),
         Salient(("a",), 9, 1, 5.0),
@@ -29,7 +29,7 @@ def test_salient_ones_have_the_highest_smoothed_ratio() -> None:
 
 
 def test_a_part_of_a_salient_ngram_is_left_out() -> None:
-    here = {("a", "b"): 6, ("a",): 6, ("b",): 8}
+    here: dict[Ngram, int] = {("a", "b"): 6, ("a",): 6, ("b",): 8}
     assert [each.ngram for each in salient(here, {})] == [("b",), ("a", "b")]
 
 

@@ -9,7 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.viewer.blocks import Heading, Lines, Linked, Point, Scatter, Sentence, Sentences, Table, as_html, as_markdown
+from nmt.viewer.blocks import (
+    Block,
+    Heading,
+    Lines,
+    Linked,
+    Point,
+    Scatter,
+    Sentence,
+    Sentences,
+    Table,
+    as_html,
+    as_markdown,
+)
 from nmt.viewer.tables import as_csv, as_json, as_latex, named
 
 CELLS = st.text(alphabet=st.characters(codec="utf-8", exclude_characters="\r\0"), max_size=8)
@@ -52,12 +64,19 @@ def test_latex_keeps_its_rows_and_columns(rows: list[list[str]]) -> None:
 
 def test_tables_are_named_by_their_headings() -> None:
     first, second, third = (Table([name], [["x"]]) for name in "abc")
-    blocks = [Heading("Scores on te/st!"), first, second, Lines(["x"]), Heading("Scores on te st 2"), third]
+    blocks: list[Block] = [
+        Heading("Scores on te/st!"),
+        first,
+        second,
+        Lines(["x"]),
+        Heading("Scores on te st 2"),
+        third,
+    ]
     assert named(blocks) == {"scores-on-te-st": first, "scores-on-te-st-2": second, "scores-on-te-st-2-2": third}
 
 
 def test_cells_and_points_lead_to_the_sentences_that_are_there() -> None:
-    blocks = [
+    blocks: list[Block] = [
         Table(["a", "b"], [["x", Linked("12.5", [1, 2])], ["y", Linked("2", [2])], ["z", Linked("3", [9])]]),
         Scatter("chrF, <a>", "chrF, b", [Point(1, 0, 100), Point(9, 50, 50)]),
         Sentences([Sentence(1, [("source", "<i>", "")]), Sentence(2, [("source", "b", "")])]),
