@@ -195,6 +195,8 @@ def _costs(comparison: Comparison) -> Table:
         "memory, GiB",
         "exact matches, %",
     ]
+    if all(row[-1] == "-" for row in rows):
+        return Table(header[:-1], [row[:-1] for row in rows])
     return Table(header, rows)
 
 

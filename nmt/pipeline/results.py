@@ -218,9 +218,14 @@ def _measures(path: Path, sentences: int) -> list[dict[str, Any]]:
         return []
     with reading(path):
         rows: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
-        if [row["line"] for row in rows] != list(range(1, sentences + 1)):
+        numbers = (row.get(name, 0) for row in rows for name in ("cut", "entropy", "coverage", "unattended"))
+        if [row["line"] for row in rows] != list(range(1, sentences + 1)) or not all(map(_is_number, numbers)):
             raise damaged(path)
     return rows
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float)
 
 
 def _forced(path: Path, sentences: int) -> list[ForcedReference]:

@@ -1,6 +1,7 @@
 """The page of the study, from its records: the comparison's report, and what only this study says."""
 
 import json
+import shutil
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -65,6 +66,7 @@ def compared(records: Path, baseline: str, *words: str) -> tuple[int, str, dict[
     figures = json.loads(data.read_text("utf-8"))
     for path in (page, data):
         path.unlink()
+    shutil.rmtree(FOLDER / "tables")
     return 0, text, figures
 
 

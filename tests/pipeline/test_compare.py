@@ -187,6 +187,12 @@ def test_files_of_ones_own_are_compared(swept: Path, here: Path, capfd: Capture)
         (["runs={swept}", "records={here}", "baseline=luong"], ["baseline=luong is not one of the variants"]),
         (["runs={swept}", "alpha=5"], ["alpha=5: must be greater than 0 and less than 1", "such as 0.05"]),
         (["runs={swept}", "records={swept}"], ["records= would overwrite the run"]),
+        (["runs={swept}", "slice_regex=(ein"], ["slice_regex=(ein: not a valid regular expression: missing )"]),
+        (["runs={swept}", "slice_labels=none.txt"], ["none.txt"]),
+        (
+            ["runs={swept}", "slice_labels={swept}/bahdanau-1/run.json"],
+            ["run.json: ", "lines, but test has 20. Give one label for each line of test"],
+        ),
         (["rums={swept}"], ["no setting 'rums'", "'runs'"]),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
@@ -238,6 +244,43 @@ def test_pictures_of_an_earlier_report_go_and_others_stay(swept: Path, here: Pat
     left = {path.name for path in (here / "out" / "pictures").iterdir()}
     assert "holiday.png" in left
     assert "weights-test-9.png" not in left
+
+
+def test_tables_are_files_and_those_of_an_earlier_report_go(swept: Path, here: Path) -> None:
+    folder = here / "out" / "tables"
+    for name in ("old.csv", "old.json", "old.tex", "mine.csv"):
+        write_lines(folder / name, ["x"])
+    labels = write_lines(here / "kinds", ["<b>"] * 20)
+    line = [f"runs={swept}", f"output={here / 'out'}", "slice_regex=ein.*", f"slice_labels={labels}", *QUICK]
+    assert call("compare", *line) == 0
+    left = {path.name for path in folder.iterdir()}
+    assert "mine.csv" in left
+    assert not {"old.csv", "old.json", "old.tex"} & left
+    names = {name.partition(".")[0] for name in left - {"mine.csv"}}
+    assert {"scores-on-test", "failures", "word-f1-by-training-frequency", "what-it-costs", "calibration"} <= names
+    assert {f"{name}.{end}" for name in names for end in ("csv", "json", "tex")} == left - {"mine.csv"}
+    costs = (folder / "what-it-costs.csv").read_text(encoding="utf-8").splitlines()
+    assert costs[0].startswith("variant,parameters,")
+    assert len(costs) == 3
+    page = (here / "out" / "report.html").read_text(encoding="utf-8")
+    assert "label &lt;b&gt; (20)" in page
+    assert "Word F1 by training frequency" in page
+
+
+@pytest.mark.parametrize("name", ["sentences.json", "references.json", "words.json"])
+@pytest.mark.parametrize("written", ["[{}]", '[{"line": 99}]'])
+def test_damaged_analyses_are_named_and_missing_ones_are_not(
+    name: str, written: str, swept: Path, here: Path, capfd: Capture
+) -> None:
+    run = copied(swept / "bahdanau-1", here / "runs")
+    path = run / "evaluation" / "test" / name
+    path.write_text(written, encoding="utf-8")
+    line = [f"runs=[{run},{swept / 'none-1'}]", f"output={here / 'out'}", *QUICK]
+    assert call("compare", *line) == 0
+    assert f"{name} is damaged" in capfd.readouterr().err
+    path.unlink()
+    assert call("compare", *line) == 0
+    assert capfd.readouterr().err == ""
 
 
 def test_two_of_one_name_are_told_apart_by_their_folders(swept: Path, here: Path, capfd: Capture) -> None:
