@@ -24,6 +24,16 @@ function goTo(id) {
   title.focus({ preventScroll: true });
 }
 
+/** A model in one line: its languages, and how good it is. */
+function described(model) {
+  const languages = model.languages ?? [model.source, model.target].filter(Boolean);
+  const validated = model.validation?.bleu ? `; validation BLEU ${model.validation.bleu.toFixed(2)}` : "";
+  const quality = model.bleu
+    ? `BLEU ${Number(model.bleu.score).toFixed(2)} on ${model.bleu.split} (${model.bleu.signature})`
+    : `not evaluated yet${validated}`;
+  return `${model.id}: ${languages.join(" → ")} · ${quality}`;
+}
+
 /** The page; its parts are made once, and shown again for each translation. */
 class Page {
   constructor(models) {
@@ -228,6 +238,7 @@ class Page {
   /** Translate again if the text, the prefix, the models or the search have changed. */
   async update(names = null) {
     const { settings } = this;
+    document.querySelector("#about").textContent = described(this.first);
     await this.corpus.update(this.first, this.second);
     const asked = ["text", "context", "prefix", "model", "with", "beam", "nbest"];
     const key = JSON.stringify(asked.map((name) => settings.get(name)));
@@ -296,18 +307,7 @@ class Page {
 const main = document.querySelector("main");
 get("/v1/models")
   .then(({ models }) => {
-    const page = new Page(models);
-    const model = page.first;
-    const languages = model.languages ?? [model.source, model.target].filter(Boolean);
-    document.querySelector("#about").textContent = [
-      `${model.id}: ${languages.join(" → ")}`,
-      model.bleu
-        ? `BLEU ${Number(model.bleu.score).toFixed(2)} on ${model.bleu.split} (${model.bleu.signature})`
-        : `not evaluated yet${model.validation?.bleu ? `; validation BLEU ${model.validation.bleu.toFixed(2)}` : ""}`,
-    ]
-      .filter(Boolean)
-      .join(" · ");
-    page.start(main);
+    new Page(models).start(main);
   })
   .catch((error) => {
     main.replaceChildren(h("p", { class: "problem", role: "alert" }, `The server does not answer: ${error.message}`));
