@@ -4,10 +4,12 @@ Run by hand with `-m browser`. The tests are skipped where Chromium or an extra 
 """
 
 import importlib.util
+import re
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -27,7 +29,16 @@ pytestmark = [
 class Opened:
     """The page with a sentence, and what a user would not see."""
 
-    def __init__(self, browser: Any, address: str, chosen: str = "", width: int = 1200, scheme: str = "light") -> None:
+    def __init__(
+        self,
+        browser: Any,
+        address: str,
+        chosen: str = "",
+        width: int = 1200,
+        scheme: str = "light",
+        *,
+        text: str = "drei rot haus",
+    ) -> None:
         self.context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
         self.page = self.context.new_page()
         self.page.set_default_timeout(120_000)
@@ -35,7 +46,7 @@ class Opened:
         self.page.on("console", lambda message: self.problems.append(f"{message.type}: {message.text}"))
         self.page.on("pageerror", lambda error: self.problems.append(str(error)))
         self.page.on("request", lambda request: self._asked(request.url, address))
-        self.page.goto(f"{address}#text=drei+rot+haus{chosen}")
+        self.page.goto(f"{address}#text={quote(text)}{chosen}" if text else f"{address}#{chosen}")
         self.page.wait_for_selector("#explain:not([hidden])")
 
     def _asked(self, url: str, address: str) -> None:
@@ -63,6 +74,17 @@ def test_which_source_word_made_this_word(browser: Any, server: str) -> None:
     opened.page.locator("#sentence").get_by_role("button", name="house").focus()
     assert "“house” looks at “" in opened.page.locator("#sentence .status").inner_text()
     opened.close()
+
+
+def test_the_page_opens_with_a_translated_sentence(browser: Any, server: str, runs: Path) -> None:
+    """Of the evaluation, or of the validation set if there was no evaluation."""
+    for model, split in (("transformer", "test"), ("conv", "valid")):
+        opened = Opened(browser, server, f"model={model}", text="")
+        source = opened.page.locator("#sentence .sentence").first.inner_text()
+        settings = (runs / model / "config.yaml").read_text("utf-8")
+        (folder,) = re.findall(rf"^  {split}: (.*)$", settings, re.MULTILINE)
+        assert source in Path(f"{folder}.de").read_text("utf-8").splitlines()
+        opened.close()
 
 
 def test_a_sentence_is_written_and_translated_by_keyboard(browser: Any, server: str) -> None:
@@ -287,8 +309,10 @@ def test_a_sentence_of_the_evaluation_is_found_and_opened(browser: Any, server: 
     assert opened.page.locator("#sentence .sentence").first.inner_text() in source.inner_text()
     opened.page.get_by_label("Shown run").select_option(label="reference, learnt")
     assert opened.said() in opened.page.locator("#sentence .reference").inner_text()
+    assert opened.page.locator("#about").inner_text().startswith("learnt: German → English · BLEU ")
     opened.page.get_by_label("Model").select_option("conv")
     corpus.get_by_text("has not been evaluated").wait_for()
+    assert opened.page.locator("#about").inner_text().startswith("conv: German → English · not evaluated yet; valid")
     opened.close()
 
 
