@@ -231,10 +231,12 @@ test("where two models differ most, in words", () => {
     [0.6, 0.4],
     [1, 0],
   ]);
-  const found = "Their attention differs most for “dogs”: A looks most at “Hunde” (75 %), B at “Zwei” (60 %).";
+  const found =
+    "Of all words, their attention differs most for “dogs”: A looks most at “Hunde” (75 %), B at “Zwei” (60 %).";
   assert.equal(mostDifferent(a, b), found);
   const one = { ...b, weights: [[0.7, 0.3], ...a.weights.slice(1)] };
-  const both = "Their attention differs most for “two”: both look most at “Zwei”, A with 90 %, B with 70 %.";
+  const both =
+    "Of all words, their attention differs most for “two”: both look most at “Zwei”, A with 90 %, B with 70 %.";
   assert.equal(mostDifferent(a, one), both);
   const cell = "“two” takes 10 % of its attention from “Hunde” in A, 20 % in B.";
   assert.equal(bothSaid(a, b, { row: 0, column: 1 }), cell);

@@ -94,7 +94,7 @@ def test_what_if_is_asked_by_keyboard(browser: Any, server: str) -> None:
 def test_two_models_are_compared_by_keyboard(browser: Any, server: str) -> None:
     opened = Opened(browser, server, "&with=transformer")
     page, beside = opened.page, opened.page.locator("#beside")
-    assert "Their attention differs most for “" in beside.inner_text()
+    assert "Of all words, their attention differs most for “" in beside.inner_text()
     go_to(page, "Side by side")
     cell = "td.cell[tabindex='0']"
     for panel in range(3):

@@ -73,7 +73,7 @@ export function mostDifferent(a, b) {
     one === two
       ? `both look most at “${name}”, A with ${share(a, one)}, B with ${share(b, two)}`
       : `A looks most at “${name}” (${share(a, one)}), B at “${other}” (${share(b, two)})`;
-  return `Their attention differs most for “${a.rows[row].label}”: ${says}.`;
+  return `Of all words, their attention differs most for “${a.rows[row].label}”: ${says}.`;
 }
 
 /** What both models give to a lit cell, or look at in a lit row, in words. */
