@@ -191,7 +191,7 @@ def test_every_figure_is_saved(browser: Any, file: str) -> None:
     assert len(json.loads(opened.saved("corpus", "JSON"))) == 6
     opened.page.locator("#v-corpus").get_by_role("button", name="chrF").click()
     picture = opened.saved("corpus", "SVG").decode()
-    assert "6 sentences by chrF, smallest first" in picture
+    assert "6 sentences, sorted by chrF, smallest first" in picture
     assert picture.index("alone") < picture.index("سلام دنیا") < picture.index("Zwei Hunde")
     opened.close()
 

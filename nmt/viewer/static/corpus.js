@@ -61,20 +61,20 @@ const shown = (value, name) =>
       ? String(value)
       : number(value);
 
-/** The first rows of a sorted list as a picture: line, source, translation and measures. */
+/** The first rows of a sorted list as a picture: line, texts without the reference, and measures. */
 export function corpusFigure(list, measures, by, descending) {
   const [first, ...others] = measures;
   const rows = list.slice(0, DRAWN);
+  const texts = ["source", "translation", "other"].filter((name) => rows.some((row) => typeof row[name] === "string"));
   const cells = rows.map((row) => [
     shown(row[first], first),
-    visible(row.source),
-    visible(row.translation),
+    ...texts.map((name) => visible(row[name] ?? "")),
     ...others.map((name) => shown(row[name], name)),
   ]);
-  const header = [NAMES[first], "source", "translation", ...others.map((name) => NAMES[name])];
+  const header = [NAMES[first], ...texts, ...others.map((name) => NAMES[name])];
   const order = `${NAMES[by]}, ${descending ? "largest" : "smallest"} first`;
-  const title = `${rows.length < list.length ? `${rows.length} of ` : ""}${list.length} sentences by ${order}`;
-  return tableFigure(header, cells, [false, true, true, ...others.map(() => false)], title);
+  const title = `${rows.length < list.length ? `${rows.length} of ` : ""}${list.length} sentences, sorted by ${order}`;
+  return tableFigure(header, cells, [false, ...texts.map(() => true), ...others.map(() => false)], title);
 }
 
 /**

@@ -202,7 +202,7 @@ const widthOf = (text) => [...text].reduce((sum, char) => sum + (char.codePointA
  */
 export function tableFigure(header, rows, isText, title) {
   const cells = rows.map((row) => row.map((cell, at) => (isText[at] ? shortened(String(cell), 44) : String(cell))));
-  const wide = header.map((name, at) => 18 + Math.max(...[name, ...cells.map((row) => row[at])].map(widthOf)));
+  const wide = header.map((name, at) => 18 + Math.max(1.15 * widthOf(name), ...cells.map((row) => widthOf(row[at]))));
   const [width, above] = [12 + wide.reduce((one, two) => one + two, 0), 30];
   const height = above + ROW * (rows.length + 1) + 8;
   const picture = s("svg", { viewBox: `0 0 ${width} ${height}`, "font-size": 14 });
