@@ -66,7 +66,7 @@ def is_prose(block: Block) -> bool:
     return block.kind == "" and (bool(equation) or block.text.startswith(PROSE))
 
 
-def tests_of(block: Block) -> list[str]:
+def runners_of(block: Block) -> list[str]:
     """The entries of `RUN_BY` for a block."""
     return [
         test
@@ -78,7 +78,7 @@ def tests_of(block: Block) -> list[str]:
 def test_every_block_runs_or_is_prose() -> None:
     """A shell's commands are those of tests/test_pages.py, which finds each one."""
     left = [block for block in BLOCKS if block.kind != "commands" and block.page not in WRITTEN and not is_prose(block)]
-    assert [block for block in left if not tests_of(block)] == [], "run it, and add it to RUN_BY"
+    assert [block for block in left if not runners_of(block)] == [], "run it, and add it to RUN_BY"
     for (page, what), test in RUN_BY.items():
         assert page in (ROOT / test).read_text(encoding="utf-8"), f"{test} does not open {page}"
         found = [block for block in BLOCKS if block.page == page and what in (block.kind, block.text[: len(what)])]
