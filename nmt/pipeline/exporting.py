@@ -46,18 +46,24 @@ import itertools, math, pathlib, sys
 import ctranslate2, sentencepiece
 
 BEAM_SIZE, LENGTH_PENALTY = {beam_size}, {length_penalty}
-LENGTH_RATIO, EXTRA_LENGTH = {length_ratio}, {extra_length}  # a translation has at most ratio * pieces + extra pieces
+LENGTH_RATIO, EXTRA_LENGTH = {length_ratio}, {extra_length}  # at most ratio * pieces + extra pieces, with the end
 
 folder = pathlib.Path(__file__).resolve().parent
 model = ctranslate2.Translator(str(folder))
 source = sentencepiece.SentencePieceProcessor(model_file=str(folder / "{source}"))
 target = sentencepiece.SentencePieceProcessor(model_file=str(folder / "{target}"))
 
+def search(rows, longest):
+    settings = dict(beam_size=BEAM_SIZE, num_hypotheses=BEAM_SIZE, length_penalty=0, return_scores=True)
+    return model.translate_batch(rows, max_batch_size=64, max_decoding_length=longest, **settings)
+
 while lines := list(itertools.islice(sys.stdin, 256)):
     pieces = source.encode([line.rstrip("\\n") for line in lines], out_type=str)
-    longest = min(math.ceil(LENGTH_RATIO * max(map(len, pieces))) + EXTRA_LENGTH, {positions})
-    search = dict(beam_size=BEAM_SIZE, num_hypotheses=BEAM_SIZE, length_penalty=0, return_scores=True)
-    results = model.translate_batch(pieces, max_batch_size=64, max_decoding_length=longest, **search)
+    limits = [min(math.ceil(LENGTH_RATIO * len(row)) + EXTRA_LENGTH - 1, {positions}) for row in pieces]
+    results = search(pieces, max(limits))
+    for at, limit in enumerate(limits):  # of each line; translate_batch has one for all
+        if any(len(hypothesis) > limit for hypothesis in results[at].hypotheses):
+            results[at : at + 1] = search(pieces[at : at + 1], limit)
     for line, result in zip(lines, results):
         lengths = [len(hypothesis) + 1 for hypothesis in result.hypotheses]
         ranks = [score / ((5 + n) / 6) ** LENGTH_PENALTY for score, n in zip(result.scores, lengths)]
@@ -77,7 +83,7 @@ weights in {quantization}.
 |---|---|
 | `model.bin`, `config.json`, `*_vocabulary.json` | the model, for `ctranslate2.Translator` |
 | {tokenizer} | the tokenizer, for `sentencepiece.SentencePieceProcessor` |
-| `translate.py` | a program that translates lines, in about 20 lines |
+| `translate.py` | a program that translates lines, in about 25 lines |
 
 - The model takes the pieces of SentencePiece as they are. CTranslate2 adds the end of sentence.
 - `translate.py` ranks translations as nmt does: log-probability / ((5 + pieces) / 6) ** length penalty, where the end
@@ -85,7 +91,6 @@ weights in {quantization}.
   `length_penalty=0` the two are equal. A coverage penalty is left out.
 - Greedy search gives nmt's translations, up to rounding. Beam search differs in about one sentence in a hundred: when a
   translation ends, CTranslate2 opens another in its place, and nmt does not.
-- `translate.py` limits the length of translations by the longest of 256 lines, nmt by each line.
 - nmt splits lines of more than 250 pieces. CTranslate2 cuts them at 1,024 (`max_input_length=`).
 """
 

@@ -39,7 +39,7 @@ class OnnxTranslator:
         """The best hypothesis by log-probability / ((5 + pieces) / 6) ** length penalty, where the end is a piece."""
         settings, eos = self.settings, self.settings["eos"]
         size, penalty = settings["beam_size"], settings["length_penalty"]
-        longest = math.ceil(settings["length_ratio"] * len(pieces)) + settings["extra_length"] + 1
+        longest = math.ceil(settings["length_ratio"] * len(pieces)) + settings["extra_length"]  # with the end
         source = np.array([[*pieces, eos]], dtype=np.int64)
         given = {"source": source, "lengths": np.array([source.shape[1]], dtype=np.int64)}
         memory = dict(zip(self.names, self.encoder.run(None, given), strict=True))

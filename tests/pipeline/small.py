@@ -77,6 +77,12 @@ def pairs(count: int, seed: int = 1) -> list[tuple[str, str]]:
     return [(sentence, translation_of(sentence)) for sentence in sentences]
 
 
+def many_lines() -> list[str]:
+    """200 lines of 1, 2, 50 and other numbers of words, among them blank ones and one of other letters."""
+    lines = [*WORDS, " ".join(list(WORDS)[:2]), " ".join((list(WORDS) * 4)[:50]), "", "  ", "Haus Ωmega \u2028 zwei"]
+    return [*lines, *(source for source, _ in pairs(200 - len(lines), seed=3))]
+
+
 def write_lines(path: Path, lines: Sequence[str]) -> Path:
     """Lines as a file."""
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,11 +1,13 @@
 """Runs as ONNX graphs: onnxruntime computes and translates the same, and what they cannot hold is refused."""
 
 import json
+import math
 import os
 import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +18,8 @@ from nmt.model import Seq2Seq
 from nmt.pipeline.onnx_model import check_exportable, largest_onnx_difference, save_onnx
 from nmt.text.tokenizer import EOS, Tokenizer
 from tests.pipeline.drawn import drawn_model, joint_tokenizer
-from tests.pipeline.small import call, pairs, write_lines
+from tests.pipeline.small import call, many_lines, pairs, write_lines
+from tests.pipeline.small import words as small_words
 
 Capture = pytest.CaptureFixture[str]
 
@@ -108,21 +111,92 @@ def translated(program: Path, source: Path) -> list[str]:
     return done.stdout.decode("utf-8").split("\n")
 
 
+#: Each wiring that the graphs know, with scores, a readout and sizes of its own. None: the run of the other tests. The
+#: last run has learnt too little: some of its translations are as long as they may be.
+WIRINGS = [
+    None,
+    ("decoder=luong", "attention/score=general", "encoder.layers=2", "decoder.layers=2"),
+    ("decoder=luong", "attention/score=scaled_dot", "decoder.input_feeding=false"),
+    ("decoder=conditional", "attention/score=concat", "decoder/readout=maxout"),
+    ("decoder=bahdanau", "trainer.steps=20"),
+]
+
+
+@pytest.fixture(scope="module", params=WIRINGS, ids=lambda words: " ".join(words or ["decoder=bahdanau"]))
+def learnt(request: pytest.FixtureRequest, trained: Path, text: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of each wiring that has learnt the language."""
+    if request.param is None:
+        return trained
+    folder = tmp_path_factory.mktemp("runs")
+    name, steps = ("little", []) if "trainer.steps=20" in request.param else ("much", ["trainer.steps=150"])
+    line = small_words(text, folder, f"name={name}", *request.param, *steps, "trainer.validate_every=1000")
+    assert call("train", *line) == 0
+    return folder / name
+
+
 @needs_onnx
-def test_it_translates_as_the_run_does(trained: Path, here: Path, capfd: Capture) -> None:
-    source = write_lines(here / "in", [*(row[0] for row in pairs(60)), "", "  ", "Haus Ωmega \u2028 zwei"])
-    assert call("export", f"run={trained}", "format=onnx", f"output={here / 'out dir'}") == 0
+@pytest.mark.long
+def test_it_translates_200_lines_as_the_run_does(learnt: Path, here: Path, capfd: Capture) -> None:
+    """Lines of 1, 2 and 50 pieces among them: by the program, and by greedy search in padded batches."""
+    lines = many_lines()
+    source = write_lines(here / "in", lines)
+    assert call("export", f"run={learnt}", "format=onnx", f"output={here / 'out dir'}") == 0
     assert "out dir: weights in float32, log-probabilities as the run's (largest difference: " in capfd.readouterr().err
     program, manifest = here / "out dir" / "translate.py", here / "out dir" / "manifest.json"
     settings = json.loads(manifest.read_text(encoding="utf-8"))
     assert (settings["beam_size"], settings["length_penalty"]) == (5, 1.0), "the run's search"
     for search, size in (((), 5), (("search=greedy",), 1)):
-        assert call("translate", f"run={trained}", f"input={source}", f"output={here / 'ours'}", *search) == 0
+        assert call("translate", f"run={learnt}", f"input={source}", f"output={here / 'ours'}", *search) == 0
         manifest.write_text(json.dumps({**settings, "beam_size": size}), encoding="utf-8")
-        assert translated(program, source) == (here / "ours").read_text(encoding="utf-8").split("\n")
+        ours = (here / "ours").read_text(encoding="utf-8").split("\n")
+        assert translated(program, source) == ours
+        assert len(ours) == 201
+    lengths = [len(pieces) for pieces in exported(here / "out dir").source.encode(lines)]
+    assert {0, 1, 2, 50} <= {*lengths}
+    assert in_batches(here / "out dir", lines) == ours[:-1], "greedy search, the lines side by side with padding"
+    if learnt.name == "little":
+        most = math.ceil(settings["length_ratio"] * 5) + settings["extra_length"] - 1
+        assert any(len(line.split()) == 5 and len(text.split()) == most for line, text in zip(lines, ours))
     assert (
-        (here / "out dir" / "README.md").read_text(encoding="utf-8").startswith("# numbers: a translator, de to en\n")
+        (here / "out dir" / "README.md")
+        .read_text(encoding="utf-8")
+        .startswith(f"# {learnt.name}: a translator, de to en\n")
     )
+
+
+def exported(folder: Path) -> Any:
+    """The graphs and the tokenizer of a folder."""
+    from nmt.pipeline.onnx_program import OnnxTranslator
+
+    return OnnxTranslator(folder, threads=1)
+
+
+def in_batches(folder: Path, lines: list[str], size: int = 64) -> list[str]:
+    """Greedy search by the graphs for lines of different lengths at a time, as another program would write it."""
+    opened = exported(folder)
+    settings, texts = opened.settings, list[str]()
+    for first in range(0, len(lines), size):
+        sources = opened.source.encode(lines[first : first + size])
+        lengths = np.array([len(source) + 1 for source in sources])
+        padded = np.zeros((len(sources), lengths.max()), dtype=np.int64)
+        for row, source in enumerate(sources):
+            padded[row, : len(source) + 1] = [*source, settings["eos"]]
+        state = dict(zip(opened.names, opened.encoder.run(None, {"source": padded, "lengths": lengths}), strict=True))
+        token, written = np.full(len(sources), settings["bos"]), [list[int]() for _ in sources]
+        most = [math.ceil(settings["length_ratio"] * len(source)) + settings["extra_length"] - 1 for source in sources]
+        open_rows = {row for row, line in enumerate(lines[first : first + size]) if line.strip()}
+        while open_rows:
+            log_probs, _, *new = opened.step.run(None, {"token": token, **state})
+            log_probs[:, settings["forbidden"]] = -math.inf
+            token = log_probs.argmax(1)
+            state |= dict(zip(opened.state, new, strict=True))
+            for row in [*open_rows]:
+                if token[row] == settings["eos"] or len(written[row]) == most[row]:
+                    open_rows.remove(row)
+                else:
+                    written[row].append(int(token[row]))
+        texts += [opened.target.decode(tokens) for tokens in written]
+    return texts
 
 
 @needs_onnx
