@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from nmt.comparison.intervals import mean_of, share_of
 from nmt.comparison.results import Known
@@ -14,8 +15,8 @@ from nmt.comparison.texts import Buckets, Texts, by_bucket
 from nmt.comparison.variance import Statistics
 from nmt.comparison.vocabulary import FREQUENCIES, frequency, places_of
 
-BINS = 10
-PROBABILITIES = tuple(f"{10 * at}-{10 * at + 10} %" for at in range(BINS))
+PROBABILITIES = ("0-20 %", "20-40 %", "40-60 %", "60-80 %", "80-100 %")
+_BINS = 10  # of the calibration error, as in the literature
 
 
 def by_frequency(texts: Texts, words: Mapping[str, Known]) -> Buckets | None:
@@ -49,9 +50,9 @@ def calibration(texts: Texts) -> Buckets | None:
         return None
 
     def counts(variant: int, run: int) -> Statistics:
-        table = np.zeros((len(texts.references), BINS, 2))
+        table = np.zeros((len(texts.references), len(PROBABILITIES), 2))
         for each in texts.runs[variant][run].forced:
-            bins = np.minimum((np.array(each.best) * BINS).astype(int), BINS - 1)
+            bins = _bins(np.array(each.best), len(PROBABILITIES))
             np.add.at(table[each.line - 1, :, 0], bins, np.array(each.right, float))
             np.add.at(table[each.line - 1, :, 1], bins, 1)
         return table
@@ -65,6 +66,9 @@ def calibration_error(best: Sequence[float], right: Sequence[bool]) -> float:
     The mean over pieces of the distance, in a piece's bin, between the mean probability and the share that is right.
     """
     probabilities, correct = np.array(best, float), np.array(right, float)
-    bins = np.minimum((probabilities * BINS).astype(int), BINS - 1)
-    distances = np.bincount(bins, probabilities - correct, minlength=BINS)
+    distances = np.bincount(_bins(probabilities, _BINS), probabilities - correct)
     return float(100 * np.abs(distances).sum() / max(len(probabilities), 1))
+
+
+def _bins(probabilities: npt.NDArray[np.float64], count: int) -> npt.NDArray[np.int64]:
+    return np.minimum((probabilities * count).astype(np.int64), count - 1)

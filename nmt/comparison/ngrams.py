@@ -10,6 +10,7 @@ from nmt.viewer.blocks import Linked, Table
 LONGEST = 4  # words
 FEWEST = 5  # rarer n-grams say little
 MOST = 5  # n-grams of one kind and variant
+_MANY = 6  # variants; of more, there are fewer n-grams of each
 _MOST_LINES = 8
 
 Ngram = tuple[str, ...]
@@ -113,6 +114,7 @@ def tables(texts: Texts, order: Sequence[int], rivals: Sequence[int | None]) -> 
     references, between = texts.references, "" if texts.characters[1] else " "
     hypotheses = [runs[0] for runs in texts.hypotheses]
     counted = [count(lines, references) for lines in hypotheses]
+    most = MOST if len(texts.labels) <= _MANY else 2
 
     def cells(at: int, each: Salient, lines: Sequence[int]) -> list[str]:
         figures = Linked(f"{each.here:,}", lines), f"{each.there:,}", f"{each.ratio:.1f}"
@@ -124,16 +126,16 @@ def tables(texts: Texts, order: Sequence[int], rivals: Sequence[int | None]) -> 
     for at in order:
         counts, lines, rival = counted[at], hypotheses[at], rivals[at]
         if rival is not None:
-            for each in salient(counts.right, counted[rival].right):
+            for each in salient(counts.right, counted[rival].right, most):
                 better = lines_with_more(each.ngram, lines, hypotheses[rival], references)
                 right.append([*cells(at, each, better), texts.labels[rival]])
         over += [
             cells(at, each, lines_with_more(each.ngram, lines, references))
-            for each in salient(counts.produced, counts.expected)
+            for each in salient(counts.produced, counts.expected, most)
         ]
         under += [
             cells(at, each, lines_with_more(each.ngram, references, lines))
-            for each in salient(counts.expected, counts.produced)
+            for each in salient(counts.expected, counts.produced, most)
         ]
     start = ["variant", "n-gram"]
     return [

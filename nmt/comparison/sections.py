@@ -7,7 +7,7 @@ import numpy as np
 from nmt.comparison import likelihood, ngrams, sentence_scores, vocabulary
 from nmt.comparison.comparable import some
 from nmt.comparison.failures import SEQUENCE, failures
-from nmt.comparison.intervals import mean_of
+from nmt.comparison.intervals import correlation_of, mean_of
 from nmt.comparison.results import ForcedReference, Known
 from nmt.comparison.sentence_scores import MOST_TEXTS, Scores, scores_of
 from nmt.comparison.significance import chrf_of
@@ -20,6 +20,8 @@ from nmt.evaluation.sentences import UNATTENDED
 from nmt.viewer.blocks import Block, Heading, Lines, Scatter, Sentence, Sentences, Table
 
 FIRST = 3  # sentences on the first screen
+#: Measures of attention, with their names.
+_MEASURES = {"entropy": "entropy", "coverage": "coverage deviation", "unattended": "unattended words"}
 #: The end of captions.
 _OVER = "Means over seeds, with 95 % bootstrap intervals over sentences."
 
@@ -39,8 +41,7 @@ class Analysis:
 
     def health(self) -> list[Block]:
         """What the weights say of a translation without gold links."""
-        names = {"entropy": "entropy", "coverage": "coverage deviation", "unattended": "unattended words"}
-        texts = self._texts
+        names, texts = _MEASURES, self._texts
         if texts is None or not any("entropy" in row for runs in texts.runs for run in runs for row in run.measures):
             return []
 
@@ -52,12 +53,20 @@ class Analysis:
                         table[row, column] = measures[name], 1
             return table
 
-        buckets = by_bucket(texts, list(names.values()), counts, mean_of, "attention, mean of a sentence")
+        def products(variant: int, run: int) -> Statistics:
+            values, scores = counts(variant, run), chrf_of(texts.runs[variant][run].counts["chrf"])[:, None]
+            known, x = values[:, :, 1], values[:, :, 0]
+            return np.stack([known, x, known * scores, x * x, known * scores**2, x * scores], -1)
+
+        means = by_bucket(texts, list(names.values()), counts, mean_of, "mean of a sentence")
+        correlations = by_bucket(texts, list(names.values()), products, correlation_of, "correlation with chrF")
         caption = (
             f"Weights of the translations. Entropy is in nats. Coverage deviation is the mean distance from 1 of the "
-            f"weight that a source word received. A word that received less than {UNATTENDED} is unattended. {_OVER}"
+            f"weight that a source word received. A word that received less than {UNATTENDED} is unattended. The "
+            f"correlations are Pearson's, over the sentences of a run. {_OVER}"
         )
-        return [Heading("Attention of the translations"), self._table(buckets, 2), Lines([caption])]
+        tables = [self._table(means, 2), self._table(correlations, 2)]
+        return [Heading("Attention of the translations"), *tables, Lines([caption])]
 
     def first_sentences(self) -> list[Block]:
         """The sentences on which the variants differ most, each with its highest and lowest translation."""
@@ -194,7 +203,7 @@ class Analysis:
         if by_frequency is not None:
             caption = f"Mean natural log-probability of a word under forced decoding; 0 is certainty. {_OVER}"
             title = "Likelihood of the references by training frequency"
-            blocks += [Heading(title), self._table(by_frequency, 2), Lines([caption])]
+            blocks += [Heading(title), self._table(by_frequency), Lines([caption])]
         calibration = likelihood.calibration(texts)
         if calibration is not None:
             table = self._table(calibration)
@@ -205,8 +214,9 @@ class Analysis:
                 row.append(f"{likelihood.calibration_error(best, right):.1f}")
             caption = (
                 f"The share in per cent of pieces that are right: the reference has the piece that the model gives the "
-                f"highest probability. A calibrated model has 10 to 20 % right in the column 10-20 %. The calibration "
-                f"error is the mean distance between probability and share over pieces, in per cent. {_OVER}"
+                f"highest probability. A calibrated model has 20 to 40 % right in the column 20-40 %. The calibration "
+                f"error is the mean distance between probability and share over pieces in ten bins, in per cent. "
+                f"{_OVER}"
             )
             header = [*table.header, "calibration error"]
             blocks += [Heading("Calibration"), table._replace(header=header), Lines([caption])]

@@ -222,9 +222,9 @@ def _sentences(sentences: Sequence[Sentence]) -> str:
     for line, texts in sentences:
         for at, (name, text, figure) in enumerate(texts):
             start = f'<tr id="line-{line}"><td>{line}</td>' if at == 0 else "<tr><td></td>"
-            rows.append(f'{start}<td dir="auto">{_escaped(name)}</td><td dir="auto">{_escaped(text)}</td>'
-                        f"<td>{_escaped(figure)}</td></tr>")  # fmt: skip
-    head = "".join(f'<th scope="col">{name}</th>' for name in ("line", "", "text", "chrF"))
+            rows.append(f'{start}<td dir="auto">{_escaped(name)}</td><td>{_escaped(figure)}</td>'
+                        f'<td dir="auto">{_escaped(text)}</td></tr>')  # fmt: skip
+    head = "".join(f'<th scope="col">{name}</th>' for name in ("line", "", "chrF", "text"))
     body = "\n".join(rows)
     return _box("wide tall", "Sentences", f'<table class="text texts sentences">\n<thead><tr>{head}</tr></thead>'
                 f"\n<tbody>\n{body}\n</tbody></table>")  # fmt: skip
