@@ -4,7 +4,7 @@ Sections 2 and 11 of the report. The score is chrF of a sentence, the mean over 
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -39,7 +39,7 @@ class Examples(NamedTuple):
     random: list[int]
 
 
-def examples(first: Scores, second: Scores, texts: Sequence[object], most: int) -> Examples:
+def examples(first: Scores, second: Scores, texts: Sequence[Hashable], most: int) -> Examples:
     """Examples of two variants; of equal sentences only the first. A gain is never negative, a loss never positive.
 
     Args:
@@ -48,7 +48,10 @@ def examples(first: Scores, second: Scores, texts: Sequence[object], most: int) 
         texts: what makes two sentences equal.
         most: of each kind.
     """
-    distinct = [texts.index(text) for text in dict.fromkeys(texts)]
+    rows: dict[Hashable, int] = {}
+    for row, text in enumerate(texts):
+        rows.setdefault(text, row)
+    distinct = list(rows.values())
     difference = second - first
     falling = sorted(distinct, key=lambda row: -difference[row])
     drawn = random.Random(1).sample(distinct, min(most, len(distinct)))

@@ -34,6 +34,21 @@ def test_a_row_by_hand() -> None:
     assert without == {**row, "links": None}
 
 
+def test_words_are_characters_without_spaces() -> None:
+    weights = np.array([[[0.9, 0.1], [0.9, 0.1], [0.0, 1.0]]], dtype=np.float32)
+    forced = even("a", "我爱")._replace(
+        source_pieces=["▁a", "</s>"],
+        source_spans=[(0, 1), None],
+        pieces=["我", "爱", "</s>"],
+        spans=[(0, 1), (1, 2), None],
+        weights=weights,
+        log_probs=[-1.0, -2.0, -0.5],
+        best_log_probs=[-1.0, -1.0, -0.5],
+    )
+    (row,) = rows([forced], [1], (False, True))
+    assert (row["log_probs"], row["links"], row["right"]) == ([-1.0, -2.0], "0-0 0-1", "101")
+
+
 def test_a_row_for_each_reference() -> None:
     ended = EMPTY._replace(pieces=["</s>"], spans=[None], log_probs=[-1.0], best_log_probs=[-1.0])
     (row,) = rows([ended], [3], (False, False))

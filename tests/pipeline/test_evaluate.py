@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -103,6 +104,22 @@ def test_words_and_references_are_saved_for_comparisons(trained: Path, text: Pat
     assert call("evaluate", f"run={trained}", *words_) == 0
     (path,) = (here / "other").glob("*/words.json")
     assert json.loads(path.read_text(encoding="utf-8"))["source"]["eins"][0] is None
+
+
+def test_a_lost_training_text_is_a_warning(trained: Path, text: Path, here: Path, capfd: Capture) -> None:
+    moved = Path(shutil.copytree(text, here / "text"))
+    run = Run(copied(trained, here / "runs"))
+    config = run.config()
+    for name in ("train", "valid", "test"):
+        config.data[name] = [str(moved / name)] if name == "test" else str(moved / name)
+    run.write_config(config)
+    write_lines(moved / "train.de", ["etwas anderes"])
+    write_lines(moved / "train.en", ["something else"])
+    assert call("evaluate", f"run={run.folder}", "data=run", "pictures=0") == 0
+    err = capfd.readouterr().err
+    assert "warning: words are not counted in the training text: The text of train has changed" in err
+    known = json.loads((run.evaluation / "test" / "words.json").read_text(encoding="utf-8"))
+    assert {times for times, _ in known["target"].values()} == {None}
 
 
 def sides(folder: Path) -> tuple[list[str], list[str]]:
