@@ -41,7 +41,7 @@ def report(comparison: Comparison, heatmaps: int = 4, slicing: Slicing = NO_SLIC
     analysis = Analysis(comparison, first, slicing)
     blocks: list[Block] = [Lines(verdict(comparison), lead=True)]
     blocks += _scores(comparison, first)
-    blocks += _lengths(comparison, first)
+    blocks += [*_lengths(comparison, first), *analysis.length_ratios()]
     blocks += _alignments(comparison)
     blocks += analysis.health()
     blocks += analysis.first_sentences()

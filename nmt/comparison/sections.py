@@ -7,7 +7,7 @@ import numpy as np
 from nmt.comparison import likelihood, ngrams, sentence_scores, vocabulary
 from nmt.comparison.comparable import some
 from nmt.comparison.failures import SEQUENCE, failures
-from nmt.comparison.intervals import correlation_of, mean_of
+from nmt.comparison.intervals import correlation_of, mean_of, share_of
 from nmt.comparison.results import ForcedReference, Known
 from nmt.comparison.sentence_scores import MOST_TEXTS, Scores, scores_of
 from nmt.comparison.significance import chrf_of
@@ -16,6 +16,7 @@ from nmt.comparison.texts import Buckets, Texts, by_bucket, table_of, texts_of
 from nmt.comparison.variance import Statistics
 from nmt.comparison.variants import Comparison, OnSplit
 from nmt.drawing.by_length import FEW
+from nmt.evaluation.by_length import binned
 from nmt.evaluation.sentences import UNATTENDED
 from nmt.viewer.blocks import Block, Heading, Lines, Scatter, Sentence, Sentences, Table
 
@@ -38,6 +39,20 @@ class Analysis:
         self._baseline = comparison.baseline
         others = [at for at in self._order if at != self._baseline]
         self._rival = others[0] if others else None
+
+    def length_ratios(self) -> list[Block]:
+        """How long translations are, by the length of their source."""
+        if self._texts is None:
+            return []
+        unit = self._split.unit
+        lengths = self._variants[0].runs[0].splits[self._split.name].lengths
+        rows = {f"{shortest}-{longest}": rows for shortest, longest, rows in binned(lengths)}
+        found = score_by(self._texts, rows, share_of, f"length in %, source {unit}")
+        caption = (
+            f"The length of the translations in per cent of that of the references, in BLEU's tokens. Sources of lengths "
+            f"with fewer than {FEW} sentences are left out. {_OVER}"
+        )
+        return [Heading("Length of the translations"), self._table(found), Lines([caption])]
 
     def health(self) -> list[Block]:
         """What the weights say of a translation without gold links."""

@@ -77,8 +77,20 @@ def _folded(line: str) -> set[str]:
     return words | {"not" for word in words if word.endswith("n't")} | {"n'" for word in words if word.startswith("n'")}
 
 
-def score_by(texts: Texts, rows_by_slice: Mapping[str, Sequence[int]]) -> Buckets:
-    """BLEU of each slice that has enough sentences, of all sentences first."""
+def score_by(
+    texts: Texts,
+    rows_by_slice: Mapping[str, Sequence[int]],
+    score: Callable[[Statistics], Statistics] = SCORERS["bleu"],
+    title: str = "kind of source",
+) -> Buckets:
+    """A score of each slice that has enough sentences, of all sentences first.
+
+    Args:
+        texts: of the split.
+        rows_by_slice: the rows of each slice.
+        score: of sums of BLEU's counts, which begin with the lengths of translations and references.
+        title: see `Buckets`.
+    """
     everything = list(range(len(texts.references)))
     enough = {"all": everything, **{name: rows for name, rows in rows_by_slice.items() if len(rows) >= FEW}}
     masks = np.zeros((len(everything), len(enough), 1))
@@ -90,4 +102,4 @@ def score_by(texts: Texts, rows_by_slice: Mapping[str, Sequence[int]]) -> Bucket
         return table
 
     sizes = [len(rows) for rows in enough.values()]
-    return by_bucket(texts, list(enough), counts, SCORERS["bleu"], "kind of source", "sentences", sizes)
+    return by_bucket(texts, list(enough), counts, score, title, "sentences", sizes)

@@ -3,9 +3,10 @@
 Links and gold files count words at white space instead (`nmt.alignment.splitting`).
 """
 
+import functools
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -50,18 +51,17 @@ def without_spaces(sentences: Sequence[str]) -> bool:
     return lengths(sentences).unit == "characters"
 
 
-def _peeled(token: str) -> Iterator[Word]:
+@functools.lru_cache(1 << 16)
+def _peeled(token: str) -> list[Word]:
     """A token without white space: marks at its beginning, the word, marks at its end."""
     first, last = 0, len(token)
     while first < last and _is_mark(token[first]):
-        yield Word(token[first], first)
         first += 1
     while first < last and _is_mark(token[last - 1]):
         last -= 1
-    if first < last:
-        yield Word(token[first:last], first)
-    for at in range(last, len(token)):
-        yield Word(token[at], at)
+    word = [Word(token[first:last], first)] if first < last else []
+    before, after = ([Word(token[at], at) for at in part] for part in (range(first), range(last, len(token))))
+    return [*before, *word, *after]
 
 
 def _is_mark(character: str) -> bool:

@@ -44,8 +44,9 @@ def headings(blocks: list[Block]) -> list[str]:
 
 def test_the_sections_stand_in_their_order(whole: Comparison) -> None:
     blocks = report.report(whole, 1)
-    assert headings(blocks)[:17] == [
+    assert headings(blocks)[:18] == [
         "Scores on test",
+        "Length of the translations",
         "Attention of the translations",
         "Sentences on which the variants differ most",
         "Pictures of the scores",
@@ -63,7 +64,7 @@ def test_the_sections_stand_in_their_order(whole: Comparison) -> None:
         "Scores of single sentences",
         "Kinds of sentences",
     ]
-    assert headings(blocks)[17] == "What it costs"
+    assert headings(blocks)[18] == "What it costs"
     assert headings(blocks)[-1] == "Sentences"
     # The first screen has no picture, and three sentences with four rows each.
     first = blocks[: blocks.index(Heading("Pictures of the scores"))]

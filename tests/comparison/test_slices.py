@@ -2,9 +2,10 @@
 
 import pytest
 
+from nmt.comparison.intervals import share_of
 from nmt.comparison.slices import MOST_LABELS, Slicing, score_by, slices_of
 from nmt.drawing.by_length import FEW
-from tests.comparison.texts import scored, texts
+from tests.comparison.texts import scored, texts, values
 
 
 def kinds(sentence: str, language: str = "en") -> set[str]:
@@ -62,3 +63,6 @@ def test_scores_of_slices() -> None:
     assert dogs is not None
     assert everything.value == pytest.approx(run.scores["bleu"].value)
     assert tuple(dogs) == pytest.approx((100, 100, 100))
+    # Translations have 5 and 1 tokens for 5 and 2.
+    lengths = score_by(texts([[run]]), {}, share_of, "length")
+    assert values(lengths.rows) == [[pytest.approx(100 * (5 * FEW + 3) / (5 * FEW + 6))]]
