@@ -49,8 +49,8 @@ class Analysis:
         rows = {f"{shortest}-{longest}": rows for shortest, longest, rows in binned(lengths)}
         found = score_by(self._texts, rows, share_of, f"length in %, source {unit}")
         caption = (
-            f"The length of the translations in per cent of that of the references, in BLEU's tokens. Sources of lengths "
-            f"with fewer than {FEW} sentences are left out. {_OVER}"
+            f"The length of the translations in per cent of that of the references, in BLEU's tokens. "
+            f"Lengths with fewer than {FEW} sentences are left out. {_OVER}"
         )
         return [Heading("Length of the translations"), self._table(found), Lines([caption])]
 
