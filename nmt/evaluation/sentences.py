@@ -39,7 +39,7 @@ def measures(translation: Translation, reference: str, head: Head, shift: int = 
         "chrf": metrics.sentence_chrf(translation.text, reference),
         "length": len(translation.source.split()),
         "log_prob": translation.log_prob / max(1, len(translation.pieces)),
-        "cut": bool(translation.spans) and translation.spans[-1] is not None,
+        "cut": translation.cut,
         "repetition": len(sequences) - len(set(sequences)),
     }
     if translation.weights is None or not translation.weights.size:

@@ -25,7 +25,6 @@ from nmt.inspection.forced import Inspected, LayerStages
 from nmt.links import format_links
 from nmt.text.spans import Span
 from nmt.text.tokenizer import BOS, SPECIAL_PIECES, Vocabulary
-from nmt.translation.looking import END
 from nmt.translation.types import ContextSentence, Translation, Views
 
 FORMAT, VERSION = "nmt.translation", 1
@@ -142,7 +141,7 @@ def _hypothesis(translation: Translation, style: Style, details: Details) -> Jso
         **side,
         "score": _number(translation.score),
         "log_prob": _number(translation.log_prob),
-        "complete": translation.pieces[-1:] == [END],
+        "complete": not translation.cut,
         "pieces": pieces,
         "alignment": {
             "links": format_links(links(translation, style.head, style.shift)),

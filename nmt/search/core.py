@@ -51,12 +51,16 @@ class Limits(NamedTuple):
 
 
 class Hypothesis(NamedTuple):
-    """One translation: tokens with the end of sentence, log-probability, score, attention weights [H, T, S]."""
+    """One translation: tokens with the end of sentence, log-probability, score, attention weights [H, T, S].
+
+    `cut` is true if it has as many tokens as the search allows, where it must end.
+    """
 
     tokens: list[int]
     log_prob: float
     score: float
     weights: npt.NDArray[np.float32] | None
+    cut: bool = False
 
 
 class Search:

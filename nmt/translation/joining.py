@@ -47,4 +47,5 @@ def _join_rank(sentence: str, parts: list[Translation]) -> Translation:
         spans,
         weights,
         parts[0].heads,
+        cut=any(part.cut for part in parts),
     )

@@ -311,6 +311,10 @@ class Translator:
             nbest_lists = self.search(step, first, limits)
             if ids is not None:
                 nbest_lists = [[named(hypothesis, ids) for hypothesis in nbest] for nbest in nbest_lists]
+        nbest_lists = [
+            [hypothesis._replace(cut=len(hypothesis.tokens) >= length) for hypothesis in nbest]
+            for nbest, length in zip(nbest_lists, lengths, strict=True)
+        ]
         if self.weights or not self.search.needs_weights:
             return nbest_lists
         return [[hypothesis._replace(weights=None) for hypothesis in nbest] for nbest in nbest_lists]
@@ -359,6 +363,7 @@ class Translator:
             self.stepper.heads,
             context=context,
             context_weights=of_context.weights_of_context(weights, own, context),
+            cut=hypothesis.cut,
         )
 
 

@@ -26,7 +26,7 @@ class Translation(NamedTuple):
     """One hypothesis for one sentence, with its attention weights.
 
     S is the number of source pieces with the end of sentence, H the number of attention heads. T is the number of
-    target pieces, with the end of sentence unless the length limit cut the hypothesis.
+    target pieces with the end of sentence.
 
     Attributes:
         source: the input sentence.
@@ -47,6 +47,7 @@ class Translation(NamedTuple):
             source only.
         log_probs: [T] natural-log probabilities of the target pieces, known under forced decoding only.
         best_log_probs: [T] those of the most probable pieces at the same places, known under forced decoding only.
+        cut: whether it has as many pieces as search allows, so that it had to end; false under forced decoding.
     """
 
     source: str
@@ -64,6 +65,7 @@ class Translation(NamedTuple):
     context_weights: npt.NDArray[np.float32] | None = None
     log_probs: Sequence[float] = ()
     best_log_probs: Sequence[float] = ()
+    cut: bool = False
 
 
 class Views(NamedTuple):

@@ -25,17 +25,6 @@ def test_repetition_counts_sequences_that_come_again() -> None:
     assert measures(even("a b", "x y z x y"), "", "mean")["repetition"] == 0
 
 
-def test_a_translation_without_an_end_was_cut() -> None:
-    whole = even("a b", "x y")
-    ended = whole._replace(spans=[(0, 1), (2, 3), None])
-    cut = whole._replace(spans=[(0, 1), (2, 3)])
-    assert [measures(each._replace(weights=None), "", "mean")["cut"] for each in (ended, cut, EMPTY)] == [
-        False,
-        True,
-        False,
-    ]
-
-
 def test_one_hot_weights_have_no_entropy_and_factors_are_normalised() -> None:
     assert WORKED.weights is not None
     weights = 0 * WORKED.weights

@@ -62,7 +62,10 @@ def test_settings_are_each_requests_own(both: TestClient, trained: Path) -> None
     expected = nmt.load(trained, "search.nbest=3", "search.beam_size=4", "device=cpu").nbest(["zwei drei"])[0]
     assert [each["text"] for each in answer["translations"][0]["hypotheses"]] == [each.text for each in expected]
     short = post(both, "/v1/translate", text="zwei drei vier", search={"max_length": 2})
-    assert len(short["translations"][0]["hypotheses"][0]["pieces"]) <= 2
+    (short,) = short["translations"][0]["hypotheses"]
+    assert len(short["pieces"]) == 2
+    assert not short["complete"]
+    assert all(each["complete"] for each in answer["translations"][0]["hypotheses"])
 
 
 @pytest.mark.parametrize("model", ["0", "1"])

@@ -6,13 +6,15 @@ from nmt.search import GreedySearch
 from nmt.text.train import TokenizerTrainer
 from nmt.translation import joining
 from nmt.translation import sharing as room
+from nmt.translation.looking import END
 from nmt.translation.translator import Translator
+from nmt.translation.types import Translation
 from tests.catalogue import model
 
 LINE = " ".join(f"word{number % 7}" for number in range(60))
 
 
-def translated(long_lines: str) -> tuple[str, list[str]]:
+def translated(long_lines: str) -> tuple[Translation, list[str]]:
     """The translation of a long line, and the warnings."""
     tokenizer, _ = TokenizerTrainer("unigram", vocabulary_size=300).train([LINE], [LINE])
     warnings: list[str] = []
@@ -29,7 +31,7 @@ def translated(long_lines: str) -> tuple[str, list[str]]:
     )
     ((best,),) = translator.translate([LINE])
     assert best.source == LINE
-    return best.text, warnings
+    return best, warnings
 
 
 def test_parts_are_counted_and_their_progress_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,3 +59,10 @@ def test_a_line_that_is_too_long_for_weights_says_so(monkeypatch: pytest.MonkeyP
     assert translated("split")[1][1:] == [
         "line 1 is too long for attention weights: it gets no word links and no picture."
     ]
+
+
+@pytest.mark.parametrize("long_lines", ["split", "truncate"])
+def test_a_translation_of_as_many_pieces_as_allowed_was_cut(long_lines: str) -> None:
+    best, _ = translated(long_lines)
+    assert best.pieces[-1] == END
+    assert best.cut  # a model without training does not end by itself
