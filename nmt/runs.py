@@ -53,9 +53,8 @@ _FACTS: dict[str, type | UnionType] = {
     "status": str,
 }
 
-#: The message of a finished training before a sentence, which the log keeps for the page of nmt.serve.
+#: Before the sentence at the end of a training's log.
 EXAMPLE_FOLLOWS = "A sentence of the validation set, and its translation:"
-
 SEAL = "seal.json"
 LIBRARIES = ("torch", "sentencepiece", "sacrebleu", "datasets", "hydra-core", "babel", "numpy", "safetensors")
 

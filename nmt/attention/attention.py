@@ -135,30 +135,30 @@ class Attention(nn.Module):
         size = query_size if size is None else size
         self.read = read()
         self._check_heads(heads, size, project)
-        wanted = heads > 1 or getattr(inspect.unwrap(score), "wants_projections", False)
-        project = wanted if project is None else project
+        if project is None:
+            project = heads > 1 or getattr(inspect.unwrap(score), "wants_projections", False)
         inner = (size // heads,) * 3 if project else (query_size, value_size, size)
         self.score = score(query_size=inner[0], key_size=inner[1], size=inner[2], heads=heads)
         self.score.fast = fast
-        if coverage and memorised != "other":
-            rule = "must be false in self-attention, which computes all steps at once. Give {key}.coverage=false."
-            raise SettingError("coverage", "true", rule)
+        self._check_coverage(coverage, coverage_loss, memorised)
         if coverage:
             self.score.cover()
         self.window = window(query_size=inner[0], heads=heads)
         causal = (Causal,) if memorised == "past" else ()
         self.also = nn.ModuleList(more(query_size=inner[0], heads=heads) for more in (*causal, *also))
-        self.query = nn.Linear(query_size, size, bias) if project else None
-        self.key = nn.Linear(value_size, size, bias) if project and self.score.compares_keys else None
-        self.value = nn.Linear(value_size, size, bias) if project else None
-        reshaped = project or self.context_size != value_size
-        self.out = nn.Linear(size if project else value_size, self.context_size, bias) if reshaped else None
+        self._add_projections(query_size, value_size, size if project else None, bias)
         self.merge: nn.Module | None = None
         self.dropout, self.coverage, self.coverage_loss = nn.Dropout(dropout), coverage, coverage_loss
-        if coverage_loss and not coverage:
-            raise SettingError("coverage_loss", coverage_loss, "must be 0 without coverage. Give {key}.coverage=true.")
         if memorised != "other":
             self._check_self_attention(memorised)
+
+    def _add_projections(self, query_size: int, value_size: int, size: int | None, bias: bool) -> None:
+        """The projections to a space of `size` and back; None for a space as it is, perhaps with one to the context."""
+        self.query = nn.Linear(query_size, size, bias) if size else None
+        self.key = nn.Linear(value_size, size, bias) if size and self.score.compares_keys else None
+        self.value = nn.Linear(value_size, size, bias) if size else None
+        reshaped = size or self.context_size != value_size
+        self.out = nn.Linear(size or value_size, self.context_size, bias) if reshaped else None
 
     def _check_heads(self, heads: int, size: int, project: bool | None) -> None:
         """SettingError for a number of heads that does not fit the size, the projections or the read."""
@@ -174,6 +174,15 @@ class Attention(nn.Module):
         if self.read.enumerates and heads > 1:
             rule = "must be 1 with {key}.read.objective=enumerate, which tries every slot of one head."
             raise SettingError("heads", heads, f"{rule} Give {{key}}.heads=1 or {{key}}.read.objective=sampled.")
+
+    @staticmethod
+    def _check_coverage(coverage: bool, coverage_loss: float, memorised: Memorised) -> None:
+        """SettingError for coverage where there are no steps, or a loss of coverage without it."""
+        if coverage_loss and not coverage:
+            raise SettingError("coverage_loss", coverage_loss, "must be 0 without coverage. Give {key}.coverage=true.")
+        if coverage and memorised != "other":
+            rule = "must be false in self-attention, which computes all steps at once. Give {key}.coverage=false."
+            raise SettingError("coverage", "true", rule)
 
     def _check_self_attention(self, memorised: Memorised) -> None:
         """SettingError for what needs a place in the loss, the end of a target, or its later words."""

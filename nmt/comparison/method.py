@@ -71,26 +71,31 @@ def method(comparison: Comparison) -> list[Block]:
             header = [split.name, "metric", *tests, ""]
             blocks.append(Table(header, rows))
         blocks.append(Lines([f"{metric.upper()}: {signature}" for metric, signature in split.signatures.items()]))
-    keys = telling([variant.runs[0].settings for variant in comparison.variants], comparison.differing)
-    if keys:
-        rows = []
-        for variant in comparison.variants:
-            settings = variant.runs[0].settings
-            rows.append(
-                [variant.label, *(setting_words(key, settings[key]) if key in settings else "" for key in keys)]
-            )
-        blocks += [
-            Heading("Settings in which the variants differ"),
-            Table(["variant", *keys], rows, text=True),
-            Lines(["Not listed: settings that only some choices have and that are equal in all of these."]),
-        ]
-    blocks += [Heading("What they have in common"), Lines([*_trained_on(comparison), ", ".join(_shared(comparison))])]
+    blocks += [
+        *_differences(comparison),
+        Heading("What they have in common"),
+        Lines([*_trained_on(comparison), ", ".join(_shared(comparison))]),
+    ]
     runs = []
     for variant in comparison.variants:
         code = dict.fromkeys(revision for run in variant.runs for revision in run.code or ["unknown"])
         runs.append([variant.label, ", ".join(run.name for run in variant.runs), ", ".join(code)])
     blocks += [Heading("Runs"), Table(["variant", "runs", "trained by code"], runs, text=True)]
     return blocks
+
+
+def _differences(comparison: Comparison) -> list[Block]:
+    """A table of the settings in which the variants differ; nothing without any."""
+    keys = telling([variant.runs[0].settings for variant in comparison.variants], comparison.differing)
+    rows = []
+    for variant in comparison.variants:
+        settings = variant.runs[0].settings
+        rows.append([variant.label, *(setting_words(key, settings[key]) if key in settings else "" for key in keys)])
+    return [
+        Heading("Settings in which the variants differ"),
+        Table(["variant", *keys], rows, text=True),
+        Lines(["Not listed: settings that only some choices have and that are equal in all of these."]),
+    ] if keys else []  # fmt: skip
 
 
 def _trained_on(comparison: Comparison) -> list[str]:

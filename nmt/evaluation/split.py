@@ -115,8 +115,7 @@ def evaluate_split(
         folder: created if it does not exist.
         gold: gold links, for the alignment error rate.
         display: settings of heatmaps and links.
-        provenance: run, checkpoint, configuration and search of the translations, for `scores.json`.
-        measured: perplexity, speed and the like, for `scores.json`.
+        provenance, measured: run, checkpoint and the like, perplexity, speed and the like; for `scores.json`.
         attention_maps: for `attention.json`.
 
     Raises:
@@ -132,8 +131,7 @@ def evaluate_split(
     if attentive:
         write_pieces(folder / "alignments.pharaoh", (f"{line}\n" for line in linked))
     drawn = attentive or display.view is not None
-    maps = folder / "heatmaps"
-    pictures, notes = _heatmaps(translations, references, maps, name, display) if drawn else ([], [NO_WEIGHTS])
+    pictures, notes = _heatmaps(translations, references, folder, name, display) if drawn else ([], [NO_WEIGHTS])
     if attention_maps:
         write_text(folder / "attention.json", json.dumps(list(attention_maps), ensure_ascii=False) + "\n")
     rates: dict[str, Any] = {f"shift_{shift}": score._asdict() for shift, score in alignment.items()}
@@ -280,7 +278,7 @@ def _heatmaps(
         if view is None or _too_long(view):
             continue
         for level in levels:
-            pictures.append(folder / f"{line:0{digits}d}-{level}.png")
+            pictures.append(folder / "heatmaps" / f"{line:0{digits}d}-{level}.png")
             missing = heatmap.draw(
                 view,
                 pictures[-1],

@@ -25,6 +25,12 @@ class _Finished(NamedTuple):
     steps: Tensor
     slots: Tensor
 
+    @classmethod
+    def none(cls, count: int, size: int, device: torch.device) -> "_Finished":
+        """Nothing finished yet of `count` sentences, with a beam of `size`."""
+        floats = torch.zeros(count, size, dtype=torch.float64, device=device)
+        return cls(torch.full_like(floats, float("-inf")), floats, floats.long(), floats.long())
+
 
 class _Trace(NamedTuple):
     """What one step stores for following hypotheses backwards.
@@ -91,12 +97,7 @@ class BeamSearch(Search):
         tokens = torch.full((count,), limits.bos, dtype=torch.int64, device=device)
         log_probs = torch.zeros(count, 1, dtype=torch.float64, device=device)  # of the open hypotheses, [b, K']
         coverage: Tensor | None = None  # [b, K', S]
-        finished = _Finished(
-            torch.full((count, size), float("-inf"), dtype=torch.float64, device=device),
-            torch.zeros(count, size, dtype=torch.float64, device=device),
-            torch.zeros(count, size, dtype=torch.int64, device=device),
-            torch.zeros(count, size, dtype=torch.int64, device=device),
-        )
+        finished = _Finished.none(count, size, device)
         trace: list[_Trace] = []
         prefix, forbid = PrefixStates.start(limits.prefixes), Forbidding(limits)
         position = 0

@@ -68,22 +68,25 @@ def add_libre(app: FastAPI, asker: Asker) -> None:
 
     @app.get("/frontend/settings", summary="LibreTranslate: settings")
     async def settings() -> JSONResponse:
-        known = _languages(asker)
-        return JSONResponse(
-            {
-                "apiKeys": False,
-                "keyRequired": False,
-                "charLimit": -1,
-                "frontendTimeout": 500,
-                "suggestions": False,
-                "supportedFilesFormat": [],
-                "filesTranslation": False,
-                "language": {
-                    "source": {"code": known[0]["code"], "name": known[0]["name"]},
-                    "target": {"code": known[0]["targets"][0], "name": known[0]["targets"][0]},
-                },
-            }
-        )
+        return JSONResponse(_settings(_languages(asker)[0]))
+
+
+def _settings(language: dict[str, Any]) -> dict[str, Any]:
+    """What LibreTranslate's page is told; the first source language is chosen."""
+    target = language["targets"][0]
+    return {
+        "apiKeys": False,
+        "keyRequired": False,
+        "charLimit": -1,
+        "frontendTimeout": 500,
+        "suggestions": False,
+        "supportedFilesFormat": [],
+        "filesTranslation": False,
+        "language": {
+            "source": {"code": language["code"], "name": language["name"]},
+            "target": {"code": target, "name": target},
+        },
+    }
 
 
 async def _body(request: Request) -> LibreBody:
