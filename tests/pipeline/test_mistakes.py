@@ -218,7 +218,7 @@ TRANSLATE = ["run={run}", "input={here}/in.txt", "output={here}/out.txt"]
         ([*TRANSLATE, "attention.score=dot"], ["no setting 'attention.score'", "the run fixes its attention."]),
         ([*TRANSLATE, "model.dropout=0"], ["no setting 'model.dropout'", "the run fixes its model."]),
         ([*TRANSLATE, "encodr=lstm"], ["no setting 'encodr' in nmt.translate. python"]),
-        ([*TRANSLATE, "encoder"], ["'encoder' is not of the form key=value. See"]),
+        ([*TRANSLATE, "encoder"], ["'encoder' is not of the form key=value.", "See python"]),
         ([*TRANSLATE, "ouput=x"], ["'ouput'", "'output'"]),
         (["run={none}", *TRANSLATE[1:], "alignments={here}/links"], ["decoder=none", "with attention"]),
         (["run={none}", *TRANSLATE[1:], "heatmaps={here}/pictures"], ["decoder=none"]),
