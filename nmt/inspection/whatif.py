@@ -95,7 +95,8 @@ def what_if(
     Returns:
         `baseline` and `variant`, two documents. `differences`: `words`, the half-open ranges of words that are the
         same, changed, deleted or inserted; `steps`, the log-probability of each piece of the baseline without and with
-        the edits, and the divergence KL(baseline || variant) in nats. `sweep`: for each piece the log-probability of
+        the edits, the divergence KL(baseline || variant) in nats, and `best`, the most probable piece with the edits
+        after the baseline's pieces, with its `best_log_prob`. `sweep`: for each piece the log-probability of
         the baseline's piece, and the piece that would be the best; see `swept`.
 
     Raises:
@@ -153,16 +154,28 @@ def word_differences(baseline: Sequence[str], variant: Sequence[str]) -> list[Js
 def _step_differences(
     translator: Translator, other: Translator, baseline: Translation, text: str, context: Sequence[str]
 ) -> list[Json]:
-    """How probable each piece of the baseline is, and for the other translator, which reads `text` after `context`."""
+    """How probable each piece of the baseline is, and for the other translator, which reads `text` after `context`.
+
+    `best` is what that one would say after the pieces of the baseline before the step.
+    """
     source, target = tokens_of(translator.tokenizer, baseline)
     changed = translator.tokenizer.source.encode([text])[0]
     (seen,) = encoded(other.tokenizer, [context], other.context_sentences, other.max_source_length)
     known = context_of(translator.tokenizer, baseline)
     before = inspect(translator.stepper, source, target, translator.compute, context=known)
     after = inspect(other.stepper, changed, target, other.compute, context=seen)
+    best = [alternatives[0] for alternatives in after.alternatives(1)]
+    rows = zip(before.of_pieces, after.of_pieces, divergences(before, after), best, strict=True)
     return [
-        {"step": step, "baseline": _rounded(one), "variant": _rounded(two), "kl": _rounded(kl)}
-        for step, (one, two, kl) in enumerate(zip(before.of_pieces, after.of_pieces, divergences(before, after)))
+        {
+            "step": step,
+            "baseline": _rounded(one),
+            "variant": _rounded(two),
+            "kl": _rounded(kl),
+            "best": translator.tokenizer.target.pieces([token])[0],
+            "best_log_prob": _rounded(likeliest),
+        }
+        for step, (one, two, kl, (token, likeliest)) in enumerate(rows)
     ]
 
 

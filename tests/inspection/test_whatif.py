@@ -69,6 +69,9 @@ def test_the_sweep_pins_the_step_to_every_source_piece(decoder: str) -> None:
     expected = inspect(other.stepper, source, target, made.compute).of_pieces[1]
     assert answer["sweep"][2]["log_prob"] == pytest.approx(expected, abs=1e-5)
     assert all(bar["best_log_prob"] >= bar["log_prob"] for bar in answer["sweep"])
+    edited = what_if(made, SENTENCE, Edits(pins={1: [2]}), style(made), frozenset())["differences"]["steps"][1]
+    assert edited["best"] == answer["sweep"][2]["best"]
+    assert edited["best_log_prob"] == pytest.approx(answer["sweep"][2]["best_log_prob"], abs=1e-5)
     with pytest.raises(UserError, match=r"sweep=99: the translation has no such step. Give 0 to \d+\."):
         what_if(made, SENTENCE, Edits(), style(made), frozenset(), sweep=99)
 

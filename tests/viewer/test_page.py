@@ -258,7 +258,7 @@ def test_a_weight_leads_to_what_if(browser: Any, server: str) -> None:
     page, box = opened.page, opened.page.locator("#whatif")
     page.locator("#alignment td.cell[data-row='1'][data-column='2']").click()
     page.get_by_role("button", name="What if it looked only at “▁haus”?").click()
-    said = box.locator("details[open]", has_text="Step 2, looking only at “▁haus”,")
+    said = box.locator("details[open]", has_text="looking only at “▁haus”,")
     said.wait_for()
     assert "Model: learnt" in box.inner_text()
     assert page.evaluate("document.activeElement.id") == "whatif-title"

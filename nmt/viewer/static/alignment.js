@@ -39,7 +39,8 @@ export function chosenView(translation, hypothesis, settings) {
 
 /** What is lit, as a sentence. */
 export function said(view, value) {
-  if (!value) return "Point at a word, or move to it with the Tab and arrow keys. A click or Enter keeps it lit.";
+  if (!value)
+    return "Point at a word, tap it, or move to it with the Tab and arrow keys. A click or Enter keeps it lit.";
   const { row, column } = value;
   if (row !== undefined && column !== undefined) {
     const share = percent(view.weights[row][column]);
@@ -53,7 +54,9 @@ export function said(view, value) {
     .slice(0, 5);
   const words = strongestFirst.map(({ at, weight }) => `“${others[at].label}” ${percent(weight)}`).join(", ");
   if (!words) return `“${own.label}” has no weight of 5 % or more.`;
-  return side === "row" ? `“${own.label}” looks at ${words}.` : `“${own.label}” is looked at by ${words}.`;
+  if (side === "column") return `“${own.label}” is looked at by ${words}.`;
+  const several = own.pieces?.length > 1 ? ` This is the mean of its ${own.pieces.length} pieces.` : "";
+  return `“${own.label}” looks at ${words}.${several}`;
 }
 
 function listTable(view, kept, selection) {

@@ -13,18 +13,23 @@ async function answered(response) {
   return body;
 }
 
+async function sent(path, options) {
+  const response = await fetch(path, options).catch(() => {
+    throw new Error("The server does not answer. Start it again, then try again.");
+  });
+  return answered(response);
+}
+
 /** GET a path. */
 export async function get(path) {
-  return answered(await fetch(path));
+  return sent(path);
 }
 
 /** POST a body as JSON. */
 export async function post(path, body) {
-  return answered(
-    await fetch(path, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify(body),
-    }),
-  );
+  return sent(path, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
 }

@@ -13,6 +13,9 @@ const INCLUDE = ["alignment", "weights", "self_weights", "alternatives", "stages
 
 const SERVE_TWO = "python -m nmt.serve 'run=[checkpoints/A,checkpoints/B]'";
 
+const IN_PARTS =
+  "The text is long, so the model read it in parts. Translate one sentence to see Why this weight and Search.";
+
 /** What is forgotten when another sentence is translated. */
 const ANOTHER = { prefix: "", hypothesis: "", step: "", piece: "", ...UNASKED };
 
@@ -264,7 +267,9 @@ class Page {
       this.showQuestions();
       this.list();
       const { timing } = found;
-      this.say(timing ? `Translated in ${Math.round(timing.queue_ms + timing.model_ms)} ms.` : "Translated.");
+      const done = timing ? `Translated in ${Math.round(timing.queue_ms + timing.model_ms)} ms.` : "Translated.";
+      const inParts = this.first.attends && !this.viewer.hypothesis.stages?.length;
+      this.say(inParts ? `${done} ${IN_PARTS}` : done);
     } catch (error) {
       if (key === this.shown) this.shown = ""; // Translate tries again
       this.say(error.message, true);

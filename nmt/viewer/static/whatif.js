@@ -44,26 +44,30 @@ function stepsTable(answer) {
   );
 }
 
-/** What the model says at the first step that is pinned, if all is the same before; else an empty list. */
+/** What the model says at the first step that is pinned, after the words that it has said before. */
 export function pinnedLine(answer, pins, pieceAt) {
-  const [before, after] = [answer.baseline.hypotheses[0].pieces, answer.variant.hypotheses[0].pieces];
   const pin = pins[0];
-  const same = pin && after[pin.step] && before.slice(0, pin.step).every(({ text }, at) => text === after[at].text);
-  if (!same) return [];
+  const pieces = answer.baseline.hypotheses[0].pieces;
+  const change = pin && answer.differences.steps[pin.step];
+  if (!change) return [];
   const share = (log) => percent(Math.exp(log));
-  const found = after[pin.step];
-  const change = answer.differences.steps[pin.step];
-  const now = found.log_prob === null || found.log_prob === undefined ? "" : ` (${share(found.log_prob)})`;
-  const own = found.text === before[pin.step].text;
+  const own = change.best === pieces[pin.step].text;
+  const words = answer.baseline.hypotheses[0].words;
+  const before = words.slice(0, pieces[pin.step].word ?? words.length);
+  const said = before
+    .slice(-3)
+    .map((word) => visible(word.text))
+    .join(" ");
   return [
     h(
       "p",
       {},
-      `Step ${pin.step + 1}, looking only at “${pieceAt(pin.source[0])}”, `,
+      `Step ${pin.step + 1}${said ? ` (after “${before.length > 3 ? "… " : ""}${said}”)` : ""}, `,
+      `looking only at “${pieceAt(pin.source[0])}”, `,
       own ? "still says " : "says ",
-      h("strong", {}, visible(found.text)),
-      now,
-      own ? "." : ` in place of “${visible(before[pin.step].text)}”, which falls to ${share(change.variant)}.`,
+      h("strong", {}, visible(change.best)),
+      ` (${share(change.best_log_prob)})`,
+      own ? "." : ` in place of “${visible(pieces[pin.step].text)}”, which falls to ${share(change.variant)}.`,
     ),
   ];
 }
@@ -119,16 +123,20 @@ export function answerOf(answer, step, pins = [], pieceAt = String) {
   if (answer.variant) {
     const [before, after] = [answer.baseline.hypotheses[0], answer.variant.hypotheses[0]];
     const changed = answer.differences.words.filter(({ kind }) => kind !== "same").length;
+    const again = pins.length
+      ? "The model translates the sentence again, so words before the step may change, too. "
+      : "";
     parts.push(
+      ...pinnedLine(answer, pins, pieceAt),
       h(
         "p",
         { role: "status" },
+        again,
         changed
           ? `${changed} ${changed === 1 ? "place" : "places"} in the translation changed.`
           : "The translation stays the same.",
       ),
       differenceLine(answer.differences.words, before.words, after.words),
-      ...pinnedLine(answer, pins, pieceAt),
       stepsTable(answer),
       h(
         "p",
