@@ -8,6 +8,10 @@ import { Selection } from "./state.js";
 import { difference, divergence, entropies, pharaoh, strongest, viewOf } from "./weights.js";
 import { number, percent, visible } from "./text.js";
 
+const SAME_WORDS =
+  "Both matrices are of the words of A, which B was made to say. " +
+  "For the matrix of B’s own words, choose B under Shown run.";
+
 /**
  * The words of two texts, aligned by the longest common subsequence.
  * @returns {{word: string, kind: "same" | "one" | "two"}[]} "one" stands in the first text only.
@@ -107,7 +111,7 @@ export function showBeside(box, one, two, same = null) {
   if (first.text === second.text) parts.push(h("p", { class: "note" }, "Both say the same."));
   if (!a || !b) parts.push(h("p", { class: "note" }, "One of them has no attention weights."));
   else {
-    if (same) parts.push(h("p", { class: "note" }, "Both matrices are of the text of A, which B was made to say."));
+    if (same) parts.push(h("p", { class: "note" }, SAME_WORDS));
     parts.push(
       h(
         "div",

@@ -255,7 +255,7 @@ class Page {
     if (this.before.value !== settings.get("context")) this.before.value = settings.get("context");
     if (this.prefix.value !== settings.get("prefix")) this.prefix.value = settings.get("prefix");
     if (!text.trim()) {
-      this.say("Write a sentence, then choose Translate.");
+      this.say("Write a sentence, then choose Translate.", Boolean(this.viewer.translations));
       this.list();
       return;
     }
