@@ -96,6 +96,7 @@ def test_every_link_leads_to_a_sentence_with_all_translations(whole: Comparison)
         assert sorted(names.split(", ")) == sorted(variant.label for variant in whole.variants)
 
 
+@pytest.mark.long
 def test_sixteen_variants_make_a_page_of_a_sensible_size() -> None:
     runs = [known(run) for number in range(16) for run in runs_of({**OLD, "decoder.size": number}, 0.5, seeds=1)]
     comparison = compare(runs, trials=20)

@@ -15,6 +15,8 @@ from tests.pipeline.small import BOTH, call, write_lines
 from tests.pipeline.small import words as small_words
 from tests.pipeline.test_translate import LINES, Capture, translate
 
+pytestmark = pytest.mark.long
+
 ALL = get_args(Detail)
 SENTENCES = ["eins zwei drei", "", "rot und blau", "vier\x0bfünf"]
 SEARCH = ["search.beam_size=3", "search.nbest=2"]
