@@ -2,9 +2,11 @@
 
 import functools
 import itertools
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 from omegaconf import DictConfig, OmegaConf
 
@@ -22,6 +24,11 @@ CONFIGS = config_folder()
 def options(group: str) -> list[str]:
     """The choices of a group, such as "attention/score"."""
     return sorted(path.stem for path in Path(CONFIGS, group).glob("*.yaml"))
+
+
+def thinned(cases: Iterable[Any], every: int) -> list[Any]:
+    """The cases of a parameter; all but each `every`-th, from the first, are for `make test-long` alone."""
+    return [case if at % every == 0 else pytest.param(case, marks=pytest.mark.long) for at, case in enumerate(cases)]
 
 
 SCORES, WINDOWS, READS = (options(f"attention/{room}") for room in ("score", "window", "read"))

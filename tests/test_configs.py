@@ -35,6 +35,7 @@ from tests.catalogue import (
     WIRED_READOUTS,
     options,
     small,
+    thinned,
 )
 from tests.pipeline.small import pairs, write_text
 
@@ -84,7 +85,8 @@ def one_step(*overrides: str, kind: str = "unigram") -> None:
             assert best.weights.shape == (len(model.decoder.heads), len(best.pieces), len(best.source_pieces))
 
 
-@pytest.mark.parametrize(("wiring", "score"), list(itertools.product(ATTENTIVE, SCORES)))
+@pytest.mark.parametrize("score", SCORES)
+@pytest.mark.parametrize("wiring", thinned(ATTENTIVE, 2))
 def test_every_score_in_every_wiring(wiring: str, score: str) -> None:
     one_step(f"decoder={wiring}", f"attention/score={score}")
 
@@ -253,7 +255,7 @@ VARIANTS = (
 )
 
 
-@pytest.mark.parametrize("line", VARIANTS)
+@pytest.mark.parametrize("line", thinned(VARIANTS, 3))
 def test_every_variant_of_the_readme_trains_in_miniature(line: str) -> None:
     one_step("decoder=luong", "attention/score=general", *line.replace("heads=4", "heads=2").split())
 

@@ -96,8 +96,10 @@ def _line(session: Benchmark) -> bytes:
 
 
 def _environment() -> dict[str, str]:
+    """Ours, but compiled modules are kept, as they are for a user: without them each start compiles all of nmt."""
     path = [str(Path(__file__).resolve().parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, "PYTHONPATH": os.pathsep.join(path)}
 
 
 def _python(session: Benchmark, *words: str) -> tuple[float, str]:

@@ -30,6 +30,7 @@ from nmt.data.builtin.meaning import (
 from nmt.data.builtin.phrases import Phrases
 from nmt.errors import UserError
 from nmt.limits import checked
+from tests.catalogue import thinned
 
 # 21 November 2026 is a Saturday.
 DAY = datetime.datetime(2026, 11, 21, 15, 5)
@@ -184,10 +185,10 @@ def test_missing_data_are_told() -> None:
         Language(Locale("en")).say(Quantity(Decimal(1), "length-horse", "long"))
 
 
-@pytest.mark.parametrize(("source", "target"), [("en", "eu"), ("de", "fr"), ("ja", "en"), ("ar", "zh")])
-def test_one_source_has_one_target(source: str, target: str) -> None:
+@pytest.mark.parametrize("locales", thinned([("en", "eu"), ("de", "fr"), ("ja", "en"), ("ar", "zh")], 4), ids="-".join)
+def test_one_source_has_one_target(locales: tuple[str, str]) -> None:
     # Two draws of one phrase are equal, so only a second translation of the same source can be found here.
-    corpora = [BuiltIn(source, target, seed=seed, train_pairs=700, valid_pairs=1, test_pairs=1) for seed in (1, 2, 3)]
+    corpora = [BuiltIn(*locales, seed=seed, train_pairs=700, valid_pairs=1, test_pairs=1) for seed in (1, 2, 3)]
     told: dict[str, str] = {}
     for corpus in corpora:
         for pair in corpus.pairs("train"):

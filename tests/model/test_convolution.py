@@ -9,7 +9,18 @@ from torch import Tensor
 from nmt.errors import UserError
 from nmt.model import Encoded, Seq2Seq
 from nmt.model.convolutional.decoder import ConvolutionalDecoder
-from tests.catalogue import ATTENTIVE, ENCODERS, READS, SCORES, WINDOWED, WITH_ATTENTION, model, options, sentences
+from tests.catalogue import (
+    ATTENTIVE,
+    ENCODERS,
+    READS,
+    SCORES,
+    WINDOWED,
+    WITH_ATTENTION,
+    model,
+    options,
+    sentences,
+    thinned,
+)
 from tests.model import test_wirings as properties
 
 BOTH = ("encoder=conv", "decoder=conv")
@@ -34,7 +45,7 @@ COMBINATIONS = [
     *(("encoder=conv", f"decoder={wiring}") for wiring in ("bahdanau", "luong", "conditional", "none", "transformer")),
     ("encoder=conv", "decoder=luong", "attention/score=general", "decoder.input_feeding=false"),
 ]
-every = pytest.mark.parametrize("overrides", COMBINATIONS, ids=" ".join)
+every = pytest.mark.parametrize("overrides", thinned(COMBINATIONS, 3), ids=" ".join)
 CONVOLUTIONAL = [own for own in COMBINATIONS if "decoder=conv" in own]
 
 

@@ -17,7 +17,7 @@ from nmt.model.transformer.decoder import TransformerDecoder
 from nmt.model.transformer.encoder import TransformerEncoder
 from nmt.model.transformer.layer import DecoderLayer, EncoderLayer
 from nmt.training.loss import batch_loss
-from tests.catalogue import SCORES, WINDOWS, model, options, sentences
+from tests.catalogue import SCORES, WINDOWS, model, options, sentences, thinned
 from tests.model import test_wirings as properties
 
 BOTH = ("encoder=transformer", "decoder=transformer")
@@ -54,7 +54,7 @@ COMBINATIONS = [
     *((*BOTH, f"{place}/positions={own}") for place in ("encoder", "decoder") for own in options("encoder/positions")),
     *((*BOTH, *(f"{place}.self_attention.{word}" for word in ONE_HEAD)) for place in ("encoder", "decoder")),
 ]
-every = pytest.mark.parametrize("overrides", COMBINATIONS, ids=" ".join)
+every = pytest.mark.parametrize("overrides", thinned(COMBINATIONS, 3), ids=" ".join)
 
 
 @every

@@ -31,6 +31,7 @@ from tests.catalogue import (
     recurrent,
     searched,
     sentences,
+    thinned,
 )
 
 #: Attention in every layer.
@@ -85,10 +86,10 @@ COMBINATIONS = [
     ("decoder=none", "decoder.summary=first"),
     ("decoder=none", "decoder.layers=2", "decoder/readout=tanh"),
 ]
-every = pytest.mark.parametrize("overrides", COMBINATIONS, ids=" ".join)
+every = pytest.mark.parametrize("overrides", thinned(COMBINATIONS, 2), ids=" ".join)
 # Drawing slots makes training random; what it does is tested in tests/training/test_hard_attention.py.
 certain = [own for own in COMBINATIONS if "attention/read=hard" not in own]
-every_certain = pytest.mark.parametrize("overrides", certain, ids=" ".join)
+every_certain = pytest.mark.parametrize("overrides", thinned(certain, 2), ids=" ".join)
 
 LENGTHS = [6, 1, 4]
 

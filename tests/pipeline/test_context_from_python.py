@@ -20,6 +20,9 @@ from tests.pipeline.small import ROOT
 LINES, EXPECTED = documents(8, seed=5)
 
 
+pytestmark = pytest.mark.long
+
+
 @pytest.fixture(scope="module")
 def translator(seeing: Path) -> nmt.RunTranslator:
     return nmt.load(seeing, "device=cpu", "threads=1")

@@ -11,6 +11,9 @@ from tests.pipeline.test_mistakes import refusal
 Capture = pytest.CaptureFixture[str]
 
 
+pytestmark = pytest.mark.long
+
+
 def test_guided_training_teaches_its_links(text: Path, trained: Path, here: Path, capfd: Capture) -> None:
     """Attention of its own accord goes from word n to word n; here it is told to go the other way, however cut."""
     rows = [len(line.split()) for line in (text / "train.de").read_text(encoding="utf-8").splitlines()]

@@ -17,6 +17,7 @@ from nmt.command.composing import compose
 from nmt.command.quoting import quote
 from nmt.limits import written_as
 from nmt.runs import Run, settings
+from tests.catalogue import thinned
 from tests.pipeline.small import call
 
 OLD_RUNS = Path(__file__).parents[1] / "old_runs"
@@ -52,7 +53,7 @@ def test_old_runs_evaluate_and_compare(old: Path) -> None:
     assert {variant["label"] for variant in report["variants"]} == {"bahdanau", "luong"}
 
 
-@pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.parametrize("name", thinned(FIGURES, 2))
 def test_an_old_run_resumes(name: str, old: Path, capsys: pytest.CaptureFixture[str]) -> None:
     figures = FIGURES[name]
     line = [f"name={name}", "checkpoints=.", "resume=true", f"trainer.steps={figures['steps']}"]

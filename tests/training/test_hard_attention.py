@@ -16,7 +16,7 @@ from nmt.model.recurrent.decoder import RecurrentState
 from nmt.training import loss
 from nmt.training.loss import batch_loss
 from nmt.translation import forcing
-from tests.catalogue import WITH_ATTENTION, attentive, model, started
+from tests.catalogue import WITH_ATTENTION, attentive, model, started, thinned
 
 STEPS, SLOTS = 2, 3  # with the ends of the sentences
 HARD = ("attention/read=hard", "attention.read.entropy=0", "attention.read.reward=1", "attention.read.expected=0")
@@ -37,7 +37,7 @@ WIRINGS = [
     ),
 ]
 ENUMERABLE = [own for own in WIRINGS if not {"attention.heads=2", "decoder.multi_step=true"} & set(own)]
-every_wiring = pytest.mark.parametrize("overrides", WIRINGS, ids=" ".join)
+every_wiring = pytest.mark.parametrize("overrides", thinned(WIRINGS, 2), ids=" ".join)
 
 
 def one_pair(slots: int = SLOTS) -> Batch:
