@@ -4,9 +4,10 @@ A mechanism is three choices made independently: a score, a window and a read. `
 """
 
 from nmt.attention.attention import Attended, Attention, AttentionState, Memory, Stages
+from nmt.attention.pins import PinnedSteps
 from nmt.attention.reads import LOG_PROB, Choices, Hard, Read, Reading
 from nmt.attention.scores import Score
-from nmt.attention.windows import View, Window
+from nmt.attention.windows import Pins, Slots, View, Window, pins_of
 
 __all__ = [
     "LOG_PROB",
@@ -16,10 +17,14 @@ __all__ = [
     "Choices",
     "Hard",
     "Memory",
+    "PinnedSteps",
+    "Pins",
     "Read",
     "Reading",
     "Score",
+    "Slots",
     "Stages",
     "View",
     "Window",
+    "pins_of",
 ]

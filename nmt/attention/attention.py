@@ -7,9 +7,10 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from nmt.attention.pins import PinnedSteps
 from nmt.attention.reads import Choices, Read, Soft
 from nmt.attention.scores import ScaledDot, Score
-from nmt.attention.windows import Causal, Pinned, View, Window
+from nmt.attention.windows import Causal, View, Window
 from nmt.errors import SettingError
 from nmt.kernels.dot_tanh import at_least_float32
 from nmt.limits import Fraction, Positive, Weight
@@ -23,17 +24,20 @@ Memorised = Literal["other", "own", "past"]
 class Memory(NamedTuple):
     """The encoder's states as attention sees them: to be compared (keys) and to be read (values).
 
-    keys [B, H, S, Dk], values [B, H, S, Dv], mask [B, S].
+    keys [B, H, S, Dk], values [B, H, S, Dv], mask [B, S]. pins: the steps that look at given slots alone; None if all
+    are free.
     """
 
     keys: Tensor
     values: Tensor
     mask: Tensor
+    pins: PinnedSteps | None = None
 
     def select(self, rows: Tensor) -> "Memory":
         """The sentences `rows` [B'] of the batch."""
         # On a CPU several times as fast as indexing, which beam search would spend a tenth of its time on.
-        return Memory(*(part.index_select(0, rows) for part in self))
+        keys, values, mask = (part.index_select(0, rows) for part in (self.keys, self.values, self.mask))
+        return Memory(keys, values, mask, None if self.pins is None else self.pins.select(rows))
 
     def append(self, other: "Memory") -> "Memory":
         """The slots of `other` after these."""
@@ -216,11 +220,13 @@ class Attention(nn.Module):
         """How many slots can get weight, from the first on; None for all."""
         return self.score.max_positions
 
-    def remember(self, values: Tensor, mask: Tensor, keys: Tensor | None = None) -> Memory:
+    def remember(
+        self, values: Tensor, mask: Tensor, keys: Tensor | None = None, pins: PinnedSteps | None = None
+    ) -> Memory:
         """Memory from values [B, S, Dv] and mask [B, S], once a sentence; keys come from the values unless given."""
         prepared = self.score.prepare(self._split(self.key, values if keys is None else keys))
         # Compared in float32 at every step, so cast once.
-        return Memory(at_least_float32(prepared), self._split(self.value, values), mask)
+        return Memory(at_least_float32(prepared), self._split(self.value, values), mask, pins)
 
     def start(self, memory: Memory) -> AttentionState:
         """The state before the first step: tensors [B, 1, ...], none unless a mechanism keeps one.
@@ -232,16 +238,13 @@ class Attention(nn.Module):
         sentences, slots = memory.mask.shape
         return (memory.values.new_zeros(sentences, 1, self.heads, slots),)
 
-    def pin(self, slots: Sequence[int | Sequence[int] | None], device: torch.device) -> None:
-        """Put `Pinned` over the window, on the model's device; slots and errors are as there."""
-        self.window = Pinned(self.window.query_size, slots, self.heads, self.window).to(device)
-
-    def view(self, queries: Tensor, steps: Tensor, mask: Tensor) -> View:
-        """What queries [B, H, T, D], projected already, may look at; steps [B, T], mask [B, S]."""
-        view: View = self.window(queries, steps.unsqueeze(1), mask.unsqueeze(1))
+    def view(self, queries: Tensor, steps: Tensor, memory: Memory) -> View:
+        """What queries [B, H, T, D], projected already, may look at; steps [B, T]."""
+        mask = memory.mask.unsqueeze(1)
+        view: View = self.window(queries, steps.unsqueeze(1), mask)
         for window in self.also:
-            view &= window(queries, steps.unsqueeze(1), mask.unsqueeze(1))
-        return view
+            view &= window(queries, steps.unsqueeze(1), mask)
+        return view if memory.pins is None else memory.pins.restrict(view, steps)
 
     def forward(
         self, queries: Tensor, memory: Memory, steps: Tensor, state: AttentionState = (), *, weights: bool = True
@@ -252,7 +255,7 @@ class Attention(nn.Module):
         Without `weights` none are returned, and a plain scaled dot product never holds them all.
         """
         split = self._split(self.query, queries)
-        view = self.view(split, steps, memory.mask)
+        view = self.view(split, steps, memory)
         if not weights and self._plain_scaled_dot(view):
             return Attended(self._merge(_scaled_dot(split, memory, view)), None, state, {}, None)
         covered = state[0] if self.coverage else None
@@ -281,13 +284,13 @@ class Attention(nn.Module):
     ) -> tuple[Stages, Tensor | None]:
         """How `forward` comes to its weights for the same arguments, and the window's centres [B, H, T] if it has any.
 
-        The read is not a part: hard attention reads the slot with the largest weight.
+        A memory with pins has no centres: a pinned step does not look there. The read is not a part: hard attention
+        reads the slot with the largest weight.
         """
         split = self._split(self.query, queries)
-        view = self.view(split, steps, memory.mask)
+        view = self.view(split, steps, memory)
         centres = self.window.centres(split, steps.unsqueeze(1), memory.mask.unsqueeze(1))
-        if centres is not None:
-            centres = centres.expand(split.shape[:3])
+        centres = None if centres is None or memory.pins is not None else centres.expand(split.shape[:3])
         return self._weigh(split, memory, view, state[0] if self.coverage else None), centres
 
     def over(self, queries: Tensor, real: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
@@ -302,7 +305,7 @@ class Attention(nn.Module):
         """
         split = self._split(self.query, queries)
         steps = torch.arange(queries.shape[1], device=queries.device).expand(real.shape)
-        view = self.view(split, steps, memory.mask)
+        view = self.view(split, steps, memory)
         energies = self.score(split, memory.keys)
         energies = energies if view.bias is None else energies + view.bias  # [B, H, T, S]
         visible = (view.visible & real[:, None, :, None]).expand(energies.shape)

@@ -8,7 +8,7 @@ A radius of 10, as the paper has it, spans 21 slots: most sentences of a caption
 `nmt.evaluation.references.hidden_share` tells which share of the slots a trained model's windows hid.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import torch
@@ -166,57 +166,59 @@ class Relative(Window):
         return View(mask.unsqueeze(-2), bias=by_distance.take_along_dim(distances, -1))
 
 
+#: What each step may look at: a slot, several, [] for none or None for all. Later steps look at all.
+Slots = Sequence[int | Sequence[int] | None]
+#: The same as the slots of the steps that may not look at all, by step.
+Pins = Mapping[int, Sequence[int]]
 _EXAMPLE = "[0,[1,2],null]"
+
+
+def pins_of(slots: Slots) -> Pins:
+    """The pins that a list with an entry for each step stands for.
+
+    Raises:
+        SettingError: the list is empty, or an entry is not a slot, a list of slots or null.
+    """
+    if not isinstance(slots, list | tuple):
+        raise SettingError("slots", slots, f"must be a list with an entry for each step: {_EXAMPLE}.")
+    if not slots:
+        rule = f"must name the slots of one step at least: {_EXAMPLE}. Or take attention/window=global."
+        raise SettingError("slots", slots, rule)
+    pins = {}
+    for step, entry in enumerate(slots):
+        if entry is None:
+            continue
+        row = [entry] if type(entry) is int else entry
+        if not isinstance(row, list | tuple) or any(type(slot) is not int or slot < 0 for slot in row):
+            rule = f"step {step} must have a source position from 0, a list of them, or null for all: {_EXAMPLE}."
+            raise SettingError("slots", slots, rule)
+        pins[step] = list(row)
+    return pins
 
 
 class Pinned(Window):
     """Slots that a person names, step by step (`attention/window=forced`): to see what a step's attention changes."""
 
-    def __init__(
-        self,
-        query_size: int,
-        slots: Sequence[int | Sequence[int] | None],
-        heads: int = 1,
-        elsewhere: Window | None = None,
-    ) -> None:
-        """`slots[t]` is what step t may look at: a slot, a list of slots, or None for all. Later steps look at all.
-
-        A step looks at nothing in a sentence that has none of its slots. `elsewhere` is a window for the steps that may
-        look at all.
+    def __init__(self, query_size: int, slots: Slots, heads: int = 1) -> None:
+        """A step looks at nothing in a sentence that has none of its slots.
 
         Raises:
-            SettingError: the list is empty, or an entry is not a slot, a list of slots or null.
+            SettingError: see `pins_of`.
         """
         super().__init__(query_size, heads)
-        self.elsewhere = elsewhere or Global(query_size, heads)
-        if not isinstance(slots, list | tuple):
-            raise SettingError("slots", slots, f"must be a list with an entry for each step: {_EXAMPLE}.")
-        if not slots:
-            rule = f"must name the slots of one step at least: {_EXAMPLE}. Or take attention/window=global."
-            raise SettingError("slots", slots, rule)
-        rows = []
-        for step, entry in enumerate(slots):
-            row = [entry] if type(entry) is int else [] if entry is None else entry
-            if not isinstance(row, list | tuple) or any(type(slot) is not int or slot < 0 for slot in row):
-                rule = f"step {step} must have a source position from 0, a list of them, or null for all: {_EXAMPLE}."
-                raise SettingError("slots", slots, rule)
-            rows.append(list(row))
-        self.first_ahead = next((step for step, row in enumerate(rows) if max(row, default=-1) > step), None)
+        pins = pins_of(slots)
+        self.first_ahead = next((step for step, row in pins.items() if max(row, default=-1) > step), None)
         # Row t of [N + 1, K] names the slots of step t, padded with -1; the last row is for all later steps.
+        rows = [list(pins.get(step, ())) for step in range(len(slots) + 1)]
         most = max(1, *map(len, rows))
-        padded = [row + [-1] * (most - len(row)) for row in [*rows, []]]
         self.named: Tensor
         self.free: Tensor
-        self.register_buffer("named", torch.tensor(padded), persistent=False)
+        named = torch.tensor([row + [-1] * (most - len(row)) for row in rows])
+        self.register_buffer("named", named, persistent=False)
         self.register_buffer("free", torch.tensor([*(entry is None for entry in slots), True]), persistent=False)
 
     def forward(self, queries: Tensor, steps: Tensor, mask: Tensor) -> View:
         rows = steps.clamp(max=len(self.free) - 1)
         positions = torch.arange(mask.shape[-1], device=mask.device)
         named = (self.named[rows].unsqueeze(-1) == positions).any(-2)  # [B, T, K, 1] == [S], any of K
-        free, view = self.free[rows].unsqueeze(-1), self.elsewhere(queries, steps, mask)
-        return View(
-            torch.where(free, view.visible, mask.unsqueeze(-2) & named),
-            None if view.bias is None else view.bias.where(free, 0),
-            None if view.factor is None else view.factor.where(free, 1),
-        )
+        return View(mask.unsqueeze(-2) & (named | self.free[rows].unsqueeze(-1)))

@@ -131,9 +131,12 @@ def _details(translator: Translator, translation: Translation, include: Set[Deta
     if can_look(translation):
         if include & {"alternatives", "stages"}:
             source, target = tokens_of(translator.tokenizer, translation)
-            context = context_of(translator.tokenizer, translation)
-            stages = "stages" in include
-            inspected = inspect(translator.stepper, source, target, translator.compute, stages=stages, context=context)
+            inspected = inspect(
+                *(translator.stepper, source, target, translator.compute),
+                stages="stages" in include,
+                context=context_of(translator.tokenizer, translation),
+                pins=translation.pins,
+            )
         merged = bool(translation.context) and before is None  # into the source's slots
         if "self_weights" in include or ("weights" in include and merged):
             (views,) = translator.look([translation])

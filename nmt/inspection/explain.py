@@ -139,7 +139,8 @@ def _log_probs(
     translator: Translator, source: Sequence[int], target: Sequence[int], context: Sequence[Sequence[int]]
 ) -> Matrix:
     """[T] the log-probability of each target piece."""
-    return np.array(inspect(translator.stepper, source, target, translator.compute, context=context).of_pieces)
+    arguments = translator.stepper, source, target, translator.compute
+    return np.array(inspect(*arguments, context=context, pins=translator.pins).of_pieces)
 
 
 def _context(translator: Translator, translation: Translation, rows: slice) -> Json:

@@ -5,13 +5,13 @@ ensemble are looked at in the same way, and the log-probabilities are those of t
 """
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from nmt.attention import Attention, Hard, Stages
+from nmt.attention import Attention, Hard, Pins, Stages
 from nmt.compute import Compute
 from nmt.data.batch import make_batch
 from nmt.data.documents import context_tensor
@@ -85,6 +85,7 @@ def inspect(
     *,
     stages: bool = False,
     context: Sequence[Sequence[int]] = (),
+    pins: Mapping[int, Sequence[int]] = {},
 ) -> Inspected:
     """Let the models of `stepper`, in evaluation mode, predict `target` from `source`.
 
@@ -95,14 +96,15 @@ def inspect(
         compute: device and type of matrix products.
         stages: whether to record how the first model's energies become weights.
         context: tokens of the sentences before the source, the nearest one last.
+        pins: the slots that single steps look at.
+
+    Raises:
+        UserError: there are pins, but a model has no attention.
     """
-    batch = make_batch([list(source)], None, [0])._replace(context=context_tensor([context])).to(compute.device)
     log_probs: list[Tensor] = []
     weights: list[Tensor] = []
     with torch.inference_mode(), compute.autocast(), _recording(stepper, stages) as records:
-        state: Any = stepper.start(batch.source, batch.source_mask, batch.source_lengths, context=batch.context)
-        for previous in [BOS, *target[:-1]]:
-            step_log_probs, step_weights, state = stepper(torch.tensor([previous], device=compute.device), state)
+        for step_log_probs, step_weights in _steps(stepper, source, target, compute, context, [pins]):
             log_probs.append(step_log_probs[0].float().cpu())
             if step_weights is not None:
                 weights.append(step_weights[0].float().cpu())
@@ -112,6 +114,38 @@ def inspect(
             torch.stack(weights, 1) if weights else None,
             _layers(stepper, records),
         )
+
+
+def last_step(
+    stepper: Stepper,
+    source: Sequence[int],
+    target: Sequence[int],
+    compute: Compute,
+    context: Sequence[Sequence[int]],
+    pins: Sequence[Pins],
+) -> Tensor:
+    """[R, V] the log-probabilities of the last target token with each of R pins, on the CPU; see `inspect`."""
+    with torch.inference_mode(), compute.autocast():
+        *_, (log_probs, _) = _steps(stepper, source, target, compute, context, pins)
+        return log_probs.float().cpu()
+
+
+def _steps(
+    stepper: Stepper,
+    source: Sequence[int],
+    target: Sequence[int],
+    compute: Compute,
+    context: Sequence[Sequence[int]],
+    pins: Sequence[Pins],
+) -> Iterator[tuple[Tensor, Tensor | None]]:
+    """At each target token the log-probabilities [R, V] and weights [R, H, S] of one sentence with each of R pins."""
+    count = len(pins)
+    batch = make_batch([list(source)] * count, None, list(range(count)))
+    batch = batch._replace(context=context_tensor([context] * count)).to(compute.device)
+    state: Any = stepper.start(batch.source, batch.source_mask, batch.source_lengths, None, batch.context, pins)
+    for previous in [BOS, *target[:-1]]:
+        log_probs, weights, state = stepper(torch.full((count,), previous, device=compute.device), state)
+        yield log_probs, weights
 
 
 _Records = dict[nn.Module, list[tuple[Stages, Tensor | None]]]

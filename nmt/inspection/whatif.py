@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import torch
 
+from nmt.attention import Pins
 from nmt.errors import UserError
 from nmt.inspection.details import Detail, documented, forced_characters
 from nmt.inspection.document import DIGITS, Json, Style
-from nmt.inspection.forced import Inspected, context_of, inspect, tokens_of
-from nmt.model.contract import Slots
+from nmt.inspection.forced import Inspected, context_of, inspect, last_step, tokens_of
 from nmt.translation.contexts import encoded
 from nmt.translation.looking import can_look
 from nmt.translation.translator import Translator
@@ -37,37 +37,6 @@ class Edits(NamedTuple):
     def __bool__(self) -> bool:
         changed = self.text is not None or self.context is not None
         return changed or bool(self.prefix.strip()) or bool(self.pins)
-
-
-def slots_of(pins: Mapping[int, Sequence[int]]) -> Slots | None:
-    """The slots of each step up to the last that is pinned; None without pins."""
-    if not pins:
-        return None
-    return [list(pins[step]) if step in pins else None for step in range(max(pins) + 1)]
-
-
-def pinned(translator: Translator, pins: Mapping[int, Sequence[int]]) -> Translator:
-    """The translator with steps that look only at these source pieces; the parameters are shared.
-
-    Raises:
-        UserError: the model has no attention.
-    """
-    slots = slots_of(pins)
-    if slots is None:
-        return translator
-    return Translator(
-        translator.models,
-        translator.tokenizer,
-        translator.search,
-        compute=translator.compute,
-        batch_sentences=translator.batch_sentences,
-        length_ratio=translator.length_ratio,
-        extra_length=translator.extra_length,
-        max_source_length=translator.max_source_length,
-        long_lines=translator.long_lines,
-        slots=slots,
-        context_sentences=translator.context_sentences,
-    )
 
 
 def what_if(
@@ -115,29 +84,31 @@ def what_if(
         "sweep": None if sweep is None else swept(translator, baseline, sweep),
     }
     if edits:
-        other = pinned(translator, edits.pins)
         changed = text if edits.text is None else edits.text
         before = context if edits.context is None else edits.context
         beginning = edits.prefix or prefix
-        ((variant, *_),) = other.translate_chunk([changed], prefixes=[beginning], contexts=[before])
+        pins = {**translator.pins, **edits.pins}
+        ((variant, *_),) = translator.translate_chunk([changed], prefixes=[beginning], contexts=[before], pins=[pins])
         _check_pins(edits.pins, variant)
-        forced = forced_characters(other, beginning)
-        result["variant"] = documented(other, [variant], style, include, forced=forced)
+        forced = forced_characters(translator, beginning)
+        result["variant"] = documented(translator, [variant], style, include, forced=forced)
         result["differences"] = {
             "words": word_differences(baseline.text.split(), variant.text.split()),
-            "steps": _step_differences(translator, other, baseline, changed, before),
+            "steps": _step_differences(translator, baseline, changed, before, pins),
         }
     return result
 
 
-def _check_pins(pins: Mapping[int, Sequence[int]], translation: Translation) -> None:
-    """Raise UserError for pins to pieces that the decoder does not attend to."""
+def _check_pins(pins: Pins, translation: Translation) -> None:
+    """Raise UserError for pins of steps before the first, or to pieces that the decoder does not attend to."""
     if not can_look(translation):
         return
     before = translation.context_weights
     most = len(translation.source_pieces) + (0 if before is None else before.shape[2])
     for step, slots in pins.items():
-        if any(slot >= most for slot in slots):
+        if step < 0:
+            raise UserError(f"pins: step {step} does not exist. Count steps from 0.")
+        if not all(0 <= slot < most for slot in slots):
             raise UserError(f"pins: step {step} names a source piece that is not there. Give 0 to {most - 1}.")
 
 
@@ -152,18 +123,18 @@ def word_differences(baseline: Sequence[str], variant: Sequence[str]) -> list[Js
 
 
 def _step_differences(
-    translator: Translator, other: Translator, baseline: Translation, text: str, context: Sequence[str]
+    translator: Translator, baseline: Translation, text: str, context: Sequence[str], pins: Pins
 ) -> list[Json]:
-    """How probable each piece of the baseline is, and for the other translator, which reads `text` after `context`.
+    """How probable each piece of the baseline is, and if the translator reads `text` after `context` with `pins`.
 
-    `best` is what that one would say after the pieces of the baseline before the step.
+    `best` is what it would say then after the pieces of the baseline before the step.
     """
     source, target = tokens_of(translator.tokenizer, baseline)
     changed = translator.tokenizer.source.encode([text])[0]
-    (seen,) = encoded(other.tokenizer, [context], other.context_sentences, other.max_source_length)
+    (seen,) = encoded(translator.tokenizer, [context], translator.context_sentences, translator.max_source_length)
     known = context_of(translator.tokenizer, baseline)
-    before = inspect(translator.stepper, source, target, translator.compute, context=known)
-    after = inspect(other.stepper, changed, target, other.compute, context=seen)
+    before = inspect(translator.stepper, source, target, translator.compute, context=known, pins=baseline.pins)
+    after = inspect(translator.stepper, changed, target, translator.compute, context=seen, pins=pins)
     best = [alternatives[0] for alternatives in after.alternatives(1)]
     rows = zip(before.of_pieces, after.of_pieces, divergences(before, after), best, strict=True)
     return [
@@ -204,22 +175,24 @@ def swept(translator: Translator, baseline: Translation, step: int) -> list[Json
     pieces: list[tuple[int | None, str]] = [(None, piece) for piece in baseline.source_pieces]
     if baseline.context_weights is not None:
         pieces += [(at, piece) for at, sentence in enumerate(baseline.context) for piece in sentence.pieces]
-    bars = []
-    for position, (sentence, piece) in enumerate(pieces):
-        other = pinned(translator, {step: [position]})
-        inspected = inspect(other.stepper, source, target[: step + 1], other.compute, context=context)
-        ((best, best_log_prob),) = inspected.alternatives(1)[step]
-        bars.append(
-            {
-                "source": position,
-                "sentence": sentence,
-                "text": piece,
-                "log_prob": _rounded(inspected.of_pieces[step]),
-                "best": vocabulary.pieces([best])[0],
-                "best_log_prob": _rounded(best_log_prob),
-            }
-        )
-    return bars
+    pins = [{**baseline.pins, step: [position]} for position in range(len(pieces))]
+    size = translator.batch_sentences
+    batches = [pins[first : first + size] for first in range(0, len(pins), size)]
+    arguments = translator.stepper, source, target[: step + 1], translator.compute, context
+    log_probs = torch.cat([last_step(*arguments, batch) for batch in batches])
+    best_log_probs, best = log_probs.max(1)
+    bars = zip(pieces, log_probs[:, target[step]].tolist(), best.tolist(), best_log_probs.tolist(), strict=True)
+    return [
+        {
+            "source": position,
+            "sentence": sentence,
+            "text": piece,
+            "log_prob": _rounded(log_prob),
+            "best": vocabulary.pieces([best_piece])[0],
+            "best_log_prob": _rounded(best_log_prob),
+        }
+        for position, ((sentence, piece), log_prob, best_piece, best_log_prob) in enumerate(bars)
+    ]
 
 
 def _rounded(value: float) -> float | None:

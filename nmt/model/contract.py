@@ -14,10 +14,7 @@ from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 import torch
 from torch import Tensor, nn
 
-from nmt.errors import UserError
-
-#: What each step may look at: a slot, several, [] for none or None for all.
-Slots = Sequence[int | Sequence[int] | None]
+from nmt.attention import PinnedSteps
 
 
 class Selectable(Protocol):
@@ -39,6 +36,7 @@ class Encoded(NamedTuple):
     weights [B, H, S, S]: of self-attention, from `Encoder.look`.
     context [B, S, X]: the share of each token of the previous sentences in each slot, the oldest first, where they were
         merged into the slots; from a context mechanism that was asked to look.
+    pins: the steps of the decoder that look at given slots alone; None if all are free.
     """
 
     values: Tensor
@@ -47,6 +45,7 @@ class Encoded(NamedTuple):
     last: Tensor | None = None
     weights: Tensor | None = None
     context: Tensor | None = None
+    pins: PinnedSteps | None = None
 
     def mean(self) -> Tensor:
         """The mean of the values over real tokens, [B, C]."""
@@ -234,17 +233,6 @@ class Decoder(nn.Module, Generic[Memory, State]):
     def describe(self) -> str:
         """What the log says of it beside its choices: nothing, or words that begin with a comma."""
         return ""
-
-    def pin(self, slots: Slots, device: torch.device) -> None:
-        """Make every head look where a person says, step by step, from now on.
-
-        Raises:
-            UserError: there is no attention, or the slots are not slots.
-        """
-        raise UserError(
-            "slots= restricts the attention, but this run has none (decoder=none). Leave it out, or take a run with "
-            "attention."
-        )
 
 
 #: Any decoder, for those who pass memory and state on without looking inside.

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from nmt.attention import Attended, Attention, AttentionState, Memory
 from nmt.errors import UserError
-from nmt.model.contract import Decoded, Decoder, Encoded, Selectable, Slots, Words, head_names, stack_steps
+from nmt.model.contract import Decoded, Decoder, Encoded, Selectable, Words, head_names, stack_steps
 
 
 class LayeredMemory(NamedTuple):
@@ -57,10 +57,6 @@ class LayeredDecoder(Decoder[LayeredMemory, State]):
     def source_attentions(self) -> Sequence[Attention]:
         return self.attentions
 
-    def pin(self, slots: Slots, device: torch.device) -> None:
-        for attention in self.attentions:
-            attention.pin(slots, device)
-
     @property
     def way(self) -> str:
         """How training goes, for `describe`."""
@@ -68,7 +64,9 @@ class LayeredDecoder(Decoder[LayeredMemory, State]):
 
     def remember(self, encoded: Encoded) -> tuple[LayeredMemory, tuple[AttentionState, ...]]:
         """The memory of each layer's attention, and its state before the first step."""
-        memories = tuple(each.remember(encoded.values, encoded.mask, encoded.keys) for each in self.attentions)
+        memories = tuple(
+            each.remember(encoded.values, encoded.mask, encoded.keys, encoded.pins) for each in self.attentions
+        )
         states = (each.start(memory) for each, memory in zip(self.attentions, memories, strict=True))
         return LayeredMemory(memories), tuple(tuple(part.flatten(0, 1) for part in state) for state in states)
 

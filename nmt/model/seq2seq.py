@@ -1,15 +1,17 @@
 """The whole model: source tokens -> memory -> target tokens, for search (`encode`, `step`) and training (`forward`)."""
 
-from copy import deepcopy
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from nmt.attention import PinnedSteps, Pins
+from nmt.errors import UserError
 from nmt.kernels.dropout import Dropout
 from nmt.model.context.mechanism import Before, ContextMechanism
-from nmt.model.contract import AnyDecoder, Decoded, Encoded, Encoder, Mixture, Selectable, Slots, Words, stack_steps
+from nmt.model.contract import AnyDecoder, Decoded, Encoded, Encoder, Mixture, Selectable, Words, stack_steps
 
 #: The most logits of a mixture that are held at a time: 64 MiB in float32.
 MIXED_LOGITS = 2**24
@@ -70,13 +72,19 @@ class Seq2Seq(nn.Module):
         context: Tensor | None = None,
         *,
         searching: bool = False,
+        pins: Sequence[Pins] = (),
     ) -> tuple[Selectable, Selectable]:
         """source [B, S], mask [B, S] -> the memory of the sentences and the state of the decoder.
 
         `lengths` [B] on the CPU saves fetching them from the mask; `context` [B, K, C] are previous sentences, PAD
-        where there is nothing; `searching` is explained at `Decoder.start`.
+        where there is nothing; `searching` is explained at `Decoder.start`; `pins` are those of each sentence, () for
+        none.
+
+        Raises:
+            UserError: there are pins, but no attention.
         """
-        return self.encode_embedded(self.source_embedding(source), mask, lengths, context, searching=searching)
+        embedded = self.source_embedding(source)
+        return self.encode_embedded(embedded, mask, lengths, context, searching=searching, pins=pins)
 
     def encode_embedded(
         self,
@@ -86,9 +94,10 @@ class Seq2Seq(nn.Module):
         context: Tensor | None = None,
         *,
         searching: bool = False,
+        pins: Sequence[Pins] = (),
     ) -> tuple[Selectable, Selectable]:
         """`encode` from source embeddings [B, S, E], for gradients with respect to them."""
-        encoded = self.encoded(embedded, mask, lengths, context)
+        encoded = self.encoded(embedded, mask, lengths, context, pins=pins)
         memory, state = self.decoder.start(encoded, searching=searching)
         return memory, state
 
@@ -100,21 +109,28 @@ class Seq2Seq(nn.Module):
         context: Tensor | None = None,
         *,
         looking: bool = False,
+        pins: Sequence[Pins] = (),
     ) -> Encoded:
-        """What the encoder makes of source embeddings [B, S, E]; with `looking`, with weights of self-attention."""
+        """What the encoder makes of source embeddings [B, S, E]; with `looking`, with weights of self-attention.
+
+        The rest is as in `encode`.
+        """
         if lengths is None:
             lengths = mask.sum(-1).to("cpu", torch.int64)  # on the CPU, as packing wants them
         embedded = self.dropout(embedded)
         encoded: Encoded
         if self.context is None or context is None or not context.numel() or not self.context.sentences:
             encoded = (self.encoder.look if looking else self.encoder)(embedded, mask, lengths)
+        else:
+            context = context[:, -self.context.sentences :]
+            before = Before(
+                self.dropout(self.source_embedding(context)), context.ne(self.source_embedding.padding_idx or 0)
+            )
+            encoded = self.context(self.encoder, embedded, mask, lengths, before, looking=looking)
+        if not any(pins):
             return encoded
-        context = context[:, -self.context.sentences :]
-        before = Before(
-            self.dropout(self.source_embedding(context)), context.ne(self.source_embedding.padding_idx or 0)
-        )
-        encoded = self.context(self.encoder, embedded, mask, lengths, before, looking=looking)
-        return encoded
+        self.check_attends()
+        return encoded._replace(pins=PinnedSteps.of(pins, encoded.mask))
 
     def logits(self, features: Tensor, output: Output | None = None) -> Tensor:
         """Features t [..., F] -> logits c W t + b [..., V], c the decoder's `logit_scale`.
@@ -168,15 +184,13 @@ class Seq2Seq(nn.Module):
         features = decoded.features if decoded.mixture is None else decoded.mixture.heaviest()
         return Stepped(self.log_probs(features, output), decoded.weights, state)
 
-    def pinned(self, slots: Slots) -> "Seq2Seq":
-        """This model with attention that looks where a person says; it shares the parameters.
-
-        Raises:
-            UserError: there is no attention, or the slots are not slots.
-        """
-        model = deepcopy(self, {id(parameter): parameter for parameter in self.parameters()})
-        model.decoder.pin(slots, self.output.weight.device)
-        return model
+    def check_attends(self) -> None:
+        """Raise UserError if there is no attention that a person could pin."""
+        if not self.decoder.heads:
+            raise UserError(
+                "slots= restricts the attention, but this run has none (decoder=none). Leave it out, or take a run "
+                "with attention."
+            )
 
     def forward(
         self,
@@ -188,13 +202,14 @@ class Seq2Seq(nn.Module):
         *,
         weights: bool = True,
         context: Tensor | None = None,
+        pins: Sequence[Pins] = (),
     ) -> Decoded:
         """Teacher forcing: features [B, T, F] for target_in [B, T], the target shifted right.
 
         With `sampling` > 0 each input after the first is, with that probability, the model's own draw from its
         distribution at the step before (scheduled sampling, Bengio et al. 2015, section 2.4).
         """
-        memory, state = self.encode(source, source_mask, source_lengths, context)
+        memory, state = self.encode(source, source_mask, source_lengths, context, pins=pins)
         if sampling == 0:
             embedded = self.dropout(self.target_embedding(target_in))
             decoded: Decoded = self.decoder(embedded, state, memory, weights=weights)

@@ -11,12 +11,9 @@ from typing import Any, NamedTuple
 from nmt.inspection.details import Detail, described_search, documented, forced_characters, translate
 from nmt.inspection.document import Json, Style
 from nmt.inspection.explain import METHODS, Method, explain
-from nmt.inspection.whatif import Edits, pinned, what_if
+from nmt.inspection.whatif import Edits, what_if
 from nmt.search import BeamSearch, GreedySearch, Penalties, Search
 from nmt.translation.translator import Translator
-
-Pins = Mapping[int, Sequence[int]]
-
 
 NO_EDITS = Edits()
 
@@ -114,7 +111,8 @@ class Engine:
         # The search needs weights if one of its rows does.
         search = key.search._replace(coverage_penalty=max((each.coverage for each in penalties), default=0.0))
         search = search if penalties else key.search
-        translator = pinned(self._with(search, nbest, key.weights), dict(key.pins))
+        translator = self._with(search, nbest, key.weights)
+        translator.pins = dict(key.pins)
         if key.alone:
             return [
                 translate(

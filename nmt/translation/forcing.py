@@ -1,17 +1,18 @@
 """Forced decoding of existing translations: which source pieces does each target piece come from?
 
 Attention and saliency return [B, H, T, S] with a row for each target piece: the attention weights of the step that
-predicts it, or the saliency of the source pieces for it. `look` returns the weights of self-attention as well. The
-translator batches the sentences.
+predicts it, or the saliency of the source pieces for it. `look` returns the weights of self-attention as well. `pins`
+are those of each sentence, () for none. The translator batches the sentences.
 """
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from nmt.attention import Pins
 from nmt.data.batch import Batch
 from nmt.model import Decoded, Seq2Seq
 
@@ -48,11 +49,12 @@ class Looks(NamedTuple):
     context: Tensor | None = None
 
 
-def look(model: Seq2Seq, batch: Batch) -> Looks:
+def look(model: Seq2Seq, batch: Batch, pins: Sequence[Pins] = ()) -> Looks:
     """The weights of all attention while the model reads the sources and predicts the targets."""
     with torch.no_grad():
         embedded = model.source_embedding(batch.source)
-        encoded = model.encoded(embedded, batch.source_mask, batch.source_lengths, batch.context, looking=True)
+        lengths, context = batch.source_lengths, batch.context
+        encoded = model.encoded(embedded, batch.source_mask, lengths, context, looking=True, pins=pins)
         memory, state = model.decoder.start(encoded)
         decoded = model.decoder.look(model.dropout(model.target_embedding(batch.target_in)), state, memory)
     through = None
@@ -61,15 +63,16 @@ def look(model: Seq2Seq, batch: Batch) -> Looks:
     return Looks(encoded.weights, decoded.self_weights, decoded.weights, through)
 
 
-def attention(model: Seq2Seq, batch: Batch) -> Forced:
+def attention(model: Seq2Seq, batch: Batch, pins: Sequence[Pins] = ()) -> Forced:
     """The attention weights; None for a model without attention."""
     with torch.no_grad():
-        decoded = model(batch.source, batch.source_mask, batch.source_lengths, batch.target_in, context=batch.context)
+        source = batch.source, batch.source_mask, batch.source_lengths
+        decoded = model(*source, batch.target_in, context=batch.context, pins=pins)
         log_probs, best = _log_probs(model, decoded, batch)
         return Forced(log_probs, decoded.weights, best)
 
 
-def saliency(model: Seq2Seq, batch: Batch) -> Forced:
+def saliency(model: Seq2Seq, batch: Batch, pins: Sequence[Pins] = ()) -> Forced:
     """Gradient times input: the influence of each source piece on each target piece, for any model.
 
     psi(x_j, y_t) = sum_d x_jd * d log p(y_t | y_<t, x) / d x_jd with x_j the embedding of source piece j: the word
@@ -85,7 +88,8 @@ def saliency(model: Seq2Seq, batch: Batch) -> Forced:
     # cuDNN has backward passes of recurrent layers for models in training mode only.
     with torch.enable_grad(), torch.backends.cudnn.flags(enabled=False), _constant_deviations(model):
         embedded = model.source_embedding(batch.source).detach().requires_grad_()
-        memory, state = model.encode_embedded(embedded, batch.source_mask, batch.source_lengths, batch.context)
+        lengths, context = batch.source_lengths, batch.context
+        memory, state = model.encode_embedded(embedded, batch.source_mask, lengths, context, pins=pins)
         decoded = model.decoder(model.target_embedding(batch.target_in), state, memory)
         log_probs, best = _log_probs(model, decoded, batch)
         rows = []

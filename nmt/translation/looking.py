@@ -25,14 +25,17 @@ def can_look(translation: Translation) -> bool:
 
 
 def views(model: Seq2Seq, tokenizer: Tokenizer, translation: Translation, compute: Compute) -> Views:
-    """A translation that `can_look`, seen by a model in evaluation mode: its weights while it predicts these pieces."""
+    """A translation that `can_look`, seen by a model in evaluation mode: its weights while it predicts these pieces.
+
+    Its pins hold here, too.
+    """
     source = tokenizer.source.ids(translation.source_pieces[:-1])
     pieces = translation.pieces
     target = tokenizer.target.ids(pieces[:-1] if pieces[-1:] == [END] else pieces)
     before = [tokenizer.source.ids(sentence.pieces[:-1]) for sentence in translation.context]
     batch = make_batch([source], [target], [0])._replace(context=context_tensor([before]))
     with compute.autocast(), torch.no_grad():
-        looks = forcing.look(model, batch.to(compute.device))
+        looks = forcing.look(model, batch.to(compute.device), [translation.pins])
     encoder, decoder, cross, context = (_array(weights) for weights in looks)
     count = len(pieces)  # without the end if the length limit cut the translation
     seen = None

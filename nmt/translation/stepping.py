@@ -1,12 +1,14 @@
 """The step function that search calls, of one model or of an ensemble."""
 
+import contextlib
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from nmt.attention import Pins
 from nmt.model import Seq2Seq
 from nmt.model.contract import Selectable
 from nmt.model.seq2seq import Output
@@ -50,14 +52,25 @@ class Stepper:
         self.heads = heads_of(models)
 
     def start(
-        self, source: Tensor, mask: Tensor, lengths: Tensor, ids: Tensor | None = None, context: Tensor | None = None
+        self,
+        source: Tensor,
+        mask: Tensor,
+        lengths: Tensor,
+        ids: Tensor | None = None,
+        context: Tensor | None = None,
+        pins: Sequence[Pins] = (),
     ) -> EnsembleState:
         """The state before the first token of source [B, S] with previous sentences `context` [B, K, C].
 
-        With `ids` [C], search uses only these pieces, each represented by its index in `ids`.
+        With `ids` [C], search uses only these pieces, each represented by its index in `ids`. `pins` are those of each
+        sentence, () for none.
+
+        Raises:
+            UserError: there are pins, but a model has no attention.
         """
         members = tuple(
-            ModelState(*model.encode(source, mask, lengths, context, searching=True)) for model in self.models
+            ModelState(*model.encode(source, mask, lengths, context, searching=True, pins=pins))
+            for model in self.models
         )
         if ids is None:
             return EnsembleState(members)
@@ -114,3 +127,16 @@ def _cast_once(model: Seq2Seq, autocast: torch.dtype | None) -> Seq2Seq:
             if parameter.ndim == 2:
                 parameter.data = parameter.data.to(autocast)
     return cast
+
+
+@contextlib.contextmanager
+def evaluating(models: Sequence[Seq2Seq]) -> Iterator[None]:
+    """Set models to evaluation mode, and back to their earlier modes."""
+    training = [model.training for model in models]
+    try:
+        for model in models:
+            model.eval()
+        yield
+    finally:
+        for model, was_training in zip(models, training, strict=True):
+            model.train(was_training)

@@ -1,6 +1,5 @@
 """The translator: sentences in, Translations out, in the same order; internally batched by length."""
 
-import contextlib
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice, pairwise
@@ -8,12 +7,12 @@ from typing import NamedTuple
 
 import torch
 
+from nmt.attention import Pins, Slots, pins_of
 from nmt.compute import CPU, Compute
 from nmt.data.batch import Batch, make_batch
 from nmt.data.documents import context_tensor
 from nmt.errors import UserError
 from nmt.model import Seq2Seq
-from nmt.model.contract import Slots
 from nmt.processes import ALONE
 from nmt.search import Hypothesis, Limits, Penalties, Prefix, Search, SearchState, Step
 from nmt.text.spans import Span, words_of
@@ -25,7 +24,7 @@ from nmt.translation.lengths import excess_of_source, excess_of_target
 from nmt.translation.looking import view_all
 from nmt.translation.sharing import search_batches
 from nmt.translation.shortlist import Shortlist, among, named
-from nmt.translation.stepping import Stepper
+from nmt.translation.stepping import Stepper, evaluating
 from nmt.translation.types import ContextSentence, Translation, Views
 
 END = SPECIAL_PIECES[EOS]
@@ -71,13 +70,16 @@ class Translator:
                 progress on lines that are split.
             weights: whether translations have attention weights; a line of thousands of pieces has millions.
             shortlist: selects the pieces for search; None for the whole vocabulary.
-            slots: the slots that each step may attend to (`nmt.attention.windows.Pinned`); None for all.
+            slots: the slots that each step may attend to, in every sentence; None for all.
             context_sentences: previous sentences that the models see; None for as many as in training.
 
         Raises:
             UserError: the model has no attention, `slots` are invalid, or there are too many previous sentences.
         """
-        self.models = list(models) if slots is None else [model.pinned(slots) for model in models]
+        self.models = list(models)
+        self.pins: Pins = {} if slots is None else pins_of(slots)
+        for model in models if slots is not None else ():
+            model.check_attends()
         self.tokenizer, self.search = tokenizer, search
         self.compute = compute
         self.batch_sentences = batch_sentences
@@ -117,6 +119,7 @@ class Translator:
         *,
         max_lengths: Sequence[int | None] = (),
         penalties: Sequence[Penalties] = (),
+        pins: Sequence[Pins] = (),
         watch: Watch | None = None,
     ) -> list[list[Translation]]:
         """The n-best lists of these sentences, whose first is line `first_line` of the input.
@@ -127,16 +130,19 @@ class Translator:
         Args:
             max_lengths: the most target pieces of each sentence, or of each part of a long one, if not None.
             penalties: of each sentence, in place of those of a beam search.
+            pins: of each sentence, in place of the translator's `slots`.
             watch: wraps the step function and the first state of each search.
 
         Raises:
-            UserError: the model has no pieces for a prefix.
+            UserError: the model has no pieces for a prefix, or no attention to pin.
         """
         parts = self._parts(sentences, first_line, prefixes, contexts)
         if max_lengths:
             parts = [part._replace(max_length=max_lengths[part.sentence]) for part in parts]
         if penalties:
             parts = [part._replace(penalties=penalties[part.sentence]) for part in parts]
+        if pins:
+            parts = [part._replace(pins=pins[part.sentence]) for part in parts]
         order = sorted(range(len(parts)), key=lambda part: -len(parts[part].tokens))
         batches = [order[start : start + self.batch_sentences] for start in range(0, len(order), self.batch_sentences)]
         found = search_batches(
@@ -157,7 +163,7 @@ class Translator:
                 [
                     self._translation(
                         sentence, part.tokens, part.spans, hypothesis, self._seen(contexts, part.sentence, part.context)
-                    )
+                    )._replace(pins=part.pins)
                     for hypothesis in hypotheses
                 ]
             )
@@ -197,7 +203,7 @@ class Translator:
             self._tell(first_line + index, excess_of_source(self.models, longest))
             prefix = self._prefix(prefixes[index], first_line + index) if prefixes else ()
             parts.extend(
-                _Part(index, tokens[start:end], spans[start:end], () if start else prefix, before[index])
+                _Part(index, tokens[start:end], spans[start:end], () if start else prefix, before[index], self.pins)
                 for start, end in pairwise(ends)
             )
         return parts
@@ -227,14 +233,14 @@ class Translator:
 
         None for an empty line, and for a long line that was translated in parts.
         """
-        with _evaluating(self.models):
+        with evaluating(self.models):
             return view_all(self.models[0], self.tokenizer, translations, self.compute)
 
     def _force(
         self,
         sources: Sequence[str],
         targets: Sequence[str],
-        look: Callable[[Seq2Seq, Batch], forcing.Forced],
+        look: Callable[[Seq2Seq, Batch, Sequence[Pins]], forcing.Forced],
         contexts: Sequence[Sequence[str]] = (),
     ) -> list[Translation]:
         before = self._before(contexts or [()] * len(sources))
@@ -243,7 +249,7 @@ class Translator:
         lengths = [1 + max(map(len, pair)) for pair in zip(source_tokens, target_tokens, strict=True)]
         order = sorted(range(len(sources)), key=lambda row: -lengths[row])
         results: list[Translation | None] = [None] * len(sources)
-        with _evaluating(self.models):
+        with evaluating(self.models):
             start = 0
             while start < len(order):
                 size = max(1, min(self.batch_sentences, FORCED_PLACES // lengths[order[start]] ** 2))
@@ -251,7 +257,7 @@ class Translator:
                 start += size
                 batch = make_batch([source_tokens[row] for row in rows], [target_tokens[row] for row in rows], rows)
                 batch = batch._replace(context=context_tensor([before[row] for row in rows]))
-                forced = look(self.models[0], batch.to(self.compute.device))
+                forced = look(self.models[0], batch.to(self.compute.device), [self.pins] * len(rows))
                 totals = forced.log_probs.sum(1).tolist()
                 log_probs, best = forced.log_probs.tolist(), forced.best.tolist()
                 weights = None if forced.weights is None else forced.weights.float().cpu().numpy()
@@ -269,6 +275,7 @@ class Translator:
                         spans=self.tokenizer.target.spans(tokens, targets[row]),
                         log_probs=log_probs[at][: len(tokens)],
                         best_log_probs=best[at][: len(tokens)],
+                        pins=self.pins,
                     )
         return [result for result in results if result is not None]
 
@@ -289,7 +296,7 @@ class Translator:
     def search_batch(self, parts: Sequence["_Part"], watch: Watch | None = None) -> list[list[Hypothesis]]:
         """The n-best list of each part, searched at once."""
         sources, prefixes = [part.tokens for part in parts], [part.prefix for part in parts]
-        with _evaluating(self.stepper.models), torch.inference_mode(), self.compute.autocast():
+        with evaluating(self.stepper.models), torch.inference_mode(), self.compute.autocast():
             batch = make_batch(sources, None, list(range(len(sources))))
             batch = batch._replace(context=context_tensor([part.context for part in parts])).to(self.compute.device)
             lengths = [len(part.prefix) + self._most_pieces(part) for part in parts]
@@ -306,7 +313,8 @@ class Translator:
             most = torch.tensor(lengths, device=self.compute.device)
             penalties = [part.penalties for part in parts if part.penalties is not None]
             limits = Limits(BOS, EOS, forbidden, most, batch.source_mask, fast, prefixes, penalties)
-            state = self.stepper.start(batch.source, batch.source_mask, batch.source_lengths, ids, batch.context)
+            source, pins = (batch.source, batch.source_mask, batch.source_lengths), [part.pins for part in parts]
+            state = self.stepper.start(*source, ids, batch.context, pins)
             step, first = (self.stepper, state) if watch is None else watch(self.stepper, state)
             nbest_lists = self.search(step, first, limits)
             if ids is not None:
@@ -375,21 +383,9 @@ class _Part(NamedTuple):
     spans: list[Span | None]
     prefix: Prefix
     context: of_context.Tokens
+    pins: Pins
     max_length: int | None = None
     penalties: Penalties | None = None
-
-
-@contextlib.contextmanager
-def _evaluating(models: Sequence[Seq2Seq]) -> Iterator[None]:
-    """Set models to evaluation mode, and back to their earlier modes."""
-    training = [model.training for model in models]
-    try:
-        for model in models:
-            model.eval()
-        yield
-    finally:
-        for model, was_training in zip(models, training, strict=True):
-            model.train(was_training)
 
 
 def empty(sentence: str) -> Translation:

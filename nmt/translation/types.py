@@ -1,6 +1,6 @@
 """The result of translating, from which scores, alignments and heatmaps are computed."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -48,6 +48,7 @@ class Translation(NamedTuple):
         log_probs: [T] natural-log probabilities of the target pieces, known under forced decoding only.
         best_log_probs: [T] those of the most probable pieces at the same places, known under forced decoding only.
         cut: whether it has as many pieces as search allows, so that it had to end; false under forced decoding.
+        pins: the source pieces that a person let single steps look at, by step.
     """
 
     source: str
@@ -66,6 +67,7 @@ class Translation(NamedTuple):
     log_probs: Sequence[float] = ()
     best_log_probs: Sequence[float] = ()
     cut: bool = False
+    pins: Mapping[int, Sequence[int]] = {}
 
 
 class Views(NamedTuple):

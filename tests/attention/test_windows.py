@@ -98,38 +98,6 @@ def test_forced_slots_are_those_named() -> None:
     assert visible[1].int().tolist() == [[0, 0, 0, 0], [1, 0, 0, 0], [1, 1, 0, 0], [0, 0, 0, 0], [1, 1, 0, 0]]
 
 
-@pytest.mark.parametrize("heads", [1, 2])
-def test_a_finished_mechanism_can_be_pinned(heads: int) -> None:
-    made = attention("general", "local_p", heads=heads)
-    values = torch.randn(1, 7, 10, dtype=F64)
-    memory = made.remember(values, torch.ones(1, 7, dtype=torch.bool))
-    queries, steps = torch.randn(1, 2, 10, dtype=F64), torch.arange(2).unsqueeze(0)
-    made.pin([5, [1]], torch.device("cpu"))
-    weights = made(queries, memory, steps).weights
-    assert (weights[0, :, 0, 5] == 1).all()
-    assert (weights[0, :, 1, 1] == 1).all()
-    torch.testing.assert_close(weights.sum(-1), torch.ones(1, heads, 2, dtype=F64))
-    assert not [name for name in made.state_dict() if "named" in name or "free" in name], (
-        "a pin is no part of the weights"
-    )
-    made.pin([5, [1]], torch.device("meta"))
-    assert {table.device.type for table in made.window.buffers()} == {"meta"}
-
-
-@pytest.mark.parametrize("window", ["global", "local_m", "local_p", "relative"])
-def test_steps_that_are_not_pinned_keep_their_window(window: str) -> None:
-    settings: dict[str, Any] = {"distance": 2} if window == "relative" else {} if window == "global" else {"radius": 1}
-    made = attention("general", window, heads=2, **settings)
-    memory = made.remember(torch.randn(2, 7, 10, dtype=F64), torch.arange(7) < torch.tensor([7, 5])[:, None])
-    queries, steps = torch.randn(2, 4, 10, dtype=F64), torch.arange(4).expand(2, 4)
-    before = made(queries, memory, steps).weights
-    made.pin([None, [4], None], torch.device("cpu"))
-    after = made(queries, memory, steps).weights
-    torch.testing.assert_close(after[:, :, [0, 2, 3]], before[:, :, [0, 2, 3]])
-    assert (after[:, :, 1, 4] == 1).all()
-    assert not (before[:, :, 1, 4] == 1).all()
-
-
 @pytest.mark.parametrize("slots", [3, [], ["a"], [1.0], [True], [-1], [[0, -2]], [[[0]]]])
 def test_slots_that_name_nothing_are_refused(slots: object) -> None:
     with pytest.raises(UserError, match=r"\[0,\[1,2\],null\]"):

@@ -11,7 +11,7 @@ from nmt.inspection.details import DETAILS
 from nmt.inspection.document import Style
 from nmt.inspection.explain import METHODS, explain, spearman
 from nmt.inspection.forced import inspect, tokens_of
-from nmt.inspection.whatif import Edits, pinned, slots_of, what_if, word_differences
+from nmt.inspection.whatif import Edits, what_if, word_differences
 from tests.catalogue import DECODERS
 from tests.inspection.small import SENTENCE, style, translator
 
@@ -57,6 +57,17 @@ def test_pins_and_prefixes_show_in_the_variant() -> None:
     assert all(step["kl"] < 1e-6 for step in prefixed["differences"]["steps"])
 
 
+def test_a_pinned_step_shows_its_pieces_in_place_of_its_window() -> None:
+    made = translator(("decoder=luong", "attention/window=local_p", "attention.window.radius=1"))
+    answer = what_if(made, SENTENCE, Edits(pins={1: [2]}), style(made), DETAILS)
+    before, after = (answer[name]["hypotheses"][0]["stages"][0] for name in ("baseline", "variant"))
+    visible, factor = (np.reshape(after[name], after["shape"])[0, 1] for name in ("visible", "factor"))
+    assert visible.nonzero()[0].tolist() == [2]
+    assert (factor == 1).all()
+    assert before["centres"] is not None
+    assert after["centres"] is None
+
+
 @pytest.mark.parametrize("decoder", ["bahdanau", "transformer", "conv"])
 def test_the_sweep_pins_the_step_to_every_source_piece(decoder: str) -> None:
     made = translator((f"decoder={decoder}",))
@@ -65,8 +76,7 @@ def test_the_sweep_pins_the_step_to_every_source_piece(decoder: str) -> None:
     assert [bar["text"] for bar in answer["sweep"]] == plain.source_pieces
     assert len({bar["log_prob"] for bar in answer["sweep"]}) > 1
     source, target = tokens_of(made.tokenizer, plain)
-    other = pinned(made, {1: [2]})
-    expected = inspect(other.stepper, source, target, made.compute).of_pieces[1]
+    expected = inspect(made.stepper, source, target, made.compute, pins={1: [2]}).of_pieces[1]
     assert answer["sweep"][2]["log_prob"] == pytest.approx(expected, abs=1e-5)
     assert all(bar["best_log_prob"] >= bar["log_prob"] for bar in answer["sweep"])
     edited = what_if(made, SENTENCE, Edits(pins={1: [2]}), style(made), frozenset())["differences"]["steps"][1]
@@ -76,13 +86,21 @@ def test_the_sweep_pins_the_step_to_every_source_piece(decoder: str) -> None:
         what_if(made, SENTENCE, Edits(), style(made), frozenset(), sweep=99)
 
 
-def test_slots_leave_the_other_steps_free() -> None:
-    assert slots_of({}) is None
-    assert slots_of({2: [0, 3], 0: [1]}) == [[1], None, [0, 3]]
-    with pytest.raises(UserError, match="has none"):
-        pinned(translator(NONE), {0: [0]})
+def test_what_cannot_be_asked_is_refused() -> None:
+    made = translator(NONE)
+    for edits, sweep in ((Edits(pins={0: [0]}), None), (Edits(), 0)):
+        with pytest.raises(UserError, match="has none"):
+            what_if(made, SENTENCE, edits, style(made), frozenset(), sweep)
     with pytest.raises(UserError, match="text: must be one line with words"):
-        what_if(translator(NONE), " ", Edits(), style(translator(NONE)), frozenset())
+        what_if(made, " ", Edits(), style(made), frozenset())
+    made = translator(("decoder=luong",))
+    for pins, message in (
+        ({0: [99]}, r"Give 0 to \d+\."),
+        ({1: [-1]}, r"Give 0 to"),
+        ({-1: [0]}, "Count steps from 0"),
+    ):
+        with pytest.raises(UserError, match=message):
+            what_if(made, SENTENCE, Edits(pins=pins), style(made), frozenset())
 
 
 def test_words_are_compared_in_ranges() -> None:

@@ -122,8 +122,8 @@ def test_what_multi_step_attention_cannot_be_is_refused(wiring: str, overrides: 
 
 
 def test_a_person_pins_every_layer() -> None:
-    made = model("decoder=bahdanau", *MULTI_STEP).pinned([2])
+    made = model("decoder=bahdanau", *MULTI_STEP)
     source, mask, _ = sentences([6, 1, 4], 23)
-    weights = made(source, mask, None, sentences([5] * 3, 29)[0]).weights
+    weights = made(source, mask, None, sentences([5] * 3, 29)[0], pins=[{0: [2]}, {}, {}]).weights
     assert weights[0, :, 0].argmax(-1).tolist() == [2, 2, 2]
     assert (weights[0, :, 0, 2] == 1).all()

@@ -1,13 +1,11 @@
 """The translator as a value: what is asked for when it is made, and what it leaves alone."""
 
-import numpy as np
 import pytest
 
-from nmt.errors import UserError
 from nmt.model import Seq2Seq
 from nmt.search import BeamSearch, GreedySearch, Search
 from nmt.translation.translator import Translator
-from tests.catalogue import attentive, model
+from tests.catalogue import model
 from tests.test_configs import tokenizer
 
 SENTENCES = ["eins zwei drei", "rot", "vier"]
@@ -31,24 +29,6 @@ def test_weights_are_there_only_if_asked_for_and_change_nothing(search: Search) 
         assert one.score == pytest.approx(other.score, abs=1e-4)
         assert one.weights is not None
         assert other.weights is None
-
-
-def test_slots_are_for_this_translator_alone() -> None:
-    """The first step looks at the second piece; the model that was handed over still looks where it likes."""
-    made, words = small(), tokenizer("unigram")
-    window = attentive(made).attention.window
-    pinned, free = (Translator([made], words, GreedySearch(), slots=slots) for slots in ([1], None))
-    assert attentive(made).attention.window is window
-    assert pinned.models[0].output.weight is made.output.weight
-    for translator, sharp in ((pinned, True), (free, False)):
-        for [best] in translator.translate(SENTENCES):
-            assert best.weights is not None
-            assert np.isclose(best.weights[0, 0, 1], 1) == sharp
-
-
-def test_slots_need_an_attention() -> None:
-    with pytest.raises(UserError, match="slots= restricts the attention"):
-        Translator([small("decoder=none")], tokenizer("unigram"), GreedySearch(), slots=[1])
 
 
 def test_models_are_put_back_into_the_mode_that_they_were_in() -> None:

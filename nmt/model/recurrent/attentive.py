@@ -113,14 +113,10 @@ class AttentiveDecoder(RecurrentDecoder[RecurrentMemory]):
     def source_attentions(self) -> Sequence[Attention]:
         return (*self.lower, self.attention)
 
-    def pin(self, slots: Sequence[int | Sequence[int] | None], device: torch.device) -> None:
-        for attention in (*self.lower, self.attention):
-            attention.pin(slots, device)
-
     def start(self, encoded: Encoded, *, searching: bool = False) -> tuple[RecurrentMemory, RecurrentState]:
         products = self.products()
         attentions = (*self.lower, self.attention)
-        memories = [each.remember(encoded.values, encoded.mask, encoded.keys) for each in attentions]
+        memories = [each.remember(encoded.values, encoded.mask, encoded.keys, encoded.pins) for each in attentions]
         states = (each.start(memory) for each, memory in zip(attentions, memories, strict=True))
         state = self.first(encoded, tuple(part.flatten(0, 1) for parts in states for part in parts))
         *lower, memory = memories

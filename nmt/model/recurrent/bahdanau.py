@@ -97,7 +97,7 @@ class Bahdanau(AttentiveDecoder):
         self, embedded: Tensor, state: RecurrentState, memory: RecurrentMemory, *, weights: bool = True
     ) -> Decoded:
         """The whole target, by the fused kernel where it computes exactly this attention and these layers."""
-        if not self.has_fast_path or memory.folded:
+        if not self.has_fast_path or memory.folded or memory.attention.pins is not None:
             return super().forward(embedded, state, memory, weights=weights)
         first, slots, products = state.hidden[:, 0], memory.attention, memory.products
         score = self.attention.score
