@@ -106,11 +106,11 @@ class Asker:
         own = settings.beam_size > 1 and not lone
         penalties = Penalties(settings.length_penalty, settings.coverage_penalty) if own else None
         shared = settings._replace(length_penalty=0.0, coverage_penalty=0.0) if own else settings
-        key = Key("translate", shared, tuple((step, tuple(slots)) for step, slots in pins.items()), weights, lone)
+        key = Key("translate", shared, weights, lone)
         if pins and not model.description["attends"]:
             raise invalid("pins", "this model has no attention.", cure="Leave pins out, or name another model.")
         works = [
-            Work(text, include, nbest, prefix, body.search.max_length, context=context, penalties=penalties)
+            Work(text, include, nbest, prefix, pins, body.search.max_length, context=context, penalties=penalties)
             for text, prefix, context in zip(texts, prefixes, self._contexts(model, body, texts), strict=True)
         ]
         return model, self._rows(model, key, works), model.engine.described(settings, nbest)

@@ -5,9 +5,10 @@ It runs in the thread of the model's worker.
 
 import copy
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from nmt.attention import Pins
 from nmt.inspection.details import Detail, described_search, documented, forced_characters, translate
 from nmt.inspection.document import Json, Style
 from nmt.inspection.explain import METHODS, Method, explain
@@ -35,12 +36,11 @@ class SearchSettings(NamedTuple):
 class Key(NamedTuple):
     """What the rows of a batch have in common.
 
-    N-best, prefix, length limit and details are each row's own, and so are the penalties of rows that have some.
+    N-best, prefix, pins, length limit and details are each row's own, and so are the penalties of rows that have some.
     """
 
     kind: str
     search: SearchSettings
-    pins: tuple[tuple[int, tuple[int, ...]], ...] = ()
     weights: bool = True
     alone: bool = False
 
@@ -53,6 +53,7 @@ class Work:
     include: frozenset[Detail] = frozenset()
     nbest: int = 1
     prefix: str = ""
+    pins: Pins = field(default_factory=dict)
     max_length: int | None = None
     target: str | None = None
     edits: Edits = NO_EDITS
@@ -112,27 +113,15 @@ class Engine:
         search = key.search._replace(coverage_penalty=max((each.coverage for each in penalties), default=0.0))
         search = search if penalties else key.search
         translator = self._with(search, nbest, key.weights)
-        translator.pins = dict(key.pins)
         if key.alone:
-            return [
-                translate(
-                    translator,
-                    work.text,
-                    self._style(translator, work),
-                    work.include,
-                    work.prefix,
-                    work.max_length,
-                    work.context,
-                    work.told,
-                )
-                for work in works
-            ]
+            return [self._alone(translator, work) for work in works]
         ranked = translator.translate_chunk(
             [work.text for work in works],
             prefixes=[work.prefix for work in works],
             contexts=[work.context for work in works],
             max_lengths=[work.max_length for work in works],
             penalties=penalties,
+            pins=[work.pins for work in works],
         )
         return [
             documented(
@@ -144,6 +133,13 @@ class Engine:
             )
             for work, hypotheses in zip(works, ranked, strict=True)
         ]
+
+    def _alone(self, translator: Translator, work: Work) -> Json:
+        translator = copy.copy(translator)
+        translator.pins = work.pins
+        style = self._style(translator, work)
+        arguments = work.include, work.prefix, work.max_length, work.context, work.told
+        return translate(translator, work.text, style, *arguments)
 
     def _score(self, key: Key, works: Sequence[Work]) -> list[Json]:
         translator = self._with(key.search, 1)

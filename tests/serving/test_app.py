@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
@@ -271,6 +272,40 @@ def test_requests_with_other_penalties_share_a_batch(trained: Path) -> None:
         assert {name: document["search"][name] for name in search} == search
     scores = [row.result.result()[1]["hypotheses"][0]["score"] for row in rows]
     assert len(set(scores)) == 3
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_requests_with_other_pins_share_a_batch(trained: Path, beam_size: int) -> None:
+    """Each looks where its own pins say, as alone; a row with a recorded beam has its pins in a batch of its own."""
+    made = asker(trained)
+    wanted: list[dict[int, list[int]]] = [{0: [1]}, {}, {0: [0], 2: [1, 2]}, {0: [2]}]
+    rows = []
+    for pins in wanted:
+        asked = {"search": {"beam_size": beam_size}, "pins": [{"step": at, "source": pins[at]} for at in pins]}
+        include = ["weights", *(["beam"] if pins == {0: [2]} else [])]
+        body = TranslateBody.model_validate({"text": "zwei drei vier", "include": include, **asked})
+        _, (row,), _ = made.translations(body)
+        rows.append(row)
+        enqueue(made.first, [row])
+    made.first.worker.start()
+    assert made.first.worker.stop(600)
+    assert made.first.worker.counts.batches == 2
+    assert made.first.worker.counts.retries == 0
+    for row, pins in zip(rows, wanted, strict=True):
+        slots = [pins.get(step) for step in range(max(pins, default=-1) + 1)] or None
+        search = ("search=greedy",) if beam_size == 1 else ("search=beam", f"search.beam_size={beam_size}")
+        given = [] if slots is None else [f"slots={json.dumps(slots).replace(' ', '')}"]
+        (expected,) = nmt.load(trained, "device=cpu", *search, *given).translate(["zwei drei vier"])
+        best = row.result.result()[1]["hypotheses"][0]
+        assert best["text"] == expected.text
+        assert best["score"] == pytest.approx(expected.score, abs=1e-3)
+        cross = best["weights"]["cross"]
+        weights = np.reshape(cross["data"], cross["shape"])
+        assert expected.weights is not None
+        np.testing.assert_allclose(weights, expected.weights, atol=1e-3)
+        for step, pieces in pins.items():
+            np.testing.assert_allclose(weights[:, step, pieces].sum(-1), 1, atol=1e-3)
+    assert len({row.result.result()[1]["hypotheses"][0]["score"] for row in rows}) == 4
 
 
 def test_a_bad_prefix_spoils_no_neighbour(trained: Path) -> None:
