@@ -5,10 +5,12 @@ import test from "node:test";
 
 import { bothSaid, compareWords, mostDifferent } from "./beside.js";
 import { arranged, measuresOf } from "./corpus.js";
+import { pinnable, pinPhrase, unitWith } from "./pins.js";
 import { layOut, pathOf, penaltiesOf } from "./search.js";
 import { readHash, writeHash } from "./state.js";
 import { number, part, percent, shortened, spelling, visible } from "./text.js";
 import * as weights from "./weights.js";
+import { carried } from "./ways.js";
 import { barsOf } from "./whatif.js";
 import { denominator, derivation, stageRow } from "./why.js";
 import { problemText } from "./api.js";
@@ -329,4 +331,45 @@ test("the picture of what if has the change of each step, that of a sweep the pr
   assert.equal(row.label, "Zwei");
   assert.ok(Math.abs(row.value - 0.25) < 1e-12);
   assert.equal(row.says, "25 %, best “three”");
+});
+
+test("a word is pinned with all its pieces", () => {
+  const { steps, sources } = pinnable(dogs, "words");
+  assert.deepEqual(
+    sources.map(({ label, pieces }) => [label, pieces]),
+    [
+      ["Zwei", [0]],
+      ["Hunde", [1, 2]],
+      ["</s>", [3]],
+    ],
+  );
+  assert.equal(pinPhrase(steps[1], unitWith(sources, 2)), "step 2, “dogs”, looks only at “Hunde” (2 pieces)");
+  const long = { label: "Hunde", pieces: [4, 5, 6] };
+  assert.equal(pinPhrase(long, sources[0]), "steps 5 to 7, “Hunde”, look only at “Zwei”");
+  const pieces = pinnable(dogs, "pieces").sources;
+  assert.deepEqual(unitWith(pieces, 2), { label: "de", pieces: [2], word: 1, end: false });
+});
+
+test("words of the sentences before can be pinned where the decoder attends to them", () => {
+  const before = { ...dogs.source, text: "Zwei Hunde" };
+  const attends = { ...dogs.hypotheses[0], stages: [{ shape: [1, 3, 8] }] };
+  const labels = (hypothesis) =>
+    pinnable({ ...dogs, context: [before], hypotheses: [hypothesis] }, "words").sources.map(({ pieces }) => pieces);
+  assert.deepEqual(labels(attends), [[0], [1, 2], [3], [4], [5, 6], [7]]);
+  assert.deepEqual(labels(dogs.hypotheses[0]), [[0], [1, 2], [3]]);
+});
+
+test("a chosen word is found again in another translation of the source", () => {
+  const view = (rows, columns) => ({
+    rows: rows.map((label) => ({ label })),
+    columns: columns.map((label) => ({ label })),
+  });
+  const before = view(["the", "dog", "and", "the", "cat"], ["der", "Hund"]);
+  const after = view(["a", "dog", "the", "cat", "the"], ["der", "Hund"]);
+  assert.deepEqual(carried({ row: 4 }, before, after), { row: 3 });
+  assert.deepEqual(carried({ row: 3, column: 1 }, before, after), { row: 2, column: 1 }, "the nearest of two");
+  assert.deepEqual(carried({ row: 2, column: 1 }, before, after), { column: 1 }, "“and” is not there");
+  assert.equal(carried({ row: 2 }, before, after), null);
+  assert.equal(carried(null, before, after), null);
+  assert.equal(carried({ row: 0 }, before, null), null);
 });

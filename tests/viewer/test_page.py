@@ -135,9 +135,9 @@ def test_the_address_asks_what_if_again(browser: Any, server: str) -> None:
     box.get_by_label("Pin step").select_option("1")
     box.get_by_label("to look only at").select_option("2")
     box.get_by_role("button", name="What if?").click()
-    box.locator("details[open]", has_text="begins with: two, step 2 pinned to").wait_for()
+    box.locator("details[open]", has_text="begins with: two, step 2, “red”, looks only at “haus”").wait_for()
     page.reload()
-    box.locator("details[open]", has_text="begins with: two, step 2 pinned to").wait_for()
+    box.locator("details[open]", has_text="begins with: two, step 2, “red”, looks only at “haus”").wait_for()
     labels = ("Source", "Translation begins with", "Pin step", "to look only at")
     assert [box.get_by_label(name).input_value() for name in labels] == ["drei rot haus", "two", "1", "2"]
     page.go_back()
@@ -145,7 +145,7 @@ def test_the_address_asks_what_if_again(browser: Any, server: str) -> None:
     assert page.url == first
     assert [box.get_by_label(name).input_value() for name in labels] == ["drei blau haus", "", "", "0"]
     page.go_forward()
-    box.locator("details[open]", has_text="step 2 pinned to").wait_for()
+    box.locator("details[open]", has_text="step 2, “red”, looks only at “haus”").wait_for()
     page.get_by_label("Text to translate").fill("rot vier")
     page.keyboard.press("Enter")
     page.locator("#sentence").get_by_role("button", name="vier").wait_for()
@@ -257,8 +257,8 @@ def test_a_weight_leads_to_what_if(browser: Any, server: str) -> None:
     opened = Opened(browser, server, "&with=transformer")
     page, box = opened.page, opened.page.locator("#whatif")
     page.locator("#alignment td.cell[data-row='1'][data-column='2']").click()
-    page.get_by_role("button", name="What if it looked only at “▁haus”?").click()
-    said = box.locator("details[open]", has_text="looking only at “▁haus”,")
+    page.get_by_role("button", name="What if “red” looked only at “haus”?").click()
+    said = box.locator("details[open]", has_text="looking only at “haus”,")
     said.wait_for()
     assert "Model: learnt" in box.inner_text()
     assert page.evaluate("document.activeElement.id") == "whatif-title"

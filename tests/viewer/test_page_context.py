@@ -53,6 +53,7 @@ def test_the_sentences_before_a_text(browser: Any, address: str) -> None:
     whatif.get_by_label("What was said before, a line each").fill("3 hours")
     whatif.get_by_role("button", name="What if?").click()
     whatif.locator("summary", has_text="sentences before: 3 hours").wait_for()
+    page.get_by_label("Units").select_option("pieces")
     whatif.get_by_label("Pin step").select_option("0")
     pinned = whatif.get_by_label("to look only at").locator("option").count()
     assert pinned == page.locator("#why .stages tbody tr").count() > 6, "the pieces before are slots, too"

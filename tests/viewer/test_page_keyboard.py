@@ -54,9 +54,9 @@ def test_a_weight_is_explained_by_keyboard(browser: Any, server: str) -> None:
     page.keyboard.press("ArrowUp")
     page.keyboard.press("Space")
     why.locator("h3", has_text="The weight of “▁rot” for “▁red”").wait_for()
-    tab_to(page, why.get_by_role("button", name="What if it looked only at “▁rot”?"), most=1)
+    tab_to(page, why.get_by_role("button", name="What if “red” looked only at “rot”?"), most=1)
     page.keyboard.press("Enter")
-    page.locator("#whatif details[open]", has_text="looking only at “▁rot”,").wait_for()
+    page.locator("#whatif details[open]", has_text="looking only at “rot”,").wait_for()
     assert page.evaluate("document.activeElement.id") == "whatif-title"
     opened.close()
 
@@ -80,7 +80,7 @@ def test_what_if_is_asked_by_keyboard(browser: Any, server: str) -> None:
     page.keyboard.press("End")
     tab_to(page, box.get_by_role("button", name="What if?"), most=1)
     page.keyboard.press("Enter")
-    box.locator("summary", has_text="step 2 pinned to “</s>”").wait_for()
+    box.locator("summary", has_text="step 2, “red”, looks only at “</s>”").wait_for()
     tab_to(page, box.get_by_role("button", name="Sweep the step"), most=1)
     page.keyboard.press("Space")
     box.locator("summary", has_text="Sweep of step 2").wait_for()

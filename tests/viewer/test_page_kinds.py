@@ -107,7 +107,7 @@ def test_what_if_and_explanation_of_every_kind(browser: Any, server: str, model:
     box.get_by_label("Pin step").select_option("0")
     box.get_by_label("to look only at").select_option("2")
     box.get_by_role("button", name="What if?").click()
-    box.locator("details[open]", has_text="Step 1, looking only at “▁haus”").wait_for()
+    box.locator("details[open]", has_text="Step 1, looking only at “haus”").wait_for()
     says = box.locator("details[open] strong").inner_text()
     box.get_by_role("button", name="Sweep the step").click()
     sweep = box.locator("details[open]", has_text="Sweep of step 1")

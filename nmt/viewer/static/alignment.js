@@ -6,7 +6,6 @@ import { isLit, matrixTable, valueOf } from "./matrix.js";
 import { saving } from "./export.js";
 import { lights } from "./state.js";
 import {
-  crossHead,
   entropies,
   goldOf,
   headTitle,
@@ -16,8 +15,10 @@ import {
   strongest,
   usesOf,
   viewOf,
+  wordsOf,
 } from "./weights.js";
 import { number, part, percent, visible } from "./text.js";
+import { waysLine } from "./ways.js";
 
 const LONG = 60; // words; a longer sentence begins with links instead of a matrix
 const USES = {
@@ -231,7 +232,7 @@ export function sentence(side, units, axis, selection, label) {
  * Both sentences with lit words, and the weights between them.
  * @param {HTMLElement} box the section's place, cleared first.
  */
-export function showAlignment(box, translation, hypothesis, settings, selection) {
+export function showAlignment(box, translation, hypothesis, settings, selection, ways) {
   box.replaceChildren();
   const view = chosenView(translation, hypothesis, settings);
   if (!view) {
@@ -257,7 +258,7 @@ export function showAlignment(box, translation, hypothesis, settings, selection)
   });
   box.append(
     controls(hypothesis, view, settings),
-    status,
+    view.use === "cross" ? h("div", { class: "chosen" }, status, waysLine(view, selection, ways)) : status,
     view.gold?.size && form === "matrix"
       ? h("p", { class: "note" }, "Framed cells are gold links; dashed frames are links that are only possible.")
       : "",
@@ -285,8 +286,8 @@ export function showAlignment(box, translation, hypothesis, settings, selection)
 }
 
 /** Source and target of a translation as lines of words that light each other's partners. */
-export function showSentences(box, translation, hypothesis, settings, selection) {
-  const cross = viewOf(translation, hypothesis, { head: crossHead(hypothesis, settings), unit: "words" });
+export function showSentences(box, translation, hypothesis, settings, selection, ways) {
+  const cross = wordsOf(translation, hypothesis, settings);
   const [rows, columns] = [cross?.rows ?? [], cross?.columns ?? []];
   const lines = h(
     "div",
@@ -309,5 +310,5 @@ export function showSentences(box, translation, hypothesis, settings, selection)
       }
     });
   }
-  box.replaceChildren(lines, status);
+  box.replaceChildren(lines, cross ? h("div", { class: "chosen" }, status, waysLine(cross, selection, ways)) : status);
 }

@@ -4,7 +4,6 @@ import { h, table } from "./dom.js";
 import { matrixFigure } from "./figures.js";
 import { matrixTable } from "./matrix.js";
 import { saving } from "./export.js";
-import { Selection } from "./state.js";
 import { difference, divergence, entropies, pharaoh, strongest, viewOf } from "./weights.js";
 import { number, percent, visible } from "./text.js";
 
@@ -94,10 +93,10 @@ export function bothSaid(a, b, value) {
  * Two translations of one source.
  * @param {{name: string, translation: object}} one and two: what each model said.
  * @param {{name: string, translation: object} | null} same the first's text under the second model (forced), for A - B.
+ * @param {import("./state.js").Selection} selection of a word of A or of a cell.
  */
-export function showBeside(box, one, two, same = null) {
+export function showBeside(box, one, two, same, selection) {
   const [first, second] = [one.translation.hypotheses[0], two.translation.hypotheses[0]];
-  const selection = new Selection();
   const a = viewOf(one.translation, first, {});
   const of = same ?? two;
   const b = viewOf(of.translation, of.translation.hypotheses[0], {});

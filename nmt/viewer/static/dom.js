@@ -66,6 +66,14 @@ export function scrolling(label, ...children) {
   return h("div", { class: "wide", role: "region", "aria-label": label, tabindex: 0 }, ...children);
 }
 
+/** Scroll to the title of a section, and focus it. */
+export function goTo(id) {
+  const title = document.getElementById(`${id}-title`);
+  title.setAttribute("tabindex", "-1");
+  title.scrollIntoView();
+  title.focus({ preventScroll: true });
+}
+
 /** A horizontal bar of a share from 0 to 1. */
 export function bar(share, kind = "") {
   const inner = h("span", { class: `fill ${kind}` });

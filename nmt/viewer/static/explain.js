@@ -17,11 +17,13 @@ export function scaled(rows) {
   return rows.map((row) => row.map((value) => value / most));
 }
 
-/** The answer of the server as elements. */
-export function explained(answer) {
+/**
+ * The answer of the server as elements.
+ * @param {Selection} selection of a word of the translation and of the source, by their numbers.
+ */
+export function explained(answer, selection = new Selection()) {
   const unit = (text, at) => ({ label: visible(text), pieces: [at], word: at, end: false });
   const [rows, columns] = [answer.words.target.map(unit), answer.words.source.map(unit)];
-  const selection = new Selection();
   const panels = Object.entries(answer.methods)
     .filter(([, found]) => found)
     .map(([name, found]) => {
@@ -50,11 +52,16 @@ export function explained(answer) {
     ...answer.correlation.map(({ by_word }) => cell(by_word[at])),
   ]);
   body.push(["mean", ...answer.correlation.map(({ mean }) => cell(mean))]);
+  const correlations = table(header, body, "Rank correlations");
+  selection.listen((value) => {
+    const rowsOf = correlations.querySelectorAll("tbody tr");
+    rowsOf.forEach((each, at) => each.classList.toggle("lit", at === value?.row));
+  });
   return [
     h("p", { class: "note" }, answer.caution),
     h("div", { class: "panels" }, panels),
     h("h3", {}, "Rank correlation (Spearman)"),
-    table(header, body, "Rank correlations"),
+    correlations,
     ...erasedContext(answer),
   ];
 }
@@ -80,7 +87,7 @@ export class Explanation {
    * @param {import("./state.js").Settings} settings of the page.
    */
   constructor(box, settings) {
-    Object.assign(this, { box, settings, shown: null, isAnswered: false });
+    Object.assign(this, { box, settings, shown: null, isAnswered: false, selection: new Selection() });
   }
 
   /**
@@ -94,13 +101,11 @@ export class Explanation {
     if (JSON.stringify(body) === this.shown && wanted === this.isAnswered) return;
     Object.assign(this, {
       shown: JSON.stringify(body),
+      body,
       isAnswered: false,
+      selection: new Selection(),
       result: h("div", { "aria-live": "polite" }),
     });
-    const ask = () => {
-      this.settings.set({ explain: "yes" });
-      this.answer(body);
-    };
     this.box.replaceChildren(
       h(
         "p",
@@ -116,19 +121,26 @@ export class Explanation {
         ". Translation: ",
         h("bdi", {}, visible(target ?? translation.hypotheses[0].text)),
       ),
-      h("button", { type: "button", onclick: ask }, "Compare attention with gradient and erasure"),
+      h("button", { type: "button", onclick: () => this.ask() }, "Compare attention with gradient and erasure"),
       this.result,
     );
     if (wanted) this.answer(body);
   }
 
+  /** Compute the measures. @param {{row?: number, column?: number} | null} words that are chosen, by their numbers. */
+  ask(words = null) {
+    if (words) this.selection.restore(words);
+    this.settings.set({ explain: "yes" });
+    this.answer(this.body);
+  }
+
   async answer(body) {
     if (this.isAnswered) return; // or being answered
     this.isAnswered = true;
-    const { result } = this; // another translation has another one
+    const { result, selection } = this; // another translation has others
     result.replaceChildren(h("p", {}, "Computing …"));
     try {
-      result.replaceChildren(...explained(await post("/v1/explain", body)));
+      result.replaceChildren(...explained(await post("/v1/explain", body), selection));
     } catch (error) {
       result.replaceChildren(h("p", { class: "problem", role: "alert" }, error.message));
       if (result === this.result) this.isAnswered = false; // another click tries again

@@ -1,7 +1,7 @@
 /** The page of the server: translate a sentence and look inside the model. */
 
 import { get, post } from "./api.js";
-import { choice, entry, h } from "./dom.js";
+import { choice, entry, goTo, h } from "./dom.js";
 import { CorpusSection } from "./evaluation.js";
 import { Explanation } from "./explain.js";
 import { WhatIf } from "./question.js";
@@ -18,14 +18,6 @@ const IN_PARTS =
 
 /** What is forgotten when another sentence is translated. */
 const ANOTHER = { prefix: "", hypothesis: "", step: "", piece: "", ...UNASKED };
-
-/** Scroll to the title of a section, and focus it. */
-function goTo(id) {
-  const title = document.getElementById(`${id}-title`);
-  title.setAttribute("tabindex", "-1");
-  title.scrollIntoView();
-  title.focus({ preventScroll: true });
-}
 
 /** A model in one line: its languages, and how good it is. */
 function described(model) {
@@ -44,10 +36,12 @@ class Page {
     this.settings = new Settings();
     this.viewer = new Viewer(this.settings, {
       goOn: (path) => this.goOn(path),
-      pinner: (hypothesis) => (hypothesis === this.asked().own.hypotheses[0] ? (...pin) => this.pin(...pin) : null),
+      pinner: (hypothesis) => (this.isOwn(hypothesis) ? (...pin) => this.pin(...pin) : null),
+      leads: (hypothesis) => this.leads(hypothesis),
     });
     this.settings.listen((names) => {
       if (names?.some((name) => ["run", "hypothesis"].includes(name))) this.showQuestions();
+      else if (names?.includes("unit")) this.question.changeUnits();
     });
     this.whatif = section("whatif", "What if");
     this.explain = section("explain", "Explanation?");
@@ -107,10 +101,26 @@ class Page {
     return { model, own: translations[model === this.first ? 0 : 1].translation };
   }
 
+  /** Whether a hypothesis is what the model says by itself, the baseline of What if. */
+  isOwn(hypothesis) {
+    return hypothesis === this.asked().own.hypotheses[0];
+  }
+
   /** Ask What if, and lead to the answer. */
-  pin(step, piece) {
-    this.question.pin(step, piece);
+  pin(steps, pieces) {
+    this.question.pin(steps, pieces);
     goTo("whatif");
+  }
+
+  /** The sections that can be asked about a chosen word of a hypothesis. @returns {import("./ways.js").Way[]} */
+  leads(hypothesis) {
+    if (!this.asked().model.attends) return [];
+    const explain = (row, column) => {
+      this.explanation.ask({ row: row?.word ?? undefined, column: column?.word ?? undefined });
+      goTo("explain");
+    };
+    const pin = (row, column) => this.pin(row?.pieces ?? [], column?.pieces ?? []);
+    return [...(this.isOwn(hypothesis) ? [{ title: "What if", go: pin }] : []), { title: "Explanation?", go: explain }];
   }
 
   /** The sections that ask the server about what is shown: its model, its beginning, its text. */

@@ -2,8 +2,9 @@
 
 import { post } from "./api.js";
 import { choice, entry, h } from "./dom.js";
+import { numbersOf, pinnable, pinPhrase, unitWith } from "./pins.js";
 import { visible } from "./text.js";
-import { contextOf, contextOfRequest } from "./weights.js";
+import { contextOfRequest } from "./weights.js";
 import { answerOf } from "./whatif.js";
 
 const linesOf = (text) => text.split("\n").filter((line) => line.trim());
@@ -30,10 +31,6 @@ export class WhatIf {
       this.answers.replaceChildren();
     }
     Object.assign(this, { translation, request, model });
-    const own = translation.source.pieces;
-    // The stages have a column for each slot, so they tell whether the decoder attends to the sentences before.
-    const count = translation.hypotheses[0].stages?.[0]?.shape[2] ?? own.length;
-    this.slots = [...own, ...contextOf(translation).pieces].slice(0, count).map((piece) => visible(piece.text));
     this.sent = contextOfRequest(translation).context ?? [];
     this.draw();
     for (const old of this.answers.querySelectorAll("details[open]")) old.open = false;
@@ -49,16 +46,17 @@ export class WhatIf {
     this.prefix = h("input", { type: "text", dir: "auto" });
     this.prefix.value = value("ifprefix", "");
     this.before = h("textarea", { rows: 2, dir: "auto" }, value("ifbefore", this.sent.join("\n")));
-    const pieces = translation.hypotheses[0].pieces;
-    const known = (at, list) => (Number(at) < list.length ? at : "");
-    this.step = known(value("ifstep", ""), pieces);
-    this.piece = known(value("ifpiece", "0"), this.slots) || "0";
+    this.step = value("ifstep", "");
+    this.piece = value("ifpiece", "");
+    this.pins = h("span", { class: "parts" });
+    this.phrase = h("p", { class: "note", role: "status" });
+    this.drawPins();
     this.box.replaceChildren(
       h(
         "p",
         { class: "note" },
-        "Change the sentence, begin the translation, or make a step look at one source piece. ",
-        "The answer is the difference. A sweep makes one step look at every piece in turn.",
+        "Change the sentence, begin the translation, or make a word look at one source word only. ",
+        "The answer is the difference. A sweep makes one step look at every source piece in turn.",
         this.model.heads.length > 1 ? " A pinned step looks there with all heads of all layers." : "",
       ),
       h(
@@ -69,17 +67,64 @@ export class WhatIf {
         ". Baseline: ",
         h("bdi", {}, visible(translation.hypotheses[0].text)),
       ),
-      this.form(pieces),
+      this.form(),
+      this.phrase,
       this.answers,
     );
   }
 
-  form(pieces) {
-    const steps = [["", "none"], ...pieces.map((piece, at) => [at, `${at + 1}: ${visible(piece.text)}`])];
+  /** Show the same pins in other units: the word of a piece, the first piece of a word. */
+  changeUnits() {
+    if (!this.translation) return;
+    const units = pinnable(this.translation, this.settings.get("unit", "words"));
+    const moved = (list, value) => unitWith(list, numbersOf(value)[0])?.pieces.join() ?? "";
+    this.step = moved(units.steps, this.step);
+    this.piece = moved(units.sources, this.piece);
+    this.drawPins();
+  }
+
+  /** What can be pinned: in the units of the page, or in those of the question that the address holds. */
+  drawPins() {
+    const listed = (units, value) => value === "" || units.some(({ pieces }) => pieces.join() === value);
+    const fits = ({ steps, sources }) => sources.length && listed(steps, this.step) && listed(sources, this.piece);
+    const [words, pieces] = ["words", "pieces"].map((unit) => pinnable(this.translation, unit));
+    const wanted = this.settings.get("unit", "words") === "words" ? [words, pieces] : [pieces, words];
+    this.units = wanted.find(fits) ?? pieces;
+    if (!listed(this.units.steps, this.step)) this.step = "";
+    if (this.piece === "" || !listed(this.units.sources, this.piece)) this.piece = this.units.sources[0].pieces.join();
     const set = (name) => (value) => {
       this[name] = value;
+      this.sayPinned();
     };
-    const slots = this.slots.map((label, at) => [at, label]);
+    const steps = this.units.steps.map((unit) => {
+      const [first, last] = [unit.pieces[0] + 1, unit.pieces.at(-1) + 1];
+      return [unit.pieces.join(), `${first === last ? first : `${first}–${last}`}: ${unit.label}`];
+    });
+    this.pins.replaceChildren(
+      choice("Pin step", [["", "none"], ...steps], this.step, set("step")),
+      choice(
+        "to look only at",
+        this.units.sources.map(({ pieces, label }) => [pieces.join(), label]),
+        this.piece,
+        set("piece"),
+      ),
+    );
+    this.sayPinned();
+  }
+
+  /** The unit of the steps that are pinned, undefined for none, and that of what they look at. */
+  get pinned() {
+    const chosen = (units, value) => units.find(({ pieces }) => pieces.join() === value);
+    return [chosen(this.units.steps, this.step), chosen(this.units.sources, this.piece)];
+  }
+
+  sayPinned() {
+    const [step, source] = this.pinned;
+    const sweeps = step?.pieces.length > 1 ? ` A sweep is of step ${step.pieces[0] + 1}.` : "";
+    this.phrase.textContent = step ? `Pinned: ${pinPhrase(step, source)}.${sweeps}` : "";
+  }
+
+  form() {
     return h(
       "form",
       {
@@ -92,8 +137,7 @@ export class WhatIf {
       this.model.context_sentences ? entry("What was said before, a line each", this.before, "grow") : null,
       entry("Source", this.source, "grow"),
       entry("Translation begins with", this.prefix, "grow"),
-      choice("Pin step", steps, this.step, set("step")),
-      choice("to look only at", slots, this.piece, set("piece")),
+      this.pins,
       h("button", { type: "submit" }, "What if?"),
       h("button", { type: "button", onclick: () => this.ask(true) }, "Sweep the step"),
     );
@@ -102,21 +146,27 @@ export class WhatIf {
   /** What the form changes, as the edits of a request; a sweep needs no pin. */
   edits(sweep) {
     const lines = linesOf(this.before.value);
-    const pinned = this.step !== "" && !sweep;
+    const source = numbersOf(this.piece);
+    const pins = sweep ? [] : numbersOf(this.step).map((step) => ({ step, source }));
     return {
       ...(this.source.value === this.translation.source.text ? {} : { text: this.source.value }),
       ...(lines.join("\n") === this.sent.join("\n") ? {} : { context: lines }),
       ...(this.prefix.value ? { prefix: this.prefix.value } : {}),
-      ...(pinned ? { pins: [{ step: Number(this.step), source: [Number(this.piece)] }] } : {}),
+      ...(pins.length ? { pins } : {}),
     };
   }
 
-  /** Ask what a step would say if it looked only at one source piece. */
-  pin(step, piece) {
-    const pinned = { ifstep: String(step), ifpiece: String(piece) };
-    this.settings.set({ if: "edits", iftext: "", ifbefore: "", ifprefix: "", ...pinned });
+  /**
+   * Ask about a word or a piece.
+   * @param {number[]} steps that write it: pinned to the pieces, or swept without any.
+   * @param {number[]} pieces of the source; without steps, they are put into the form, which waits for a step.
+   */
+  pin(steps, pieces) {
+    const question = steps.length ? (pieces.length ? "edits" : "sweep") : "";
+    const pinned = { ifstep: steps.join(), ifpiece: pieces.join() };
+    this.settings.set({ if: question, iftext: "", ifbefore: "", ifprefix: "", ...pinned });
     this.draw();
-    this.answer(false);
+    if (question) this.answer(question === "sweep");
   }
 
   /** Put the question of the form into the address, and answer it. */
@@ -149,16 +199,17 @@ export class WhatIf {
       return;
     }
     const { translation } = this;
-    const step = Number(this.step);
+    const [pinned, looked] = this.pinned;
+    const step = pinned?.pieces[0];
     const asked = { text: translation.source.text, ...contextOfRequest(translation) };
     const body = { ...this.request(), ...asked, edits, ...(sweep ? { sweep: step } : {}) };
     const key = JSON.stringify(body);
-    const title = sweep ? `Sweep of step ${step + 1}` : this.title(edits);
+    const title = sweep ? `Sweep of step ${step + 1}` : this.title(edits, pinned, looked);
     try {
       if (!this.answered.has(key)) {
         const answer = await post("/v1/whatif", body);
         if (translation !== this.translation) return; // another sentence has been translated meanwhile
-        const parts = answerOf(answer, step, edits.pins ?? [], (at) => this.slots[at]);
+        const parts = answerOf(answer, step, edits.pins ? looked.label : "");
         this.answered.set(key, h("details", {}, h("summary", {}, title), ...parts));
       }
       for (const old of this.answers.querySelectorAll("details[open]")) old.open = false;
@@ -170,11 +221,11 @@ export class WhatIf {
     }
   }
 
-  title(edits) {
+  title(edits, pinned, looked) {
     const name = { text: "source", context: "sentences before", prefix: "begins with" };
     const said = ([key, value]) =>
       key === "pins"
-        ? `step ${value[0].step + 1} pinned to “${this.slots[value[0].source[0]]}”`
+        ? pinPhrase(pinned, looked)
         : `${name[key]}: ${Array.isArray(value) ? value.map(visible).join(" / ") || "none" : visible(value)}`;
     return Object.entries(edits).map(said).join(", ");
   }

@@ -85,6 +85,12 @@ export class Selection {
     if (!same) this.onChoose?.(value);
   }
 
+  /** Choose what was chosen before, which tells nobody but the listeners. */
+  restore(value) {
+    this.chosen = value;
+    this.light(null);
+  }
+
   listen(listener) {
     this.listeners.push(listener);
     listener(this.value);

@@ -2,17 +2,21 @@
 
 import { showAlignment, showSentences } from "./alignment.js";
 import { showBeside } from "./beside.js";
-import { choice, h } from "./dom.js";
+import { choice, goTo, h } from "./dom.js";
 import { showSearch } from "./search.js";
 import { QUESTIONS, Selection, UNASKED } from "./state.js";
 import { showWhy } from "./why.js";
 import { visible } from "./text.js";
-import { crossHead, viewOf } from "./weights.js";
+import { carried } from "./ways.js";
+import { crossHead, viewOf, wordsOf } from "./weights.js";
 
 /** Redraw a section and give the focus back to the control that had it. */
 export function redraw(box, draw) {
-  const controls = () => [...box.querySelectorAll("select, input, textarea, button")];
-  const at = box.contains(document.activeElement) ? controls().indexOf(document.activeElement) : -1;
+  const focused = box.contains(document.activeElement) ? document.activeElement : null;
+  const isControl = focused?.matches("select, input, textarea, button");
+  // Of the same kind: another run brings a choice, which does not move the words.
+  const controls = () => [...box.querySelectorAll(focused.localName)];
+  const at = isControl ? controls().indexOf(focused) : -1;
   const scrolled = [...box.querySelectorAll(".wide")].map((each) => each.scrollLeft);
   draw();
   box.querySelectorAll(".wide").forEach((each, place) => {
@@ -34,12 +38,14 @@ export function section(id, title, level = 2) {
 export class Viewer {
   /**
    * @param {import("./state.js").Settings} settings
-   * @param {{prefix?: string, level?: number, goOn?: ((path: string[]) => void) | null, pinner?: function}} options
+   * @param {{prefix?: string, level?: number, goOn?: ((path: string[]) => void) | null, pinner?: function,
+   *   leads?: function}} options
    *   prefix of the ids of the sections; goOn continues a translation from a path of pieces; pinner gives for the
-   *   hypothesis that is shown what makes a step look at one piece, or null.
+   *   hypothesis that is shown what makes steps look at some pieces only, or null; leads gives the ways from a chosen
+   *   word of the hypothesis to sections beside the viewer's.
    */
-  constructor(settings, { prefix = "", level = 2, goOn = null, pinner = () => null } = {}) {
-    Object.assign(this, { settings, goOn, pinner });
+  constructor(settings, { prefix = "", level = 2, goOn = null, pinner = () => null, leads = () => [] } = {}) {
+    Object.assign(this, { settings, goOn, pinner, leads });
     this.selection = new Selection();
     const made = (id, title) => section(`${prefix}${id}`, title, level);
     this.sentences = made("sentence", "Sentence");
@@ -85,25 +91,7 @@ export class Viewer {
     if (only(["sort", "order", "find", ...QUESTIONS])) return;
     this.sentences.element.hidden = this.alignment.element.hidden = false;
     const why = ["step", "piece", "why"];
-    if (!only(why)) {
-      const chosen = this.selection.chosen;
-      this.selection = new Selection((value) => this.explainWeight("words", value));
-      redraw(this.sentences.body, () => this.drawSentence());
-      // Words of the sentence light cells of the matrix where both have the same rows.
-      const shared = this.settings.get("unit", "words") === "words" && this.settings.get("use", "cross") === "cross";
-      const unit = this.settings.get("unit", "words");
-      const cross = this.settings.get("use", "cross") === "cross";
-      this.alignmentSelection = shared
-        ? this.selection
-        : new Selection(cross ? (value) => this.explainWeight(unit, value) : null);
-      redraw(this.alignment.body, () =>
-        showAlignment(this.alignment.body, this.current, this.hypothesis, this.settings, this.alignmentSelection),
-      );
-      if (chosen && names !== null && shared && !only(["run", "hypothesis"])) {
-        this.selection.chosen = chosen;
-        this.selection.light(null);
-      }
-    }
+    if (!only(why)) this.drawWords();
     const { stages } = this.hypothesis;
     this.why.element.hidden = !stages?.length;
     if (stages?.length)
@@ -119,6 +107,41 @@ export class Viewer {
     if (searched) redraw(this.search.body, () => this.drawSearch());
     this.beside.element.hidden = this.translations.length < 2;
     if (this.translations.length > 1) redraw(this.beside.body, () => this.drawBeside());
+    if (this.isStale) this.explainWeight("words", this.selection.chosen);
+  }
+
+  /** Draw Sentence and Alignment; a chosen word stays chosen where the same source still leads to it. */
+  drawWords() {
+    const { settings, current, hypothesis, drawn } = this;
+    const [unit, use] = [settings.get("unit", "words"), settings.get("use", "cross")];
+    const spelled = hypothesis.pieces.map(({ text }) => text).join(" ");
+    const words = wordsOf(current, hypothesis, settings);
+    const kept = drawn?.source === current.source.text ? carried(this.selection.chosen, drawn.words, words) : null;
+    this.selection = new Selection((value) => this.explainWeight("words", value));
+    this.selection.restore(kept);
+    // Words of the sentence light cells of the matrix where both have the same rows.
+    const cross = use === "cross" ? (value) => this.explainWeight(unit, value) : null;
+    this.alignmentSelection = unit === "words" && cross ? this.selection : new Selection(cross);
+    redraw(this.sentences.body, () => this.drawSentence());
+    redraw(this.alignment.body, () =>
+      showAlignment(this.alignment.body, current, hypothesis, settings, this.alignmentSelection, this.ways(unit)),
+    );
+    this.isStale = kept?.row !== undefined && drawn.spelled !== spelled; // Why this weight shows another word's step
+    this.drawn = { source: current.source.text, words, spelled };
+  }
+
+  /** Where a chosen word or piece leads. @returns {() => import("./ways.js").Way[]} */
+  ways(unit) {
+    const { hypothesis } = this;
+    const why = () => {
+      const selection = unit === "words" ? this.selection : this.alignmentSelection;
+      this.explainWeight(unit, selection.chosen);
+      goTo(this.why.element.id);
+    };
+    return () => [
+      ...(hypothesis.stages?.length ? [{ title: "Why this weight", go: why }] : []),
+      ...this.leads(hypothesis),
+    ];
   }
 
   /** Show how the weight of a chosen word or cell is computed, by the first piece of its words. */
@@ -164,7 +187,7 @@ export class Viewer {
       );
     }
     this.sentences.body.replaceChildren(controls, pair);
-    showSentences(pair, this.current, this.hypothesis, settings, this.selection);
+    showSentences(pair, this.current, this.hypothesis, settings, this.selection, this.ways("words"));
     if (reference !== null) {
       pair.append(
         h("p", { dir: "auto", class: "reference" }, h("span", { class: "dim" }, "reference "), visible(reference)),
@@ -208,6 +231,8 @@ export class Viewer {
         : "";
     this.beside.body.replaceChildren(controls, panels);
     const first = one === translations[0] && two === translations[1];
-    showBeside(panels, one, two, first ? this.same : null);
+    // The rows of A are the words of Sentence where A is what is shown there.
+    const shown = one.translation === this.current && one.translation.hypotheses[0] === this.hypothesis;
+    showBeside(panels, one, two, first ? this.same : null, shown ? this.selection : new Selection());
   }
 }

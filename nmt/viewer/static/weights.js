@@ -160,6 +160,11 @@ export function viewOf(translation, hypothesis, { use = "cross", head = "", shif
   return { use: used, head: name, heads: stored.heads, shift: moved, unit, rows, columns, weights };
 }
 
+/** The attention to the source over words, as Sentence shows it; null without attention. */
+export function wordsOf(translation, hypothesis, settings) {
+  return viewOf(translation, hypothesis, { head: crossHead(hypothesis, settings), unit: "words" });
+}
+
 /**
  * The gold links of a view of words: "row,column" -> "sure" or "possible".
  * @param {string} links between source and target words in Pharaoh format: "0-0 1p2".

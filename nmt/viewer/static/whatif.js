@@ -44,16 +44,15 @@ function stepsTable(answer) {
   );
 }
 
-/** What the model says at the first step that is pinned, after the words that it has said before. */
-export function pinnedLine(answer, pins, pieceAt) {
-  const pin = pins[0];
+/** What the model says at a pinned step, after the words that it has said before, looking only at `looked`. */
+export function pinnedLine(answer, step, looked) {
   const pieces = answer.baseline.hypotheses[0].pieces;
-  const change = pin && answer.differences.steps[pin.step];
+  const change = looked && answer.differences.steps[step];
   if (!change) return [];
   const share = (log) => percent(Math.exp(log));
-  const own = change.best === pieces[pin.step].text;
+  const own = change.best === pieces[step].text;
   const words = answer.baseline.hypotheses[0].words;
-  const before = words.slice(0, pieces[pin.step].word ?? words.length);
+  const before = words.slice(0, pieces[step].word ?? words.length);
   const said = before
     .slice(-3)
     .map((word) => visible(word.text))
@@ -62,12 +61,12 @@ export function pinnedLine(answer, pins, pieceAt) {
     h(
       "p",
       {},
-      `Step ${pin.step + 1}${said ? ` (after “${before.length > 3 ? "… " : ""}${said}”)` : ""}, `,
-      `looking only at “${pieceAt(pin.source[0])}”, `,
+      `Step ${step + 1}${said ? ` (after “${before.length > 3 ? "… " : ""}${said}”)` : ""}, `,
+      `looking only at “${looked}”, `,
       own ? "still says " : "says ",
       h("strong", {}, visible(change.best)),
       ` (${share(change.best_log_prob)})`,
-      own ? "." : ` in place of “${visible(pieces[pin.step].text)}”, which falls to ${share(change.variant)}.`,
+      own ? "." : ` in place of “${visible(pieces[step].text)}”, which falls to ${share(change.variant)}.`,
     ),
   ];
 }
@@ -117,17 +116,19 @@ export function barsOf(answer) {
   }));
 }
 
-/** The answer of the server as elements. */
-export function answerOf(answer, step, pins = [], pieceAt = String) {
+/**
+ * The answer of the server as elements.
+ * @param {number | undefined} step the first that is pinned, or the one that is swept.
+ * @param {string} looked what the pinned steps look at; "" without a pin.
+ */
+export function answerOf(answer, step, looked = "") {
   const parts = [];
   if (answer.variant) {
     const [before, after] = [answer.baseline.hypotheses[0], answer.variant.hypotheses[0]];
     const changed = answer.differences.words.filter(({ kind }) => kind !== "same").length;
-    const again = pins.length
-      ? "The model translates the sentence again, so words before the step may change, too. "
-      : "";
+    const again = looked ? "The model translates the sentence again, so words before the step may change, too. " : "";
     parts.push(
-      ...pinnedLine(answer, pins, pieceAt),
+      ...pinnedLine(answer, step, looked),
       h(
         "p",
         { role: "status" },

@@ -4,6 +4,7 @@ import { bar, choice, h, roving, table } from "./dom.js";
 import { windowFigure } from "./figures.js";
 import { saving } from "./export.js";
 import { number, percent, visible, WORD_BEGINS } from "./text.js";
+import { pinnable, unitWith } from "./pins.js";
 import { contextOf, crossHead, headTitle, positionsOf } from "./weights.js";
 
 /**
@@ -132,10 +133,28 @@ function headOf(heads, asked, chosen) {
   return heads.find(({ name }) => name === asked) ?? heads[positionsOf(chosen, names)[0] ?? 0];
 }
 
+/** A button that asks what the step's word or piece would be if it looked at one source word or piece only. */
+function pinButton(translation, step, piece, unit, pin) {
+  const [words, pieces] = [pinnable(translation, unit), pinnable(translation, "pieces")];
+  const of = (side, at) => unitWith(words[side], at) ?? unitWith(pieces[side], at);
+  const [target, source] = [of("steps", step), of("sources", piece)];
+  if (!source) return "";
+  const name = ({ label }) => h("bdi", {}, `“${label}”`);
+  return h(
+    "button",
+    { type: "button", onclick: () => pin(target.pieces, source.pieces) },
+    "What if ",
+    name(target),
+    " looked only at ",
+    name(source),
+    "?",
+  );
+}
+
 /**
  * The section: settings for layer, head and step, the table, the picture, and one weight derived.
- * @param {((step: number, piece: number) => void) | null} pin asks what the step would say if it looked there alone;
- *   null where there is no model to ask.
+ * @param {((steps: number[], pieces: number[]) => void) | null} pin asks what these steps would say if they looked
+ *   only at these source pieces; null where there is no model to ask.
  */
 export function showWhy(box, translation, hypothesis, settings, pin = null) {
   const stages = hypothesis.stages;
@@ -194,15 +213,7 @@ export function showWhy(box, translation, hypothesis, settings, pin = null) {
       { class: "derivation" },
       derivation(stage, row, step, chosen, pieces[chosen]).map((line) => h("li", {}, line)),
     ),
-    pin === null
-      ? ""
-      : h(
-          "button",
-          { type: "button", onclick: () => pin(step, chosen) },
-          "What if it looked only at ",
-          h("bdi", {}, `“${pieces[chosen]}”`),
-          "?",
-        ),
+    pin === null ? "" : pinButton(translation, step, chosen, settings.get("unit", "words"), pin),
     saving("stages", { svg: drawn, json: () => ({ step, head: one.name, pieces, ...row, equation: stage.equation }) }),
   );
 }

@@ -1,0 +1,53 @@
+/** What can be pinned: the steps that write a word or a piece, and the source pieces that they may look at. */
+
+import { contextOf, pieceUnits, wordUnits } from "./weights.js";
+
+/** The numbers of "4,5": how the address and the options of a choice write the pieces of a unit. */
+export function numbersOf(text) {
+  return text === "" ? [] : text.split(",").map(Number);
+}
+
+/**
+ * The units of the steps of a model's own translation, and of what these can look at.
+ * @param {"words" | "pieces"} unit a word has all its pieces.
+ * @returns {{steps: import("./weights.js").Unit[], sources: import("./weights.js").Unit[]}} sources have the pieces of
+ *   the sentences before, too, if the decoder attends to these; they are numbered after those of the source.
+ */
+export function pinnable(translation, unit) {
+  const units = (pieces, words) => (unit === "words" ? wordUnits(pieces, words) : pieceUnits(pieces));
+  const { source } = translation;
+  const [hypothesis] = translation.hypotheses;
+  const before = contextOf(translation);
+  const first = source.pieces.length;
+  // The stages have a column for each slot, so they tell whether the decoder attends to the sentences before.
+  const count = hypothesis.stages?.[0]?.shape[2] ?? first;
+  const after = units(before.pieces, before.words).map((each) => ({
+    ...each,
+    pieces: each.pieces.map((at) => at + first),
+  }));
+  const sources = [...units(source.pieces, source.words), ...after];
+  return {
+    steps: units(hypothesis.pieces, hypothesis.words),
+    sources: sources.filter(({ pieces }) => pieces.every((at) => at < count)),
+  };
+}
+
+/** The unit that has a piece; undefined for a piece that is in no word. */
+export function unitWith(units, piece) {
+  return units.find(({ pieces }) => pieces.includes(piece));
+}
+
+/** The steps of a unit, counted from 1: "step 2", "steps 5 to 8". */
+export function stepsOf({ pieces }) {
+  const [first, last] = [pieces[0] + 1, pieces.at(-1) + 1];
+  return first === last ? `step ${first}` : `steps ${first} to ${last}`;
+}
+
+/** What is pinned, in one phrase. */
+export function pinPhrase(step, source) {
+  const count = source.pieces.length;
+  return (
+    `${stepsOf(step)}, “${step.label}”, ${step.pieces.length > 1 ? "look" : "looks"} only at “${source.label}”` +
+    (count > 1 ? ` (${count} pieces)` : "")
+  );
+}

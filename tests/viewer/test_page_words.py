@@ -1,0 +1,127 @@
+"""A chosen word on the page: where it leads, that it stays chosen, and that it is pinned whole.
+
+Run by hand with `-m browser`.
+"""
+
+import importlib.util
+import re
+from typing import Any
+
+import pytest
+
+from tests.viewer.test_browser import browser
+from tests.viewer.test_page import Opened
+from tests.viewer.test_page_keyboard import tab_to
+
+__all__ = ["browser"]
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(importlib.util.find_spec("uvicorn") is None, reason="pip install 'nmt[serve]'"),
+]
+
+
+def choose(page: Any, word: str, side: int = 1) -> None:
+    """Choose a word of the translation, or of the source (0)."""
+    page.locator("#sentence .sentence").nth(side).get_by_role("button", name=word, exact=True).click()
+
+
+def focused(page: Any) -> str:
+    return str(page.evaluate("document.activeElement.id"))
+
+
+def test_a_chosen_word_leads_to_what_is_known_of_it(browser: Any, server: str) -> None:
+    opened = Opened(browser, server)
+    page, ways = opened.page, opened.page.locator("#sentence .ways")
+    assert ways.inner_text() == ""
+    choose(page, "house")
+    assert ways.inner_text() == "“house”: Why this weight · What if · Explanation?"
+    assert page.locator("#alignment .ways").inner_text() == ways.inner_text()
+    page.locator("#why").get_by_label("Target piece").select_option("0")
+    ways.get_by_role("link", name="Why this weight").click()
+    page.locator("#why h3", has_text="for “▁house”").wait_for()
+    assert focused(page) == "why-title"
+    ways.get_by_role("link", name="Explanation?").click()
+    page.locator("#explain .panels").wait_for()
+    assert focused(page) == "explain-title"
+    assert page.locator("#explain tbody th.lit").all_inner_texts() == ["house"] * 3
+    assert page.locator("#explain tr.lit td").first.inner_text() == "house"
+    ways.get_by_role("link", name="What if").click()
+    page.locator("#whatif details[open] summary", has_text="Sweep of step 3").wait_for()
+    assert focused(page) == "whatif-title"
+    opened.close()
+
+
+def test_a_chosen_cell_and_a_source_word_lead_to_what_if(browser: Any, server: str) -> None:
+    opened = Opened(browser, server)
+    page, box = opened.page, opened.page.locator("#whatif")
+    page.locator("#alignment td.cell[data-row='1'][data-column='2']").click()
+    ways = page.locator("#alignment .ways")
+    assert ways.inner_text().startswith("“red” from “haus”: ")
+    ways.get_by_role("link", name="What if").click()
+    box.locator("details[open] summary", has_text="step 2, “red”, looks only at “haus”").wait_for()
+    choose(page, "rot", side=0)
+    page.locator("#sentence .ways").get_by_role("link", name="What if").click()
+    assert box.get_by_label("to look only at").input_value() == "1"
+    assert box.get_by_label("Pin step").input_value() == "", "the form waits for a step"
+    opened.close()
+
+
+def test_the_links_are_reached_by_keyboard(browser: Any, server: str) -> None:
+    opened = Opened(browser, server)
+    page = opened.page
+    word = page.locator("#sentence .sentence").nth(1).get_by_role("button", name="three")
+    word.focus()
+    page.keyboard.press("Enter")
+    link = page.locator("#sentence .ways").get_by_role("link", name="Why this weight")
+    tab_to(page, link, most=1)
+    page.keyboard.press("Enter")
+    assert focused(page) == "why-title"
+    word.focus()
+    page.keyboard.press("Escape")
+    link.wait_for(state="detached")
+    opened.close()
+
+
+def test_a_second_model_keeps_the_chosen_word(browser: Any, server: str) -> None:
+    opened = Opened(browser, server)
+    page = opened.page
+    choose(page, "house")
+    page.mouse.move(0, 0)  # what the pointer is over is lit, too
+    page.get_by_label("Compare with").select_option("transformer")
+    page.locator("#beside figure").first.wait_for()
+    lit = page.locator("#sentence .word.lit")
+    assert lit.all_inner_texts() == ["house"]
+    assert page.locator("#beside tbody th.lit").all_inner_texts() == ["house"] * 3
+    page.get_by_label("Shown run").select_option("1")
+    assert lit.all_inner_texts() == ["house"], "the other translation has it, too"
+    page.get_by_label("Text to translate").fill("vier haus")
+    page.keyboard.press("Enter")
+    page.locator("#sentence .sentence").first.get_by_role("button", name="vier").wait_for()
+    assert lit.count() == 0, "another sentence"
+    opened.close()
+
+
+def test_a_word_of_several_pieces_is_pinned_whole(browser: Any, server: str) -> None:
+    """In pieces the same form has single pieces; the address keeps either."""
+    opened = Opened(browser, server, text="drei rothaus")
+    page, box = opened.page, opened.page.locator("#whatif")
+    pieces = page.locator("#why .stages button").all_inner_texts()
+    count = len(pieces) - 2  # of the second word
+    assert count > 1
+    box.get_by_label("Pin step").select_option(index=1)
+    box.get_by_label("to look only at").select_option(label="rothaus")
+    phrase = f"look only at “rothaus” ({count} pieces)"
+    shown = box.locator(".note", has_text="Pinned: ")
+    assert phrase in shown.inner_text().replace("looks", "look")
+    box.get_by_role("button", name="What if?").click()
+    summary = box.locator("details[open] summary", has_text=re.compile(re.escape(phrase[5:])))
+    summary.wait_for()
+    page.reload()
+    summary.wait_for()
+    page.get_by_label("Units").select_option("pieces")
+    listed = box.get_by_label("to look only at").locator("option").all_inner_texts()
+    assert listed == pieces
+    assert box.get_by_label("to look only at").input_value() == "1", "its first piece"
+    page.get_by_label("Units").select_option("words")
+    assert box.get_by_label("to look only at").input_value() == ",".join(map(str, range(1, count + 1)))
+    opened.close()
