@@ -124,5 +124,27 @@ def test_attention_is_compared_with_gradients_by_keyboard(browser: Any, server: 
         tab_to(page, explain.locator("figure").nth(panel).locator("td.cell[tabindex='0']"), most=6)
         page.keyboard.press("ArrowRight")
         assert page.evaluate("document.activeElement.getAttribute('aria-label')").startswith("three from rot, ")
-    tab_to(page, explain.get_by_role("region", name="Rank correlations"), most=6)
+    opened.close()
+
+
+def test_only_boxes_that_scroll_are_stops(browser: Any, server: str) -> None:
+    """A table that fits is no stop of the Tab key; on a narrow screen it is one, before and after a resize."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="pip install 'nmt[browser]'")
+    opened = Opened(browser, server, "&with=transformer&explain=yes&if=sweep&ifstep=1")
+    page = opened.page
+    page.locator("#explain .panels").wait_for()
+    page.locator("#whatif details[open] table").wait_for()
+    boxes = "boxes => boxes.filter(box => box.getClientRects().length).map(box => "
+    scrolls = f"{boxes}box.scrollWidth > box.clientWidth + 1 || box.scrollHeight > box.clientHeight + 1)"
+    seen = set()
+    for width in (1200, 320, 360, 1200):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        regions = page.locator("main .wide[role=region]")
+        stops = regions.evaluate_all(f"{boxes}box.tabIndex === 0)")
+        assert stops == regions.evaluate_all(scrolls)
+        seen |= set(stops)
+        rules = {"runOnly": {"type": "rule", "values": ["scrollable-region-focusable"]}}
+        assert axe.Axe().run(page, options=rules).response["violations"] == []
+    assert seen == {True, False}
     opened.close()

@@ -1,5 +1,7 @@
 /** Elements of the page. Text becomes text nodes: nothing here parses HTML. */
 
+import { stopWhereCut } from "./scrolling.js";
+
 const SVG = "http://www.w3.org/2000/svg";
 
 function filled(element, attributes, children) {
@@ -63,7 +65,7 @@ export function table(header, rows, scroll, attributes = {}) {
 
 /** A box that scrolls by mouse, finger and keyboard. */
 export function scrolling(label, ...children) {
-  return h("div", { class: "wide", role: "region", "aria-label": label, tabindex: 0 }, ...children);
+  return stopWhereCut(h("div", { class: "wide", role: "region", "aria-label": label }, ...children));
 }
 
 /** Scroll to the title of a section, and focus it. */

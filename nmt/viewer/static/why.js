@@ -1,6 +1,6 @@
 /** Why a weight: energies, window, softmax, factor and read of one step, with the score's equation and its numbers. */
 
-import { bar, choice, h, roving, table } from "./dom.js";
+import { bar, choice, h, roving, scrolling, table } from "./dom.js";
 import { windowFigure } from "./figures.js";
 import { saving } from "./export.js";
 import { number, percent, visible, WORD_BEGINS } from "./text.js";
@@ -205,7 +205,7 @@ export function showWhy(box, translation, hypothesis, settings, pin = null) {
         ),
     h("p", {}, "Score ", h("strong", {}, stage.score), ": ", h("code", { class: "equation" }, stage.equation)),
     h("p", {}, "Window: ", window, ". Read: ", stage.read, ". ", h("span", { class: "dim" }, WORD_BEGINS)),
-    h("div", { class: "wide", role: "region", "aria-label": "Picture of the window", tabindex: 0 }, drawn()),
+    scrolling("Picture of the window", drawn()),
     stagesTable(row, pieces, chosen, (at) => settings.set({ piece: at })),
     h("h3", {}, `The weight of “${pieces[chosen]}” for “${visible(hypothesis.pieces[step].text)}”`),
     h(
