@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from nmt.alignment.error_rate import against_gold
-from nmt.alignment.weights import Head, links, piece_weights, word_weights
+from nmt.alignment.weights import Head, best_links, links, piece_weights, word_weights
 from nmt.alignment.words import spelled
 from nmt.evaluation import metrics
 from nmt.links import format_links, parse_file
@@ -30,8 +30,10 @@ def measures(translation: Translation, reference: str, head: Head, shift: int = 
         `chrf` in per cent; `length` of the source in words; `log_prob`, natural, the mean of the target pieces; `cut`,
         whether the length limit cut the translation; `repetition`, the sequences of three words that repeat an earlier
         one; `entropy` of the weights in nats, the mean of the target pieces; `coverage`, the mean distance from 1 of
-        the weights that each source word received; and `unattended`, the source words that received less than
-        `UNATTENDED`.
+        the weights that each source word received; `unattended`, the source words that received less than
+        `UNATTENDED`; `monotonicity`, the share in per cent of target words whose heaviest source word does not stand
+        before that of the target word before, with two such words or more; and `end_weight`, the share in per cent of
+        the weight on the end of the source, the mean of the target pieces before their end.
     """
     words = translation.text.split()
     sequences = [tuple(words[at : at + _REPEATED]) for at in range(len(words) - _REPEATED + 1)]
@@ -47,11 +49,19 @@ def measures(translation: Translation, reference: str, head: Head, shift: int = 
     rows = piece_weights(translation, head).astype(np.float64)
     shares = rows / np.maximum(rows.sum(axis=1, keepdims=True), 1e-12)
     logs = np.log(shares, out=np.zeros_like(shares), where=shares > 0)
-    received = word_weights(translation, head, shift).sum(axis=0)
+    by_word = word_weights(translation, head, shift)
+    received = by_word.sum(axis=0)
     found["entropy"] = abs(float(-(shares * logs).sum(axis=1).mean()))
     if received.size:
         found["coverage"] = float(np.abs(received - 1).mean())
         found["unattended"] = int((received < UNATTENDED).sum())
+    followed = [source for source, _ in best_links(by_word)]
+    if len(followed) > 1:
+        found["monotonicity"] = float(100 * (np.diff(followed) >= 0).mean())
+    written = [span is not None for span in translation.spans]
+    if any(written):
+        ends = [span is None for span in translation.source_spans]
+        found["end_weight"] = float(100 * shares[written][:, ends].sum(axis=1).mean())
     return found
 
 

@@ -212,13 +212,17 @@ def _scored(run: Run, split: str, scores: dict[str, Any]) -> Scored:
     )
 
 
+#: Measures of sentences that comparisons compute with.
+_NUMBERS = ("cut", "entropy", "coverage", "unattended", "monotonicity", "end_weight")
+
+
 def _measures(path: Path, sentences: int) -> list[dict[str, Any]]:
     """The measures of each sentence; empty if an earlier version wrote none (UserError for a damaged file)."""
     if not path.exists():
         return []
     with reading(path):
         rows: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
-        numbers = (row.get(name, 0) for row in rows for name in ("cut", "entropy", "coverage", "unattended"))
+        numbers = (row.get(name, 0) for row in rows for name in _NUMBERS)
         if [row["line"] for row in rows] != list(range(1, sentences + 1)) or not all(map(_is_number, numbers)):
             raise damaged(path)
     return rows

@@ -20,6 +20,23 @@ def test_measures_of_a_sentence() -> None:
     assert measures(WORKED, "houses burn", "1")["entropy"] > found["entropy"]
 
 
+def test_monotonicity_is_the_share_of_steps_that_do_not_go_back() -> None:
+    """houses looks at Haus, burn at brennt; the other way round the only step goes back."""
+    assert measures(WORKED, "houses burn", "0")["monotonicity"] == 100
+    assert WORKED.weights is not None
+    back = WORKED._replace(weights=WORKED.weights[:, [2, 2, 0, 3]])
+    assert measures(back, "houses burn", "0")["monotonicity"] == 0
+    staying = even("a b", "x y z")
+    assert measures(staying, "", "mean")["monotonicity"] == 100, "one word that is looked at twice"
+    assert "monotonicity" not in measures(even("a b", "x"), "", "mean")
+
+
+def test_weight_on_the_end_is_of_the_words_before_their_end() -> None:
+    """The last row, which writes the end, looks at it with 0.8: that does not count."""
+    assert measures(WORKED, "houses burn", "0")["end_weight"] == pytest.approx(100 * (0.1 + 0 + 0.1) / 3)
+    assert measures(WORKED, "houses burn", "1")["end_weight"] == pytest.approx(100 * (0.1 + 0.2 + 0.1) / 3)
+
+
 def test_repetition_counts_sequences_that_come_again() -> None:
     assert measures(even("a b", "x y z x y z x"), "", "mean")["repetition"] == 2  # x y z and y z x
     assert measures(even("a b", "x y z x y"), "", "mean")["repetition"] == 0

@@ -20,6 +20,8 @@ const NAMES = {
   gain: "chrF gain",
   difference: "texts differ",
   unattended: "unattended words",
+  monotonicity: "monotonicity, %",
+  end_weight: "weight on </s>, %",
 };
 
 /** A box of its own height, which scrolls both ways. */
