@@ -61,13 +61,19 @@ def scores(comparison: Comparison, split: OnSplit) -> Figure:
 
 
 def curves(comparison: Comparison) -> Figure | None:
-    """Validation BLEU against minutes and perplexity against epochs, means over seeds; None without validations."""
+    """BLEU and perplexity of the validations against time and updates, means over seeds; None without validations."""
     if not any(run.history for variant in comparison.variants for run in variant.runs):
         return None
-    picture = figure(11, 4.2)
-    left, right = picture.subplots(1, 2)
+    picture = figure(11, 7.6)
+    (over_time, over_steps), (over_epochs, falling) = picture.subplots(2, 2)
+    panels = (
+        (over_time, "minutes", "valid_bleu"),
+        (over_steps, "step", "valid_bleu"),
+        (over_epochs, "epoch", "valid_perplexity"),
+        (falling, "step", "valid_perplexity"),
+    )
     for index, variant in enumerate(comparison.variants):
-        for axes, x, y in ((left, "minutes", "valid_bleu"), (right, "epoch", "valid_perplexity")):
+        for axes, x, y in panels:
             grid, mean, low, high = _mean_curve(variant, x, y)
             few = max(1, len(grid) // 8)
             axes.plot(
@@ -82,13 +88,16 @@ def curves(comparison: Comparison) -> Figure | None:
             )
             if len(comparison.variants) <= 6 and len(variant.runs) > 1:
                 axes.fill_between(grid, low, high, color=line(index)["color"], alpha=0.12, linewidth=0)
-    right.set_yscale("log")
-    right.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    right.yaxis.set_major_formatter(ScalarFormatter())
-    right.yaxis.set_minor_formatter(NullFormatter())
-    style(left, "Validation BLEU (greedy search)", "minutes of training", "BLEU")
-    style(right, "Validation perplexity", "epochs", "perplexity, logarithmic")
-    legend(picture, left)
+    for axes in (over_epochs, falling):
+        axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_major_formatter(ScalarFormatter())
+        axes.yaxis.set_minor_formatter(NullFormatter())
+    style(over_time, "Validation BLEU (greedy search)", "minutes of training", "BLEU")
+    style(over_steps, "Validation BLEU by update", "updates", "BLEU")
+    style(over_epochs, "Validation perplexity", "epochs", "perplexity, logarithmic")
+    style(falling, "Validation perplexity by update", "updates", "perplexity, logarithmic")
+    legend(picture, over_time)
     return picture
 
 

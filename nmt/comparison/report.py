@@ -9,6 +9,7 @@ from nmt.comparison.method import by_design, method
 from nmt.comparison.results import HEAD_ENTROPY
 from nmt.comparison.sections import Analysis
 from nmt.comparison.slices import Slicing
+from nmt.comparison.texts import estimate_text
 from nmt.comparison.variants import Comparison, OnSplit, Spread
 from nmt.comparison.verdict import baseline_label, count_of, judgement, p_text, verdict
 from nmt.drawing.by_length import FEW, by_length
@@ -133,9 +134,9 @@ def _pictures(comparison: Comparison, split: OnSplit) -> list[Block]:
 def _pictures_of(comparison: Comparison, split: OnSplit) -> list[Block]:
     name = f"BLEU of each variant on {split.name}"
     blocks: list[Block] = [Picture(f"scores-{split.name}", png(plots.scores(comparison, split)), name)]
-    by_bin = _by_bin(split)
-    if by_bin is not None:
+    if len(split.bins) > 1:
         title = f"BLEU by source length on {split.name}"
+        by_bin = [[estimate.value for estimate in row] for row in split.by_length]
         bleu = {variant.label: values for variant, values in zip(comparison.variants, by_bin, strict=True)}
         blocks.append(Picture(f"by-length-{split.name}", png(by_length(split.bins, bleu, split.unit, title)), title))
     return blocks
@@ -211,29 +212,20 @@ def _exact(comparison: Comparison, split: OnSplit, at: int) -> str:
 
 
 def _lengths(comparison: Comparison, split: OnSplit) -> list[Block]:
-    by_bin = _by_bin(split)
-    if by_bin is None:
+    if len(split.bins) < 2:
         return []
     header = [f"{shortest}-{longest}" for shortest, longest, _ in split.bins]
-    rows = [
-        [comparison.variants[at].label, *("" if value is None else f"{value:.1f}" for value in by_bin[at])]
-        for at in _order(split)
-    ]
-    rows.append(["sentences", *(str(count) for _, _, count in split.bins)])
-    few = any(count < FEW for _, _, count in split.bins)
+    rows = [[comparison.variants[at].label, *map(estimate_text, split.by_length[at])] for at in _order(split)]
+    rows.append(["sentences", *(f"{count:,}" for _, _, count in split.bins)])
+    caption = (
+        f"Means over seeds, with 95 % bootstrap intervals over sentences. Bins have the same width on all splits; a "
+        f"bin with fewer than {FEW} sentences is joined with its neighbour."
+    )
     return [
         Heading(f"BLEU by source length on {split.name}"),
         Table([f"source {split.unit}", *header], rows),
-        *([Lines([f"Lengths with fewer than {FEW} sentences are left blank."])] if few else []),
+        Lines([caption]),
     ]
-
-
-def _by_bin(split: OnSplit) -> list[list[float | None]] | None:
-    """BLEU of each variant in each bin, None for few sentences; None if fewer than two bins have enough."""
-    enough = [count >= FEW for _, _, count in split.bins]
-    if sum(enough) < 2:
-        return None
-    return [[value if shown else None for value, shown in zip(row, enough, strict=True)] for row in split.by_length]
 
 
 def _alignments(comparison: Comparison) -> list[Block]:

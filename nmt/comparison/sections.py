@@ -16,13 +16,19 @@ from nmt.comparison.texts import Buckets, Texts, by_bucket, table_of, texts_of
 from nmt.comparison.variance import Statistics
 from nmt.comparison.variants import Comparison, OnSplit
 from nmt.drawing.by_length import FEW
-from nmt.evaluation.by_length import binned
+from nmt.evaluation.by_length import binned, joined
 from nmt.evaluation.sentences import UNATTENDED
 from nmt.viewer.blocks import Block, Heading, Lines, Scatter, Sentence, Sentences, Table
 
 FIRST = 3  # sentences on the first screen
 #: Measures of attention, with their names.
-_MEASURES = {"entropy": "entropy", "coverage": "coverage deviation", "unattended": "unattended words"}
+_MEASURES = {
+    "entropy": "entropy",
+    "coverage": "coverage deviation",
+    "unattended": "unattended words",
+    "monotonicity": "monotonicity, %",
+    "end_weight": "weight on </s>, %",
+}
 #: The end of captions.
 _OVER = "Means over seeds, with 95 % bootstrap intervals over sentences."
 
@@ -46,12 +52,9 @@ class Analysis:
             return []
         unit = self._split.unit
         lengths = self._variants[0].runs[0].splits[self._split.name].lengths
-        rows = {f"{shortest}-{longest}": rows for shortest, longest, rows in binned(lengths)}
+        rows = {f"{shortest}-{longest}": rows for shortest, longest, rows in joined(binned(lengths), FEW)}
         found = score_by(self._texts, rows, share_of, f"length in %, source {unit}")
-        caption = (
-            f"The length of the translations in per cent of that of the references, in BLEU's tokens. "
-            f"Lengths with fewer than {FEW} sentences are left out. {_OVER}"
-        )
+        caption = f"The length of the translations in per cent of that of the references, in BLEU's tokens. {_OVER}"
         return [Heading("Length of the translations"), self._table(found), Lines([caption])]
 
     def health(self) -> list[Block]:
@@ -77,8 +80,10 @@ class Analysis:
         correlations = by_bucket(texts, list(names.values()), products, correlation_of, "correlation with chrF")
         caption = (
             f"Weights of the translations. Entropy is in nats. Coverage deviation is the mean distance from 1 of the "
-            f"weight that a source word received. A word that received less than {UNATTENDED} is unattended. The "
-            f"correlations are Pearson's, over the sentences of a run. {_OVER}"
+            f"weight that a source word received. A word that received less than {UNATTENDED} is unattended. "
+            f"Monotonicity is the share of words that look at the source word of the word before, or after it. The "
+            f"weight on </s>, the end of the source, is that of the words, without the step that ends the translation. "
+            f"The correlations are Pearson's, over the sentences of a run. {_OVER}"
         )
         tables = [self._table(means, 2), self._table(correlations, 2)]
         return [Heading("Attention of the translations"), *tables, Lines([caption])]
@@ -209,8 +214,8 @@ class Analysis:
 
     def _positions(self, texts: Texts) -> list[Block]:
         caption = f"The share in per cent of reference words that the translation has. {_OVER}"
-        found = vocabulary.recall_by_position(texts)
-        return [Heading("Recall by place in the sentence"), self._table(found), Lines([caption])]
+        tables = [self._table(found(texts)) for found in (vocabulary.recall_by_quarter, vocabulary.recall_by_step)]
+        return [Heading("Recall by place in the sentence"), *tables, Lines([caption])]
 
     def _likelihood(self, texts: Texts) -> list[Block]:
         blocks: list[Block] = []

@@ -12,12 +12,14 @@ import numpy as np
 from nmt.comparison import significance
 from nmt.comparison.comparable import common, comparable, is_named, without_seed
 from nmt.comparison.families import Family, families
+from nmt.comparison.intervals import Bootstrap, Estimate
 from nmt.comparison.labels import labels
 from nmt.comparison.results import ATTENTION, HEAD_ENTROPY, SCORERS, TESTED, Metric, Result, Scored
 from nmt.comparison.significance import Contrast, Runs
 from nmt.comparison.variance import Statistics
+from nmt.drawing.by_length import FEW
 from nmt.errors import UserError, nearest
-from nmt.evaluation.by_length import binned
+from nmt.evaluation.by_length import binned, joined
 
 
 class Spread(NamedTuple):
@@ -60,7 +62,7 @@ class OnSplit(NamedTuple):
         best: index of the variant with the highest mean BLEU.
         to_best: the test of each variant's BLEU against the best's, which was picked by it; None for the best itself.
         bins: shortest and longest source length, and how many sentences.
-        by_length: for each variant the mean BLEU of each bin.
+        by_length: for each variant the mean BLEU of each bin, with its interval over sentences.
         unit: of the lengths.
         differences: where the variants differ most.
         families: BLEU of the pairs of variants that differ in one setting only, by that setting.
@@ -73,7 +75,7 @@ class OnSplit(NamedTuple):
     best: int
     to_best: list[Contrast | None]
     bins: list[tuple[int, int, int]]
-    by_length: list[list[float]]
+    by_length: list[list[Estimate]]
     unit: str
     differences: list[Difference]
     families: list[Family]
@@ -313,7 +315,7 @@ def _on_split(
     }
     contrasts = {metric: _contrasts(runs[metric], metric, baseline, alpha, trials) for metric in TESTED}
     best = max(range(len(variants)), key=lambda index: figures[index]["bleu"].mean)
-    bins = binned(scored[0][0].lengths)
+    bins = joined(binned(scored[0][0].lengths), FEW)
     return OnSplit(
         name,
         figures,
@@ -322,14 +324,26 @@ def _on_split(
         best,
         _contrasts(runs["bleu"], "bleu", best, alpha, trials, picked=True),
         [(shortest, longest, len(rows)) for shortest, longest, rows in bins],
-        [
-            [float(significance.bleu_of(variant_runs.counts[:, rows].sum(1)).mean()) for _, _, rows in bins]
-            for variant_runs in runs["bleu"]
-        ],
+        _by_length(runs["bleu"], [rows for _, _, rows in bins]),
         scored[0][0].unit,
         _differences([variant_runs.counts for variant_runs in runs["chrf"]], sentences) if len(variants) > 1 else [],
         families([variant.runs[0].settings for variant in variants], runs["bleu"], SCORERS["bleu"], alpha),
     )
+
+
+def _by_length(runs: Sequence[Runs], bins: Sequence[Sequence[int]]) -> list[list[Estimate]]:
+    """BLEU of each variant in each bin of sentences."""
+    bootstraps = [Bootstrap(len(rows)) for rows in bins]
+
+    def estimate(counts: Statistics, bootstrap: Bootstrap) -> Estimate:
+        found = bootstrap.estimate(counts, SCORERS["bleu"])
+        assert found is not None  # of a translation without words, BLEU is 0
+        return found
+
+    return [
+        [estimate(variant.counts[:, rows], bootstrap) for rows, bootstrap in zip(bins, bootstraps, strict=True)]
+        for variant in runs
+    ]
 
 
 def _contrasts(

@@ -296,7 +296,7 @@ def _split_as_json(comparison: Comparison, split: OnSplit) -> dict[str, Any]:
                     metric: None if (contrast := row[index]) is None else contrast._asdict()
                     for metric, row in split.contrasts.items()
                 },
-                "bleu_by_length": split.by_length[index],
+                "bleu_by_length": [estimate.value for estimate in split.by_length[index]],
             }
             for index, label in enumerate(labels)
         ],

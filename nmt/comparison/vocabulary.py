@@ -20,6 +20,9 @@ FREQUENCIES = ("0 (unseen)", "1", "2-4", "5-9", "10-99", "100-999", "1000 or mor
 _MOST_PIECES = 5
 PIECES = ("1", "2", "3", "4", "5 or more")
 QUARTERS = ("first quarter", "second", "third", "last quarter")
+#: The first word of each bucket, from 1.
+_STEPS = (1, 2, 3, 4, 6, 11, 21)
+STEPS = ("1st word", "2nd", "3rd", "4-5", "6-10", "11-20", "21 or later")
 
 
 def frequency(known: Known) -> int | None:
@@ -101,19 +104,30 @@ def recall_by_source(texts: Texts, words: Mapping[str, Known], linked: Sequence[
     return by_bucket(texts, FREQUENCIES, counts, share_of, title, "linked words", counted)
 
 
-def recall_by_position(texts: Texts) -> Buckets:
+def recall_by_quarter(texts: Texts) -> Buckets:
     """The share of reference words that are translated, by quarter of the reference."""
     quarters = [[4 * at // len(reference) for at in range(len(reference))] for reference in texts.references]
+    return _recall_at(texts, quarters, QUARTERS, "place in the reference")
+
+
+def recall_by_step(texts: Texts) -> Buckets:
+    """The same by the number of the word in the reference."""
+    steps = [[bisect_right(_STEPS, at) - 1 for at in range(1, len(reference) + 1)] for reference in texts.references]
+    return _recall_at(texts, steps, STEPS, "word of the reference")
+
+
+def _recall_at(texts: Texts, places: Sequence[Sequence[int]], names: Sequence[str], title: str) -> Buckets:
+    """Recall of reference words by the buckets in which they are, which `places` has for each word."""
 
     def counts(variant: int, run: int) -> Statistics:
-        table = np.zeros((len(texts.references), 4, 2))
+        table = np.zeros((len(texts.references), len(names), 2))
         for row, (hypothesis, reference) in enumerate(
             zip(texts.hypotheses[variant][run], texts.references, strict=True)
         ):
-            for quarter, right in zip(quarters[row], matched(reference, hypothesis), strict=True):
-                table[row, quarter] += right, 1
+            for place, right in zip(places[row], matched(reference, hypothesis), strict=True):
+                table[row, place] += right, 1
         return table
 
-    sizes = Counter(quarter for row in quarters for quarter in row)
-    return by_bucket(texts, QUARTERS, counts, share_of, "place in the reference", "words of references",
-                     [sizes[at] for at in range(4)])  # fmt: skip
+    sizes = Counter(place for row in places for place in row)
+    return by_bucket(texts, names, counts, share_of, title, "words of references",
+                     [sizes[at] for at in range(len(names))])  # fmt: skip

@@ -84,6 +84,24 @@ def binned(counts: Sequence[int], width: int | None = None) -> list[tuple[int, i
     return [(number * width + 1, (number + 1) * width, members) for number, members in sorted(rows.items())]
 
 
+def joined(bins: Sequence[tuple[int, int, list[int]]], fewest: int) -> list[tuple[int, int, list[int]]]:
+    """The bins of `binned`, neighbours joined until each has enough sentences, from the longest to the shortest.
+
+    Bins of a fixed width are the same for every test set, and the long sentences stay apart from the many short ones.
+    Quantiles do neither.
+    """
+    found: list[tuple[int, int, list[int]]] = []
+    for shortest, longest, rows in reversed(bins):
+        if found and len(found[-1][2]) < fewest:
+            found[-1] = shortest, found[-1][1], [*rows, *found[-1][2]]
+        else:
+            found.append((shortest, longest, list(rows)))
+    if len(found) > 1 and len(found[-1][2]) < fewest:  # the shortest sentences have no shorter neighbours
+        shortest, _, rows = found.pop()
+        found[-1] = shortest, found[-1][1], [*rows, *found[-1][2]]
+    return found[::-1]
+
+
 def as_table(result: ByLength) -> str:
     """A plain-text table with one row per bin, and the signature below."""
     rows = [[f"{entry.shortest}-{entry.longest}", str(entry.sentences), f"{entry.bleu:.2f}"] for entry in result.bins]

@@ -16,7 +16,7 @@ from nmt.comparison.results import ATTENTION, Aligned, Result
 from nmt.comparison.significance import POWER, Noise, Runs, bleu_of, holm
 from nmt.comparison.verdict import p_text
 from nmt.drawing.by_length import FEW
-from nmt.evaluation.by_length import binned
+from nmt.evaluation.by_length import binned, joined
 
 ALPHA = 0.05
 
@@ -158,7 +158,7 @@ def from_length(rows: Mapping[str, Sequence[Result]], split: str, first: str, se
     if not {first, second} <= set(rows):
         return "Not measured."
     some = rows[first][0].splits[split]
-    bins = [(shortest, lines) for shortest, _, lines in binned(some.lengths) if len(lines) >= FEW]
+    bins = [(shortest, lines) for shortest, _, lines in joined(binned(some.lengths), FEW)]
     pair = {name: rows[name] for name in (first, second)}
     tests = [noise_of(pair, split, lines).between(0, 1) for _, lines in bins]
     p_values = holm([test.p for test in tests])

@@ -2,6 +2,7 @@
 
 import struct
 
+import numpy as np
 import pytest
 
 from nmt.comparison import plots
@@ -48,6 +49,20 @@ def test_pictures_of_any_text_are_drawn(found: Comparison) -> None:
     assert plots.curves(lone) is None
     some = found._replace(variants=[found.variants[0], *lone.variants[1:]])
     assert plots.curves(some) is not None
+
+
+def test_curves_are_drawn_against_time_epochs_and_updates(found: Comparison) -> None:
+    picture = plots.curves(found)
+    assert picture is not None
+    assert [axes.get_xlabel() for axes in picture.axes] == ["minutes of training", "updates", "epochs", "updates"]
+    history = found.variants[0].runs[0].history
+    for axes, x, y in zip(picture.axes, ("minutes", "step", "epoch", "step"), ("bleu", "bleu") + 2 * ("perplexity",),
+                          strict=True):  # fmt: skip
+        points: list[list[float]] = np.array(axes.lines[0].get_xydata()).tolist()
+        assert [place for place, _ in points] == [entry[x] for entry in history]
+        lowest, highest = (extreme(run.history[-1][f"valid_{y}"] for run in found.variants[0].runs)
+                           for extreme in (min, max))  # fmt: skip
+        assert lowest <= points[-1][1] <= highest
 
 
 def test_a_curve_of_one_validation_is_seen(found: Comparison) -> None:

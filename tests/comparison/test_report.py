@@ -4,10 +4,11 @@ import re
 from html.parser import HTMLParser
 
 from nmt.comparison import report
+from nmt.comparison.intervals import Estimate
 from nmt.comparison.labels import telling
 from nmt.comparison.variants import Comparison, compare
 from nmt.comparison.verdict import verdict
-from nmt.viewer.blocks import Heading, Lines, Table, as_html, as_markdown, file_name, pictures
+from nmt.viewer.blocks import Heading, Table, as_html, as_markdown, file_name, pictures
 from tests.comparison.runs import OLD, result, study
 
 
@@ -129,14 +130,14 @@ def test_the_terminal_gets_the_verdict_and_the_scores(found: Comparison) -> None
         assert part in text
 
 
-def test_lengths_with_few_sentences_are_blank(found: Comparison) -> None:
-    """A score of few sentences is no figure."""
-    bins = [(1, 5, 40), (6, 10, 29), (11, 15, 30)]
-    split = found.splits[0]._replace(bins=bins, by_length=[[10.0, 20.0, 30.0]] * 3)
+def test_bleu_by_length_has_intervals(found: Comparison) -> None:
+    bins = [(1, 5, 40), (6, 10, 30)]
+    split = found.splits[0]._replace(bins=bins, by_length=[[Estimate(10, 8, 12.25), Estimate(20, 18, 22)]] * 3)
     blocks = report.report(found._replace(splits=[split]), 0)
     (table,) = (block for block in blocks if isinstance(block, Table) and block.header[0] == "source words")
-    assert [row[1:] for row in table.rows] == [["10.0", "", "30.0"]] * 3 + [["40", "29", "30"]]
-    assert Lines(["Lengths with fewer than 30 sentences are left blank."]) in blocks
-    thin = split._replace(bins=[(1, 5, 40), (6, 10, 29)], by_length=[[10.0, 20.0]] * 3)
-    headings = [block.text for block in report.report(found._replace(splits=[thin]), 0) if isinstance(block, Heading)]
-    assert not any("length" in text for text in headings)
+    assert table.header == ["source words", "1-5", "6-10"]
+    cells = ["10.0 (8.0 to 12.2)", "20.0 (18.0 to 22.0)"]
+    assert [row[1:] for row in table.rows] == [cells] * 3 + [["40", "30"]]
+    alone = split._replace(bins=bins[:1], by_length=[row[:1] for row in split.by_length])
+    headings = [block.text for block in report.report(found._replace(splits=[alone]), 0) if isinstance(block, Heading)]
+    assert not any("source length" in text for text in headings), "one bin is the score of all"

@@ -26,7 +26,8 @@ def known(result: Result) -> Result:
         ForcedReference(line, [-1.0] * len(text.split()), [(0, 0)], [0.5, 0.9], [True, False])
         for line, text in enumerate(scored.references, 1)
     ]
-    measures = [{"line": line, "unattended": line % 2, "cut": False, "entropy": 1.0, "coverage": 0.5}
+    measures = [{"line": line, "unattended": line % 2, "cut": False, "entropy": 1.0, "coverage": 0.5,
+                 "monotonicity": 75.0, "end_weight": 2.5}
                 for line in range(1, len(scored.references) + 1)]  # fmt: skip
     scored = scored._replace(words=words, forced=forced, measures=measures, source_language="en")
     return result._replace(splits={name: scored})
@@ -71,6 +72,14 @@ def test_the_sections_stand_in_their_order(whole: Comparison) -> None:
     assert not any(isinstance(block, Picture | Interactive) for block in first)
     tables = [block for block in first if isinstance(block, Table) and block.header[0].startswith("line ")]
     assert [len(table.rows) for table in tables] == [4, 4, 4]
+
+
+def test_measures_of_the_attention_and_places_in_the_sentence_have_their_columns(whole: Comparison) -> None:
+    tables = {block.header[0]: block for block in report.report(whole, 0) if isinstance(block, Table)}
+    means = tables["mean of a sentence"]
+    assert means.header[-2:] == ["monotonicity, %", "weight on </s>, %"]
+    assert means.rows[0][-2:] == ["75.00 (75.00 to 75.00)", "2.50 (2.50 to 2.50)"]
+    assert {"place in the reference", "word of the reference"} <= tables.keys()
 
 
 def test_an_earlier_evaluation_leaves_out_what_it_did_not_measure(found: Comparison) -> None:

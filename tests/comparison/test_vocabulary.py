@@ -15,8 +15,9 @@ from nmt.comparison.vocabulary import (
     frequency,
     matched,
     pieces,
-    recall_by_position,
+    recall_by_quarter,
     recall_by_source,
+    recall_by_step,
 )
 from tests.comparison.texts import scored, texts, values
 
@@ -67,10 +68,20 @@ def test_matches_are_clipped_as_in_bleu(reference: list[str], hypothesis: list[s
 
 def test_recall_by_quarter() -> None:
     run = scored(["1", "2"], ["a b c d e f g h", "a b"], ["a b c x y z", "b"])
-    found = recall_by_position(texts([[run]]))
+    found = recall_by_quarter(texts([[run]]))
     # The two words of the second reference begin its first and its third quarter.
     assert values(found.rows) == [[pytest.approx(200 / 3), 50.0, pytest.approx(100 / 3), 0.0]]
     assert found.counts == [3, 2, 3, 2]
+
+
+def test_recall_by_number_of_the_word() -> None:
+    reference = [f"w{number}" for number in range(1, 24)]
+    wrong = {"w1", "w5", "w6", "w11", "w23"}
+    hypothesis = ["x" if word in wrong else word for word in reference]
+    run = scored(["1", "2"], [" ".join(reference), "a b"], [" ".join(hypothesis), "a"])
+    found = recall_by_step(texts([[run]]))
+    assert found.counts == [2, 2, 1, 2, 5, 10, 3]
+    assert values(found.rows) == [[50.0, 50.0, 100.0, 50.0, 80.0, 90.0, pytest.approx(200 / 3)]]
 
 
 def test_recall_through_links() -> None:

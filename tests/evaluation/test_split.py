@@ -49,6 +49,18 @@ def test_lengths_want_a_line_for_a_line() -> None:
         by_length.bleu_by_length([" "], ["a"], ["a"], "en")
 
 
+def test_bins_with_few_sentences_are_joined_with_their_neighbours() -> None:
+    bins = by_length.binned([1, 6, 7, 8, 11, 12, 13, 16, 21])
+    assert [(shortest, longest, len(rows)) for shortest, longest, rows in bins] == [
+        (1, 5, 1), (6, 10, 3), (11, 15, 3), (16, 20, 1), (21, 25, 1)
+    ]  # fmt: skip
+    found = by_length.joined(bins, 2)
+    assert found == [(1, 10, [0, 1, 2, 3]), (11, 15, [4, 5, 6]), (16, 25, [7, 8])]
+    assert by_length.joined(bins, 10) == [(1, 25, list(range(9)))]
+    assert by_length.joined(bins, 1) == bins
+    assert by_length.joined([], 2) == []
+
+
 def test_the_length_figure_is_drawn_and_its_table_laid_out(tmp_path: Path) -> None:
     found = by_length.bleu_by_length(["a b", "c " * 9], ["x y", "z"], ["x y", "z"], "en")
     by_length.draw(found, tmp_path / "x.png", "中")
