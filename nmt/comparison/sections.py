@@ -27,7 +27,7 @@ _MEASURES = {
     "coverage": "coverage deviation",
     "unattended": "unattended words",
     "monotonicity": "monotonicity, %",
-    "end_weight": "weight on </s>, %",
+    "end_weight": "weight on the end, %",
 }
 #: The end of captions.
 _OVER = "Means over seeds, with 95 % bootstrap intervals over sentences."
@@ -82,7 +82,7 @@ class Analysis:
             f"Weights of the translations. Entropy is in nats. Coverage deviation is the mean distance from 1 of the "
             f"weight that a source word received. A word that received less than {UNATTENDED} is unattended. "
             f"Monotonicity is the share of words that look at the source word of the word before, or after it. The "
-            f"weight on </s>, the end of the source, is that of the words, without the step that ends the translation. "
+            f"weight on the end of the source is that of the words, without the step that ends the translation. "
             f"The correlations are Pearson's, over the sentences of a run. {_OVER}"
         )
         tables = [self._table(means, 2), self._table(correlations, 2)]
@@ -247,10 +247,12 @@ class Analysis:
         if self._rival is not None:
             first, second = self._scores[self._baseline], self._scores[self._rival]
             labels = self._labels[self._baseline], self._labels[self._rival]
-            found = sentence_scores.scatter(first, second, labels, len(self._labels))
+            found = sentence_scores.scatter(self._scores, self._labels, (self._baseline, self._rival))
             higher, lower = int((second > first).sum()), int((second < first).sum())
-            all_points = len(found.points) == len(first)
-            shown = "" if all_points else f" The picture has {len(found.points):,} of {len(first):,} sentences."
+            all_points = len(found.lines) == len(first)
+            shown = "" if all_points else f" The picture has {len(found.lines):,} of {len(first):,} sentences."
+            if len(self._labels) > 2:
+                shown += " Choose other variants above the picture."
             caption = (
                 f"Mean chrF over seeds. {labels[1]} is higher in {higher:,} sentences and lower in {lower:,}. A point "
                 f"leads to its sentence.{shown}"
@@ -277,8 +279,8 @@ class Analysis:
             match block:
                 case Table(_, rows):
                     lines |= dict.fromkeys(at for row in rows for cell in row for at in getattr(cell, "lines", ()))
-                case Scatter(_, _, points):
-                    lines |= dict.fromkeys(point.line for point in points)
+                case Scatter():
+                    lines |= dict.fromkeys(block.lines)
         most = max(1, MOST_TEXTS // (len(self._labels) + 2))
         listed = [Sentence(line, self._rows(line)) for line in sorted(list(lines)[:most])]
         return [Heading("Sentences"), Lines(["Translations and chrF of the first seeds."]), Sentences(listed)]

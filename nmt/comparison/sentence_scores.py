@@ -15,7 +15,7 @@ from nmt.comparison.significance import chrf_of
 from nmt.comparison.texts import Buckets, Texts, by_bucket
 from nmt.comparison.variance import Statistics
 from nmt.comparison.variants import Variant
-from nmt.viewer.blocks import Linked, Point, Scatter, Table
+from nmt.viewer.blocks import Linked, Scatter, Table
 
 FIFTHS = ("0-20", "20-40", "40-60", "60-80", "80-100")
 #: Points of a plot, and texts of the page that they lead to; about 1 MB.
@@ -82,12 +82,18 @@ def examples_table(
     return Table(["", "line", *(f"chrF, {label}" for label in labels), "difference", "source"], rows, text=True)
 
 
-def scatter(first: Scores, second: Scores, labels: tuple[str, str], variants: int) -> Scatter:
-    """A point for each sentence; of a large test set, as many as the page can hold, at even distances."""
-    most = min(_MOST_POINTS, MOST_TEXTS // (variants + 2))
-    rows = np.unique(np.linspace(0, len(first) - 1, min(most, len(first))).round().astype(int))
-    points = [Point(int(row) + 1, float(first[row]), float(second[row])) for row in rows]
-    return Scatter(f"chrF, {labels[0]}", f"chrF, {labels[1]}", points)
+def scatter(scores: Sequence[Scores], labels: Sequence[str], shown: tuple[int, int]) -> Scatter:
+    """A point for each sentence; of a large test set, as many as the page can hold, at even distances.
+
+    Args:
+        scores: of each variant.
+        labels: of the variants.
+        shown: the variants across and up.
+    """
+    count = len(scores[0])
+    most = min(_MOST_POINTS, MOST_TEXTS // (len(scores) + 2))
+    rows = np.unique(np.linspace(0, count - 1, min(most, count)).round().astype(int))
+    return Scatter("chrF", list(labels), (rows + 1).tolist(), [each[rows].tolist() for each in scores], shown)
 
 
 def distribution(texts: Texts) -> Buckets:

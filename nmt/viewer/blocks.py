@@ -79,20 +79,22 @@ class Sentences(NamedTuple):
     sentences: list[Sentence]
 
 
-class Point(NamedTuple):
-    """A sentence's line, from 1, and its two scores from 0 to 100."""
-
-    line: int
-    x: float
-    y: float
-
-
 class Scatter(NamedTuple):
-    """Points that lead to sentences of the page; `x` and `y` name the axes. Markdown leaves it out."""
+    """Sentences as points by two of several scores, which a reader may choose. Markdown leaves it out.
 
-    x: str
-    y: str
-    points: list[Point]
+    Attributes:
+        score: what it is, such as "chrF".
+        names: whose scores they are.
+        lines: of the sentences, from 1, to which the points lead.
+        values: of each name, the score of each sentence from 0 to 100.
+        shown: the names across and up, by their numbers, until a reader chooses others.
+    """
+
+    score: str
+    names: list[str]
+    lines: list[int]
+    values: list[list[float]]
+    shown: tuple[int, int]
 
 
 Block = Heading | Lines | Table | Picture | Interactive | Sentences | Scatter
@@ -176,7 +178,8 @@ def as_html(blocks: Sequence[Block], title: str) -> str:
     # The verdict comes before the contents.
     first = 1 if blocks and isinstance(blocks[0], Lines) and blocks[0].lead else 0
     body = "\n".join([*parts[:first], contents, *parts[first:]])
-    scripted = any(isinstance(block, Interactive) for block in blocks)
+    scripted = any(isinstance(block, Interactive) or (isinstance(block, Scatter) and _has_choice(block))
+                   for block in blocks)  # fmt: skip
     return embed.page(title, f"<main>\n<h1>{escape(title)}</h1>\n{body}\n</main>", script=scripted)
 
 
@@ -230,14 +233,21 @@ def _sentences(sentences: Sequence[Sentence]) -> str:
                 f"\n<tbody>\n{body}\n</tbody></table>")  # fmt: skip
 
 
-_SIDE, _MARGIN = 230, 34  # of the square of a scatter plot and beside it, in CSS pixels
+_SIDE, _MARGIN, _TOP = 230, 34, 8  # of the square of a scatter plot, beside it and above it, in CSS pixels
+
+
+def _has_choice(scatter: Scatter) -> bool:
+    return len(scatter.names) > 2
 
 
 def _scatter(scatter: Scatter, reachable: Collection[int]) -> str:
-    """An SVG of 300 pixels, which fits a phone; the axes are named below it, where long names can break."""
+    """An SVG of 300 pixels, which fits a phone; the axes are named below it, where long names can break.
+
+    The viewer's `scatter.js` moves the points if a reader chooses other axes.
+    """
 
     def place(x: float, y: float) -> tuple[float, float]:
-        return _MARGIN + x / 100 * _SIDE, 8 + (1 - y / 100) * _SIDE
+        return _MARGIN + x / 100 * _SIDE, _TOP + (1 - y / 100) * _SIDE
 
     marks = []
     for value in (0, 50, 100):
@@ -246,7 +256,8 @@ def _scatter(scatter: Scatter, reachable: Collection[int]) -> str:
         marks.append(f'<text x="{x:.0f}" y="{bottom + 16:.0f}" text-anchor="middle">{value}</text>')
         marks.append(f'<text x="{left - 6:.0f}" y="{y + 4:.0f}" text-anchor="end">{value}</text>')
     points = []
-    for line, x_score, y_score in scatter.points:
+    across, up = scatter.shown
+    for line, x_score, y_score in zip(scatter.lines, scatter.values[across], scatter.values[up], strict=True):
         x, y = place(x_score, y_score)
         title = f"<title>line {line}: {x_score:.0f}, {y_score:.0f}</title>"
         circle = f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3">{title}</circle>'
@@ -256,9 +267,15 @@ def _scatter(scatter: Scatter, reachable: Collection[int]) -> str:
     lines = (f'<path d="M{left} {top}V{bottom}H{right}M{left} {bottom}L{right} {top}" fill="none" '
              f'stroke="currentColor" stroke-opacity="0.4"/>')  # fmt: skip
     size = _MARGIN + _SIDE + 36
-    caption = f"across: {scatter.x}; up: {scatter.y}"
+    caption = _escaped(f"across: {scatter.score}, {scatter.names[across]}; up: {scatter.score}, {scatter.names[up]}")
+    data = ""
+    if _has_choice(scatter):
+        values = [[round(value, 1) for value in row] for row in scatter.values]
+        known = {**scatter._asdict(), "values": values, "side": _SIDE, "margin": _MARGIN, "top": _TOP}
+        data = f'<script type="application/json">{embed.embedded_json(known)}</script>'
     return (
-        f'<figure><svg width="{size}" height="{_SIDE + 32}" viewBox="0 0 {size} {_SIDE + 32}" role="group" '
-        f'aria-label="{_escaped(caption)}" font-size="12" fill="currentColor">\n{lines}{"".join(marks)}\n'
-        f'<g fill-opacity="0.45">{"".join(points)}</g></svg>\n<figcaption>{_escaped(caption)}</figcaption></figure>'
+        f'<figure class="scatter">{data}<svg width="{size}" height="{_SIDE + 32}" '
+        f'viewBox="0 0 {size} {_SIDE + 32}" role="group" '
+        f'aria-label="{caption}" font-size="12" fill="currentColor">\n{lines}{"".join(marks)}\n'
+        f'<g fill-opacity="0.45">{"".join(points)}</g></svg>\n<figcaption>{caption}</figcaption></figure>'
     )

@@ -77,7 +77,7 @@ def test_the_sections_stand_in_their_order(whole: Comparison) -> None:
 def test_measures_of_the_attention_and_places_in_the_sentence_have_their_columns(whole: Comparison) -> None:
     tables = {block.header[0]: block for block in report.report(whole, 0) if isinstance(block, Table)}
     means = tables["mean of a sentence"]
-    assert means.header[-2:] == ["monotonicity, %", "weight on </s>, %"]
+    assert means.header[-2:] == ["monotonicity, %", "weight on the end, %"]
     assert means.rows[0][-2:] == ["75.00 (75.00 to 75.00)", "2.50 (2.50 to 2.50)"]
     assert {"place in the reference", "word of the reference"} <= tables.keys()
 
@@ -97,7 +97,7 @@ def test_every_link_leads_to_a_sentence_with_all_translations(whole: Comparison)
     assert set(re.findall(r'href="#line-(\d+)"', page)) == set(anchors)
     (listed,) = (block for block in blocks if isinstance(block, Sentences))
     (points,) = (block for block in blocks if isinstance(block, Scatter))
-    assert {point.line for point in points.points} <= {sentence.line for sentence in listed.sentences}
+    assert set(points.lines) <= {sentence.line for sentence in listed.sentences}
     sources, references = texts()
     for line, rows in listed.sentences:
         assert [row[:2] for row in rows[:2]] == [("source", sources[line - 1]), ("reference", references[line - 1])]

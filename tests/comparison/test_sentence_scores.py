@@ -41,13 +41,13 @@ def test_the_table_of_examples() -> None:
 
 
 def test_points_are_all_sentences_or_an_even_part() -> None:
-    few = scatter(np.arange(5.0), np.arange(5.0) * 2, ("a", "b"), 2)
-    assert [tuple(point) for point in few.points] == [(at + 1, at, 2.0 * at) for at in range(5)]
-    many = scatter(np.zeros(5000), np.zeros(5000), ("a", "b"), 16)
-    assert len(many.points) * 18 <= MOST_TEXTS
-    lines = [point.line for point in many.points]
-    assert (lines[0], lines[-1]) == (1, 5000)
-    assert len(set(np.diff(lines))) <= 2
+    few = scatter([np.arange(5.0), np.arange(5.0) * 2], ["a", "b"], (1, 0))
+    assert (few.names, few.shown, few.lines) == (["a", "b"], (1, 0), [1, 2, 3, 4, 5])
+    assert few.values == [[0, 1, 2, 3, 4], [0, 2, 4, 6, 8]]
+    many = scatter([np.zeros(5000)] * 16, ["a"] * 16, (0, 1))
+    assert len(many.lines) * 18 <= MOST_TEXTS
+    assert (many.lines[0], many.lines[-1]) == (1, 5000)
+    assert len(set(np.diff(many.lines))) <= 2
 
 
 def test_shares_by_fifth() -> None:

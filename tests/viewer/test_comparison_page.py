@@ -70,3 +70,34 @@ def test_a_figure_and_a_point_lead_to_their_sentence(browser: Any, many: Path) -
     assert page.url.endswith(point.get_attribute("href"))
     assert page.locator(":target").is_visible()
     context.close()
+
+
+def test_a_reader_chooses_which_variants_the_points_compare(browser: Any, many: Path) -> None:  # noqa: F811
+    context = browser.new_context(viewport={"width": 360, "height": 900})
+    page = context.new_page()
+    page.goto(many.as_uri())
+    figure = page.locator("figure.scatter")
+    point = figure.locator("circle").nth(7)
+    places = "circle => [circle.cx.baseVal.value, circle.cy.baseVal.value]"
+    before, (line, *_) = point.evaluate(places), point.locator("title").text_content().split(":")
+    figure.get_by_label("Across", exact=True).select_option(index=3)
+    figure.get_by_label("Up", exact=True).select_option(index=3)
+    assert figure.locator("figcaption").inner_text().endswith(" is higher in 0 and lower in 0.")
+    x, y = point.evaluate(places)
+    assert x - 34 == pytest.approx(238 - y), "equal scores are on the diagonal"
+    assert [x, y] != before
+    assert point.locator("title").text_content().startswith(f"{line}: "), "a point keeps its sentence"
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    context.close()
+
+
+def test_tables_that_fit_are_no_tab_stops(browser: Any, many: Path) -> None:  # noqa: F811
+    context = browser.new_context(viewport={"width": 1200, "height": 900})
+    page = context.new_page()
+    page.goto(many.as_uri())
+    page.wait_for_function("document.querySelectorAll('.wide[role=group]:not([tabindex])').length > 0")
+    cut = """boxes => boxes.map((box) => [box.tabIndex === 0,
+      box.scrollWidth > box.clientWidth + 1 || box.scrollHeight > box.clientHeight + 1])"""
+    pairs = page.locator(".wide[role=group]").evaluate_all(cut)
+    assert {tuple(pair) for pair in pairs} == {(True, True), (False, False)}
+    context.close()

@@ -21,7 +21,7 @@ const NAMES = {
   difference: "texts differ",
   unattended: "unattended words",
   monotonicity: "monotonicity, %",
-  end_weight: "weight on </s>, %",
+  end_weight: "weight on the end, %",
 };
 
 /** A box of its own height, which scrolls both ways. */
