@@ -65,12 +65,12 @@ def curves(comparison: Comparison) -> Figure | None:
     if not any(run.history for variant in comparison.variants for run in variant.runs):
         return None
     picture = figure(11, 7.6)
-    (over_time, over_steps), (over_epochs, falling) = picture.subplots(2, 2)
+    (bleu_by_time, bleu_by_update), (perplexity_by_time, perplexity_by_update) = picture.subplots(2, 2)
     panels = (
-        (over_time, "minutes", "valid_bleu"),
-        (over_steps, "step", "valid_bleu"),
-        (over_epochs, "epoch", "valid_perplexity"),
-        (falling, "step", "valid_perplexity"),
+        (bleu_by_time, "minutes", "valid_bleu"),
+        (bleu_by_update, "step", "valid_bleu"),
+        (perplexity_by_time, "minutes", "valid_perplexity"),
+        (perplexity_by_update, "step", "valid_perplexity"),
     )
     for index, variant in enumerate(comparison.variants):
         for axes, x, y in panels:
@@ -88,16 +88,16 @@ def curves(comparison: Comparison) -> Figure | None:
             )
             if len(comparison.variants) <= 6 and len(variant.runs) > 1:
                 axes.fill_between(grid, low, high, color=line(index)["color"], alpha=0.12, linewidth=0)
-    for axes in (over_epochs, falling):
+    for axes in (perplexity_by_time, perplexity_by_update):
         axes.set_yscale("log")
         axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.yaxis.set_major_formatter(ScalarFormatter())
         axes.yaxis.set_minor_formatter(NullFormatter())
-    style(over_time, "Validation BLEU (greedy search)", "minutes of training", "BLEU")
-    style(over_steps, "Validation BLEU by update", "updates", "BLEU")
-    style(over_epochs, "Validation perplexity", "epochs", "perplexity, logarithmic")
-    style(falling, "Validation perplexity by update", "updates", "perplexity, logarithmic")
-    legend(picture, over_time)
+    style(bleu_by_time, "Validation BLEU (greedy search)", "minutes of training", "BLEU")
+    style(bleu_by_update, "The same by update", "updates", "BLEU")
+    style(perplexity_by_time, "Validation perplexity", "minutes of training", "perplexity, logarithmic")
+    style(perplexity_by_update, "The same by update", "updates", "perplexity, logarithmic")
+    legend(picture, bleu_by_time)
     return picture
 
 
