@@ -27,32 +27,58 @@ class Averaging:
                 if isinstance(layer, nn.RNNBase):
                     layer.flatten_parameters()
 
-    def after_update(self, finite: Tensor | bool = True) -> None:
-        """Call after every update.
-
-        Args:
-            finite: whether the step was made, or on a GPU that may have skipped it, a number there: 1 if it was.
-        """
-        if self.kind != "ema" or self.averaged is None:
-            return
-        averages = list[Tensor](self.averaged.module.parameters())
-        current = list[Tensor](self.model.parameters())
-        # Not by AveragedModel.update_parameters: it copies the count to the GPU, which makes the host wait.
-        count = int(self.averaged.n_averaged)  # on the CPU
+    @property
+    def share(self) -> float:
+        """How far the next update moves the average towards the weights; 0 without a moving average."""
+        if self._moving is None:
+            return 0.0
+        count = int(self._moving.n_averaged)  # on the CPU
         # A young average follows closely. Otherwise, short runs would stay near their initial weights.
-        share = max(1 - self.decay, 9 / (10 + count)) if count else 1
+        return max(1 - self.decay, 9 / (10 + count)) if count else 1.0
+
+    def after_update(self, made: bool = True) -> None:
+        """Call after every update; `made` is false if it was skipped."""
+        if self._moving is None:
+            return
+        averages, current = list[Tensor](self._moving.module.parameters()), list[Tensor](self.model.parameters())
         with torch.no_grad():
-            if isinstance(finite, Tensor):
-                differences = list(torch._foreach_sub(current, averages))
-                torch._foreach_mul_(differences, share * finite)
-                torch._foreach_add_(averages, differences)
-            elif finite and count == 0:
+            # Not by AveragedModel.update_parameters: it copies the count to the GPU, which makes the host wait.
+            if made and self.share == 1:
                 torch._foreach_copy_(averages, current)
-            elif finite:
-                torch._foreach_lerp_(averages, current, share)
-            for average, buffer in zip(self.averaged.module.buffers(), self.model.buffers(), strict=True):
+            elif made:
+                torch._foreach_lerp_(averages, current, self.share)
+        self._follow_buffers()
+        self.count_update()
+
+    def move(self, share: Tensor) -> None:
+        """Move the average towards the weights by a share [] on their device, 0 to stay; `count_update` follows."""
+        if self._moving is None:
+            return
+        averages, current = list[Tensor](self._moving.module.parameters()), list[Tensor](self.model.parameters())
+        with torch.no_grad():
+            differences = list(torch._foreach_sub(current, averages))
+            torch._foreach_mul_(differences, share)
+            torch._foreach_add_(averages, differences)
+        self._follow_buffers()
+
+    def count_update(self) -> None:
+        """Count an update, also one that was skipped."""
+        if self._moving is not None:
+            self._moving.n_averaged += 1
+
+    def tensors(self) -> list[Tensor]:
+        """All tensors that `move` changes."""
+        module = None if self._moving is None else self._moving.module
+        return [] if module is None else [weight.detach() for weight in (*module.parameters(), *module.buffers())]
+
+    @property
+    def _moving(self) -> AveragedModel | None:
+        return self.averaged if self.kind == "ema" else None
+
+    def _follow_buffers(self) -> None:
+        if self._moving is not None:
+            for average, buffer in zip(self._moving.module.buffers(), self.model.buffers(), strict=True):
                 average.copy_(buffer)
-        self.averaged.n_averaged += 1
 
     def before_validation(self) -> None:
         """Call once before each validation."""

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from nmt.attention import Hard
 from nmt.compute import Compute
@@ -16,6 +16,8 @@ from nmt.model import Seq2Seq
 from nmt.processes import ALONE, Processes
 from nmt.training.averaging import Averaging
 from nmt.training.captured import FixedUpdates, reason_against, wanted
+from nmt.training.gradient_step import GradientStep
+from nmt.training.graphs import Graphs
 from nmt.training.loss import batch_loss
 from nmt.training.schedules import Schedule
 from nmt.training.settings import TrainerSettings
@@ -75,6 +77,7 @@ class Learner:
         # Only the leader measures and saves the average.
         average = settings.average if processes.leads else "none"
         self.averaging = Averaging(model, average, settings.ema_decay, settings.average_checkpoints)
+        self.step = GradientStep(model, optimizer, self.averaging, settings.clip_norm)
         self.baseline = 0.0  # moving average of log p(y_t), for mechanisms that sample (Xu et al. 2015, section 4.1)
         #: messages for the user, until `take_notes` is called
         self.notes: list[str] = []
@@ -84,7 +87,8 @@ class Learner:
         if wanted(settings, compute):
             reason = reason_against(model, settings, processes)
             if reason is None:
-                self.fixed = FixedUpdates(model, settings, compute, self.notes.append)
+                graphs = Graphs(compute.on_gpu, self.notes.append)
+                self.fixed = FixedUpdates(model, settings, compute, self.step, graphs)
             else:
                 self.notes.append(f"Updates run without CUDA graphs: {reason}.")
         for group in optimizer.param_groups:
@@ -103,31 +107,35 @@ class Learner:
             UserError: another process has ended.
         """
         tokens = self.processes.total(sum(int(batch.target_mask.sum()) for batch in batches))
+        factor = self.schedule.factor(step, share)
+        for group in self.optimizer.param_groups:
+            group["lr"] = group["initial_lr"] * factor
+        rate = float(self.optimizer.param_groups[0]["lr"])
+        if self.defers:
+            self.step.prepare()
         given = len(batches)
         sums: list[float] | None = None
-        measured = self._fixed_gradients(batches, tokens)
+        measured = self._fixed_update(batches, tokens)
         if measured is None:
             batches, losses = self._gradients(batches, tokens)
             if self.processes.count > 1:
                 own_sums = _sums([(total.item(), plain.item()) for total, plain in losses])
                 sums = self.processes.sum_gradients(list(self.model.parameters()), own_sums)
-            norms = nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip_norm or math.inf)
-            measured = torch.stack([*(number for pair in losses for number in pair), norms])
-        factor = self.schedule.factor(step, share)
-        for group in self.optimizer.param_groups:
-            group["lr"] = group["initial_lr"] * factor
-        rate = float(self.optimizer.param_groups[0]["lr"])
+            measured = self.step([number for pair in losses for number in pair], self.defers)
         unread = _Unread(measured, batches, tokens, rate, len(batches) - given)
+        update: Update | None = None
         if self.defers:
-            self._step_if_finite(measured)
             # The tensor may be one that every update writes to.
             self._unread.append(unread._replace(numbers=measured.clone()))
-            return None
-        update = _read(unread, measured.tolist(), sums)  # all at once: each reading makes the host wait for a GPU
-        if not update.skipped:
-            self.optimizer.step()
-            self.baseline += 0.1 * (-update.negative_log_likelihood / tokens - self.baseline)
-        self.averaging.after_update(not update.skipped)
+            self.averaging.count_update()
+        else:
+            update = _read(unread, measured.tolist(), sums)  # all at once: each reading makes the host wait for a GPU
+            if not update.skipped:
+                self.optimizer.step()
+                self.baseline += 0.1 * (-update.negative_log_likelihood / tokens - self.baseline)
+            self.averaging.after_update(not update.skipped)
+            if self.fixed is not None:
+                self.fixed.clear()
         self.optimizer.zero_grad(set_to_none=True)
         return update
 
@@ -137,30 +145,24 @@ class Learner:
         numbers = iter(torch.cat([update.numbers for update in unread]).tolist() if unread else [])
         return [_read(update, list(islice(numbers, len(update.numbers)))) for update in unread]
 
-    def _step_if_finite(self, measured: Tensor) -> None:
-        """Step where all numbers are finite, by the device's own decision."""
-        finite = measured.sum().isfinite().float()
-        # As gradient scalers do; fused optimizers leave weights and states as they are where it is 1.
-        self.optimizer.grad_scale, self.optimizer.found_inf = None, 1 - finite  # type: ignore[attr-defined]
-        self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=True)
-        self.averaging.after_update(finite)
-
     def take_notes(self) -> list[str]:
         """The messages for the user since the last call."""
         notes = self.notes.copy()
         self.notes.clear()
         return notes
 
-    def _fixed_gradients(self, batches: Sequence[Batch], tokens: int) -> Tensor | None:
-        """The result of `FixedUpdates`, None where the training does without."""
+    def _fixed_update(self, batches: Sequence[Batch], tokens: int) -> Tensor | None:
+        """The numbers of an update by `FixedUpdates`, None where the training does without."""
         if self.fixed is None:
             return None
         try:
-            return self.fixed(batches[0], tokens)
+            for batch in batches:
+                self.fixed.add(batch, tokens)
         except torch.OutOfMemoryError:
             self.fixed = None
             self.notes.append("Updates go on without CUDA graphs: the memory of the GPU is full.")
+        else:
+            return self.fixed.finish(self.defers, len(batches))
         self.model.zero_grad(set_to_none=True)
         torch.cuda.empty_cache()
         return None
@@ -226,6 +228,8 @@ class Learner:
             for name, weight in self.model.named_parameters():
                 weight.copy_(state["model"][name])
         self.optimizer.load_state_dict(state["optimizer"])
+        if self.fixed is not None:
+            self.fixed.forget_step()
         self.averaging.load_state_dict(state["averaging"])
         self.baseline = state.get("baseline", 0.0)  # states of earlier versions have none
 

@@ -82,11 +82,15 @@ Recording = list[tuple[Any, Any, dict[str, Any], Any]]
 
 
 class PlayedGraph:
-    """A CUDA graph: repeats the operations that were captured, with the same memory and whatever is in it."""
+    """A CUDA graph: repeats the operations that were captured, with the same memory and whatever is in it.
+
+    The CPU computes them while they are captured, a GPU does not: the memory that they change is restored.
+    """
 
     def __init__(self, gpu: PlayedGpu) -> None:
         self.gpu = gpu
         self.operations: Recording = []
+        self._before: dict[int, tuple[torch.UntypedStorage, torch.UntypedStorage]] = {}
 
     def pool(self) -> tuple[int, int]:
         """The name of its memory."""
@@ -95,11 +99,22 @@ class PlayedGraph:
     @contextlib.contextmanager
     def capturing(self) -> Iterator[None]:
         """Record operations."""
-        self.gpu.recording = self.operations
+        self.gpu.recording = self
         try:
             yield
         finally:
             self.gpu.recording = None
+            for storage, before in self._before.values():
+                storage.copy_(before)
+            self._before.clear()
+
+    def keep(self, func: Any, args: Any) -> None:
+        """Keep the memory that an operation is about to change."""
+        for argument, value in zip(func._schema.arguments, args, strict=False):
+            if argument.alias_info is not None and argument.alias_info.is_write:
+                for storage in (leaf.untyped_storage() for leaf in tree_leaves(value) if isinstance(leaf, Tensor)):
+                    if storage.data_ptr() not in self._before:
+                        self._before[storage.data_ptr()] = storage, storage.clone()
 
     def replay(self) -> None:
         """One launch."""
@@ -127,7 +142,7 @@ class PlayedGpu(TorchDispatchMode):
         super().__init__()  # type: ignore[no-untyped-call]
         self.waits: Counter[str] = Counter()
         self.launches = 0
-        self.recording: Recording | None = None
+        self.recording: PlayedGraph | None = None
         self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> PlayedGpu:
@@ -174,6 +189,8 @@ class PlayedGpu(TorchDispatchMode):
         asked = kwargs.get("device")
         asked = None if asked is None else torch.device(asked)
         if not any(isinstance(tensor, OnGpu) for tensor in tensors) and (asked is None or asked.type != "cuda"):
+            if name == "_pin_memory" and self.recording is not None:
+                self.wait("pinning")
             return _pinning(func, name, args, kwargs)
         _check(func, name, args, tensors)
         self._note_wait(name, args, kwargs, asked)
@@ -182,11 +199,13 @@ class PlayedGpu(TorchDispatchMode):
         own = {**inner[1], **({} if asked is None else {"device": CPU})}
         if own.get("pin_memory"):
             own["pin_memory"] = False
+        if self.recording is not None:
+            self.recording.keep(func, inner[0])
         out = func(*inner[0], **own)
         if name == "_to_copy" and out.numel() and any(_shares(out, tensor) for tensor in tensors):
             out = out.clone()
         if self.recording is not None and name not in FREE:
-            self.recording.append((func, inner[0], own, out))
+            self.recording.operations.append((func, inner[0], own, out))
         stays = asked.type == "cpu" if asked is not None else name == "copy_" and not isinstance(args[0], OnGpu)
         if stays:
             return out
@@ -301,7 +320,12 @@ def _answers(gpu: PlayedGpu) -> list[Any]:
         "stream": lambda stream: contextlib.nullcontext(),
         "CUDAGraph": lambda: PlayedGraph(gpu),
         "graph": lambda graph, pool=None: graph.capturing(),
+        "is_current_stream_capturing": lambda: gpu.recording is not None,
     }
     patches: list[Any] = [mock.patch.object(torch.cuda, name, answer) for name, answer in answers.items()]
+    # Optimizers ask here whether a graph is captured.
+    stream = mock.Mock(is_capturing=answers["is_current_stream_capturing"])
+    patches.append(mock.patch.object(torch.accelerator, "current_accelerator", return_value=GPU))
+    patches.append(mock.patch.object(torch.accelerator, "current_stream", return_value=stream))
     patches.append(mock.patch.object(torch.backends.cudnn, "is_acceptable", return_value=False))
     return [*patches, mock.patch.object(torch, "Generator", Generator)]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import torch
 
@@ -16,7 +18,7 @@ from nmt.model import Seq2Seq
 from nmt.search import BeamSearch, Limits
 from nmt.training.learner import Learner
 from nmt.training.loss import batch_loss
-from nmt.training.schedules import Constant
+from nmt.training.schedules import Constant, CosineDecay
 from nmt.translation.stepping import Stepper
 from tests import catalogue
 from tests.cuda.device import PlayedGpu
@@ -128,44 +130,103 @@ def other_batch(number: int) -> Batch:
     return make_batch(pairs[0] + SOURCES[: number % 3], pairs[1] + TARGETS[: number % 3])
 
 
-def captured(cases: list[list[str]], waiting: bool = False) -> dict[str, Any]:
-    """Updates with CUDA graphs beside ordinary ones: weights after five, graphs, notes, waits and launches."""
+def kept(learner: Learner) -> dict[str, list[torch.Tensor]]:
+    """Weights, averages and the optimizer's state, on the CPU."""
+    parts = {
+        "weights": learner.model.parameters(),
+        "averages": learner.averaging.best_guess.parameters(),
+        "state": [value for state in learner.optimizer.state.values() for value in state.values()],
+    }
+    return {name: [tensor.detach().cpu() for tensor in tensors] for name, tensors in parts.items()}
+
+
+def gap(some: Iterable[torch.Tensor], others: Iterable[torch.Tensor]) -> float:
+    """The largest difference between two lists of tensors."""
+    return max((one - other).abs().max().item() for one, other in zip(some, others, strict=True))
+
+
+def trained(original: Seq2Seq, gpu: PlayedGpu, graphs: str, accumulate: int, plant: str) -> dict[str, Any]:
+    """Five updates, the last one of a single batch: what they leave, and what the last one costs.
+
+    Args:
+        original: a model on the CPU, which is copied.
+        gpu: the one that trains.
+        graphs: "never" or "auto".
+        accumulate: batches an update.
+        plant: "wait" makes the host wait in each update, "overflow" makes the losses of the fourth one infinite,
+            "restore" continues it from a saved state.
+    """
+    model = copy.deepcopy(original).to(GPU.device)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01, fused=True, eps=1e-3)
+    settings = trainer(steps=9, average="ema", graphs=graphs, accumulate=accumulate)
+    learner = Learner(model.train(), optimizer, CosineDecay(0), settings, GPU)
+    factor = torch.ones((), device=GPU.device)
+    if plant == "wait":
+        model.output.register_forward_hook(read_it)
+    elif plant == "overflow":
+        model.output.register_forward_hook(lambda _, __, output: output * factor)
+    for step in range(5):
+        numbers = [5] if step == 4 else range(step * accumulate, (step + 1) * accumulate)
+        factor.fill_(math.inf if step == 3 else 1.0)
+        if step == 3 and plant == "restore":
+            learner.restore(copy.deepcopy(learner.state()))
+        gpu.clear()
+        learner.update([other_batch(number) for number in numbers], step, step / 9)
+    costs, states = (dict(gpu.waits), gpu.launches), kept(learner)
+    read = [(update.loss, update.gradient_norm, update.skipped) for update in learner.read()]
+    gpu.clear()
+    with mock.patch.object(learner.averaging, "count_update", side_effect=lambda: factor.add_(1)):  # one launch more
+        learner.update([other_batch(5)], 5, 0.5)
+    return {
+        "states": states,
+        "costs": costs,
+        "read": read,
+        "planted": gpu.launches,
+        "graphs": 0 if learner.fixed is None else learner.fixed.graphs.count,
+        "notes": learner.take_notes(),
+        "groups": [{key: group[key] for key in ("lr", "capturable")} for group in optimizer.param_groups],
+    }
+
+
+def captured(cases: list[list[str]], accumulate: int = 1, plant: str = "") -> dict[str, Any]:
+    """Updates with CUDA graphs beside ordinary ones: `trained` of both, and how far their states are apart."""
     results: dict[str, Any] = {}
     for case in cases:
         original = catalogue.model(*case).float()
         with PlayedGpu() as gpu:
-            weights, counts, learners = [], [], []
-            for graphs in ("never", "auto"):
-                model = copy.deepcopy(original).to(GPU.device)
-                optimizer = torch.optim.AdamW(model.parameters(), lr=0.01, fused=True, eps=1e-3)
-                settings = trainer(steps=9, average="ema", graphs=graphs)
-                learner = Learner(model.train(), optimizer, Constant(0), settings, GPU)
-                if waiting:
-                    model.output.register_forward_hook(read_it)
-                for step in range(5):
-                    gpu.clear()
-                    learner.update([other_batch(step)], step, 0.0)
-                counts.append((dict(gpu.waits), gpu.launches))
-                weights.append([parameter.detach().cpu() for parameter in model.parameters()])
-                learners.append(learner)
+            never, auto = (trained(original, gpu, graphs, accumulate, plant) for graphs in ("never", "auto"))
+        states, others = never.pop("states"), auto.pop("states")
         results[" ".join(case)] = {
-            "gap": max((a - b).abs().max().item() for a, b in zip(*weights, strict=True)),
-            "learned": max((a - b).abs().max().item() for a, b in zip(weights[0], original.parameters(), strict=True)),
-            "graphs": 0 if learners[1].fixed is None else learners[1].fixed.graphs,
-            "notes": learners[1].take_notes(),
-            "never": counts[0],
-            "auto": counts[1],
+            "gaps": {name: gap(states[name], others[name]) for name in states},
+            "learned": gap(states["weights"], original.parameters()),
+            "never": never,
+            "auto": auto,
         }
     return results
 
 
+def accumulated(cases: list[list[str]]) -> dict[str, Any]:
+    """`captured` of updates of two batches."""
+    return captured(cases, accumulate=2)
+
+
+def overflowing(cases: list[list[str]]) -> dict[str, Any]:
+    """`captured` of a model that computes infinite losses in one update."""
+    return captured(cases, plant="overflow")
+
+
+def restored(cases: list[list[str]]) -> dict[str, Any]:
+    """`captured` of a training that continues from a saved state."""
+    return captured(cases, plant="restore")
+
+
 def refused(cases: list[list[str]]) -> dict[str, Any]:
     """`captured` of a model that makes the host wait in the middle of an update."""
-    return captured(cases, waiting=True)
+    return captured(cases, plant="wait")
 
 
 def pipeline(folder: str) -> dict[str, Any]:
-    """Train, resume, translate and evaluate on the GPU, then resume and translate on the CPU: statuses and texts."""
+    """Train, resume, translate and evaluate on the GPU, then resume on the CPU and on the GPU: statuses and texts."""
     here = Path(folder)
     text = write_text(here / "text")
     line = words(text, here, "name=run", "trainer.save_minutes=0", "trainer.validate_every=2")
@@ -180,6 +241,8 @@ def pipeline(folder: str) -> dict[str, Any]:
         launches = gpu.launches
     statuses.append(call("translate", *asked, f"output={here / 'cpu.txt'}", "device=cpu"))
     statuses.append(call("train", *line, "device=cpu", "trainer.steps=5", "resume=true"))
+    with PlayedGpu():
+        statuses.append(call("train", *line, "device=cuda", "trainer.steps=6", "resume=true"))
     texts = [(here / f"{device}.txt").read_text() for device in ("gpu", "cpu")]
     log = (here / "run" / "train.log").read_text() if (here / "run" / "train.log").exists() else ""
     return {"statuses": statuses, "texts": texts, "launches": launches, "log": log}
@@ -188,5 +251,6 @@ def pipeline(folder: str) -> dict[str, Any]:
 def main(task: str, cases: str) -> None:
     """Print the results of a task as JSON."""
     tasks: dict[str, Callable[[Any], dict[str, Any]]] = {"parity": parity, "costs": costs, "pipeline": pipeline}
-    tasks.update(captured=captured, refused=refused)
+    tasks.update(captured=captured, accumulated=accumulated, overflowing=overflowing)
+    tasks.update(restored=restored, refused=refused)
     print(json.dumps(tasks[task](json.loads(cases))))

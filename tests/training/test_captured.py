@@ -14,7 +14,7 @@ from nmt.model import Seq2Seq
 from nmt.processes import ALONE
 from nmt.training.captured import Shape, reason_against
 from nmt.training.learner import Learner, Update
-from nmt.training.schedules import Constant
+from nmt.training.schedules import Constant, CosineDecay
 from tests.catalogue import model
 from tests.training.test_trainer import trainer
 
@@ -66,6 +66,44 @@ def test_a_fixed_shape_changes_no_update(overrides: list[str]) -> None:
     assert any((weight - before[name]).abs().max() > 1e-3 for name, weight in ordinary.state_dict().items())
 
 
+def kept(learner: Learner) -> dict[str, object]:
+    """Weights, averages and the optimizer's state."""
+    state = learner.state()
+    return {"averages": state["averaging"]["averaged"], **{part: state[part] for part in ("model", "optimizer")}}
+
+
+@pytest.mark.parametrize("accumulate", [1, 2])
+def test_a_fixed_update_that_the_device_finishes_is_the_ordinary_one(accumulate: int) -> None:
+    """As on a GPU, without graphs: clipping, a falling rate, the optimizer and the average; one update is skipped.
+
+    The last one, which follows, has a single batch.
+    """
+    made = model()
+    infinite = made.output.bias.new_zeros(())
+    made.output.register_forward_hook(lambda _, __, output: output + infinite)
+    results, states = [], []
+    for graphs in ("never", "always"):
+        infinite.zero_()
+        learned = copy.deepcopy(made)
+        settings = trainer(steps=9, average="ema", clip_norm=1.0, graphs=graphs, accumulate=accumulate)
+        optimizer = torch.optim.AdamW(learned.parameters(), lr=0.0625, eps=1e-3, fused=True)
+        learner = Learner(learned.train(), optimizer, CosineDecay(0), settings, CPU)
+        learner.defers = graphs == "always"
+        found = []
+        for step, start in enumerate([0, 2, 1, 0, 3]):
+            infinite.fill_(torch.inf if step == 3 else 0)
+            update = learner.update(batches()[start : start + accumulate], step, step / 9)
+            found += learner.read() if update is None else [update]
+        results.append(found)
+        states.append(kept(learner))
+    for one, other in zip(*results, strict=True):
+        assert other.skipped == one.skipped
+        assert other.rows == one.rows
+        assert other[:5] == pytest.approx(one[:5], rel=1e-4, nan_ok=True)
+    assert [update.skipped for update in results[1]] == [False, False, False, True, False]
+    torch.testing.assert_close(*states, rtol=1e-3, atol=1e-4)
+
+
 def test_shapes_hold_their_batches_and_are_few() -> None:
     shapes = [Shape.of(batch) for batch in batches()]
     for shape, batch in zip(shapes, batches(), strict=True):
@@ -96,7 +134,6 @@ def test_an_update_that_is_no_number_is_skipped() -> None:
         ([], {"r_drop": 1.0}, "trainer.r_drop is used"),
         ([], {"scheduled_sampling": 0.1}, "trainer.scheduled_sampling is used"),
         ([], {"guided_alignment": 0.1}, "trainer.guided_alignment is used"),
-        ([], {"accumulate": 2}, "trainer.accumulate is larger than 1"),
         (["attention/read=hard"], {}, "attention is hard"),
         (["encoder=lstm"], {}, "LSTM layers need packed sequences"),
         (["model.fast=false"], {}, "model.fast=false needs packed sequences"),
@@ -133,7 +170,7 @@ def test_auto_is_for_gpus() -> None:
     settings = trainer(steps=1, graphs="auto", average="none")
     learner = Learner(made, torch.optim.SGD(made.parameters()), Constant(0), settings, gpu)
     assert learner.fixed is not None
-    assert learner.fixed.captures
+    assert learner.fixed.graphs.captures
 
 
 def test_a_name_that_does_not_exist_is_refused() -> None:

@@ -49,7 +49,7 @@ def loop(folder: Path, made: Seq2Seq, fused: bool = False, **settings: object) -
     chosen = trainer(sentences_per_batch=3, tokens_per_batch=100, validate_every=4, **settings)
     optimizer: torch.optim.Optimizer = torch.optim.SGD(made.parameters(), lr=0.1)
     if fused:
-        optimizer = torch.optim.AdamW(made.parameters(), lr=0.1, fused=True)
+        optimizer = torch.optim.AdamW(made.parameters(), lr=0.125, fused=True)  # 0.125 in float32, too
     learner = Learner(made, optimizer, Constant(0), chosen, CPU)
     good = EncodedPairs(Ragged([(np.full(4, 5, np.int32), np.array([0, 4]))]), pairs()._target, np.arange(1), {})
     validation = Validation(TokenBatches(good, tokens_per_batch=100, shuffle=False), lambda _: ([], 0.0), CPU)
@@ -180,12 +180,12 @@ def test_updates_that_leave_their_numbers_on_the_device_are_the_ordinary_ones(
     assert len(said[0]) == 3
     assert said[0] == said[1]
     for one, other in zip(*histories, strict=True):
-        assert one == pytest.approx(other, rel=1e-12)
+        assert one == pytest.approx(other, rel=1e-6)
     for part in ("model", "optimizer"):
         torch.testing.assert_close(states[0][part], states[1][part], rtol=0, atol=0, equal_nan=True)
     one, other = (state["averaging"]["averaged"] for state in states)
     assert one["n_averaged"] == other["n_averaged"] == 9
-    torch.testing.assert_close(one, other, equal_nan=True)
+    torch.testing.assert_close(one, other, rtol=1e-6, atol=1e-6, equal_nan=True)  # the device's share is in float32
 
 
 def test_what_the_host_decides_is_read_at_once() -> None:
