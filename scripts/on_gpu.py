@@ -12,7 +12,8 @@ some minutes, and scored). Each step writes `STEP.json` into the folder, and is 
 `device=cpu` where there is no GPU.
 
 The second command fetches into a folder, on a machine with a network, what another one without it needs to run nmt: all
-wheels but torch and those of `without`. There, `pip install --no-index --no-deps DIR/*.whl` installs them.
+wheels but torch, setuptools, which comes with torch, and those of `without`. There,
+`pip install --no-index --no-deps DIR/*.whl` installs them.
 """
 
 import json
@@ -24,6 +25,9 @@ import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+# As a plain script: a machine that got the wheels alone has not installed the package.
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from verbs import key_values, script, verb
 
@@ -171,7 +175,7 @@ def fetch(folder: Path, python: str, without: list[str], pip: Callable[[list[str
         ]
     )
     for path in sorted(folder.glob("*.whl")):
-        if path.name.partition("-")[0].replace("_", "-").lower() in {"torch", *without}:
+        if path.name.partition("-")[0].replace("_", "-").lower() in {"torch", "setuptools", *without}:
             path.unlink()
     size = sum(path.stat().st_size for path in folder.glob("*.whl")) / 1e6
     print(f"{len(list(folder.glob('*.whl')))} wheels, {size:.0f} MB, in {folder}")

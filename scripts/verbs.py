@@ -1,19 +1,25 @@
 """What scripts that run the product's own commands have in common."""
 
 import contextlib
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from nmt.errors import UserError
+
+ROOT = Path(__file__).resolve().parents[1]
 
 
 def verb(name: str, *words: str) -> int:
     """Run one of the product's own commands; return its exit status, as a shell has it: 128 + a signal that ended it.
 
-    Ctrl-C is the command's to answer, which may have something to save.
+    Ctrl-C is the command's to answer, which may have something to save. The package need not be installed.
     """
-    with subprocess.Popen([sys.executable, "-m", f"nmt.{name}", *words]) as process:
+    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    with subprocess.Popen([sys.executable, "-m", f"nmt.{name}", *words], env=environment) as process:
         while process.poll() is None:
             with contextlib.suppress(KeyboardInterrupt):
                 process.wait()

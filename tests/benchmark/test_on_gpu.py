@@ -48,6 +48,17 @@ def test_every_step_runs_once_and_is_on_the_page(tmp_path: Path) -> None:
     assert again.stderr.count("figures are there already") == 4
 
 
+def test_the_package_need_not_be_installed(tmp_path: Path) -> None:
+    """As on a machine that got the wheels alone. -S leaves out .pth files, by which it is installed here."""
+    libraries = [path for path in sys.path if path.endswith("-packages")]
+    code = f"import runpy, sys; sys.path += {libraries}; runpy.run_path({str(ROOT / 'scripts' / 'on_gpu.py')!r})"
+    code = f"import sys; sys.path.insert(0, {str(ROOT / 'scripts')!r}); {code}"
+    done = subprocess.run(
+        [sys.executable, "-S", "-E", "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_step_that_fails_is_said_and_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> dict[str, object]:
         raise UserError("out of luck")
@@ -93,7 +104,7 @@ def test_wheels_are_fetched_without_torch(tmp_path: Path, capsys: pytest.Capture
 
     def pip(words: list[str]) -> None:
         called.append(words)
-        for name in ("torch-2.0-cp312.whl", "hydra_core-1.3-py3.whl", "scipy-1.0-cp312.whl"):
+        for name in ("torch-2.0-cp312.whl", "hydra_core-1.3-py3.whl", "scipy-1.0-cp312.whl", "setuptools-99.whl"):
             (tmp_path / name).write_bytes(json.dumps(words).encode())
 
     assert on_gpu.fetch(tmp_path, "3.12", ["scipy"], pip) == 0
