@@ -104,7 +104,7 @@ class FixedUpdates:
             parameter.grad = gradient
         if fixed.graph is not None:
             fixed.graph.replay()
-        elif is_new or not self.graphs.captures or self.graphs.count >= MOST_GRAPHS:
+        elif is_new or not self.graphs.captures or self.graphs.count > MOST_GRAPHS:  # one is that of the step
             self._add(fixed)
         else:
             self._capture_shape(fixed)
