@@ -81,8 +81,8 @@ class Analysis:
         caption = (
             f"Weights of the translations. Entropy is in nats. Coverage deviation is the mean distance from 1 of the "
             f"weight that a source word received. A word that received less than {UNATTENDED} is unattended. "
-            f"Monotonicity is the share of words that look at the source word of the word before, or after it. The "
-            f"weight on the end of the source is that of the words, without the step that ends the translation. "
+            f"Monotonicity is the share of words that look at the same source word as the word before, or a later one. "
+            f"The weight on the end of the source is that of the words, without the step that ends the translation. "
             f"The correlations are Pearson's, over the sentences of a run. {_OVER}"
         )
         tables = [self._table(means, 2), self._table(correlations, 2)]
