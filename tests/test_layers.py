@@ -1,6 +1,7 @@
 """Imports run one way, and each outside library has one door: read from the source, no import needed."""
 
 import ast
+import functools
 import subprocess
 import sys
 from collections import Counter
@@ -146,10 +147,16 @@ def place(path: Path) -> str:
     return parts[0] if len(parts) > 1 else path.stem
 
 
+@functools.cache
+def parsed(path: Path) -> ast.Module:
+    """The syntax tree of a file."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def imports(path: Path) -> Iterator[tuple[int, str]]:
     """Yields (line, dotted name) for every import of a file, wherever in it, type checking included."""
     package = path.relative_to(ROOT).parts[:-1]
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -168,55 +175,54 @@ def imports(path: Path) -> Iterator[tuple[int, str]]:
             )
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_no_arrow_runs_back(path: Path) -> None:
-    here = place(path)
-    allowed = {here, *EVERYWHERE, *ROOMS.get(here, TOP.get(here, VERB))}
-    for line, name in imports(path):
-        parts = name.split(".")
-        if parts[0] != "nmt":
-            continue
-        there = parts[1] if len(parts) > 1 and (PACKAGE / parts[1]).exists() else ""
-        there = there or (parts[1] if len(parts) > 1 and (PACKAGE / f"{parts[1]}.py").exists() else "nmt")
-        assert there in allowed, f"{path.name}:{line} imports {name}; {here} may import {sorted(allowed)}"
+def test_no_arrow_runs_back() -> None:
+    for path in FILES:
+        here = place(path)
+        allowed = {here, *EVERYWHERE, *ROOMS.get(here, TOP.get(here, VERB))}
+        for line, name in imports(path):
+            parts = name.split(".")
+            if parts[0] != "nmt":
+                continue
+            there = parts[1] if len(parts) > 1 and (PACKAGE / parts[1]).exists() else ""
+            there = there or (parts[1] if len(parts) > 1 and (PACKAGE / f"{parts[1]}.py").exists() else "nmt")
+            assert there in allowed, f"{path}:{line} imports {name}; {here} may import {sorted(allowed)}"
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_each_library_has_one_door(path: Path) -> None:
-    here = place(path)
-    file = path.relative_to(PACKAGE).with_suffix("").as_posix()
-    for line, name in imports(path):
-        for library, doors in DOORS.items():
-            if name == library or name.startswith(f"{library}."):
-                assert {here, file} & doors, f"{path.name}:{line} imports {name}, whose door is {sorted(doors)}"
-        if here == "text":
-            assert name.split(".")[0] != "torch", f"{path.name}:{line}: text knows no torch"
+def test_each_library_has_one_door() -> None:
+    for path in FILES:
+        here = place(path)
+        file = path.relative_to(PACKAGE).with_suffix("").as_posix()
+        for line, name in imports(path):
+            for library, doors in DOORS.items():
+                if name == library or name.startswith(f"{library}."):
+                    assert {here, file} & doors, f"{path}:{line} imports {name}, whose door is {sorted(doors)}"
+            if here == "text":
+                assert name.split(".")[0] != "torch", f"{path}:{line}: text knows no torch"
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_every_file_says_where_it_stands(path: Path) -> None:
-    assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))), f"{path} opens without a docstring"
+def test_every_file_says_where_it_stands() -> None:
+    assert [path for path in FILES if not ast.get_docstring(parsed(path))] == [], "no docstring"
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_only_text_knows_how_a_piece_is_spelled(path: Path) -> None:
-    if place(path) != "text":
-        source = path.read_text(encoding="utf-8")
-        assert not [mark for mark in ("\u2581", "\\u2581", "<0x", "</s>", "<unk>") if mark in source]
+def test_only_text_knows_how_a_piece_is_spelled() -> None:
+    marks = ("\u2581", "\\u2581", "<0x", "</s>", "<unk>")
+    others = {path: path.read_text(encoding="utf-8") for path in FILES if place(path) != "text"}
+    assert [(path, mark) for path, source in others.items() for mark in marks if mark in source] == []
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_only_building_knows_the_classes_of_choices(path: Path) -> None:
-    file = path.relative_to(PACKAGE).with_suffix("").as_posix()
-    if file not in READS_CLASSES:
-        assert "nmt.configuration.TARGET" not in {name for _, name in imports(path)}, "asks for the class of a choice"
-    if file != "configuration":
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        assert "_target_" not in [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+def test_only_building_knows_the_classes_of_choices() -> None:
+    for path in FILES:
+        file = path.relative_to(PACKAGE).with_suffix("").as_posix()
+        if file not in READS_CLASSES:
+            asked = {name for _, name in imports(path)}
+            assert "nmt.configuration.TARGET" not in asked, f"{path} asks for the class of a choice"
+        if file != "configuration":
+            constants = [node.value for node in ast.walk(parsed(path)) if isinstance(node, ast.Constant)]
+            assert "_target_" not in constants, path
 
 
 def test_no_class_name_is_used_twice() -> None:
-    nodes = (node for path in FILES for node in ast.walk(ast.parse(path.read_text("utf-8"))))
+    nodes = (node for path in FILES for node in ast.walk(parsed(path)))
     names = Counter(node.name for node in nodes if isinstance(node, ast.ClassDef))
     assert [name for name, count in names.items() if count > 1] == []
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from nmt.attention import Attended, Attention, Memory, Score, View, Window
 from nmt.attention.heads import HeadLinear
-from tests.catalogue import READS, SCORES, WINDOWS, attention
+from tests.catalogue import READS, SCORES, WINDOWS, attention, thinned
 
 B, T, S, D = 3, 5, 7, 10
 LENGTHS = [7, 4, 1]
@@ -35,9 +35,10 @@ def named(mechanism: dict[str, Any]) -> str:
     return " ".join(str(value) if isinstance(value, str) else f"{key}={value}" for key, value in mechanism.items())
 
 
-every = pytest.mark.parametrize("mechanism", MECHANISMS, ids=named)
+every = pytest.mark.parametrize("mechanism", thinned(MECHANISMS, 2), ids=named)
 # With coverage a step depends on the ones before it, and all are never taken at once.
-every_at_once = pytest.mark.parametrize("mechanism", [own for own in MECHANISMS if "coverage" not in own], ids=named)
+at_once = [own for own in MECHANISMS if "coverage" not in own]
+every_at_once = pytest.mark.parametrize("mechanism", thinned(at_once, 2), ids=named)
 
 
 def inputs(seed: int = 1) -> tuple[Tensor, Tensor, Tensor, Tensor]:

@@ -13,7 +13,7 @@ from nmt.model import Seq2Seq
 from nmt.search import BeamSearch, GreedySearch, Search
 from nmt.translation.translator import Translator
 from nmt.translation.types import Translation
-from tests.catalogue import ATTENTIVE, WITH_ATTENTION, model
+from tests.catalogue import ATTENTIVE, WITH_ATTENTION, model, thinned
 from tests.test_configs import tokenizer
 
 #: Of several lengths; with these limits they leave the batch one after the other, the first one first.
@@ -79,7 +79,7 @@ def check_as_alone(together: list[list[Translation]], by: Translator, pins: Sequ
 
 
 @pytest.mark.parametrize("search", SEARCHES, ids=["greedy", "beam"])
-@pytest.mark.parametrize("overrides", FAMILIES, ids=" ".join)
+@pytest.mark.parametrize("overrides", thinned(FAMILIES, 2), ids=" ".join)
 def test_each_sentence_of_a_batch_has_its_own_pins(overrides: tuple[str, ...], search: Search) -> None:
     for weights in (True, False):
         by = translator([made(*overrides)], search, weights)
@@ -96,7 +96,7 @@ def test_an_ensemble_pins_all_of_its_models(search: Search) -> None:
     check_as_alone(translated(by, PINS), by)
 
 
-@pytest.mark.parametrize("decoder", ATTENTIVE)
+@pytest.mark.parametrize("decoder", thinned(ATTENTIVE, 3))
 def test_pins_reach_the_sentences_before(decoder: str) -> None:
     """Whose pieces follow those of the sentence, however long the others of the batch are."""
     by = translator([made(f"decoder={decoder}", "context=segments", "context.sentences=2")], BeamSearch(3))
@@ -121,7 +121,7 @@ def test_any_pins_give_each_sentence_what_it_gets_alone(pins: list[Pins]) -> Non
     check_as_alone(translated(by, pins), by, pins)
 
 
-@pytest.mark.parametrize("decoder", ATTENTIVE)
+@pytest.mark.parametrize("decoder", thinned(ATTENTIVE, 3))
 def test_slots_are_the_same_pins_for_every_sentence(decoder: str) -> None:
     """In search, forced decoding, saliency and looks; the model that was handed over still looks where it likes."""
     one = made(f"decoder={decoder}")
