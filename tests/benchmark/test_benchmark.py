@@ -225,7 +225,7 @@ def test_the_leading_processes_load_no_torch() -> None:
     assert done.stdout == "[]\n"
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_whole_run(tmp_path: Path, python: str) -> None:
     file = tmp_path / "results" / "all.json"
     environment = {key: value for key, value in os.environ.items() if not key.startswith("NMT_")}

@@ -117,6 +117,7 @@ assert quality_over_time.main([*own, "--minutes", "7"]) == 1
 """
 
 
+@pytest.mark.slow
 def test_a_whole_run_of_quality(tmp_path: Path, python: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", SITTINGS, str(SCRIPT.parent), python],
