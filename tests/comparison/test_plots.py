@@ -12,6 +12,8 @@ from nmt.evaluation.references import AttentionMap
 from tests.catalogue import thinned
 from tests.comparison.runs import study
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize("pieces", thinned([14, 5, 2], 3))
 def test_titles_of_many_panels_neither_overlap_nor_leave_the_picture(pieces: int) -> None:

@@ -3,6 +3,8 @@
 import re
 from html.parser import HTMLParser
 
+import pytest
+
 from nmt.comparison import report
 from nmt.comparison.intervals import Estimate
 from nmt.comparison.labels import telling
@@ -10,6 +12,8 @@ from nmt.comparison.variants import Comparison, compare
 from nmt.comparison.verdict import verdict
 from nmt.viewer.blocks import Heading, Scatter, Table, as_html, as_markdown, file_name, pictures
 from tests.comparison.runs import OLD, result, study
+
+pytestmark = pytest.mark.long
 
 
 def test_markdown_of_any_text_shows_the_text(found: Comparison) -> None:

@@ -16,6 +16,8 @@ from nmt.errors import UserError
 from nmt.notebook import WhatIf
 from tests.inspection.small import SENTENCE, translator
 
+pytestmark = pytest.mark.long
+
 FAMILIES = [
     ("decoder=luong", "attention/score=general"),
     ("decoder=luong", "attention/score=general", "attention/window=local_p"),

@@ -17,6 +17,8 @@ from tests.pipeline.small import call, copied, start, words, write_lines
 from tests.pipeline.test_mistakes import Capture, refusal
 from tests.pipeline.test_resume import interrupt_at
 
+pytestmark = pytest.mark.long
+
 
 def flipped(path: Path, bit: int) -> None:
     """Flips one bit of a file."""
@@ -195,7 +197,6 @@ def test_lost_best_weights_are_noticed_and_written_again(
     assert call("check", f"run={run}") == 0
 
 
-@pytest.mark.long
 def test_the_next_resume_clears_what_killed_saves_left(here: Path, text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Saves without a pause, so that every kill hits one."""
     line = words(

@@ -9,6 +9,8 @@ import pytest
 from nmt.heads import described
 from tests.pipeline.small import call, copied, pairs, words, write_lines
 
+pytestmark = pytest.mark.long
+
 Capture = pytest.CaptureFixture[str]
 
 SIZES = ("encoder=transformer", "decoder=transformer", "encoder.layers=2", "decoder.layers=2", "encoder.size=32")

@@ -9,6 +9,8 @@ import pytest
 from nmt.runs import Run
 from tests.pipeline.small import call, learnt, translation_of, words, write_lines
 
+pytestmark = pytest.mark.long
+
 Capture = pytest.CaptureFixture[str]
 
 BOTH = ("encoder=conv", "decoder=conv", "attention/score=dot", "encoder.size=32")

@@ -17,6 +17,8 @@ from nmt.runs import Run
 from tests.pipeline.small import call, copied, environment, same, snapshot, words, write_lines
 from tests.pipeline.test_mistakes import Capture, refusal
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="whoever may do everything may write everywhere")
 def test_a_protected_file_is_not_replaced(here: Path) -> None:

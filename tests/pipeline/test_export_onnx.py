@@ -21,6 +21,8 @@ from tests.pipeline.drawn import drawn_model, joint_tokenizer
 from tests.pipeline.small import call, many_lines, pairs, write_lines
 from tests.pipeline.small import words as small_words
 
+pytestmark = pytest.mark.long
+
 Capture = pytest.CaptureFixture[str]
 
 needs_onnx = pytest.mark.skipif(
@@ -135,7 +137,6 @@ def learnt(request: pytest.FixtureRequest, trained: Path, text: Path, tmp_path_f
 
 
 @needs_onnx
-@pytest.mark.long
 def test_it_translates_200_lines_as_the_run_does(learnt: Path, here: Path, capfd: Capture) -> None:
     """Lines of 1, 2 and 50 pieces among them: by the program, and by greedy search in padded batches."""
     lines = many_lines()

@@ -15,6 +15,8 @@ from nmt.pipeline.recipe import check_model, fit_to_text
 from nmt.runs import Run
 from tests.pipeline.small import call, pairs, snapshot, write_lines
 
+pytestmark = pytest.mark.long
+
 Capture = pytest.CaptureFixture[str]
 
 ROWS = pairs(120)

@@ -22,6 +22,8 @@ from nmt.seals import is_sealed, key_file, seal
 from tests.pipeline.small import call, copied, environment, words, write_lines
 from tests.pipeline.test_mistakes import Capture, refusal
 
+pytestmark = pytest.mark.long
+
 
 def asked(verb: str, run: Path) -> list[str]:
     """What somebody who was given a run does with it."""

@@ -9,6 +9,8 @@ import pytest
 from nmt.runs import Run
 from tests.pipeline.small import BOTH, call, learnt, pairs, translation_of, words, write_lines
 
+pytestmark = pytest.mark.long
+
 Capture = pytest.CaptureFixture[str]
 
 
