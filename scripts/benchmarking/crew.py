@@ -7,6 +7,7 @@ computes nothing and of which each case is a fork; a case's largest resident set
 import contextlib
 import multiprocessing
 import os
+import threading
 import traceback
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext, SpawnContext
@@ -90,8 +91,21 @@ def once(job: str, settings: Json, log: Path) -> Json:
         return case.ready
 
 
+def end_with_leader() -> None:
+    """Let this process end when the leading one does, however that ends: a case may train for an hour on its own."""
+    leader = multiprocessing.parent_process()
+
+    def wait() -> None:
+        if leader is not None:
+            leader.join()
+            os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
 def _serve(connection: Connection, job: str, settings: Json, log: Path) -> None:
     """The process of a case."""
+    end_with_leader()
     file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     os.dup2(file, 2)
     os.close(file)
