@@ -11,7 +11,7 @@ from nmt.limits import Positive
 from nmt.memory import keep_memory
 from nmt.processes import local_rank
 
-Precision = Literal["auto", "float32", "bf16"]
+Precision = Literal["auto", "float32", "bf16", "int8"]
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,8 @@ class Compute:
     dtype: torch.dtype | None = None
     #: whether nobody has asked for this type
     automatic: bool = False
+    #: whether search multiplies by the output layer in int8
+    int8: bool = False
 
     @classmethod
     def choose(
@@ -36,7 +38,8 @@ class Compute:
 
         Args:
             device: auto (a CUDA GPU if there is one), cpu, cuda or cuda:N.
-            precision: auto (bfloat16 on a GPU that supports it), float32 or bf16.
+            precision: auto (bfloat16 on a GPU that supports it), float32, bf16, or int8 for search on a CPU: the output
+                layer in int8, the rest in bfloat16 where the processor has instructions for it.
             threads: CPU threads; None leaves the choice to torch.
             deterministic: whether torch must use algorithms that give the same numbers every time.
 
@@ -53,7 +56,7 @@ class Compute:
         dtype = _choose_dtype(precision, place)
         if place.type == "cuda":
             _set_float32_products("ieee" if dtype is None else "tf32")
-        return cls(place, dtype, precision == "auto")
+        return cls(place, dtype, precision == "auto", precision == "int8")
 
     @property
     def on_gpu(self) -> bool:
@@ -68,8 +71,12 @@ class Compute:
     @property
     def emulates(self) -> bool:
         """Whether the products' type is bfloat16 on a CPU without instructions for it, which is many times slower."""
-        supported: bool = torch.ops.mkldnn._is_mkldnn_bf16_supported()
-        return self.dtype is not None and not self.on_gpu and not supported
+        return self.dtype is not None and not self.on_gpu and not _multiplies_bfloat16()
+
+    def check_searches_not(self) -> None:
+        """Raise UserError if int8 is wanted, where nothing is searched."""
+        if self.int8:
+            raise UserError("precision=int8 is for search only. Give precision=auto, float32 or bf16.")
 
     def autocast(self) -> torch.autocast:
         """A context in which matrix products have the type `dtype`."""
@@ -118,7 +125,23 @@ def _choose_dtype(precision: Precision, device: torch.device) -> torch.dtype | N
     capable_gpu = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
     if precision == "bf16" and device.type == "cuda" and not capable_gpu:
         raise UserError("precision=bf16: this GPU does not support bfloat16. Give precision=float32.")
+    if precision == "int8":
+        if device.type == "cuda" or not has_int8():
+            raise UserError("precision=int8 needs an x86 processor with AVX2, and device=cpu. Give precision=float32.")
+        return torch.bfloat16 if _multiplies_bfloat16() else None
     return torch.bfloat16 if precision == "bf16" or (precision == "auto" and capable_gpu) else None
+
+
+def has_int8() -> bool:
+    """Whether this processor and this torch multiply int8."""
+    x86 = "fbgemm" in torch.backends.quantized.supported_engines  # that is AVX2 at least
+    return x86 and torch.backends.mkldnn.is_available() and hasattr(torch.ops.onednn, "qlinear_pointwise")
+
+
+def _multiplies_bfloat16() -> bool:
+    """Whether the processor has instructions for bfloat16."""
+    supported: bool = torch.ops.mkldnn._is_mkldnn_bf16_supported()
+    return supported
 
 
 def _set_float32_products(precision: Literal["ieee", "tf32"]) -> None:

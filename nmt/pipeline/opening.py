@@ -58,8 +58,9 @@ def open_for_forcing(
     """The translator of a run for forced decoding, where no search is chosen.
 
     Raises:
-        UserError: the run is incomplete or damaged, or was trained with less context.
+        UserError: the run is incomplete or damaged, or was trained with less context; precision=int8.
     """
+    compute.check_searches_not()
     model, tokenizer = open_model(run, checkpoint, compute)
     return Translator(
         [model],

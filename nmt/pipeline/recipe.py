@@ -54,6 +54,9 @@ class Place:
     cache: Path
     seed: NotNegative
 
+    def __post_init__(self) -> None:
+        self.compute.check_searches_not()
+
 
 @dataclass(frozen=True)
 class Recipe:

@@ -27,7 +27,7 @@ from nmt.locks import LockedError, locked
 from nmt.memory import give_memory_back, peak_memory
 from nmt.model import Seq2Seq
 from nmt.model.weights import lost
-from nmt.pipeline.half_precision import MINUTES, measured
+from nmt.pipeline.fast_precision import MINUTES, measured
 from nmt.pipeline.preparing import check_documents, guiding_links, prepared, tokenizer_for
 from nmt.pipeline.recipe import Recipe, opened, own_settings, possible, resumed_recipe, with_own_vocabularies
 from nmt.processes import Processes, joined
@@ -287,7 +287,7 @@ class _Session:
     def _finish(self, run: Run, outcome: Outcome, pairs: int, compare: Callable[[], str | None]) -> int:
         """Print and save how the session ended; return the exit status.
 
-        `compare` measures whether bfloat16 loses anything, where training took long enough for that.
+        `compare` measures whether a faster precision loses anything, where training took long enough for that.
         """
         compute = self.recipe.place.compute
         run.note(

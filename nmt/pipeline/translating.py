@@ -18,8 +18,8 @@ from nmt.errors import UserError
 from nmt.heads import AUTO, MEAN, described, names_all
 from nmt.model.weights import fingerprint
 from nmt.pipeline.chunks import arriving, full, standard_input, typed
+from nmt.pipeline.fast_precision import for_text
 from nmt.pipeline.formats import Format
-from nmt.pipeline.half_precision import for_text
 from nmt.pipeline.line_progress import LineProgress
 from nmt.pipeline.line_writers import Line, Write, documents, links_below, links_of_words, pictures, records
 from nmt.pipeline.opening import TranslatorRequest, default_head, has_weights, head_of

@@ -9,10 +9,12 @@ import torch
 from torch import Tensor, nn
 
 from nmt.attention import Pins
+from nmt.compute import CPU, Compute
 from nmt.model import Seq2Seq
 from nmt.model.contract import Selectable
 from nmt.model.seq2seq import Output
 from nmt.search import SearchState
+from nmt.translation.int8 import Int8Linear
 from nmt.translation.shortlist import Candidates, rows_of
 
 
@@ -42,12 +44,13 @@ class EnsembleState(NamedTuple):
 class Stepper:
     """The step function of one model or of an ensemble, which averages the probabilities and weights of its models."""
 
-    def __init__(self, models: Sequence[Seq2Seq], autocast: torch.dtype | None = None, *, weights: bool = True) -> None:
-        """`autocast` is the type of matrix products; with it, later changes of parameters have no effect.
+    def __init__(self, models: Sequence[Seq2Seq], compute: Compute = CPU, *, weights: bool = True) -> None:
+        """`compute` has the type of matrix products; in other types than float32, later changes of parameters have no
+        effect.
 
         Attention weights are returned only with `weights`; `heads` has the names of their heads.
         """
-        self.models = [_cast_once(model, autocast) for model in models]
+        self.models = [_cast_once(model, compute) for model in models]
         self.weights = weights
         self.heads = heads_of(models)
 
@@ -111,21 +114,27 @@ def heads_of(models: Sequence[Seq2Seq]) -> Sequence[str]:
     return ("0",) if len(heads) > 1 else next(iter(heads), ())
 
 
-def _cast_once(model: Seq2Seq, autocast: torch.dtype | None) -> Seq2Seq:
-    """The model with the matrices of its steps cast to the type of matrix products.
+def _cast_once(model: Seq2Seq, compute: Compute) -> Seq2Seq:
+    """The model with the matrices of its steps cast to the type of matrix products, and its output layer to int8.
 
     Otherwise, autocast would cast each matrix at every step, which takes a tenth of the time on a CPU.
     """
-    if autocast is None or model.output.weight.device.type != "cpu" or not model.fast:
+    dtype = compute.dtype
+    if (dtype is None and not compute.int8) or model.output.weight.device.type != "cpu" or not model.fast:
         return model
     cast = copy.deepcopy(model).requires_grad_(False)
-    cast.output.weight = nn.Parameter(cast.output.weight.to(autocast), requires_grad=False)  # no longer tied
+    if compute.int8:
+        cast.output = Int8Linear(cast.output)
+    if dtype is None:
+        return cast
+    if not compute.int8:
+        cast.output.weight = nn.Parameter(cast.output.weight.to(dtype), requires_grad=False)  # no longer tied
     for layer in cast.decoder.modules():
         if isinstance(layer, nn.Embedding):  # of positions: not multiplied
             continue
         for parameter in layer.parameters(recurse=False):
             if parameter.ndim == 2:
-                parameter.data = parameter.data.to(autocast)
+                parameter.data = parameter.data.to(dtype)
     return cast
 
 

@@ -92,7 +92,7 @@ class Translator:
         trained = max(model.context_sentences for model in self.models)
         self.context_sentences = of_context.checked(context_sentences, trained)
         self._joined = any(model.context is not None and not model.context.only_slots for model in self.models)
-        self.stepper = Stepper(self.models, compute.dtype, weights=weights or search.needs_weights)
+        self.stepper = Stepper(self.models, compute, weights=weights or search.needs_weights)
 
     def _tell(self, line: int, excess: str) -> None:
         if excess and self.too_long is not None:

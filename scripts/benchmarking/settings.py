@@ -67,12 +67,13 @@ SEARCHES = ("greedy", "beam5")
 FASTER = {
     "beam5_shortlist": ("float32", 10),
     "beam5_bf16": ("bf16", 0),
+    "beam5_int8": ("int8", 0),
     "beam5_bf16_shortlist": ("bf16", 10),
 }
 
 
 class Place(NamedTuple):
-    """Where a case runs: the device, "float32" or "bf16", CPU threads."""
+    """Where a case runs: the device, "float32", "bf16" or "int8" (search only), CPU threads."""
 
     device: str
     precision: str

@@ -6,6 +6,7 @@ import math
 import pytest
 import torch
 
+from nmt.compute import Compute
 from nmt.model import Seq2Seq
 from nmt.search import BeamSearch, GreedySearch, Hypothesis, Limits, Search
 from nmt.translation.stepping import Stepper
@@ -167,7 +168,7 @@ def test_matrices_that_are_cast_once_are_the_ones_that_autocast_would_cast(decod
     made = model(f"decoder={decoder}", "model.tie_embeddings=target", *size).float()
     source, mask, counts = sentences([5, 2, 7], 23, 4)
     tokens = torch.tensor([5, 11, 4])
-    steppers = [Stepper([made]), Stepper([made], torch.bfloat16)]
+    steppers = [Stepper([made]), Stepper([made], Compute(torch.device("cpu"), torch.bfloat16))]
     with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16):
         ours, theirs = (stepper(tokens, stepper.start(source, mask, counts))[0] for stepper in steppers)
     torch.testing.assert_close(ours, theirs, rtol=0.01, atol=0.01)

@@ -1,7 +1,7 @@
-"""Translating in bfloat16: measured at the end of training, used for text alone, only where it loses nothing."""
+"""Translating in bfloat16 and int8: measured when training ends, used for text alone, where it loses nothing."""
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from nmt.command.composing import compose
-from nmt.compute import CPU, Compute
-from nmt.pipeline import training
-from nmt.pipeline.half_precision import for_text, measured
+from nmt.compute import CPU, Compute, has_int8
+from nmt.pipeline import fast_precision, training
+from nmt.pipeline.fast_precision import for_text, measured
 from nmt.pipeline.opening import TranslatorRequest
 from nmt.pipeline.requests import read
 from nmt.pipeline.translating import Translating
@@ -23,8 +23,16 @@ NATIVE = not Compute(torch.device("cpu"), torch.bfloat16).emulates
 
 @pytest.fixture
 def native(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A processor with instructions for bfloat16, or one that says so."""
+    """A processor with instructions for bfloat16, or one that says so, and without int8."""
     monkeypatch.setattr(Compute, "emulates", False)
+    monkeypatch.setattr(fast_precision, "has_int8", lambda: False)
+
+
+@pytest.fixture
+def every(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A processor with instructions for both, or one that says so."""
+    monkeypatch.setattr(Compute, "emulates", False)
+    monkeypatch.setattr(fast_precision, "has_int8", lambda: True)
 
 
 @pytest.fixture
@@ -33,33 +41,75 @@ def run(trained: Path, tmp_path: Path) -> Run:
     return Run(Path(shutil.copytree(trained, tmp_path / "run")))
 
 
-def noted(run: Run, float32: Any, bf16: Any, step: int | None = None) -> None:
+def noted(
+    run: Run, float32: Any, bf16: Any, others: Mapping[str, float] | None = None, *, step: int | None = None
+) -> None:
     """Note a measurement, by default of the best weights."""
     run.note(
-        bfloat16={
+        precision={
             "step": run.best_step() if step is None else step,
-            "valid_bleu": {"float32": float32, "bf16": bf16},
+            "valid_bleu": {"float32": float32, "bf16": bf16, **(others or {})},
         }
     )
 
 
-def precision(run: Run, *line: str) -> torch.dtype | None:
-    """The type of products of a translation."""
+def chosen(run: Run, *line: str) -> Compute:
+    """What a translation computes in."""
     line = (*([] if any(word.startswith("run=") for word in line) else [f"run={run.folder}"]), "device=cpu", *line)
     request = read(Translating, compose("translate", line), line)
-    return (for_text(request.translator) if request.only_text else request.translator).compute.dtype
+    return (for_text(request.translator) if request.only_text else request.translator).compute
 
 
-def test_both_are_measured_with_the_search_of_the_run(run: Run, native: None) -> None:
+def precision(run: Run, *line: str) -> torch.dtype | None:
+    """The type of products of a translation."""
+    return chosen(run, *line).dtype
+
+
+@pytest.mark.skipif(not has_int8(), reason="this processor does not multiply int8")
+def test_each_precision_is_measured_with_the_search_of_the_run(run: Run, every: None) -> None:
     rows = pairs(340)[300:320]
     line = measured(run, CPU, [row[0] for row in rows], [row[1] for row in rows], "en")
-    found = run.facts()["bfloat16"]
+    found = run.facts()["precision"]
     assert found["step"] == run.best_step()
     assert found["sentences"] == 20
-    float32, bf16 = found["valid_bleu"].values()
-    assert min(float32, bf16) > 50
+    values = found["valid_bleu"]
+    assert [*values] == ["float32", "int8+bf16", "bf16", "int8"]
+    assert min(values.values()) > 50
+    best = next((name for name in [*values][1:] if values[name] >= values["float32"]), "float32")
     assert line is not None
-    assert ("use bfloat16" in line) == (bf16 >= float32) == (precision(run) is torch.bfloat16)
+    assert line.startswith(f"Translations of text alone use {best}: ")
+    compute = chosen(run)
+    assert (compute.dtype is torch.bfloat16) == ("bf16" in best)
+    assert compute.int8 == ("int8" in best)
+
+
+@pytest.mark.parametrize(
+    ("mixed", "bf16", "int8", "dtype", "rounds"),
+    [
+        (30.0, 31.0, 31.0, torch.bfloat16, True),
+        (29.0, 30.0, 31.0, torch.bfloat16, False),
+        (29.0, 29.0, 30.0, None, True),
+        (29.0, 29.0, 29.0, None, False),
+    ],
+)
+def test_the_fastest_that_loses_nothing_is_used(
+    run: Run, every: None, mixed: float, bf16: float, int8: float, dtype: torch.dtype | None, rounds: bool
+) -> None:
+    noted(run, 30.0, bf16, {"int8": int8, "int8+bf16": mixed})
+    assert (chosen(run).dtype, chosen(run).int8) == (dtype, rounds)
+
+
+def test_a_processor_without_bfloat16_may_use_int8(run: Run, every: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Compute, "emulates", True)
+    noted(run, 30.0, 31.0, {"int8+bf16": 31.0})  # measured on another processor
+    assert not chosen(run).int8
+    noted(run, 30.0, 31.0, {"int8": 30.0})
+    assert (chosen(run).dtype, chosen(run).int8) == (None, True)
+
+
+def test_a_run_from_before_int8_has_its_measurement(run: Run, every: None) -> None:
+    run.note(bfloat16={"step": run.best_step(), "valid_bleu": {"float32": 30.0, "bf16": 30.0}})
+    assert (chosen(run).dtype, chosen(run).int8) == (torch.bfloat16, False)
 
 
 @pytest.mark.parametrize("words", [[], ["format=text"], ["search=greedy"]], ids=" ".join)
@@ -114,13 +164,14 @@ def test_translating_needs_no_history(run: Run, native: None) -> None:
 def test_a_measurement_that_is_none_does_not_count(run: Run, native: None, values: tuple[Any, Any]) -> None:
     noted(run, *values)
     assert precision(run) is None
-    run.note(bfloat16=values[0])
+    run.note(precision=values[0])
     assert precision(run) is None
 
 
-def test_without_instructions_for_it_nothing_is_measured(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_instructions_for_them_nothing_is_measured(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     noted(run, 30.0, 31.0)
     monkeypatch.setattr(Compute, "emulates", True)
+    monkeypatch.setattr(fast_precision, "has_int8", lambda: False)
     assert precision(run) is None
     assert measured(run, CPU, ["eins"], ["one"], "en") is None
 
@@ -141,7 +192,7 @@ def test_training_ends_with_the_measurement_if_it_took_long_enough_and_nothing_i
     monkeypatch.setattr(training, "MINUTES", minutes)
     assert call("train", *words(text, tmp_path, "name=short", "trainer.steps=2", f"search={search}")) == 0
     shown = capsys.readouterr().err
-    assert ("Translations of text alone use " in shown) == told == ("bfloat16" in Run(tmp_path / "short").facts())
+    assert ("Translations of text alone use " in shown) == told == ("precision" in Run(tmp_path / "short").facts())
 
 
 @pytest.mark.skipif(not NATIVE, reason="this processor has no instructions for bfloat16")
