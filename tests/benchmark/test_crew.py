@@ -38,7 +38,10 @@ def test_a_case_ends_with_a_leader_that_cannot_tell_it(own: bool, end: str, tmp_
     program.write_text(LEADER, "utf-8")
     words = [sys.executable, str(program), "spawn", end, str(own)]
     with (tmp_path / "out").open("w") as out:
-        assert subprocess.run(words, cwd=ROOT, stdout=out, stderr=subprocess.DEVNULL, timeout=60, check=False).returncode < 0
+        assert (
+            subprocess.run(words, cwd=ROOT, stdout=out, stderr=subprocess.DEVNULL, timeout=60, check=False).returncode
+            < 0
+        )
     case = int((tmp_path / "out").read_text())
     try:
         assert _ends(case, within=5 if own else 1) == own  # nothing else ends it

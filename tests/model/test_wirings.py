@@ -60,6 +60,8 @@ COMBINATIONS = [
     ),
     *((f"decoder={wiring}", "decoder.size=13", "attention/score=general") for wiring in WITH_ATTENTION),
     ("decoder=bahdanau", "decoder.size=13", "attention/score=concat"),
+    ("decoder=luong", "decoder.size=13", "attention/score=general", "decoder.readout.word=true"),
+    ("decoder=luong", "attention/score=dot"),
     ("decoder=luong", "decoder.size=13", "attention/score=location", "attention/window=local_p"),
     ("decoder=luong", "decoder.size=13", "decoder.input_feeding=false"),
     ("decoder=bahdanau", "attention/window=forced", "attention.window.slots=[0,[1,2],null,5]"),
@@ -149,12 +151,22 @@ def test_no_model_goes_step_by_step_that_need_not() -> None:
     for own in certain:
         decoder = recurrent(model(*own))
         expected = not isinstance(decoder, Conditional)
-        if isinstance(decoder, Luong):
-            expected = not decoder.input_feeding and not decoder.attention.coverage
-        elif isinstance(decoder, Bahdanau):  # which attentions are fused is tested below
+        if isinstance(decoder, Luong) and not decoder.input_feeding:
+            expected = not decoder.attention.coverage
+        elif isinstance(decoder, Luong | Bahdanau):  # which attentions are fused is tested below
             expected = decoder.has_fast_path
         assert decoder.has_fast_path == expected, own
         assert not recurrent(model(*own, "decoder.fast=false")).has_fast_path, own
+
+
+def test_input_feeding_is_fused_where_the_recurrence_knows_the_parts() -> None:
+    plain = ("decoder=luong", "decoder.size=13", "attention/score=general")
+    assert recurrent(model(*plain)).has_fast_path
+    for other in (
+        *("attention/score=additive", "attention/window=local_m", "attention/read=hard", "attention.heads=2"),
+        *("decoder.layers=2", "decoder/readout=maxout", "attention.dropout=0.1", "attention.project=true"),
+    ):
+        assert not recurrent(model(*plain, other, train=True)).has_fast_path, other
 
 
 @pytest.mark.parametrize("overrides", [own for own in certain if recurrent(model(*own)).has_fast_path], ids=" ".join)

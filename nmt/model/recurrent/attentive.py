@@ -7,6 +7,9 @@ import torch
 from torch import Tensor, nn
 
 from nmt.attention import Attended, Attention, Choices, Memory
+from nmt.attention.reads import Soft
+from nmt.attention.scores import Score
+from nmt.attention.windows import Global
 from nmt.errors import SettingError, UserError
 from nmt.model.contract import DecoderParts, Encoded, head_names
 from nmt.model.layered import of_all_layers
@@ -108,6 +111,24 @@ class AttentiveDecoder(RecurrentDecoder[RecurrentMemory]):
         self.attention = attention(query_size=query_size, value_size=value_size)
         self.heads = tuple(str(head) for head in range(self.attention.heads))
         self.max_positions = self.attention.max_positions
+
+    def attends_plainly(self, *scores: type[Score]) -> bool:
+        """Whether there is one layer, and the attention is one that a fused recurrence computes.
+
+        That is one of these scores without projections or coverage, a global window and a soft read, and no dropout of
+        the weights.
+        """
+        attention = self.attention
+        return (
+            attention.out is None
+            and attention.query is None
+            and type(attention.score) in scores
+            and not attention.coverage
+            and type(attention.window) is Global
+            and type(attention.read) is Soft
+            and self.rnn.num_layers == 1
+            and not (attention.training and attention.dropout.p > 0)
+        )
 
     @property
     def source_attentions(self) -> Sequence[Attention]:

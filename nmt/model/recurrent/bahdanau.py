@@ -4,9 +4,7 @@ import torch
 from torch import Tensor
 
 from nmt.attention.attention import masked_softmax
-from nmt.attention.reads import Soft
 from nmt.attention.scores import Additive, Concat
-from nmt.attention.windows import Global
 from nmt.errors import UserError
 from nmt.kernels import attentive_gru
 from nmt.limits import Fraction, Layers, Positive
@@ -61,18 +59,8 @@ class Bahdanau(AttentiveDecoder):
 
     @property
     def has_fast_path(self) -> bool:
-        """No projections, an additive or concat score without coverage, a global window, a soft read and one layer."""
-        attention = self.attention
-        return (
-            self.fast
-            and attention.out is None
-            and type(attention.score) in (Additive, Concat)
-            and not attention.coverage
-            and type(attention.window) is Global
-            and type(attention.read) is Soft
-            and self.rnn.num_layers == 1
-            and not (attention.training and attention.dropout.p > 0)
-        )
+        """An additive or concat score, and nothing that the fused recurrence does not know."""
+        return self.fast and self.attends_plainly(Additive, Concat)
 
     def context_weight(self, fed: Tensor) -> Tensor:
         """The top layer's context goes into the first layer, or with multi-step attention into the top one."""

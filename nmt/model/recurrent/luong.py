@@ -2,13 +2,17 @@
 
 from torch import Tensor
 
+from nmt.attention.attention import masked_softmax
+from nmt.attention.scores import Dot, General
 from nmt.errors import UserError
+from nmt.kernels import input_feeding_gru
+from nmt.kernels.attentive_gru import ProjectedMemory
 from nmt.limits import Fraction, Layers, Positive
-from nmt.model.contract import DecoderParts
+from nmt.model.contract import Decoded, DecoderParts
 from nmt.model.recurrent.attentive import AttentiveDecoder, RecurrentMemory
-from nmt.model.recurrent.decoder import RecurrentState, Seen, linear
+from nmt.model.recurrent.decoder import RecurrentState, Seen, layer_parameters, linear
 from nmt.model.recurrent.first_state import FirstStateKind
-from nmt.model.recurrent.readouts import FromState
+from nmt.model.recurrent.readouts import FromState, Tanh
 
 
 class Luong(AttentiveDecoder):
@@ -50,6 +54,13 @@ class Luong(AttentiveDecoder):
     def at_once(self) -> bool:
         return self.fast and not self.input_feeding and not self.attention.coverage
 
+    @property
+    def has_fast_path(self) -> bool:
+        """All steps at once, or the fused recurrence, which knows input feeding, dot products and a tanh readout."""
+        return self.at_once or (
+            self.fast and self.input_feeding and self.attends_plainly(General, Dot) and isinstance(self.readout, Tanh)
+        )
+
     def context_weight(self, fed: Tensor) -> None:
         """Contexts do not go into the recurrence."""
 
@@ -60,3 +71,24 @@ class Luong(AttentiveDecoder):
             gates = gates + linear(state.feed, memory.products.fed)
         top, hidden, lower = self.update_attending(gates, state, memory, weights)
         return top, hidden, self.attend(top, state, memory, weights, lower)
+
+    def forward(
+        self, embedded: Tensor, state: RecurrentState, memory: RecurrentMemory, *, weights: bool = True
+    ) -> Decoded:
+        """The whole target, by the fused kernel where it computes exactly this attention, these layers and readout."""
+        fused = self.has_fast_path and self.input_feeding and not memory.folded
+        if not fused or memory.attention.pins is not None:
+            return super().forward(embedded, state, memory, weights=weights)
+        slots, readout = memory.attention, memory.products.readout
+        assert readout.context is not None
+        weight_ih, weight_hh, _, bias_hh = layer_parameters(self.rnn)
+        features, steps_weights = input_feeding_gru.fast_input_feeding_gru(
+            input_feeding_gru.Words(*self.of_words(embedded, memory.products)),
+            input_feeding_gru.Start(state.hidden[:, 0], state.feed),
+            ProjectedMemory(readout.context(slots.values[:, 0]), slots.keys[:, 0], slots.mask),
+            input_feeding_gru.Parameters(
+                weight_hh, bias_hh, weight_ih[:, self.input_sizes[0] :], self.readout.columns()["state"]
+            ),
+            masked_softmax,
+        )
+        return Decoded(features, steps_weights.unsqueeze(1) if weights else None)

@@ -50,16 +50,20 @@ class Readout(nn.Module):
         inputs = {"state": states, "word": embedded, "context": contexts}
         return self.activate(self.linear(torch.cat([inputs[name] for name in self.sees], -1)))
 
+    def columns(self) -> dict[str, Tensor]:
+        """The columns [U, I] of the matrix for each input."""
+        assert isinstance(self.linear, nn.Linear)
+        return dict(zip(self.sees, self.linear.weight.split(list(self.sees.values()), 1), strict=True))
+
     def parts(self) -> Parts:
         """What each input adds to the units."""
         if isinstance(self.linear, nn.Identity):
             products: dict[str, Product] = dict.fromkeys(self.sees, self.linear)
             bias = None
         else:
-            columns = product_type(self.linear.weight).split(list(self.sees.values()), 1)
             products = {
-                name: functools.partial(nn.functional.linear, weight=column)
-                for name, column in zip(self.sees, columns, strict=True)
+                name: functools.partial(nn.functional.linear, weight=product_type(column))
+                for name, column in self.columns().items()
             }
             bias = self.linear.bias
         return Parts(products.get("state"), products.get("word"), products.get("context"), bias)
