@@ -13,7 +13,7 @@ help:
 	@echo "make test    set everything up; run the tests"
 	@echo "make test-long   run the tests that take seconds each: scripts, documents, several processes"
 	@echo "make lint    ruff                            make types   mypy"
-	@echo "make check   lint, types and all tests"
+	@echo "make check   lint, types, test, test-long"
 	@echo "make test-triton   run the tests of the GPU kernels on the CPU (downloads Triton, 200 MB)"
 	@echo "make format  format the code with ruff       make clean   delete .venv"
 	@echo "PYTHON=python3.12 make test   use another Python"
