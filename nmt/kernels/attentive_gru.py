@@ -1,59 +1,54 @@
 """A GRU that attends with its previous state: c_t = attend(s_{t-1}), s_t = GRU(s_{t-1}, [y_t; c_t]) for all t.
 
+Or with a transition before that reads the word: s'_t = GRU_1(s_{t-1}, y_t), c_t = attend(s'_t), s_t = GRU(s'_t, c_t).
+
 Weight gradients of all steps are one product after the loop; autograd would compute them step by step. The memory's
 share of the gates is projected before the loop. So a step sums [S, 3D] rows with its weights instead of multiplying its
 context by a matrix. Measured: docs/benchmarks.md, "Training the matched model".
 
 Shapes: inputs [B, T, 3D] (the gates' products with the words, biases added), first [B, D], shares [B, S, 3D] (the
-gates' products with the memory's values), keys [B, S, A], mask [B, S], query_weight [A, D], v [A], weight [3D, D] and
-bias [3D] of the state's product. Results: states [B, T, D] and weights [B, T, S].
+gates' products with the memory's values), keys [B, S, A] or [B, S, D], mask [B, S], weight [3D, D] and bias [3D] of the
+state's product. Results: states [B, T, D] and weights [B, T, S].
 """
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from nmt.kernels import gpu
-from nmt.kernels.gru import advance, retreat
-
-#: Energies [B, S] and mask [B, S] -> weights [B, S].
-Softmax = Callable[[Tensor, Tensor], Tensor]
+from nmt.kernels.energies import ProjectedMemory, Query, Softmax, double, energies_of, plain_energies, terms_of
+from nmt.kernels.gru import advance, gru_step, retreat
 
 
-class ProjectedMemory(NamedTuple):
-    """The memory as this recurrence needs it: shares, keys and mask."""
+class Inner(NamedTuple):
+    """GRU_1: weight [3D, D] and bias [3D] of the state's product; given [3D], the bias of the other GRU's inputs."""
 
-    shares: Tensor
-    keys: Tensor
-    mask: Tensor
+    weight: Tensor
+    bias: Tensor
+    given: Tensor
 
 
 class Parameters(NamedTuple):
-    """Parameters of the attention (query_weight, v) and of the GRU (weight, bias)."""
+    """Of the attention (query, None for a dot product), of the GRU (weight, bias), and of GRU_1 if there is one."""
 
-    query_weight: Tensor
-    v: Tensor
+    query: Query | None
     weight: Tensor
     bias: Tensor
+    inner: Inner | None = None
 
 
 def plain_attentive_gru(
     inputs: Tensor, first: Tensor, memory: ProjectedMemory, parameters: Parameters, softmax: Softmax
 ) -> tuple[Tensor, Tensor]:
-    """e_tj = v^T tanh(W s_{t-1} + k_j), and a step of the GRU, one after the other."""
-    query_weight, v, weight, bias = parameters
-    size = first.shape[1]
+    """The energies of the state, and a step of the GRU, one after the other."""
+    query, weight, bias, inner = parameters
     hidden, states, weights = first, [], []
-    for step in inputs.unbind(1):
-        energies = torch.tanh(nn.functional.linear(hidden, query_weight).unsqueeze(1) + memory.keys) @ v
-        weights.append(softmax(energies, memory.mask))
-        gates = step + (weights[-1].unsqueeze(1) @ memory.shares).squeeze(1)
-        projected = nn.functional.linear(hidden, weight, bias)
-        reset, update = torch.sigmoid(gates[:, : 2 * size] + projected[:, : 2 * size]).split(size, 1)
-        candidate = torch.tanh(gates[:, 2 * size :] + reset * projected[:, 2 * size :])
-        hidden = (1 - update) * candidate + update * hidden
+    for gates in inputs.unbind(1):
+        if inner is not None:
+            hidden, gates = gru_step(gates, hidden, inner.weight, inner.bias), inner.given
+        weights.append(softmax(plain_energies(hidden, memory.keys, query), memory.mask))
+        hidden = gru_step(gates + (weights[-1].unsqueeze(1) @ memory.shares).squeeze(1), hidden, weight, bias)
         states.append(hidden)
     return torch.stack(states, 1), torch.stack(weights, 1)
 
@@ -61,35 +56,65 @@ def plain_attentive_gru(
 def fast_attentive_gru(
     inputs: Tensor, first: Tensor, memory: ProjectedMemory, parameters: Parameters, softmax: Softmax
 ) -> tuple[Tensor, Tensor]:
-    """The same as one autograd function, with energies from sigmoids.
+    """The same as one autograd function.
 
-    tanh x = 2 sigmoid(2 x) - 1, and torch's sigmoid is several times as fast on a CPU. The 2 is multiplied into the
-    weights. All energies then lack the sum of v, which the softmax ignores. Under autocast the products
-    run in bfloat16; states, energies and sums over steps stay in float32. Where Triton can run, a step is one product
-    and one kernel (`nmt.kernels.gpu`).
+    Under autocast the products run in bfloat16; states, energies and sums over steps stay in float32. Where Triton can
+    run, a step with an additive score is one product and one kernel (`nmt.kernels.gpu`).
     """
-    query_weight, v, weight, bias = parameters
-    recurrent = torch.cat([weight, 2 * query_weight], 0)
-    device, dtype = inputs.device.type, recurrent.dtype
+    query, weight, bias, inner = parameters
+    device, dtype = inputs.device.type, weight.dtype
     product = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else dtype
+    keys, query_weight, v = double(memory.keys.to(dtype), query)
+    recurrent = weight if query_weight is None else torch.cat([weight, query_weight], 0)
+    bias = torch.cat([bias, bias.new_zeros(len(recurrent) - len(bias))])
     rows, shares = inputs.transpose(0, 1).to(dtype).contiguous(), memory.shares.to(product)
-    rest = (first.to(dtype), recurrent, torch.cat([bias, bias.new_zeros(len(v))]), 2 * v, memory.mask)
+    rest = (keys, first.to(dtype), recurrent, bias, v, memory.mask)
     with torch.autocast(device, enabled=False):
-        if gpu.usable(rows) and memory.mask.shape[1] <= gpu.MOST_SLOTS:
+        if inner is None and v is not None and gpu.usable(rows) and memory.mask.shape[1] <= gpu.MOST_SLOTS:
             from nmt.kernels.gpu.attentive_gru import TritonAttentiveGRU
 
-            states, weights = TritonAttentiveGRU.apply(rows, shares, 2 * memory.keys, *rest)  # type: ignore[no-untyped-call]
+            states, weights = TritonAttentiveGRU.apply(rows, shares, *rest)  # type: ignore[no-untyped-call]
         else:
             states, weights = _AttentiveGRU.apply(  # type: ignore[no-untyped-call]
-                rows, shares, 2 * memory.keys.to(dtype), *rest, product, softmax
+                rows, shares, *rest, product, softmax, *(inner or (None,) * 3)
             )
     return states.transpose(0, 1), weights.transpose(0, 1)
 
 
-class _AttentiveGRU(torch.autograd.Function):
-    """inputs [T, B, 3D], shares [B, S, 3D], keys [B, S, A], first [B, D], recurrent [3D + A, D], bias, v [A].
+class _InnerSteps:
+    """GRU_1 step by step, forward and backward, from its weight [3D, D] and room for gates [T, B, 3D] and states."""
 
-    The energies are v^T sigmoid(W s + k).
+    def __init__(self, weight: Tensor, gates: Tensor, carried: Tensor, states: Tensor) -> None:
+        self.weight, self.gates, self.carried, self.states = weight, gates, carried, states
+        self.weight_t = weight.t().contiguous()
+
+    @classmethod
+    def room(cls, weight: Tensor, inputs: Tensor) -> "_InnerSteps":
+        """With room for the steps of inputs [T, B, 3D]."""
+        states = inputs.new_empty(*inputs.shape[:2], weight.shape[1])
+        return cls(weight, torch.empty_like(inputs), torch.empty_like(states), states)
+
+    def advance(self, t: int, inputs: Tensor, bias: Tensor, hidden: Tensor) -> Tensor:
+        """s'_t from s_{t-1}."""
+        projected = torch.addmm(bias, hidden.to(bias.dtype), self.weight_t).to(hidden.dtype)
+        self.states[t] = advance(inputs[t], projected, hidden, self.gates[t], self.carried[t])
+        return self.states[t]
+
+    def start_retreat(self) -> None:
+        """Make room for the gradients."""
+        self.inputs_grad, self.projected_grad = (torch.empty_like(self.gates) for _ in range(2))
+
+    def retreat(self, t: int, total: Tensor, before: Tensor) -> Tensor:
+        """The gradient of s_{t-1} from that of s'_t."""
+        projected = self.projected_grad[t]
+        through_update_gate = retreat(total, before, self.gates[t], self.carried[t], self.inputs_grad[t], projected)
+        return through_update_gate + projected.to(self.weight.dtype) @ self.weight
+
+
+class _AttentiveGRU(torch.autograd.Function):
+    """inputs [T, B, 3D], shares [B, S, 3D], keys [B, S, A], first [B, D], recurrent [3D + A, D], bias [3D + A], v [A].
+
+    Without v, A is 0, and keys are [B, S, D]. GRU_1 has weight [3D, D] and bias [3D]; given [3D] is that of `Inner`.
     """
 
     @staticmethod
@@ -101,77 +126,83 @@ class _AttentiveGRU(torch.autograd.Function):
         first: Tensor,
         recurrent: Tensor,
         bias: Tensor,
-        v: Tensor,
+        v: Tensor | None,
         mask: Tensor,
         product: torch.dtype,
         softmax: Softmax,
+        inner_weight: Tensor | None,
+        inner_bias: Tensor | None,
+        given: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
-        steps, batch, _ = inputs.shape
-        size = first.shape[1]
-        slots = mask.shape[1]
-        states = inputs.new_empty(steps, batch, size)
-        weights = inputs.new_empty(steps, batch, slots)
-        # The largest tensor, T x B x S x A: only a backward pass needs it for more than one step.
-        stored_steps = steps if any(ctx.needs_input_grad) else 1
-        terms = inputs.new_empty(stored_steps, batch, slots, v.shape[0])
-        gates = inputs.new_empty(steps, batch, 3 * size)  # r, z, n after their nonlinearities
-        carried = inputs.new_empty(steps, batch, size)  # the candidate's recurrent part before r multiplies it
+        steps, batch, width = inputs.shape
+        states = inputs.new_empty(steps, batch, first.shape[1])
+        weights = inputs.new_empty(steps, batch, mask.shape[1])
+        terms = terms_of(keys, v, steps if any(ctx.needs_input_grad) else 1)  # only a backward pass needs all
+        energies = energies_of(keys, v, terms)
+        gates = torch.empty_like(inputs)  # r, z, n after their nonlinearities
+        carried = torch.empty_like(states)  # the candidate's recurrent part before r multiplies it
         recurrent_t, product_bias = recurrent.to(product).t().contiguous(), bias.to(product)
+        inner = None if inner_weight is None else _InnerSteps.room(inner_weight.to(product), inputs)
+        inner_bias = None if inner_bias is None else inner_bias.to(product)
         hidden = first
         for t in range(steps):
+            if inner is not None and inner_bias is not None:
+                hidden = inner.advance(t, inputs, inner_bias, hidden)
             projected = torch.addmm(product_bias, hidden.to(product), recurrent_t).to(hidden.dtype)
-            query = projected[:, 3 * size :]
-            term = torch.add(keys, query.unsqueeze(1), out=terms[t % stored_steps]).sigmoid_()
-            energies = (term.view(-1, v.shape[0]) @ v).view(batch, slots)
-            weight = softmax(energies, mask)
+            weight = softmax(energies(t, hidden, projected[:, width:]), mask)
             weights[t] = weight
-            gate = torch.bmm(weight.to(product).unsqueeze(1), shares).squeeze(1).add(inputs[t])
-            hidden = advance(gate, projected[:, : 3 * size], hidden, gates[t], carried[t])
+            gate = torch.bmm(weight.to(product).unsqueeze(1), shares).squeeze(1)
+            gate = gate.add(inputs[t] if given is None else given)
+            hidden = advance(gate, projected[:, :width], hidden, gates[t], carried[t])
             states[t] = hidden
-        ctx.save_for_backward(shares, keys, first, recurrent, v, states, weights, terms, gates, carried)
+        of_inner = (None,) * 4 if inner is None else (inner.weight, inner.gates, inner.carried, inner.states)
+        ctx.save_for_backward(shares, keys, first, recurrent, v, states, weights, terms, gates, carried, *of_inner)
         return states, weights
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         states_grad, weights_grad = gradients
-        shares, keys, first, recurrent, v, states, weights, terms, gates, carried = ctx.saved_tensors
-        steps, batch, size = states.shape
+        shares, keys, first, recurrent, v, states, weights, terms, gates, carried, *of_inner = ctx.saved_tensors
+        steps, batch, width = gates.shape
         product = shares.dtype
         product_recurrent = recurrent.to(product)
-        inputs_grad = torch.empty_like(gates)
-        projected_grad = states.new_empty(steps, batch, recurrent.shape[0])
-        energies_grad = torch.empty_like(weights)
-        keys_grad = torch.zeros_like(keys)
+        gates_grad, energies_grad = torch.empty_like(gates), torch.empty_like(weights)
+        projected_grad = states.new_empty(steps, batch, len(recurrent))
+        energies = energies_of(keys, v, terms)
+        inner = None if of_inner[0] is None else _InnerSteps(*of_inner)
+        befores = torch.cat([first.unsqueeze(0), states[:-1]])
+        asking = befores  # the states that attend
+        if inner is not None:
+            inner.start_retreat()
+            asking = inner.states
         hidden_grad = torch.zeros_like(first)
         for t in range(steps - 1, -1, -1):
-            before = states[t - 1] if t else first
-            gate_grad, projected = inputs_grad[t], projected_grad[t]
-            through_update_gate = retreat(
-                hidden_grad + states_grad[t], before, gates[t], carried[t], gate_grad, projected[:, : 3 * size]
+            gate_grad, projected = gates_grad[t], projected_grad[t]
+            total = retreat(
+                hidden_grad + states_grad[t], asking[t], gates[t], carried[t], gate_grad, projected[:, :width]
             )
             # A row times a transposed matrix: the transposed product takes ten times as long.
             weight_grad = torch.bmm(gate_grad.to(product).unsqueeze(1), shares.transpose(1, 2)).squeeze(1)
             weight_grad = weight_grad + weights_grad[t]
             energy_grad = torch.ops.aten._softmax_backward_data(weight_grad, weights[t], 1, states.dtype)
             energies_grad[t] = energy_grad
-            slots_grad = torch.ops.aten.sigmoid_backward(energy_grad.unsqueeze(2) * v, terms[t])
-            keys_grad += slots_grad
-            torch.sum(slots_grad, 1, out=projected[:, 3 * size :])
-            hidden_grad = through_update_gate + projected.to(product) @ product_recurrent
-        befores = torch.cat([first.unsqueeze(0), states[:-1]])
-        flat = projected_grad.flatten(0, 1)
-        shares_grad = torch.bmm(weights.permute(1, 2, 0).to(product), inputs_grad.transpose(0, 1).to(product))
-        recurrent_grad = (flat.to(product).t() @ befores.flatten(0, 1).to(product)).to(flat.dtype)
-        v_grad = energies_grad.flatten() @ terms.flatten(0, 2)
-        return (
-            inputs_grad,
-            shares_grad,
-            keys_grad,
-            hidden_grad,
-            recurrent_grad,
-            flat.sum(0),
-            v_grad,
-            None,
-            None,
-            None,
-        )
+            direct = energies.retreat(t, energy_grad, projected[:, width:])
+            total = total if direct is None else total.add_(direct)
+            hidden_grad = total + projected.to(product) @ product_recurrent
+            if inner is not None:
+                hidden_grad = inner.retreat(t, hidden_grad, befores[t])
+        shares_grad = torch.bmm(weights.permute(1, 2, 0).to(product), gates_grad.transpose(0, 1).to(product))
+        keys_grad, v_grad = energies.gradients(energies_grad, asking)
+        of_weights = (weight_grad_of(projected_grad, asking, product), projected_grad.sum((0, 1)))
+        rest = (v_grad, None, None, None)
+        if inner is None:
+            return gates_grad, shares_grad, keys_grad, hidden_grad, *of_weights, *rest, None, None, None
+        of_first = (weight_grad_of(inner.projected_grad, befores, product), inner.projected_grad.sum((0, 1)))
+        given_grad = gates_grad.sum((0, 1))
+        return inner.inputs_grad, shares_grad, keys_grad, hidden_grad, *of_weights, *rest, *of_first, given_grad
+
+
+def weight_grad_of(outputs_grad: Tensor, inputs: Tensor, product: torch.dtype) -> Tensor:
+    """The gradient [O, I] of a matrix from those of its products [T, B, O] and what it multiplied [T, B, I]."""
+    rows, columns = (part.flatten(0, 1).to(product) for part in (outputs_grad, inputs))
+    return (rows.t() @ columns).to(inputs.dtype)

@@ -1,15 +1,15 @@
 """A GRU that attends with its new state and takes in the features of the step before, for all t.
 
-    s_t = GRU(s_{t-1}, [y_t; f_{t-1}]), c_t = attend(s_t) with energies s_t^T k_j, f_t = tanh(U s_t + C c_t + u_t)
+    s_t = GRU(s_{t-1}, [y_t; f_{t-1}]), c_t = attend(s_t), f_t = tanh(U s_t + C c_t + u_t)
 
 Weight gradients of all steps are one product after the loop; autograd would compute them step by step. The memory's
-share of the features, C v_j, is projected before the loop. A state is multiplied once, for its features and for the
-gates of the next step. Measured: docs/benchmarks.md, "Training the matched model".
+share of the features, C v_j, is projected before the loop. A state is multiplied once, for its features, its query and
+the gates of the next step. Measured: docs/benchmarks.md, "Training the matched model".
 
 Shapes: inputs [B, T, 3D] (the gates' products with the words, biases added), units [B, T, F] (what words add to the
-features before the tanh), first [B, D], feed [B, F] (f before the first step), shares [B, S, F], keys [B, S, D], mask
-[B, S], weight [3D, D] and bias [3D] of the state's product, feed_weight [3D, F], state_weight [F, D]. Results: features
-[B, T, F] and weights [B, T, S].
+features before the tanh), first [B, D], feed [B, F] (f before the first step), shares [B, S, F], keys [B, S, A] or
+[B, S, D], mask [B, S], weight [3D, D] and bias [3D] of the state's product, feed_weight [3D, F], state_weight [F, D].
+Results: features [B, T, F] and weights [B, T, S].
 """
 
 from typing import Any, NamedTuple
@@ -17,8 +17,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from nmt.kernels.attentive_gru import ProjectedMemory, Softmax
-from nmt.kernels.gru import advance, retreat
+from nmt.kernels.attentive_gru import weight_grad_of
+from nmt.kernels.energies import ProjectedMemory, Query, Softmax, double, energies_of, plain_energies, terms_of
+from nmt.kernels.gru import advance, gru_step, retreat
 
 
 class Words(NamedTuple):
@@ -36,8 +37,9 @@ class Start(NamedTuple):
 
 
 class Parameters(NamedTuple):
-    """Parameters of the GRU (weight, bias, feed_weight) and of the features (state_weight)."""
+    """Of the attention (query, None for a dot product), of the GRU (weight, bias, feed_weight) and of the features."""
 
+    query: Query | None
     weight: Tensor
     bias: Tensor
     feed_weight: Tensor
@@ -48,16 +50,12 @@ def plain_input_feeding_gru(
     words: Words, start: Start, memory: ProjectedMemory, parameters: Parameters, softmax: Softmax
 ) -> tuple[Tensor, Tensor]:
     """One step after the other."""
-    weight, bias, feed_weight, state_weight = parameters
-    size = start.first.shape[1]
+    query, weight, bias, feed_weight, state_weight = parameters
     hidden, feed = start
     features, weights = [], []
     for t, step in enumerate(words.inputs.unbind(1)):
-        gates, projected = step + nn.functional.linear(feed, feed_weight), nn.functional.linear(hidden, weight, bias)
-        reset, update = torch.sigmoid(gates[:, : 2 * size] + projected[:, : 2 * size]).split(size, 1)
-        candidate = torch.tanh(gates[:, 2 * size :] + reset * projected[:, 2 * size :])
-        hidden = (1 - update) * candidate + update * hidden
-        weights.append(softmax((memory.keys @ hidden.unsqueeze(2)).squeeze(2), memory.mask))
+        hidden = gru_step(step + nn.functional.linear(feed, feed_weight), hidden, weight, bias)
+        weights.append(softmax(plain_energies(hidden, memory.keys, query), memory.mask))
         units = nn.functional.linear(hidden, state_weight) + (weights[-1].unsqueeze(1) @ memory.shares).squeeze(1)
         feed = torch.tanh(units if words.units is None else units + words.units[:, t])
         features.append(feed)
@@ -71,19 +69,21 @@ def fast_input_feeding_gru(
 
     Under autocast the products run in bfloat16; states, energies and sums over steps stay in float32.
     """
-    weight, bias, feed_weight, state_weight = parameters
+    query, weight, bias, feed_weight, state_weight = parameters
     device, dtype = weight.device.type, weight.dtype
     product = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else dtype
     inputs = words.inputs.transpose(0, 1).to(dtype).contiguous()
     units = None if words.units is None else words.units.transpose(0, 1).to(dtype)
-    recurrent = torch.cat([weight, state_weight], 0)
+    keys, query_weight, v = double(memory.keys.to(dtype), query)
+    recurrent = torch.cat([weight, state_weight, *([] if query_weight is None else [query_weight])], 0)
     with torch.autocast(device, enabled=False):
         features, weights = _InputFeedingGRU.apply(  # type: ignore[no-untyped-call]
             inputs,
             units,
             *(part.to(dtype) for part in start),
             memory.shares.to(product),
-            memory.keys.to(dtype),
+            keys,
+            v,
             recurrent,
             bias,
             feed_weight,
@@ -95,7 +95,9 @@ def fast_input_feeding_gru(
 
 
 class _InputFeedingGRU(torch.autograd.Function):
-    """inputs [T, B, 3D], units [T, B, F], recurrent [3D + F, D]: the weights of the gates, then those of the features.
+    """inputs [T, B, 3D], units [T, B, F], recurrent [3D + F + A, D]: weights of the gates, the features and the query.
+
+    Without v [A], A is 0.
 
     Results are features [T, B, F] and weights [T, B, S].
     """
@@ -109,6 +111,7 @@ class _InputFeedingGRU(torch.autograd.Function):
         feed: Tensor,
         shares: Tensor,
         keys: Tensor,
+        v: Tensor | None,
         recurrent: Tensor,
         bias: Tensor,
         feed_weight: Tensor,
@@ -117,27 +120,29 @@ class _InputFeedingGRU(torch.autograd.Function):
         softmax: Softmax,
     ) -> tuple[Tensor, Tensor]:
         steps, batch, width = inputs.shape
+        query = width + feed.shape[1]  # where its columns begin
         states = inputs.new_empty(steps, batch, first.shape[1])
         features = inputs.new_empty(steps, batch, feed.shape[1])
         weights = inputs.new_empty(steps, batch, mask.shape[1])
+        terms = terms_of(keys, v, steps if any(ctx.needs_input_grad) else 1)  # only a backward pass needs all
+        energies = energies_of(keys, v, terms)
         gates = torch.empty_like(inputs)  # r, z, n after their nonlinearities
         carried = torch.empty_like(states)  # the candidate's recurrent part before r multiplies it
         recurrent_t, feed_t = recurrent.to(product).t().contiguous(), feed_weight.to(product).t().contiguous()
-        product_bias = torch.cat([bias, bias.new_zeros(feed.shape[1])]).to(product)
+        product_bias = torch.cat([bias, bias.new_zeros(len(recurrent) - width)]).to(product)
         hidden, below = first, feed
         projected = torch.addmm(product_bias, hidden.to(product), recurrent_t).to(hidden.dtype)
         for t in range(steps):
             gate = (below.to(product) @ feed_t).add(inputs[t])
             hidden = advance(gate, projected[:, :width], hidden, gates[t], carried[t])
             states[t] = hidden
-            energies = torch.bmm(hidden.unsqueeze(1), keys.transpose(1, 2)).squeeze(1)
-            weight = softmax(energies, mask)
-            weights[t] = weight
             projected = torch.addmm(product_bias, hidden.to(product), recurrent_t).to(hidden.dtype)
-            seen = torch.bmm(weight.to(product).unsqueeze(1), shares).squeeze(1).add(projected[:, width:])
+            weight = softmax(energies(t, hidden, projected[:, query:]), mask)
+            weights[t] = weight
+            seen = torch.bmm(weight.to(product).unsqueeze(1), shares).squeeze(1).add(projected[:, width:query])
             below = torch.tanh(seen if units is None else seen.add_(units[t]), out=features[t])
         ctx.save_for_backward(
-            first, feed, shares, keys, recurrent, feed_weight, states, features, weights, gates, carried
+            first, feed, shares, keys, v, recurrent, feed_weight, states, features, weights, terms, gates, carried
         )
         ctx.has_units = units is not None
         return features, weights
@@ -145,9 +150,11 @@ class _InputFeedingGRU(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         features_grad, weights_grad = gradients
-        first, feed, shares, keys, recurrent, feed_weight, states, features, weights, gates, carried = ctx.saved_tensors
+        first, feed, shares, keys, v, recurrent, feed_weight, states, features, *rest = ctx.saved_tensors
+        weights, terms, gates, carried = rest
         steps, batch, width = gates.shape
-        product = shares.dtype
+        query = width + feed.shape[1]
+        product, energies = shares.dtype, energies_of(keys, v, terms)
         product_recurrent, product_feed = recurrent.to(product), feed_weight.to(product)
         inputs_grad, energies_grad = torch.empty_like(gates), torch.empty_like(weights)
         # Of the product of each state, the first one included; no step follows the last, and the first has no features.
@@ -155,7 +162,7 @@ class _InputFeedingGRU(torch.autograd.Function):
         projected_grad[0, :, width:], projected_grad[steps, :, :width] = 0, 0
         feed_grad, through_update_gate = torch.zeros_like(feed), torch.zeros_like(first)
         for t in range(steps - 1, -1, -1):
-            before, unit_grad = states[t - 1] if t else first, projected_grad[t + 1, :, width:]
+            before, unit_grad = states[t - 1] if t else first, projected_grad[t + 1, :, width:query]
             total = features_grad[t] + feed_grad
             torch.ops.aten.tanh_backward.grad_input(total, features[t], grad_input=unit_grad)
             # A row times a transposed matrix: the transposed product takes ten times as long.
@@ -164,16 +171,18 @@ class _InputFeedingGRU(torch.autograd.Function):
                 weight_grad + weights_grad[t], weights[t], 1, states.dtype
             )
             energies_grad[t] = energy_grad
+            direct = energies.retreat(t, energy_grad, projected_grad[t + 1, :, query:])
             hidden_grad = (projected_grad[t + 1].to(product) @ product_recurrent).add(through_update_gate)
-            hidden_grad += torch.bmm(energy_grad.unsqueeze(1), keys).squeeze(1)
+            if direct is not None:
+                hidden_grad += direct
             through_update_gate = retreat(
                 hidden_grad, before, gates[t], carried[t], inputs_grad[t], projected_grad[t, :, :width]
             )
             feed_grad = (inputs_grad[t].to(product) @ product_feed).to(feed.dtype)
         first_grad = (projected_grad[0].to(product) @ product_recurrent).add(through_update_gate)
-        units_grad, fed = projected_grad[1:, :, width:], torch.cat([feed.unsqueeze(0), features[:-1]])
+        units_grad, fed = projected_grad[1:, :, width:query], torch.cat([feed.unsqueeze(0), features[:-1]])
         shares_grad = torch.bmm(weights.permute(1, 2, 0).to(product), units_grad.transpose(0, 1).to(product))
-        keys_grad = torch.bmm(energies_grad.permute(1, 2, 0), states.transpose(0, 1))
+        keys_grad, v_grad = energies.gradients(energies_grad, states)
         return (
             inputs_grad,
             units_grad if ctx.has_units else None,
@@ -181,16 +190,11 @@ class _InputFeedingGRU(torch.autograd.Function):
             feed_grad,
             shares_grad,
             keys_grad,
-            _weight_grad(projected_grad, torch.cat([first.unsqueeze(0), states]), product),
+            v_grad,
+            weight_grad_of(projected_grad, torch.cat([first.unsqueeze(0), states]), product),
             projected_grad[..., :width].sum((0, 1)),
-            _weight_grad(inputs_grad, fed, product),
+            weight_grad_of(inputs_grad, fed, product),
             None,
             None,
             None,
         )
-
-
-def _weight_grad(outputs_grad: Tensor, inputs: Tensor, product: torch.dtype) -> Tensor:
-    """The gradient [O, I] of a matrix from those of its products [T, B, O] and what it multiplied [T, B, I]."""
-    rows, columns = (part.flatten(0, 1).to(product) for part in (outputs_grad, inputs))
-    return (rows.t() @ columns).to(inputs.dtype)

@@ -30,8 +30,8 @@ load(sys.argv[1])
 from tests.cuda.program import main
 main(*sys.argv[2:])
 """
-#: Input feeding as one autograd function.
-FUSED = ["decoder=luong", "attention/score=general"]
+#: Input feeding with the energies of a dot product.
+DOT = ["decoder=luong", "attention/score=general"]
 #: Where the host may wait for the device in an update: nowhere; and where it reads losses and norms of many updates.
 ALLOWED_IN_UPDATE: dict[str, int] = {}
 ALLOWED_IN_READING = {"training/learner.py read: copy": 1}
@@ -104,7 +104,7 @@ def test_the_whole_pipeline_runs_on_the_gpu(guard: Path, tmp_path: Path) -> None
 @pytest.fixture(scope="module")
 def costs(guard: Path) -> dict[str, Any]:
     """Waits and launches of an update and of beams of several lengths."""
-    return run(guard, "costs", [*wired(), FUSED])
+    return run(guard, "costs", [*wired(), DOT])
 
 
 @pytest.mark.parametrize("wiring", ["bahdanau", "luong", "luong attention/score=general"])
@@ -133,7 +133,7 @@ def test_a_step_of_a_beam_waits_only_where_it_may(wiring: str, costs: dict[str, 
 
 CAPTURED = [
     ["decoder=bahdanau"],
-    FUSED,
+    DOT,
     ["decoder=luong"],
     ["decoder=conditional", "attention.coverage=true"],
     ["decoder=none"],
@@ -211,7 +211,7 @@ def test_an_update_that_waits_is_not_captured(guard: Path) -> None:
 
 
 #: Operations that compute, of an update with a target of five steps and of a step of a beam; each is a kernel or more.
-LAUNCHES_OF_UPDATE = {"bahdanau": 420, "luong": 547, "luong attention/score=general": 398}
+LAUNCHES_OF_UPDATE = {"bahdanau": 418, "luong": 427, "luong attention/score=general": 398}
 #: Of a captured update: the copies of the batch and of the learning rate, the graphs of the gradient and of the step,
 #: and what is kept of loss and norm.
 LAUNCHES_WITH_GRAPH = 5

@@ -10,8 +10,9 @@ from torch import Tensor
 from nmt.attention.attention import masked_softmax
 from nmt.data.batch import make_batch
 from nmt.kernels import gpu
-from nmt.kernels.attentive_gru import Parameters, ProjectedMemory, fast_attentive_gru, plain_attentive_gru
+from nmt.kernels.attentive_gru import Parameters, fast_attentive_gru, plain_attentive_gru
 from nmt.kernels.cross_entropy import fast_cross_entropy, plain_cross_entropy
+from nmt.kernels.energies import ProjectedMemory, Query
 from nmt.training.loss import batch_loss
 from tests.catalogue import model
 
@@ -54,7 +55,11 @@ def test_states_weights_and_gradients_are_those_of_the_plain_recurrence(
     for compute, products in ((plain_attentive_gru, False), (fast_attentive_gru, low)):
         with torch.autocast(DEVICE.type, torch.bfloat16, enabled=products):
             states, weights = compute(
-                inputs, first, ProjectedMemory(shares, keys, mask), Parameters(*rest), masked_softmax
+                inputs,
+                first,
+                ProjectedMemory(shares, keys, mask),
+                Parameters(Query(*rest[:2]), *rest[2:]),
+                masked_softmax,
             )
         loss = (states**3).sum() + (weights**2).sum()
         results.append((states, weights, *torch.autograd.grad(loss, values)))

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Iterator
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from torch import Tensor, nn
 
 from nmt.command.composing import compose
 from nmt.errors import UserError
-from nmt.kernels import attentive_gru
+from nmt.kernels import attentive_gru, input_feeding_gru
 from nmt.model import Decoded, Encoded, Seq2Seq
 from nmt.model.recurrent.bahdanau import Bahdanau
 from nmt.model.recurrent.conditional import Conditional
@@ -71,6 +72,7 @@ COMBINATIONS = [
     ("decoder=luong", "decoder.input_feeding=false", "attention/read=hard", "attention.read.objective=enumerate"),
     ("decoder=luong", "decoder.input_feeding=false", "attention/window=local_m", "attention.window.radius=1"),
     ("decoder=bahdanau", "decoder.previous_state=true"),
+    ("decoder=conditional", "attention/score=concat"),
     ("decoder=conditional", "decoder/readout=tanh", "decoder.readout.word=true"),
     *((f"decoder={wiring}", *MULTI_STEP) for wiring in WITH_ATTENTION),
     *((f"decoder={wiring}", *MULTI_STEP, "decoder.layers=2") for wiring in WITH_ATTENTION),
@@ -143,30 +145,21 @@ def test_step_by_step_equals_the_whole_sequence(overrides: tuple[str, ...]) -> N
 
 def test_every_wiring_that_has_a_fast_path_is_compared_with_its_reference() -> None:
     compared = {own[0] for own in certain if recurrent(model(*own)).has_fast_path}
-    assert compared == {"decoder=bahdanau", "decoder=luong", "decoder=none"}
+    assert compared == {"decoder=bahdanau", "decoder=conditional", "decoder=luong", "decoder=none"}
 
 
 @pytest.mark.long
 def test_no_model_goes_step_by_step_that_need_not() -> None:
     for own in certain:
         decoder = recurrent(model(*own))
-        expected = not isinstance(decoder, Conditional)
         if isinstance(decoder, Luong) and not decoder.input_feeding:
             expected = not decoder.attention.coverage
-        elif isinstance(decoder, Luong | Bahdanau):  # which attentions are fused is tested below
-            expected = decoder.has_fast_path
+        elif isinstance(decoder, Luong | Bahdanau | Conditional):  # which attentions are fused is tested below
+            expected = decoder.attends_plainly and decoder.has_fast_path
+        else:
+            expected = True
         assert decoder.has_fast_path == expected, own
         assert not recurrent(model(*own, "decoder.fast=false")).has_fast_path, own
-
-
-def test_input_feeding_is_fused_where_the_recurrence_knows_the_parts() -> None:
-    plain = ("decoder=luong", "decoder.size=13", "attention/score=general")
-    assert recurrent(model(*plain)).has_fast_path
-    for other in (
-        *("attention/score=additive", "attention/window=local_m", "attention/read=hard", "attention.heads=2"),
-        *("decoder.layers=2", "decoder/readout=maxout", "attention.dropout=0.1", "attention.project=true"),
-    ):
-        assert not recurrent(model(*plain, other, train=True)).has_fast_path, other
 
 
 @pytest.mark.parametrize("overrides", [own for own in certain if recurrent(model(*own)).has_fast_path], ids=" ".join)
@@ -344,16 +337,27 @@ def test_gradients_of_the_whole_model_agree_with_finite_differences(wiring: str)
     assert torch.autograd.gradcheck(loss, inputs)
 
 
-def test_the_fused_recurrence_is_used_where_it_can_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The fused recurrence runs for additive and concat attention as it comes, and for nothing else."""
+@pytest.mark.parametrize(
+    ("wiring", "module", "name"),
+    [
+        ("bahdanau", attentive_gru, "fast_attentive_gru"),
+        ("conditional", attentive_gru, "fast_attentive_gru"),
+        ("luong", input_feeding_gru, "fast_input_feeding_gru"),
+    ],
+    ids=["bahdanau", "conditional", "luong"],
+)
+def test_the_fused_recurrence_is_used_where_it_can_be(
+    wiring: str, module: ModuleType, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fused recurrence runs for additive scores and dot products as they come, and for nothing else."""
     called: list[str] = []
 
     def spy(*arguments: Any) -> Any:
         called.append("fused")
         return fused(*arguments)
 
-    fused = attentive_gru.fast_attentive_gru
-    monkeypatch.setattr(attentive_gru, "fast_attentive_gru", spy)
+    fused = getattr(module, name)
+    monkeypatch.setattr(module, name, spy)
     combinations = set()
     for overrides in [(f"attention/score={score}",) for score in SCORES] + [
         *WINDOWED,
@@ -362,12 +366,16 @@ def test_the_fused_recurrence_is_used_where_it_can_be(monkeypatch: pytest.Monkey
         ("attention.heads=2",),
         ("decoder.layers=2",),
         ("attention.dropout=0.1",),
+        ("attention.project=true",),
+        ("decoder.fast=false",),
+        *([("decoder/readout=maxout",)] if wiring == "luong" else []),
     ]:
         called.clear()
         source, mask, _ = sentences(LENGTHS, 23)
-        model("decoder=bahdanau", *overrides, train=True)(source, mask, None, targets())
+        model(f"decoder={wiring}", *overrides, train=True)(source, mask, None, targets())
         if called:
             combinations.add(overrides[0])
     assert combinations == {
-        *("attention/score=additive", "attention/score=concat", "attention/window=global", "attention/read=soft")
+        *(f"attention/score={score}" for score in ("additive", "concat", "general", "dot")),
+        *("attention/window=global", "attention/read=soft"),
     }

@@ -7,10 +7,14 @@ import torch
 from torch import Tensor, nn
 
 from nmt.attention import Attended, Attention, Choices, Memory
+from nmt.attention.attention import masked_softmax
 from nmt.attention.reads import Soft
-from nmt.attention.scores import Score
+from nmt.attention.scores import Additive, Concat, Dot, General
 from nmt.attention.windows import Global
 from nmt.errors import SettingError, UserError
+from nmt.kernels import attentive_gru
+from nmt.kernels.attentive_gru import Inner
+from nmt.kernels.energies import ProjectedMemory, Query
 from nmt.model.contract import DecoderParts, Encoded, head_names
 from nmt.model.layered import of_all_layers
 from nmt.model.recurrent.decoder import Products, RecurrentDecoder, RecurrentState, Seen, linear
@@ -112,23 +116,60 @@ class AttentiveDecoder(RecurrentDecoder[RecurrentMemory]):
         self.heads = tuple(str(head) for head in range(self.attention.heads))
         self.max_positions = self.attention.max_positions
 
-    def attends_plainly(self, *scores: type[Score]) -> bool:
+    @property
+    def attends_plainly(self) -> bool:
         """Whether there is one layer, and the attention is one that a fused recurrence computes.
 
-        That is one of these scores without projections or coverage, a global window and a soft read, and no dropout of
-        the weights.
+        That is an additive score or a dot product without projections or coverage, a global window, a soft read, and no
+        dropout of the weights.
         """
         attention = self.attention
         return (
             attention.out is None
             and attention.query is None
-            and type(attention.score) in scores
+            and type(attention.score) in (Additive, Concat, General, Dot)
             and not attention.coverage
             and type(attention.window) is Global
             and type(attention.read) is Soft
             and self.rnn.num_layers == 1
             and not (attention.training and attention.dropout.p > 0)
         )
+
+    def is_fused(self, memory: RecurrentMemory) -> bool:
+        """Whether a fused recurrence computes a whole target with this memory."""
+        return self.has_fast_path and not memory.folded and memory.attention.pins is None
+
+    def query(self) -> Query | None:
+        """The parameters of an additive score; None for a dot product."""
+        score = self.attention.score
+        if isinstance(score, Additive):
+            return Query(score.W.weight, score.v)
+        return Query(score.W.weight[:, : score.query_size], score.v) if isinstance(score, Concat) else None
+
+    def recur(
+        self,
+        embedded: Tensor,
+        first: Tensor,
+        memory: RecurrentMemory,
+        gru: tuple[Tensor, Tensor],
+        inner: Inner | None = None,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """The fused recurrence: states [B, T, D], contexts [B, T, C] and weights [B, T, S].
+
+        Takes the first state [B, D] and weight and bias of the product of the states that attend.
+        """
+        slots, products = memory.attention, memory.products
+        values = slots.values[:, 0]
+        shares = self.shares(values, products)[0]
+        assert shares is not None
+        states, weights = attentive_gru.fast_attentive_gru(
+            self.of_words(embedded, products)[0],
+            first,
+            ProjectedMemory(shares, slots.keys[:, 0], slots.mask),
+            attentive_gru.Parameters(self.query(), *gru, inner),
+            masked_softmax,
+        )
+        return states, weights.to(values.dtype) @ values, weights
 
     @property
     def source_attentions(self) -> Sequence[Attention]:

@@ -3,10 +3,7 @@
 import torch
 from torch import Tensor
 
-from nmt.attention.attention import masked_softmax
-from nmt.attention.scores import Additive, Concat
 from nmt.errors import UserError
-from nmt.kernels import attentive_gru
 from nmt.limits import Fraction, Layers, Positive
 from nmt.model.contract import Decoded, DecoderParts
 from nmt.model.recurrent.attentive import AttentiveDecoder, RecurrentMemory
@@ -59,8 +56,8 @@ class Bahdanau(AttentiveDecoder):
 
     @property
     def has_fast_path(self) -> bool:
-        """An additive or concat score, and nothing that the fused recurrence does not know."""
-        return self.fast and self.attends_plainly(Additive, Concat)
+        """Where the fused recurrence computes this attention."""
+        return self.fast and self.attends_plainly
 
     def context_weight(self, fed: Tensor) -> Tensor:
         """The top layer's context goes into the first layer, or with multi-step attention into the top one."""
@@ -85,21 +82,9 @@ class Bahdanau(AttentiveDecoder):
         self, embedded: Tensor, state: RecurrentState, memory: RecurrentMemory, *, weights: bool = True
     ) -> Decoded:
         """The whole target, by the fused kernel where it computes exactly this attention and these layers."""
-        if not self.has_fast_path or memory.folded or memory.attention.pins is not None:
+        if not self.is_fused(memory):
             return super().forward(embedded, state, memory, weights=weights)
-        first, slots, products = state.hidden[:, 0], memory.attention, memory.products
-        score = self.attention.score
-        assert isinstance(score, Additive | Concat)
-        query_weight = score.W.weight if isinstance(score, Additive) else score.W.weight[:, : score.query_size]
-        _, weight_hh, _, bias_hh = layer_parameters(self.rnn)
-        values = slots.values[:, 0]
-        states, steps_weights = attentive_gru.fast_attentive_gru(
-            self.of_words(embedded, products)[0],
-            first,
-            attentive_gru.ProjectedMemory(linear(values, products.fed), slots.keys[:, 0], slots.mask),
-            attentive_gru.Parameters(query_weight, score.v, weight_hh, bias_hh),
-            masked_softmax,
-        )
-        contexts = steps_weights.to(values.dtype) @ values
+        first, (_, weight_hh, _, bias_hh) = state.hidden[:, 0], layer_parameters(self.rnn)
+        states, contexts, steps_weights = self.recur(embedded, first, memory, (weight_hh, bias_hh))
         tops = torch.cat([first.unsqueeze(1), states[:, :-1]], 1) if self.previous_state else states
         return Decoded(self.readout(tops, embedded, contexts), steps_weights.unsqueeze(1) if weights else None)

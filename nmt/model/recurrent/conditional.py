@@ -3,9 +3,10 @@
 import torch
 from torch import Tensor, nn
 
+from nmt.kernels.attentive_gru import Inner
 from nmt.kernels.gru import gru
 from nmt.limits import Fraction, Layers, Positive
-from nmt.model.contract import DecoderParts
+from nmt.model.contract import Decoded, DecoderParts
 from nmt.model.recurrent.attentive import AttentiveDecoder, RecurrentMemory
 from nmt.model.recurrent.decoder import RecurrentState, Seen, layer_parameters
 from nmt.model.recurrent.first_state import FirstStateKind
@@ -36,6 +37,11 @@ class Conditional(AttentiveDecoder):
         super().__init__(parts, "nothing", size, layers, first_state, dropout, fast, multi_step)
         self.second = nn.GRU(self.context_size, size, batch_first=True)
 
+    @property
+    def has_fast_path(self) -> bool:
+        """Where the fused recurrence computes this attention."""
+        return self.fast and self.attends_plainly
+
     def context_weight(self, fed: Tensor) -> Tensor:
         """Contexts go into the second transition."""
         return product_type(layer_parameters(self.second)[0])
@@ -49,3 +55,17 @@ class Conditional(AttentiveDecoder):
         _, weight_hh, bias_ih, bias_hh = layer_parameters(self.second)
         top = gru(seen.gates + bias_ih, between, weight_hh, bias_hh, self.fast)
         return top, torch.cat([hidden[:, :-1], top.unsqueeze(1)], 1), seen
+
+    def forward(
+        self, embedded: Tensor, state: RecurrentState, memory: RecurrentMemory, *, weights: bool = True
+    ) -> Decoded:
+        """The whole target, by the fused kernel where it computes exactly this attention and these layers."""
+        if not self.is_fused(memory):
+            return super().forward(embedded, state, memory, weights=weights)
+        _, weight_hh, _, bias_hh = layer_parameters(self.rnn)
+        _, second_hh, given, second_bias = layer_parameters(self.second)
+        inner = Inner(weight_hh, bias_hh, given)
+        states, contexts, steps_weights = self.recur(
+            embedded, state.hidden[:, 0], memory, (second_hh, second_bias), inner
+        )
+        return Decoded(self.readout(states, embedded, contexts), steps_weights.unsqueeze(1) if weights else None)

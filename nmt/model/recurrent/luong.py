@@ -3,10 +3,9 @@
 from torch import Tensor
 
 from nmt.attention.attention import masked_softmax
-from nmt.attention.scores import Dot, General
 from nmt.errors import UserError
 from nmt.kernels import input_feeding_gru
-from nmt.kernels.attentive_gru import ProjectedMemory
+from nmt.kernels.energies import ProjectedMemory
 from nmt.limits import Fraction, Layers, Positive
 from nmt.model.contract import Decoded, DecoderParts
 from nmt.model.recurrent.attentive import AttentiveDecoder, RecurrentMemory
@@ -56,9 +55,9 @@ class Luong(AttentiveDecoder):
 
     @property
     def has_fast_path(self) -> bool:
-        """All steps at once, or the fused recurrence, which knows input feeding, dot products and a tanh readout."""
+        """All steps at once, or with input feeding the fused recurrence, which knows a tanh readout."""
         return self.at_once or (
-            self.fast and self.input_feeding and self.attends_plainly(General, Dot) and isinstance(self.readout, Tanh)
+            self.fast and self.input_feeding and self.attends_plainly and isinstance(self.readout, Tanh)
         )
 
     def context_weight(self, fed: Tensor) -> None:
@@ -76,8 +75,7 @@ class Luong(AttentiveDecoder):
         self, embedded: Tensor, state: RecurrentState, memory: RecurrentMemory, *, weights: bool = True
     ) -> Decoded:
         """The whole target, by the fused kernel where it computes exactly this attention, these layers and readout."""
-        fused = self.has_fast_path and self.input_feeding and not memory.folded
-        if not fused or memory.attention.pins is not None:
+        if self.at_once or not self.is_fused(memory):
             return super().forward(embedded, state, memory, weights=weights)
         slots, readout = memory.attention, memory.products.readout
         assert readout.context is not None
@@ -87,7 +85,7 @@ class Luong(AttentiveDecoder):
             input_feeding_gru.Start(state.hidden[:, 0], state.feed),
             ProjectedMemory(readout.context(slots.values[:, 0]), slots.keys[:, 0], slots.mask),
             input_feeding_gru.Parameters(
-                weight_hh, bias_hh, weight_ih[:, self.input_sizes[0] :], self.readout.columns()["state"]
+                self.query(), weight_hh, bias_hh, weight_ih[:, self.input_sizes[0] :], self.readout.columns()["state"]
             ),
             masked_softmax,
         )
