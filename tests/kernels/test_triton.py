@@ -45,7 +45,7 @@ def test_states_weights_and_gradients_are_those_of_the_plain_recurrence(
     sizes: tuple[int, int, int, int, int], low: bool
 ) -> None:
     steps, batch, slots, size, space = sizes
-    inputs, first, shares, keys, *rest = values = drawn(
+    inputs, first, shares, keys, weight, v, *rest = values = drawn(
         *((batch, steps, 3 * size), (batch, size), (batch, slots, 3 * size), (batch, slots, space)),
         *((space, size), (space,), (3 * size, size), (3 * size,)),
     )
@@ -58,7 +58,7 @@ def test_states_weights_and_gradients_are_those_of_the_plain_recurrence(
                 inputs,
                 first,
                 ProjectedMemory(shares, keys, mask),
-                Parameters(Query(*rest[:2]), *rest[2:]),
+                Parameters(Query(weight, v), rest[0], rest[1]),
                 masked_softmax,
             )
         loss = (states**3).sum() + (weights**2).sum()
