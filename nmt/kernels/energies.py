@@ -36,7 +36,7 @@ def plain_energies(state: Tensor, keys: Tensor, query: Query | None) -> Tensor:
     return torch.tanh(nn.functional.linear(state, query.weight).unsqueeze(1) + keys) @ query.v
 
 
-class Dot:
+class DotEnergies:
     """s^T k_j. The product of the state has no columns for it."""
 
     def __init__(self, keys: Tensor) -> None:
@@ -54,7 +54,7 @@ class Dot:
         return torch.bmm(energies_grad.permute(1, 2, 0), states.transpose(0, 1)), None
 
 
-class Additive:
+class AdditiveEnergies:
     """v^T sigmoid(W s + k_j), from the query W s.
 
     tanh x = 2 sigmoid(2 x) - 1, and torch's sigmoid is several times as fast on a CPU. `double` multiplies the 2 into
@@ -84,7 +84,7 @@ class Additive:
 
 
 def double(keys: Tensor, query: Query | None) -> tuple[Tensor, Tensor | None, Tensor | None]:
-    """Keys, the query's weight and v as `energies_of` wants them; see `Additive`."""
+    """Keys, the query's weight and v as `energies_of` wants them; see `AdditiveEnergies`."""
     return (keys, None, None) if query is None else (2 * keys, 2 * query.weight, 2 * query.v)
 
 
@@ -93,6 +93,6 @@ def terms_of(keys: Tensor, v: Tensor | None, steps: int) -> Tensor | None:
     return None if v is None else keys.new_empty(steps, *keys.shape[:2], len(v))
 
 
-def energies_of(keys: Tensor, v: Tensor | None, terms: Tensor | None) -> Dot | Additive:
+def energies_of(keys: Tensor, v: Tensor | None, terms: Tensor | None) -> DotEnergies | AdditiveEnergies:
     """The energies of a score with v, or of a dot product without."""
-    return Dot(keys) if v is None or terms is None else Additive(keys, v, terms)
+    return DotEnergies(keys) if v is None or terms is None else AdditiveEnergies(keys, v, terms)

@@ -22,7 +22,7 @@ from nmt.kernels.energies import ProjectedMemory, Query, Softmax, double, energi
 from nmt.kernels.gru import advance, gru_step, retreat
 
 
-class Words(NamedTuple):
+class WordShares(NamedTuple):
     """What the words add at each step: inputs to the gates, units to the features; None for nothing."""
 
     inputs: Tensor
@@ -36,7 +36,7 @@ class Start(NamedTuple):
     feed: Tensor
 
 
-class Parameters(NamedTuple):
+class FeedingParameters(NamedTuple):
     """Of the attention (query, None for a dot product), of the GRU (weight, bias, feed_weight) and of the features."""
 
     query: Query | None
@@ -47,7 +47,7 @@ class Parameters(NamedTuple):
 
 
 def plain_input_feeding_gru(
-    words: Words, start: Start, memory: ProjectedMemory, parameters: Parameters, softmax: Softmax
+    words: WordShares, start: Start, memory: ProjectedMemory, parameters: FeedingParameters, softmax: Softmax
 ) -> tuple[Tensor, Tensor]:
     """One step after the other."""
     query, weight, bias, feed_weight, state_weight = parameters
@@ -63,7 +63,7 @@ def plain_input_feeding_gru(
 
 
 def fast_input_feeding_gru(
-    words: Words, start: Start, memory: ProjectedMemory, parameters: Parameters, softmax: Softmax
+    words: WordShares, start: Start, memory: ProjectedMemory, parameters: FeedingParameters, softmax: Softmax
 ) -> tuple[Tensor, Tensor]:
     """The same as one autograd function.
 

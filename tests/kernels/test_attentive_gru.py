@@ -10,7 +10,7 @@ from nmt.attention.attention import masked_softmax
 from nmt.kernels import attentive_gru, input_feeding_gru
 from nmt.kernels.attentive_gru import Inner, fast_attentive_gru, plain_attentive_gru
 from nmt.kernels.energies import ProjectedMemory, Query
-from nmt.kernels.input_feeding_gru import Start, Words, fast_input_feeding_gru, plain_input_feeding_gru
+from nmt.kernels.input_feeding_gru import Start, WordShares, fast_input_feeding_gru, plain_input_feeding_gru
 
 BATCH, STEPS, SLOTS, SIZE, SPACE, FEATURES = 3, 5, 7, 11, 13, 6
 Run = Callable[[bool], tuple[Tensor, Tensor]]
@@ -60,11 +60,11 @@ def feeding(additive: bool, word: bool, mask: Tensor) -> tuple[list[Tensor], Run
         *((3 * SIZE, SIZE), (3 * SIZE,), (3 * SIZE, FEATURES), (FEATURES, SIZE), (BATCH, STEPS, FEATURES)),
     )
     words, start, memory = (
-        Words(inputs, units if word else None),
+        WordShares(inputs, units if word else None),
         Start(first, feed),
         ProjectedMemory(shares, keys, mask),
     )
-    parameters = input_feeding_gru.Parameters(Query(*query) if additive else None, *rest)
+    parameters = input_feeding_gru.FeedingParameters(Query(*query) if additive else None, *rest)
 
     def run(fast: bool) -> tuple[Tensor, Tensor]:
         form = fast_input_feeding_gru if fast else plain_input_feeding_gru
@@ -113,8 +113,11 @@ def test_bfloat16_rounds_products_alone() -> None:
             (BATCH, STEPS, FEATURES),
         )
     )
-    memory, parameters = ProjectedMemory(shares, keys, masked([7, 7, 7])), input_feeding_gru.Parameters(None, *rest)
-    given = Words(inputs, units), Start(first, feed), memory, parameters
+    memory, parameters = (
+        ProjectedMemory(shares, keys, masked([7, 7, 7])),
+        input_feeding_gru.FeedingParameters(None, *rest),
+    )
+    given = WordShares(inputs, units), Start(first, feed), memory, parameters
     exact = plain_input_feeding_gru(*given, masked_softmax)
     with torch.autocast("cpu", torch.bfloat16):
         rounded = fast_input_feeding_gru(*given, masked_softmax)

@@ -68,7 +68,7 @@ def refusal(capfd: Capture, folder: Path, verb: str, *line: str) -> str:
         (["trainer.max_source_length=1"], ["set is empty", "source too long", "trainer.max_source_length"]),
         (["device=cuda"], ["device=cuda: torch finds", "no CUDA GPU", "device=cpu"]),
         (["device=gpu"], ["device=gpu: must be auto", "cuda:N"]),
-        (["precision=half"], ["precision=half: must be auto, float32 or bf16"]),
+        (["precision=half"], ["precision=half: must be auto, float32, bf16 or int8"]),
         (["threads=0"], ["threads=0: must be at least 1, or null"]),
         (["threads=two"], ["threads=two", "a whole number, at least 1, or null"]),
         (["model.dropout=2"], ["model.dropout=2: must be at least 0 and less than 1"]),

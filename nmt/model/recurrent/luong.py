@@ -81,10 +81,10 @@ class Luong(AttentiveDecoder):
         assert readout.context is not None
         weight_ih, weight_hh, _, bias_hh = layer_parameters(self.rnn)
         features, steps_weights = input_feeding_gru.fast_input_feeding_gru(
-            input_feeding_gru.Words(*self.of_words(embedded, memory.products)),
+            input_feeding_gru.WordShares(*self.of_words(embedded, memory.products)),
             input_feeding_gru.Start(state.hidden[:, 0], state.feed),
             ProjectedMemory(readout.context(slots.values[:, 0]), slots.keys[:, 0], slots.mask),
-            input_feeding_gru.Parameters(
+            input_feeding_gru.FeedingParameters(
                 self.query(), weight_hh, bias_hh, weight_ih[:, self.input_sizes[0] :], self.readout.columns()["state"]
             ),
             masked_softmax,
