@@ -22,11 +22,11 @@ from nmt.kernels.gru import advance, gru_step, retreat
 
 
 class Inner(NamedTuple):
-    """GRU_1: weight [3D, D] and bias [3D] of the state's product; given [3D], the bias of the other GRU's inputs."""
+    """GRU_1: weight [3D, D] and bias [3D] of the state's product; input_bias [3D] of the other GRU's inputs."""
 
     weight: Tensor
     bias: Tensor
-    given: Tensor
+    input_bias: Tensor
 
 
 class Parameters(NamedTuple):
@@ -46,7 +46,7 @@ def plain_attentive_gru(
     hidden, states, weights = first, [], []
     for gates in inputs.unbind(1):
         if inner is not None:
-            hidden, gates = gru_step(gates, hidden, inner.weight, inner.bias), inner.given
+            hidden, gates = gru_step(gates, hidden, inner.weight, inner.bias), inner.input_bias
         weights.append(softmax(plain_energies(hidden, memory.keys, query), memory.mask))
         hidden = gru_step(gates + (weights[-1].unsqueeze(1) @ memory.shares).squeeze(1), hidden, weight, bias)
         states.append(hidden)
@@ -114,7 +114,8 @@ class _InnerSteps:
 class _AttentiveGRU(torch.autograd.Function):
     """inputs [T, B, 3D], shares [B, S, 3D], keys [B, S, A], first [B, D], recurrent [3D + A, D], bias [3D + A], v [A].
 
-    Without v, A is 0, and keys are [B, S, D]. GRU_1 has weight [3D, D] and bias [3D]; given [3D] is that of `Inner`.
+    Without v, A is 0, and keys are [B, S, D]. The weight [3D, D], bias [3D] and input bias [3D] of GRU_1 are those of
+    `Inner`.
     """
 
     @staticmethod
@@ -132,7 +133,7 @@ class _AttentiveGRU(torch.autograd.Function):
         softmax: Softmax,
         inner_weight: Tensor | None,
         inner_bias: Tensor | None,
-        given: Tensor | None,
+        input_bias: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
         steps, batch, width = inputs.shape
         states = inputs.new_empty(steps, batch, first.shape[1])
@@ -152,7 +153,7 @@ class _AttentiveGRU(torch.autograd.Function):
             weight = softmax(energies(t, hidden, projected[:, width:]), mask)
             weights[t] = weight
             gate = torch.bmm(weight.to(product).unsqueeze(1), shares).squeeze(1)
-            gate = gate.add(inputs[t] if given is None else given)
+            gate = gate.add(inputs[t] if input_bias is None else input_bias)
             hidden = advance(gate, projected[:, :width], hidden, gates[t], carried[t])
             states[t] = hidden
         of_inner = (None,) * 4 if inner is None else (inner.weight, inner.gates, inner.carried, inner.states)
@@ -198,8 +199,8 @@ class _AttentiveGRU(torch.autograd.Function):
         if inner is None:
             return gates_grad, shares_grad, keys_grad, hidden_grad, *of_weights, *rest, None, None, None
         of_first = (weight_grad_of(inner.projected_grad, befores, product), inner.projected_grad.sum((0, 1)))
-        given_grad = gates_grad.sum((0, 1))
-        return inner.inputs_grad, shares_grad, keys_grad, hidden_grad, *of_weights, *rest, *of_first, given_grad
+        input_bias_grad = gates_grad.sum((0, 1))
+        return inner.inputs_grad, shares_grad, keys_grad, hidden_grad, *of_weights, *rest, *of_first, input_bias_grad
 
 
 def weight_grad_of(outputs_grad: Tensor, inputs: Tensor, product: torch.dtype) -> Tensor:

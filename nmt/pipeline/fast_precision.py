@@ -28,10 +28,10 @@ def precisions(compute: Compute) -> dict[str, Compute]:
     bf16 = dataclasses.replace(compute, dtype=torch.bfloat16)
     # The output layer in int8, and the rest in bfloat16 or float32.
     mixed, int8 = dataclasses.replace(bf16, int8=True), dataclasses.replace(compute, dtype=None, int8=True)
-    found = {} if bf16.emulates else {"bf16": bf16}
+    result = {} if bf16.emulates else {"bf16": bf16}
     if has_int8():
-        found = {"int8": int8} if bf16.emulates else {"int8+bf16": mixed, **found, "int8": int8}
-    return found
+        result = {"int8": int8} if bf16.emulates else {"int8+bf16": mixed, **result, "int8": int8}
+    return result
 
 
 def measured(
@@ -54,18 +54,18 @@ def measured(
         return None
     language = language_by_script(references, language)
     sources, references, contexts = sources[:SENTENCES], references[:SENTENCES], contexts[:SENTENCES]
-    found: dict[str, float] = {}
-    for name, own in {"float32": dataclasses.replace(compute, dtype=None), **faster}.items():
-        translator = _request(run, own).open(keep_weights=False)
+    valid_bleu: dict[str, float] = {}
+    for name, candidate in {"float32": dataclasses.replace(compute, dtype=None), **faster}.items():
+        translator = _request(run, candidate).open(keep_weights=False)
         if translator.search.draws:
             return None
         texts = [nbest[0].text for nbest in translator.translate(sources, contexts=contexts)]
-        found[name] = bleu(texts, in_case_of(translator.tokenizer.target, references), language).value
-    run.note(precision={"step": run.best_step(), "sentences": len(sources), "valid_bleu": found})
-    chosen = _fastest(faster, found) or "float32"
-    values = ", ".join(f"{value:.2f} in {name}" for name, value in found.items())
+        valid_bleu[name] = bleu(texts, in_case_of(translator.tokenizer.target, references), language).value
+    run.note(precision={"step": run.best_step(), "sentences": len(sources), "valid_bleu": valid_bleu})
+    fastest = _fastest(faster, valid_bleu) or "float32"
+    values = ", ".join(f"{value:.2f} in {name}" for name, value in valid_bleu.items())
     return (
-        f"Translations of text alone use {chosen}: validation BLEU {values} (the search of the run, {len(sources)} "
+        f"Translations of text alone use {fastest}: validation BLEU {values} (the search of the run, {len(sources)} "
         f"sentences)."
     )
 
@@ -79,8 +79,8 @@ def for_text(request: TranslatorRequest) -> TranslatorRequest:
     if not compute.automatic or request.checkpoint != "best" or len(request.runs) > 1:  # these were not measured
         return request
     faster = precisions(compute)
-    chosen = _fastest(faster, _noted(request.runs[0])) if faster else None
-    return request if chosen is None else dataclasses.replace(request, compute=faster[chosen])
+    fastest = _fastest(faster, _noted(request.runs[0])) if faster else None
+    return request if fastest is None else dataclasses.replace(request, compute=faster[fastest])
 
 
 def _fastest(faster: Mapping[str, Compute], bleu: Mapping[str, float]) -> str | None:

@@ -63,8 +63,8 @@ class Conditional(AttentiveDecoder):
         if not self.is_fused(memory):
             return super().forward(embedded, state, memory, weights=weights)
         _, weight_hh, _, bias_hh = layer_parameters(self.rnn)
-        _, second_hh, given, second_bias = layer_parameters(self.second)
-        inner = Inner(weight_hh, bias_hh, given)
+        _, second_hh, input_bias, second_bias = layer_parameters(self.second)
+        inner = Inner(weight_hh, bias_hh, input_bias)
         states, contexts, steps_weights = self.recur(
             embedded, state.hidden[:, 0], memory, (second_hh, second_bias), inner
         )
