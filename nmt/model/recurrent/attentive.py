@@ -135,6 +135,11 @@ class AttentiveDecoder(RecurrentDecoder[RecurrentMemory]):
             and not (attention.training and attention.dropout.p > 0)
         )
 
+    @property
+    def has_fast_path(self) -> bool:
+        """Whether a fused recurrence computes this attention."""
+        return self.fast and self.attends_plainly
+
     def is_fused(self, memory: RecurrentMemory) -> bool:
         """Whether a fused recurrence computes a whole target with this memory."""
         return self.has_fast_path and not memory.folded and memory.attention.pins is None

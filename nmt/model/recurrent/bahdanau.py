@@ -54,11 +54,6 @@ class Bahdanau(AttentiveDecoder):
             )
         self.previous_state = previous_state
 
-    @property
-    def has_fast_path(self) -> bool:
-        """Where the fused recurrence computes this attention."""
-        return self.fast and self.attends_plainly
-
     def context_weight(self, fed: Tensor) -> Tensor:
         """The top layer's context goes into the first layer, or with multi-step attention into the top one."""
         return product_type(self.upper[-1].weight) if self.multi_step else fed

@@ -37,11 +37,6 @@ class Conditional(AttentiveDecoder):
         super().__init__(parts, "nothing", size, layers, first_state, dropout, fast, multi_step)
         self.second = nn.GRU(self.context_size, size, batch_first=True)
 
-    @property
-    def has_fast_path(self) -> bool:
-        """Where the fused recurrence computes this attention."""
-        return self.fast and self.attends_plainly
-
     def context_weight(self, fed: Tensor) -> Tensor:
         """Contexts go into the second transition."""
         return product_type(layer_parameters(self.second)[0])
