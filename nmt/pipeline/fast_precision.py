@@ -115,7 +115,7 @@ def _request(run: Run, compute: Compute) -> TranslatorRequest:
         checkpoint="best",
         search=SearchRequest("", {}, ()),
         compute=compute,
-        batch_sentences=64,
+        batch_sentences=128,
         shortlist=0,
         length_ratio=None,
         extra_length=10,

@@ -119,7 +119,7 @@ def _translating(measured: Json) -> list[str]:
                         with_spread(figures, "sentences_per_second", "{:,.1f}"),
                         f"{figures['target_tokens_per_sentence']:.1f}",
                         _mebibytes(figures),
-                        f"{by_batch['bleu']:.1f}" if batch == "64" else "",
+                        f"{figures['bleu']:.1f}" if "bleu" in figures else "",
                     ]
                 )
     return table(["wiring", "search", "batch", "sentences/s", "tokens/sentence", "MiB", "BLEU"], rows)

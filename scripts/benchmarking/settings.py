@@ -63,12 +63,14 @@ PLAIN = "cudnn"
 
 SEARCHES = ("greedy", "beam5")
 
-#: Faster ways through beam 5 on a CPU, for `bahdanau` alone: the precision and the length of the shortlist (0: none).
+#: Faster ways through beam 5 on a CPU, for `bahdanau` alone: the precision, the length of the shortlist (0: none), and
+#: how many sentences are searched together. `nmt.translate` searches 128 together.
 FASTER = {
-    "beam5_shortlist": ("float32", 10),
-    "beam5_bf16": ("bf16", 0),
-    "beam5_int8": ("int8", 0),
-    "beam5_bf16_shortlist": ("bf16", 10),
+    "beam5_shortlist": ("float32", 10, 64),
+    "beam5_bf16": ("bf16", 0, 64),
+    "beam5_int8": ("int8", 0, 64),
+    "beam5_int8_128": ("int8", 0, 128),
+    "beam5_bf16_shortlist": ("bf16", 10, 64),
 }
 
 

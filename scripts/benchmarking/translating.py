@@ -29,7 +29,7 @@ def measure(session: Benchmark, place: Place, theirs: list[Peer], peer_results: 
         }
         for number in session.numbers():
             for key, case in cases.items():
-                answers[key] = case.ask(sentences=amounts[key[2]])
+                answers[key] = case.ask(sentences=amounts.get(key[2], amounts[64]))
                 speed = answers[key]["sentences"] / answers[key]["seconds"]
                 length = answers[key]["tokens"] / answers[key]["sentences"]
                 figures = {"sentences_per_second": speed, "target_tokens_per_sentence": length}
@@ -37,7 +37,7 @@ def measure(session: Benchmark, place: Place, theirs: list[Peer], peer_results: 
                 say(f"round {number}, translating, {key[0]} {key[1]} batch {key[2]}: {speed:,.1f} sentences/s")
             for peer in theirs:
                 _translate_peer(session, peer, number, their_rounds, texts, peer_results)
-        scored = {key: case.ask(texts=True) for key, case in cases.items() if key[2] == 64}
+        scored = {key: case.ask(texts=True) for key, case in cases.items() if key[2] != 1}
     results: Json = {}
     for (name, search, batch), speeds in rounds.items():
         figures_here = results.setdefault(name, {}).setdefault(search, {"batches": {}})
@@ -46,8 +46,10 @@ def measure(session: Benchmark, place: Place, theirs: list[Peer], peer_results: 
             "peak_memory_bytes": answers[name, search, batch]["peak_memory"],
             "sentences": int(answers[name, search, batch]["sentences"]),
         }
-        if batch == 64:
-            figures_here |= {**figures_here["batches"]["64"], "bleu": scored[name, search, 64]["bleu"]}
+        if (name, search, batch) in scored:
+            figures_here["batches"][str(batch)]["bleu"] = scored[name, search, batch]["bleu"]
+        if batch == 64 or search in FASTER:
+            figures_here |= figures_here["batches"][str(batch)]
     for peer in theirs:
         if their_rounds[peer.name]:
             settings = {"folder": session.data, "split": "test", "texts": texts[peer.name]}
@@ -72,9 +74,9 @@ def _settings(session: Benchmark, place: Place, batches: list[int]) -> dict[Key,
         for search in SEARCHES
         for batch in batches
     }
-    for way, (precision, shortlist) in FASTER.items() if place.device == "cpu" else ():
-        faster = {"place": place._replace(precision=precision), "shortlist": shortlist}
-        settings["bahdanau", way, 64] = settings["bahdanau", "beam5", 64] | faster
+    for way, (precision, shortlist, batch) in FASTER.items() if place.device == "cpu" else ():
+        faster = {"place": place._replace(precision=precision), "shortlist": shortlist, "batch": batch}
+        settings["bahdanau", way, batch] = settings["bahdanau", "beam5", 64] | faster
     return settings
 
 
