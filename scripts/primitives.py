@@ -1,4 +1,4 @@
-"""Time the plain and the fast implementation of four computations in turn.
+"""Time the plain and the fast implementation of six computations in turn.
 
     python scripts/primitives.py [--rounds N] [--threads N]
 
@@ -15,10 +15,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
+from nmt.kernels.cross_entropy import smoothed_cross_entropy
 from nmt.kernels.dropout import Dropout
 from nmt.kernels.gru import fast_layers
+from nmt.kernels.r_drop import r_drop_loss
+from nmt.memory import keep_memory
 
-SENTENCES, SLOTS, STEPS, EMBEDDING, STATE, ATTENTION = 80, 15, 16, 256, 512, 512
+SENTENCES, SLOTS, STEPS, EMBEDDING, STATE, ATTENTION, PIECES = 80, 15, 16, 256, 512, 512, 8000
 REPEATS = 20
 Work = Callable[[], object]
 
@@ -36,6 +39,15 @@ def pairs() -> dict[str, tuple[Work, Work]]:
         outputs: Tensor = rnn(pack_padded_sequence(embedded, lengths, batch_first=True))[0].data
         return outputs
 
+    first, second = (torch.randn(SENTENCES * STEPS, PIECES, requires_grad=True) for _ in range(2))
+    targets = torch.randint(PIECES, (SENTENCES * STEPS,))
+
+    def once(fast: bool) -> Work:
+        return lambda: torch.autograd.grad(smoothed_cross_entropy(first, targets, 0.1, fast)[0], first)
+
+    def twice(fast: bool) -> Work:
+        return lambda: torch.autograd.grad(r_drop_loss(first, second, targets, 0.1, 5, fast)[0], (first, second))
+
     return {
         "tanh of [80, 15, 512], by the sigmoid": (lambda: torch.tanh(inner), lambda: torch.sigmoid(inner)),
         "[80, 15, 1536] times [80, 1536], the row first": (
@@ -47,6 +59,8 @@ def pairs() -> dict[str, tuple[Work, Work]]:
             lambda: packed().sum().backward(),
             lambda: fast_layers(rnn, embedded, mask=mask)[0].sum().backward(),
         ),
+        "cross-entropy of [1280, 8000], with backward": (once(fast=False), once(fast=True)),
+        "R-Drop of two [1280, 8000], with backward": (twice(fast=False), twice(fast=True)),
     }
 
 
@@ -57,6 +71,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
+    keep_memory()  # as in training
     works = pairs()
     seconds: dict[tuple[str, int], list[float]] = {(name, way): [] for name in works for way in (0, 1)}
     for turn in range(options.rounds + 1):

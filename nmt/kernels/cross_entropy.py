@@ -1,8 +1,8 @@
 """Label-smoothed cross-entropy with its gradient in closed form.
 
-The logits are the largest tensor of a training step. One log-softmax serves the loss and the plain likelihood, and the
-gradient overwrites it. Measured: docs/benchmarks.md, "Tried and dropped". Where Triton can run, log-probabilities and
-logits in float32 are not stored (`nmt.kernels.gpu`).
+The logits are the largest tensor of a training step. One softmax serves the loss and the plain likelihood, and the
+gradient overwrites it. Measured: docs/benchmarks.md, "Tried and dropped". Where Triton can run, neither probabilities
+nor logits in float32 are stored (`nmt.kernels.gpu`).
 """
 
 from typing import Any
@@ -32,7 +32,7 @@ def plain_cross_entropy(
 def fast_cross_entropy(
     logits: Tensor, targets: Tensor, smoothing: float, real: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """One log-softmax for both results; the gradient of the loss can be taken once."""
+    """One softmax for both results; the gradient of the loss can be taken once."""
     if gpu.usable(logits):
         from nmt.kernels.gpu.cross_entropy import BlockwiseCrossEntropy
 
@@ -60,6 +60,14 @@ def in_float32(logits: Tensor) -> Tensor:
     return logits.float() if logits.dtype.itemsize < 4 else logits
 
 
+def normalizers(logits: Tensor, probabilities: Tensor) -> Tensor:
+    """The logarithm of the sum of the exponentials of each row of logits [N, V], from its softmax.
+
+    The likeliest entry has a probability of at least 1 / V, so its logarithm loses nothing.
+    """
+    return logits.amax(1) - probabilities.amax(1).log()
+
+
 class _SmoothedCrossEntropy(torch.autograd.Function):
     """The gradient of the loss with respect to the logits is p - q."""
 
@@ -67,25 +75,26 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
     def forward(
         ctx: Any, logits: Tensor, targets: Tensor, smoothing: float, real: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        log_probs = torch.log_softmax(logits, 1)
-        plain = -log_probs.gather(1, targets.unsqueeze(1)).squeeze(1)
+        probabilities = torch.softmax(logits, 1)
+        of_rows = normalizers(logits, probabilities)
+        plain = of_rows - logits.gather(1, targets.unsqueeze(1)).squeeze(1)
         if real is not None:
             plain = plain.masked_fill(~real, 0)
         loss = plain.sum()
         if smoothing:
-            means = log_probs.mean(1)
-            loss = (1 - smoothing) * loss - smoothing * (means if real is None else means.masked_fill(~real, 0)).sum()
+            even = of_rows - logits.mean(1)
+            loss = (1 - smoothing) * loss + smoothing * (even if real is None else even.masked_fill(~real, 0)).sum()
         ctx.save_for_backward(targets, real)
-        ctx.log_probs, ctx.smoothing = log_probs, smoothing
+        ctx.probabilities, ctx.smoothing = probabilities, smoothing
         ctx.mark_non_differentiable(plain)
         return loss, plain
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
-        if ctx.log_probs is None:
-            raise RuntimeError("the gradient of this loss can be taken only once: it overwrites log-probabilities")
+        if ctx.probabilities is None:
+            raise RuntimeError("the gradient of this loss can be taken only once: it overwrites probabilities")
         targets, real = ctx.saved_tensors
-        gradient, ctx.log_probs = ctx.log_probs.exp_(), None
+        gradient, ctx.probabilities = ctx.probabilities, None
         if ctx.smoothing:
             gradient.sub_(ctx.smoothing / gradient.shape[1])
         at_target = torch.full_like(targets, ctx.smoothing - 1, dtype=gradient.dtype).unsqueeze(1)

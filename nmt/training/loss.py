@@ -1,5 +1,6 @@
 """The loss: label-smoothed cross-entropy over real target tokens, and the terms of the attention mechanism."""
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import torch
@@ -8,7 +9,9 @@ from torch import Tensor
 from nmt.attention import LOG_PROB, Hard
 from nmt.data.batch import Batch
 from nmt.kernels.cross_entropy import smoothed_cross_entropy
+from nmt.kernels.r_drop import r_drop_loss
 from nmt.model import Seq2Seq, real_steps
+from nmt.model.contract import Decoded
 from nmt.training.guiding import guided_alignment, guided_heads
 
 
@@ -58,14 +61,56 @@ def batch_loss(
     With `r_drop` the batch passes twice, each time with dropout of its own, and the loss is half of L_NLL + r_drop L_KL
     (Liang et al. 2021, eq. 1 to 4): the mean of both losses, and r_drop / 4 times the sum of both divergences.
     """
-    settings = label_smoothing, scheduled_sampling, baseline, guided, guided_head
-    if not r_drop:
-        return _one_pass(model, batch, *settings)[0]
-    passes = [_one_pass(model, batch, *settings) for _ in range(2)]
-    (first, _), (second, _) = passes
-    total = (first.total + second.total) / 2 + r_drop / 4 * divergences(*(logits for _, logits in passes))
-    plain = (first.negative_log_likelihood + second.negative_log_likelihood) / 2
-    return Loss(total, plain, first.tokens)
+    targets = real_steps(batch.target_out, batch.real_targets)
+    real = batch.target_mask.flatten() if batch.has_every_place else None
+    passes = [_pass(model, batch, scheduled_sampling, guided) for _ in range(2 if r_drop else 1)]
+    logits = [own for _, own in passes]
+    if r_drop:
+        total, *plains = r_drop_loss(logits[0], logits[1], targets, label_smoothing, r_drop, model.fast, real)
+        likelihood = (plains[0] + plains[1]).sum() / 2
+    else:
+        total, *plains = smoothed_cross_entropy(logits[0], targets, label_smoothing, model.fast, real)
+        likelihood = plains[0].sum()
+    for (decoded, _), plain in zip(passes, plains, strict=True):
+        for term in _terms(model, batch, decoded, plain, baseline, guided, guided_head):
+            total = total + term / len(passes)
+    return Loss(total, likelihood, targets.shape[0])
+
+
+def _pass(model: Seq2Seq, batch: Batch, scheduled_sampling: float, guided: float) -> tuple[Decoded, Tensor]:
+    """What the decoder makes of the batch, and the logits [N, V] of the real target tokens."""
+    decoded = model(
+        *(batch.source, batch.source_mask, batch.source_lengths, batch.target_in, scheduled_sampling),
+        weights=bool(guided and batch.links.numel()),
+        context=batch.context,
+    )
+    return decoded, model.target_logits(decoded, batch.real_targets, as_computed=True)
+
+
+def _terms(
+    model: Seq2Seq,
+    batch: Batch,
+    decoded: Decoded,
+    plain: Tensor,
+    baseline: float,
+    guided: float,
+    guided_head: str | None,
+) -> Iterator[Tensor]:
+    """What a pass adds to the cross-entropy: the terms of its attention, and that of guided alignment."""
+    mask = batch.target_mask
+    for name, term in decoded.terms.items():
+        if name == LOG_PROB:
+            rewards = torch.zeros_like(term).masked_scatter(mask, -plain.to(term.dtype))
+            compared = (
+                soft_rewards(model, batch) if any(read.baseline == "soft" for read in _draws(model)) else baseline
+            )
+            yield score_function(term, rewards, mask, compared, model.decoder.carries_contexts)
+        else:
+            yield (term * mask).sum()
+    if guided and batch.links.numel() and decoded.weights is not None:
+        heads = guided_heads(model.decoder.heads, guided_head)
+        own = decoded.weights[..., : batch.links.shape[-1]]  # slots beyond are those of the context
+        yield guided * guided_alignment(own, batch.links, heads).sum()
 
 
 def _draws(model: Seq2Seq) -> list[Hard]:
@@ -93,45 +138,3 @@ def soft_rewards(model: Seq2Seq, batch: Batch) -> Tensor:
     targets = real_steps(batch.target_out, batch.real_targets)
     of_targets = log_probs.gather(-1, targets.unsqueeze(-1)).squeeze(-1)
     return torch.zeros(mask.shape, dtype=of_targets.dtype, device=mask.device).masked_scatter(mask, of_targets)
-
-
-def divergences(first: Tensor, second: Tensor) -> Tensor:
-    """KL(p || q) + KL(q || p), summed over the rows of logits [N, V] of p and q: sum (p - q) (log p - log q)."""
-    p, q = torch.log_softmax(first.float(), -1), torch.log_softmax(second.float(), -1)
-    return ((p.exp() - q.exp()) * (p - q)).sum()
-
-
-def _one_pass(
-    model: Seq2Seq,
-    batch: Batch,
-    label_smoothing: float,
-    scheduled_sampling: float,
-    baseline: float,
-    guided: float,
-    guided_head: str | None,
-) -> tuple[Loss, Tensor]:
-    """The loss without R-Drop, and the logits [N, V] of the real target tokens."""
-    mask = batch.target_mask
-    decoded = model(
-        *(batch.source, batch.source_mask, batch.source_lengths, batch.target_in, scheduled_sampling),
-        weights=bool(guided and batch.links.numel()),
-        context=batch.context,
-    )
-    targets = real_steps(batch.target_out, batch.real_targets)
-    logits = model.target_logits(decoded, batch.real_targets, as_computed=True)
-    real = mask.flatten() if batch.has_every_place else None
-    total, plain = smoothed_cross_entropy(logits, targets, label_smoothing, model.fast, real)
-    for name, term in decoded.terms.items():
-        if name == LOG_PROB:
-            rewards = torch.zeros_like(term).masked_scatter(mask, -plain.to(term.dtype))
-            compared = (
-                soft_rewards(model, batch) if any(read.baseline == "soft" for read in _draws(model)) else baseline
-            )
-            total = total + score_function(term, rewards, mask, compared, model.decoder.carries_contexts)
-        else:
-            total = total + (term * mask).sum()
-    if guided and batch.links.numel() and decoded.weights is not None:
-        heads = guided_heads(model.decoder.heads, guided_head)
-        own = decoded.weights[..., : batch.links.shape[-1]]  # slots beyond are those of the context
-        total = total + guided * guided_alignment(own, batch.links, heads).sum()
-    return Loss(total, plain.sum(), targets.shape[0]), logits

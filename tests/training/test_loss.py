@@ -4,9 +4,10 @@ import pytest
 import torch
 
 from nmt.data.batch import Batch, make_batch
+from nmt.kernels.r_drop import divergences
 from nmt.model import Seq2Seq
 from nmt.model.contract import Decoded
-from nmt.training.loss import batch_loss, divergences
+from nmt.training.loss import batch_loss
 from tests.catalogue import model
 
 
