@@ -51,13 +51,8 @@ def test_settings_are_each_requests_own(both: TestClient, trained: Path) -> None
     answer = post(
         both, "/v1/translate", text=["zwei drei", "eins"], prefix=["", "tw"], search={"nbest": 3, "beam_size": 4}
     )
-    assert answer["search"] == {
-        "choice": "beam",
-        "beam_size": 4,
-        "length_penalty": 1.0,
-        "coverage_penalty": 0.0,
-        "nbest": 3,
-    }
+    settings = {"choice": "beam", "beam_size": 4, "length_penalty": 1.0, "coverage_penalty": 0.0, "nbest": 3}
+    assert answer["search"] == settings
     assert [len(each["hypotheses"]) for each in answer["translations"]] == [3, 3]
     assert answer["translations"][1]["hypotheses"][0]["text"].startswith("tw")
     expected = nmt.load(trained, "search.nbest=3", "search.beam_size=4", "device=cpu").nbest(["zwei drei"])[0]
