@@ -70,6 +70,11 @@ class Batch(NamedTuple):
 
         return part(slice(None, middle)), part(slice(middle, None))
 
+    def twice(self) -> "Batch":
+        """All pairs, and all of them again."""
+        places = torch.cat([self.target_places, self.target_places + self.target_mask.numel()])
+        return Batch(*(torch.cat([tensor, tensor]) for tensor in self))._replace(target_places=places)
+
     def to(self, device: torch.device | str) -> "Batch":
         """The same batch on `device`; lengths and row numbers stay on the CPU, where packing needs them."""
         device = torch.device(device)

@@ -1,7 +1,7 @@
 """The loss of R-Drop with its gradient in closed form (Liang et al. 2021, eq. 1 to 4).
 
-Both cross-entropies and both divergences share two softmaxes, and the gradient overwrites them. Measured:
-docs/benchmarks.md, "R-Drop".
+Both cross-entropies and both divergences share one softmax, and the gradient overwrites it. Measured:
+docs/benchmarks.md, "The losses".
 """
 
 from typing import Any
@@ -12,9 +12,6 @@ from torch import Tensor
 from nmt.kernels import gpu
 from nmt.kernels.cross_entropy import in_float32, normalizers, smoothed_cross_entropy
 
-#: The loss of two passes, and of each the negative log-likelihood of each row.
-Losses = tuple[Tensor, Tensor, Tensor]
-
 
 def divergences(first: Tensor, second: Tensor, real: Tensor | None = None) -> Tensor:
     """KL(p || q) + KL(q || p), summed over the rows of logits [N, V] of p and q: sum (p - q) (log p - log q)."""
@@ -24,55 +21,52 @@ def divergences(first: Tensor, second: Tensor, real: Tensor | None = None) -> Te
 
 
 def plain_r_drop_loss(
-    first: Tensor, second: Tensor, targets: Tensor, smoothing: float, strength: float, real: Tensor | None = None
-) -> Losses:
-    """Autograd through each cross-entropy and the divergences; arguments and results are those of `r_drop_loss`."""
-    return _in_parts(first, second, targets, smoothing, strength, False, real)
+    logits: Tensor, targets: Tensor, smoothing: float, strength: float, real: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """Autograd through the cross-entropy and the divergences; arguments and results are those of `r_drop_loss`."""
+    return _in_parts(logits, targets, smoothing, strength, False, real)
 
 
 def fast_r_drop_loss(
-    first: Tensor, second: Tensor, targets: Tensor, smoothing: float, strength: float, real: Tensor | None = None
-) -> Losses:
-    """One softmax of each pass for everything; the gradient of the loss can be taken once."""
-    if gpu.usable(first):
-        return _in_parts(first, second, targets, smoothing, strength, True, real)
-    logits = in_float32(first), in_float32(second)
-    loss, one, other = _RDrop.apply(*logits, targets, smoothing, strength, real)  # type: ignore[no-untyped-call]
-    return loss, one, other
+    logits: Tensor, targets: Tensor, smoothing: float, strength: float, real: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """One softmax for everything; the gradient of the loss can be taken once."""
+    if gpu.usable(logits):
+        return _in_parts(logits, targets, smoothing, strength, True, real)
+    loss, plain = _RDrop.apply(in_float32(logits), targets, smoothing, strength, real)  # type: ignore[no-untyped-call]
+    return loss, plain
 
 
 def r_drop_loss(
-    first: Tensor,
-    second: Tensor,
+    logits: Tensor,
     targets: Tensor,
     smoothing: float,
     strength: float,
     fast: bool = True,
     real: Tensor | None = None,
-) -> Losses:
-    """The mean of both label-smoothed cross-entropies and `strength` / 4 times KL(p || q) + KL(q || p), summed.
+) -> tuple[Tensor, Tensor]:
+    """L_NLL + `strength` L_KL of two passes: both label-smoothed cross-entropies, and the mean of both divergences.
 
     Args:
-        first, second: logits [N, V] of two passes, each with dropout of its own. They may be bfloat16.
-        targets: [N].
+        logits: [2N, V], those of one pass and then those of the other, each with dropout of its own. May be bfloat16.
+        targets: [2N], the same twice.
         smoothing: as in `smoothed_cross_entropy`.
-        strength: alpha of Liang et al., for half of their loss.
+        strength: alpha of Liang et al.
         fast: whether to use the closed form.
-        real: [N], false for rows that count as 0; None if all count.
+        real: [2N], false for rows that count as 0; None if all count.
 
     Returns:
-        the loss, and each pass's negative log-likelihoods [N] without smoothing and without a gradient.
+        the loss, summed, and each row's negative log-likelihood [2N] without smoothing and without a gradient.
     """
-    return (fast_r_drop_loss if fast else plain_r_drop_loss)(first, second, targets, smoothing, strength, real)
+    return (fast_r_drop_loss if fast else plain_r_drop_loss)(logits, targets, smoothing, strength, real)
 
 
 def _in_parts(
-    first: Tensor, second: Tensor, targets: Tensor, smoothing: float, strength: float, fast: bool, real: Tensor | None
-) -> Losses:
-    (one, plain), (other, other_plain) = (
-        smoothed_cross_entropy(logits, targets, smoothing, fast, real) for logits in (first, second)
-    )
-    return (one + other) / 2 + strength / 4 * divergences(first, second, real), plain, other_plain
+    logits: Tensor, targets: Tensor, smoothing: float, strength: float, fast: bool, real: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    loss, plain = smoothed_cross_entropy(logits, targets, smoothing, fast, real)
+    first, second = logits.chunk(2)
+    return loss + strength / 2 * divergences(first, second, None if real is None else real.chunk(2)[0]), plain
 
 
 class _RDrop(torch.autograd.Function):
@@ -80,50 +74,47 @@ class _RDrop(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any,
-        first: Tensor,
-        second: Tensor,
-        targets: Tensor,
-        smoothing: float,
-        strength: float,
-        real: Tensor | None,
-    ) -> Losses:
-        p, q = torch.softmax(first, 1), torch.softmax(second, 1)
-        of_first, of_second = normalizers(first, p), normalizers(second, q)
-        at = targets.unsqueeze(1)
-        plain, other = of_first - first.gather(1, at).squeeze(1), of_second - second.gather(1, at).squeeze(1)
-        losses = (plain + other) / 2
+        ctx: Any, logits: Tensor, targets: Tensor, smoothing: float, strength: float, real: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        probabilities = torch.softmax(logits, 1)
+        of_rows = normalizers(logits, probabilities)
+        plain = of_rows - logits.gather(1, targets.unsqueeze(1)).squeeze(1)
+        losses = plain
         if smoothing:
-            even = (of_first + of_second - first.mean(1) - second.mean(1)) / 2
-            losses = (1 - smoothing) * losses + smoothing * even
+            losses = (1 - smoothing) * plain + smoothing * (of_rows - logits.mean(1))
+        first, second = logits.chunk(2)
+        of_first, of_second = of_rows.chunk(2)
         log_ratio = torch.sub(first, second).sub_((of_first - of_second).unsqueeze(1))
-        # A product of each row with a row makes no [N, V] of products.
-        by_first, by_second = (torch.bmm(x.unsqueeze(1), log_ratio.unsqueeze(2)).flatten() for x in (p, q))
-        losses = losses + strength / 4 * (by_first - by_second)
+        # A product of each row with a row stores no [N, V] of products.
+        expected = [torch.bmm(own.unsqueeze(1), log_ratio.unsqueeze(2)).flatten() for own in probabilities.chunk(2)]
+        # E_p d - E_q d is one number a pair of rows; half of it counts for each.
+        apart = (expected[0] - expected[1]).repeat(2) / 2
+        losses = losses + strength / 2 * apart
         if real is not None:
-            losses, plain, other = (rows.masked_fill(~real, 0) for rows in (losses, plain, other))
+            losses, plain = losses.masked_fill(~real, 0), plain.masked_fill(~real, 0)
         ctx.save_for_backward(targets, real)
-        ctx.kept, ctx.smoothing, ctx.strength = (p, q, log_ratio, by_first, by_second), smoothing, strength
-        ctx.mark_non_differentiable(plain, other)
-        return losses.sum(), plain, other
+        ctx.kept, ctx.smoothing, ctx.strength = (probabilities, log_ratio, *expected), smoothing, strength
+        ctx.mark_non_differentiable(plain)
+        return losses.sum(), plain
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None, None, None, None]:
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None, None]:
         if ctx.kept is None:
             raise RuntimeError("the gradient of this loss can be taken only once: it overwrites probabilities")
         targets, real = ctx.saved_tensors
-        (p, q, log_ratio, by_first, by_second), ctx.kept = ctx.kept, None
+        (probabilities, log_ratio, by_first, by_second), ctx.kept = ctx.kept, None
         outer = gradients[0]
-        half, share = outer / 2, outer * (ctx.strength / 4)
-        # p (1/2 + share (d - E_p d + 1)) - share q, and the same with p and q exchanged and d negated.
-        first = torch.mul(log_ratio, share).add_((half + share * (1 - by_first)).unsqueeze(1)).mul_(p)
-        second = log_ratio.mul_(-share).add_((half + share * (1 + by_second)).unsqueeze(1)).mul_(q)
-        at, at_target = targets.unsqueeze(1), (half * (ctx.smoothing - 1)).expand(len(p), 1)
-        for gradient, others in ((first, q), (second, p)):
-            gradient.addcmul_(others, share, value=-1)
-            if ctx.smoothing:
-                gradient.sub_(half * (ctx.smoothing / p.shape[1]))
-            gradient.scatter_add_(1, at, at_target)
-            if real is not None:
-                gradient.masked_fill_(~real.unsqueeze(1), 0)
-        return first, second, None, None, None, None
+        share = outer * (ctx.strength / 2)
+        result = torch.empty_like(probabilities)
+        (p, q), (first, second) = probabilities.chunk(2), result.chunk(2)
+        # p (1 + share (d - E_p d + 1)) - share q, and the same with p and q exchanged and d negated.
+        torch.mul(log_ratio, share, out=first).add_((outer + share * (1 - by_first)).unsqueeze(1)).mul_(p)
+        torch.mul(log_ratio, -share, out=second).add_((outer + share * (1 + by_second)).unsqueeze(1)).mul_(q)
+        first.addcmul_(q, share, value=-1)
+        second.addcmul_(p, share, value=-1)
+        if ctx.smoothing:
+            result.sub_(outer * (ctx.smoothing / result.shape[1]))
+        result.scatter_add_(1, targets.unsqueeze(1), (outer * (ctx.smoothing - 1)).expand(len(result), 1))
+        if real is not None:
+            result.masked_fill_(~real.unsqueeze(1), 0)
+        return result, None, None, None, None

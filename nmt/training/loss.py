@@ -58,33 +58,27 @@ def batch_loss(
     smoothing. `guided` is the weight of the guided-alignment loss, if the batch has links. `guided_head` selects its
     heads (see `guided_heads`).
 
-    With `r_drop` the batch passes twice, each time with dropout of its own, and the loss is half of L_NLL + r_drop L_KL
+    With `r_drop` each pair passes twice, each time with dropout of its own, and the loss is half of L_NLL + r_drop L_KL
     (Liang et al. 2021, eq. 1 to 4): the mean of both losses, and r_drop / 4 times the sum of both divergences.
     """
-    targets = real_steps(batch.target_out, batch.real_targets)
-    real = batch.target_mask.flatten() if batch.has_every_place else None
-    passes = [_pass(model, batch, scheduled_sampling, guided) for _ in range(2 if r_drop else 1)]
-    logits = [own for _, own in passes]
     if r_drop:
-        total, *plains = r_drop_loss(logits[0], logits[1], targets, label_smoothing, r_drop, model.fast, real)
-        likelihood = (plains[0] + plains[1]).sum() / 2
-    else:
-        total, *plains = smoothed_cross_entropy(logits[0], targets, label_smoothing, model.fast, real)
-        likelihood = plains[0].sum()
-    for (decoded, _), plain in zip(passes, plains, strict=True):
-        for term in _terms(model, batch, decoded, plain, baseline, guided, guided_head):
-            total = total + term / len(passes)
-    return Loss(total, likelihood, targets.shape[0])
-
-
-def _pass(model: Seq2Seq, batch: Batch, scheduled_sampling: float, guided: float) -> tuple[Decoded, Tensor]:
-    """What the decoder makes of the batch, and the logits [N, V] of the real target tokens."""
+        batch = batch.twice()
     decoded = model(
         *(batch.source, batch.source_mask, batch.source_lengths, batch.target_in, scheduled_sampling),
         weights=bool(guided and batch.links.numel()),
         context=batch.context,
     )
-    return decoded, model.target_logits(decoded, batch.real_targets, as_computed=True)
+    targets = real_steps(batch.target_out, batch.real_targets)
+    logits = model.target_logits(decoded, batch.real_targets, as_computed=True)
+    real = batch.target_mask.flatten() if batch.has_every_place else None
+    if r_drop:
+        total, plain = r_drop_loss(logits, targets, label_smoothing, r_drop, model.fast, real)
+    else:
+        total, plain = smoothed_cross_entropy(logits, targets, label_smoothing, model.fast, real)
+    for term in _terms(model, batch, decoded, plain, baseline, guided, guided_head):
+        total = total + term
+    loss = Loss(total, plain.sum(), targets.shape[0])
+    return Loss(loss.total / 2, loss.negative_log_likelihood / 2, loss.tokens // 2) if r_drop else loss
 
 
 def _terms(
@@ -96,7 +90,7 @@ def _terms(
     guided: float,
     guided_head: str | None,
 ) -> Iterator[Tensor]:
-    """What a pass adds to the cross-entropy: the terms of its attention, and that of guided alignment."""
+    """What is added to the cross-entropy: the terms of its attention, and that of guided alignment."""
     mask = batch.target_mask
     for name, term in decoded.terms.items():
         if name == LOG_PROB:
