@@ -30,6 +30,16 @@ def test_both_forms_agree_with_the_equation(form: Callable[..., Tensor], heads: 
 
 
 @pytest.mark.parametrize("heads", [None, 1, H])
+@pytest.mark.parametrize("block", [1, 500, 10**6])
+def test_blocks_change_nothing(block: int, heads: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of one row, of some rows and of all; one term is the same for all rows, another has no axis for them."""
+    v, queries, keys = drawn(heads)
+    whole = fast_dot_tanh(v, queries, keys, keys[:1], keys[0])
+    monkeypatch.setattr(kernel, "BLOCK", block)
+    torch.testing.assert_close(fast_dot_tanh(v, queries, keys, keys[:1], keys[0]), whole)
+
+
+@pytest.mark.parametrize("heads", [None, 1, H])
 def test_gradients_of_the_fast_form_agree_with_finite_differences(heads: int | None) -> None:
     leaves = tuple(part.requires_grad_() for part in drawn(heads, torch.float64))
     assert torch.autograd.gradcheck(fast_dot_tanh, leaves, fast_mode=True)
