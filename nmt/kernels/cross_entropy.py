@@ -1,7 +1,7 @@
 """Label-smoothed cross-entropy with its gradient in closed form.
 
 The logits are the largest tensor of a training step. One softmax serves the loss and the plain likelihood, and the
-gradient overwrites it. Measured: docs/benchmarks.md, "Tried and dropped". Where Triton can run, neither probabilities
+gradient overwrites it. Measured: docs/benchmarks.md, "The losses". Where Triton can run, neither probabilities
 nor logits in float32 are stored (`nmt.kernels.gpu`).
 """
 
