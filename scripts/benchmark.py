@@ -38,6 +38,7 @@ def parser() -> argparse.ArgumentParser:
     say("--rounds", metavar="N", type=count, help="how often everything is measured, in turn (5; 1 with --quick)")
     say("--only", metavar="PART,...", help=f"of {','.join(PARTS)} (all of them)")
     say("--device", metavar="DEVICE,...", default="cpu", help="cpu, cuda or cpu,cuda; a GPU in float32 and bf16 (cpu)")
+    say("--precision", choices=("float32", "bf16"), default="float32", help="on the CPU (float32)")
     say("--batch", metavar="N", type=count, help="sentences a training batch (80; 512 on a GPU)")
     say("--updates", metavar="N", type=count, help="updates that a model has had before it translates (200)")
     say(
@@ -81,6 +82,7 @@ def options(arguments: argparse.Namespace) -> Options:
     return Options(
         parts=parts,
         devices=devices,
+        precision=arguments.precision,
         rounds=arguments.rounds,
         quick=arguments.quick,
         data=arguments.data,

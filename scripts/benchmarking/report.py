@@ -35,7 +35,7 @@ def text(results: Json) -> str:
         *_setting(results),
         f"Rounds in turn: {settings['rounds']}. Medians, and in brackets the smallest and the largest.",
         "",
-        *_place(results, f"CPU, float32, batches of {settings['batch']} sentences"),
+        *_place(results, f"CPU, {settings['precision']}, batches of {settings['batch']} sentences"),
     ]
     for precision, measured in results.get("cuda", {}).items():
         lines += _place(measured, f"GPU, {precision}")

@@ -35,6 +35,7 @@ class _Rounds(Benchmark):
             "settings": {
                 "model": self.sizes._asdict(),
                 "batch": self.scale.batch,
+                "precision": options.precision,
                 "rounds": self.rounds,
                 "updates_a_round": self.scale.updates,
                 "updates_before_translating": self.scale.trained,

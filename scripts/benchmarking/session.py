@@ -43,6 +43,7 @@ class Options(Common):
     Attributes:
         parts: of `PARTS`.
         devices: cpu, cuda or cuda:N.
+        precision: of what is measured on the CPU, "float32" or "bf16"; peers are measured beside float32 alone.
         rounds: how often everything is measured.
         batch: sentences a training batch; None for those of the scale, and 512 on a GPU.
         updates: that a model has had before it translates.
@@ -54,6 +55,7 @@ class Options(Common):
 
     parts: Sequence[str] = PARTS
     devices: Sequence[str] = ("cpu",)
+    precision: str = "float32"
     rounds: int | None = None
     batch: int | None = None
     updates: int | None = None
@@ -126,10 +128,10 @@ class Benchmark(Session):
         self.rounds = options.rounds or (1 if options.quick else 5)
 
     def places(self) -> list[Place]:
-        """Where everything is measured: on a GPU in both precisions."""
+        """Where everything is measured: on a CPU in the precision that is asked for, on a GPU in both."""
         places = []
         for device in self.options.devices:
-            kinds = ("float32",) if device == "cpu" else ("float32", "bf16")
+            kinds = (self.options.precision,) if device == "cpu" else ("float32", "bf16")
             places += [Place(device, precision, self.threads) for precision in kinds]
         return places
 
