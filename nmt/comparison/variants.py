@@ -4,6 +4,7 @@ Stands on the metrics and the significance tests; knows no files. `verdict` says
 """
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -139,6 +140,7 @@ def compare(
     results: Sequence[Result],
     *,
     baseline: str | None = None,
+    named: bool = False,
     alpha: float = 0.05,
     trials: int = 10_000,
     sentences: int = 5,
@@ -148,12 +150,13 @@ def compare(
     Args:
         results: of the runs; a variant's place is that of its first run.
         baseline: label of a variant, or name of a run with or without its seed; None takes the first variant.
+        named: whether variants are labelled with their runs' names, without the seed, not with their settings.
         alpha: level of the tests.
         trials: random swaps a test.
         sentences: how many of those on which the variants differ most.
 
     Raises:
-        UserError: there is nothing to compare, or no such baseline.
+        UserError: there is nothing to compare, no such baseline, or variants whose runs have one name.
     """
     if not results:
         raise UserError("There is no run to compare.")
@@ -164,6 +167,8 @@ def compare(
     alike, apart = comparable(scored, baseline)
     apart += [(result.name, "it has no scores") for result in results if not result.splits]
     variants, differing, twice = _variants(alike)
+    if named:
+        variants = _named(variants)
     apart += twice
     first = 0 if baseline is None else _baseline(baseline, variants, results, dict(apart))
     every = [result for variant in variants for result in variant.runs]
@@ -201,6 +206,16 @@ def _variants(results: Sequence[Result]) -> tuple[list[Variant], list[str], list
     differing, names = labels([group[0].settings for group in runs])
     variants = [Variant(name, group, _training(group)) for name, group in zip(names, runs, strict=True)]
     return variants, differing, apart
+
+
+def _named(variants: Sequence[Variant]) -> list[Variant]:
+    """The variants, each labelled with its first run's name without the seed."""
+    named = [variant._replace(label=without_seed(variant.runs[0])) for variant in variants]
+    for name, count in Counter(variant.label for variant in named).items():
+        if count > 1:
+            same = ", ".join(variant.runs[0].name for variant in named if variant.label == name)
+            raise UserError(f"labels=names: {same} have one name but different settings. Leave out labels=names.")
+    return named
 
 
 def _identity(result: Result) -> str:
