@@ -3,14 +3,16 @@
     python scripts/attention_study.py train multi30k=DIR alignments=DIR [jobs=N] [KEY=VALUE ...]
     python scripts/attention_study.py converge multi30k=DIR alignments=DIR [jobs=N] [KEY=VALUE ...]
     python scripts/attention_study.py builtin [jobs=N] [KEY=VALUE ...]
+    python scripts/attention_study.py costs [rounds=N]
     python scripts/attention_study.py answers
     python scripts/attention_study.py report
 
 `train` trains, scores and records every run of the short study that has no record yet, jobs=N at a time with one thread
 each; the same command goes on after an interruption. `converge` first chooses the learning rate and dropout of eight
 models on validation data, then trains each to convergence, the best four in the other direction too. `builtin` trains
-on the built-in corpus with one seed. `answers` prints what the records say so far, question by question. `report`
-writes the page from the committed records.
+on the built-in corpus with one seed. `costs` measures an update and a beam search of every variant, in turn: run it on
+an idle machine. `answers` prints what the records say so far, question by question. `report` writes the page from the
+committed records.
 
 `multi30k` is a folder with train.de.gz and so on. `alignments` is a folder with word links: for its validation and test
 sets multi30k_silver/val.de-en.sp and test_2016_flickr.de-en.sp, for other text deen/text.de, text.en and gold.sp.
@@ -22,6 +24,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from studying import costs
 from studying.page import FOLDER, JOINED, SPLIT, answered, report
 from studying.rows import CONVERGED, DE_EN, EN_DE, GRID, LONG, ONCE, ROWS, SEEDS, SHORT, SIZES, TEXT, TUNING, Row
 from studying.work import THRESHOLD, Study, link_method, perplexity, work
@@ -39,9 +42,11 @@ def main(arguments: list[str]) -> int:
     """Run one of the parts and return its exit status."""
     part, *words = arguments or [""]
     given = key_values(words)
-    jobs = int(given.pop("jobs", 0)) or None
+    jobs, rounds = int(given.pop("jobs", 0)) or None, int(given.pop("rounds", 7))
     root, links = given.pop("multi30k", None), given.pop("alignments", None)
     further = [f"{key}={value}" for key, value in given.items()]
+    if part == "costs" and not given:
+        return costs.measure(ROWS, rounds)
     if part == "answers" and not words:
         return answered(FOLDER / "short")
     if part == "report" and not words:

@@ -14,8 +14,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 
 import attention_study
 from archives import extract
+from studying import costs, rows, work
 from studying import page as study
-from studying import rows, work
 
 from nmt import build
 from nmt.command.composing import compose
@@ -83,6 +83,17 @@ def test_the_literature_stands_beside_the_better_radius_of_each_window() -> None
     assert "| general | 19.1 | 5 | 35.00 | 1 |" in lines
     assert "| location | 19.3 | 4 | - | - |" in lines  # none was trained
     assert any("0.31 to 0.39 for ours" in line for line in lines)
+
+
+def test_costs_are_measured_for_every_row_in_turn(tmp_path: Path) -> None:
+    some = [row for row in rows.ROWS if row.name in ("none", "luong-general", "transformer")]
+    assert costs.measure(some, 2, tmp_path / "costs.json") == 0
+    measured = costs.read(tmp_path / "costs.json")
+    assert list(measured) == [row.name for row in some]
+    for name, times in measured.items():
+        assert {work: len(rounds) for work, rounds in times.items()} == {"training": 2, "translating": 2}, name
+        assert min(min(rounds) for rounds in times.values()) > 0
+    assert costs.read(tmp_path / "nothing.json") == {}
 
 
 @pytest.mark.parametrize("words", [[], ["nonsense"], ["train"], ["report", "more=1"]])

@@ -78,6 +78,9 @@ def test_a_length_is_where_all_longer_sentences_gain(monkeypatch: pytest.MonkeyP
     by_row = answers.by_row(made)
     assert answers.from_length(by_row, "test", "none", "some").startswith("At 6 words and more. ")
     assert answers.from_length(by_row, "test", "some", "none").startswith("In no range ")
+    assert answers.from_length(answers.by_row(runs(none=0.3, some=0.9)), "test", "none", "some").startswith(
+        "At every length. "
+    )
     assert answers.from_length(by_row, "test", "none", "nobody") == "Not measured."
 
 
@@ -104,6 +107,29 @@ def test_weights_are_held_against_a_diagonal_and_against_saliency() -> None:
     assert "a straight diagonal has 40.0 % errors. The weights of 1 of 3 rows" in text
     assert text.endswith("in 2 of 3 rows.")
     assert answers.explanation(made, "other") == "Not measured."
+
+
+def test_what_to_take_is_what_the_tests_cannot_tell_from_the_best() -> None:
+    by_row = answers.by_row(runs(best=0.93, near=0.89, cheap=0.885, far=0.3))
+    prices = {name: {"training": [cost, cost + 1], "translating": [10.0, 10.0]} for name, cost in
+              (("best", 100.0), ("near", 100.5), ("cheap", 50.0), ("far", 1.0))}  # fmt: skip
+    text = answers.by_cost(by_row, "test", prices)
+    assert text.startswith("`best` has the highest BLEU, ")
+    assert "| `far` |" not in text
+    (row,) = [line for line in text.splitlines() if line.startswith("| `cheap` |")]
+    assert "| 50 (0.50, 0.50 to 0.50) | 10 (1.00, 1.00 to 1.00) |" in row
+    assert text.endswith("An update of `cheap` took less time than one of `best` in every round.")
+    unknown = answers.by_cost(by_row, "test", {})
+    assert "| - | - |" in unknown
+    assert "took less time" not in unknown
+    alone = answers.by_cost(answers.by_row(runs(best=0.9, far=0.3)), "test", prices)
+    assert alone.endswith("Every other row is significantly worse (Bonferroni for all pairs of rows).")
+
+
+def test_rows_with_one_seed_are_told() -> None:
+    made = [run for run in runs(none=0.3, luong_general=0.8) if run.seed == 1 or run.name.startswith("none")]
+    assert answers.first_screen(made, "test", "gold").startswith("1 of 2 rows have one seed so far.")
+    assert answers.first_screen([run for run in made if run.seed == 1], "test", "gold").startswith("Every row has one ")
 
 
 def test_all_questions_stand_on_the_first_screen() -> None:

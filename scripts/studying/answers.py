@@ -170,7 +170,63 @@ def from_length(rows: Mapping[str, Sequence[Result]], split: str, first: str, se
     last = next((at for at in reversed(range(len(better))) if not better[at]), -1)
     if last + 1 == len(bins):
         return f"In no range up to the longest sentences. By source length: {each}."
-    return f"At {bins[last + 1][0]} {some.unit} and more. `{second}` against `{first}` by source length: {each}."
+    where = f"At {bins[last + 1][0]} {some.unit} and more" if last >= 0 else "At every length"
+    return f"{where}. `{second}` against `{first}` by source length: {each}."
+
+
+def by_cost(rows: Mapping[str, Sequence[Result]], split: str, costs: Mapping[str, Mapping[str, list[float]]]) -> str:
+    """The row with the highest BLEU and those that the tests cannot tell from it, each with what it costs.
+
+    The best row was picked by its BLEU, so that p is corrected by Bonferroni for all pairs of rows.
+
+    Args:
+        rows: the runs of each row.
+        split: where they were scored.
+        costs: of each row, microseconds a target token in rounds that all rows took in turn.
+    """
+    names, noise = list(rows), noise_of(rows, split)
+    means = {name: statistics.fmean(run.splits[split].scores["bleu"].value for run in rows[name]) for name in names}
+    best = max(names, key=lambda name: means[name])
+    pairs = len(names) * (len(names) - 1) // 2
+    tests = {name: noise.between(names.index(best), names.index(name)) for name in names if name != best}
+    near = [name for name, test in tests.items() if pairs * test.p >= ALPHA]
+    head = f"`{best}` has the highest BLEU, {means[best]:.2f}."
+    if not near:
+        return f"{head} Every other row is significantly worse (Bonferroni for all pairs of rows)."
+    least = statistics.median(tests[name].error.detectable(ALPHA / pairs, POWER) for name in near)
+    lines = [
+        f"{head} The other rows of this table are not significantly worse (Bonferroni for all pairs of rows); "
+        f"{least:.1f} BLEU would have been found. Costs are microseconds of one core for each target token, the median "
+        f"of rounds in turn. In brackets is the ratio to `{best}`, with its range over the rounds.",
+        "",
+        f"| row | BLEU | to `{best}` | an update | beam search |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    for name in sorted((best, *near), key=lambda name: -means[name]):
+        difference = f"{tests[name].difference:+.2f}" if name != best else ""
+        cells = [_cost(costs, name, best, work) for work in ("training", "translating")]
+        lines.append(f"| `{name}` | {means[name]:.2f} | {difference} | {' | '.join(cells)} |")
+    cheaper = [f"`{name}`" for name in near if max(_ratios(costs, name, best, "training"), default=1.0) < 1]
+    if cheaper:
+        lines += ["", f"An update of {', '.join(cheaper)} took less time than one of `{best}` in every round."]
+    return "\n".join(lines)
+
+
+def _ratios(costs: Mapping[str, Mapping[str, list[float]]], name: str, base: str, work: str) -> list[float]:
+    """The costs of a row divided by those of another, round by round, in ascending order; [] if not measured."""
+    if not {name, base} <= set(costs):
+        return []
+    return sorted(cost / of_base for cost, of_base in zip(costs[name][work], costs[base][work], strict=True))
+
+
+def _cost(costs: Mapping[str, Mapping[str, list[float]]], name: str, base: str, work: str) -> str:
+    ratios = _ratios(costs, name, base, work)
+    if not ratios:
+        return "-"
+    return (
+        f"{statistics.median(costs[name][work]):.0f} ({statistics.median(ratios):.2f}, {ratios[0]:.2f} to "
+        f"{ratios[-1]:.2f})"
+    )
 
 
 def explanation(rows: Mapping[str, Sequence[Result]], gold: str) -> str:
@@ -225,8 +281,14 @@ def first_screen(results: Sequence[Result], split: str, gold: str) -> str:
     rows = by_row(results)
     noise = noise_of(rows, split)
     lines = []
-    if min(map(len, rows.values())) < 2:
-        lines.append("Rows with one seed are among these: their p-values know the noise of sentences alone.")
+    single = sum(len(runs) == 1 for runs in rows.values())
+    if single == len(rows):
+        lines.append("Every row has one seed: the p-values know the noise of sentences alone.")
+    elif single:
+        lines.append(
+            f"{single} of {len(rows)} rows have one seed so far. The tests assume that another seed would change them "
+            f"as much as it changes the others."
+        )
     for question in QUESTIONS:
         lines.append(f"**{question.text}** {sentence(question, answers(question, list(rows), noise))}")
         if question is QUESTIONS[0]:
