@@ -12,7 +12,8 @@ from nmt.errors import UserError
 from nmt.files import write_text
 from nmt.pipeline.results import read_result
 from nmt.runs import Run, runs_in
-from studying.answers import first_screen
+from studying import costs
+from studying.answers import by_cost, by_row, first_screen
 from studying.work import unpack
 
 PAGE = Path("docs", "attention-study.md")
@@ -50,6 +51,7 @@ def answered(folder: Path) -> int:
     if not results:
         raise UserError(f"{folder} has no records yet. Train the study first.")
     print(f"{len(results)} runs are recorded.\n\n{first_screen(results, SPLIT, SILVER)}")
+    print(f"\n**What to take, by cost?** {by_cost(by_row(results), SPLIT, costs.read())}")
     return 0
 
 
