@@ -95,11 +95,19 @@ def read_result(name: str, run: Run, given: Split | str | None) -> Result:
     )
 
 
+#: How much text the tokenizer was learned from. Runs that are compared have the same tokenizer.
+_TOKENIZER_TEXT = ("tokenizer.sample_sentences", "tokenizer.sample_characters")
+
+
 def outline(name: str, run: Run) -> Result:
     """What is known of a run without its scores: its seed and its settings."""
     variant, facts = settings(run.config()), run.facts()
     seed = int(variant.pop("seed"))
-    kept = {key: portable(value) for key, value in variant.items() if key != "data" and not key.startswith("data.")}
+    kept = {
+        key: portable(value)
+        for key, value in variant.items()
+        if key != "data" and not key.startswith("data.") and key not in _TOKENIZER_TEXT
+    }
     if "links" in facts:  # different links make a different variant, wherever their file is
         kept["data.train_links"] = str(facts["links"])[:8]
     return Result(name, seed, kept, {}, {}, [], {})
