@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from studying import costs
-from studying.page import FOLDER, JOINED, SPLIT, answered, report
+from studying.page import FOLDER, JOINED, RECORDS, SPLIT, answered, report
 from studying.rows import CONVERGED, DE_EN, EN_DE, GRID, LONG, ONCE, ROWS, SEEDS, SHORT, SIZES, TEXT, TUNING, Row
 from studying.work import THRESHOLD, Study, link_method, perplexity, work
 from verbs import key_values, script
@@ -48,7 +48,7 @@ def main(arguments: list[str]) -> int:
     if part == "costs" and not given:
         return costs.measure(ROWS, rounds)
     if part == "answers" and not words:
-        return answered(FOLDER / "short")
+        return answered(RECORDS)
     if part == "report" and not words:
         return report()
     if part == "builtin" and root is None:

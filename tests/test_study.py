@@ -60,18 +60,19 @@ def test_error_rates_are_ordered_by_the_best_attention_of_each_row() -> None:
 
 def test_the_literature_stands_beside_the_better_radius_of_each_window() -> None:
     runs = {
-        "luong-dot-1": 31.0,
-        "luong-general-1": 35.0,
-        "luong-local_p-radius-2-1": 33.0,
-        "luong-local_p-radius-4-1": 34.0,
-        "bahdanau-1": 39.0,
+        "luong-dot": 31.0,
+        "luong-dot-projected": 37.0,
+        "luong-general": 35.0,
+        "luong-general-nofeed": 36.0,
+        "luong-local_p-2": 33.0,
+        "luong-local_p-4": 34.0,
+        "bahdanau": 39.0,
     }
     figures = {
-        "variants": [{"label": name.upper(), "runs": [{"name": name}]} for name in runs],
         "splits": [
             {
                 "variants": [
-                    {"label": name.upper(), "figures": {"bleu": {"mean": bleu, "deviation": bleu / 100}}}
+                    {"label": name, "figures": {"bleu": {"mean": bleu, "deviation": bleu / 100}}}
                     for name, bleu in runs.items()
                 ]
             }
@@ -83,6 +84,22 @@ def test_the_literature_stands_beside_the_better_radius_of_each_window() -> None
     assert "| general | 19.1 | 5 | 35.00 | 1 |" in lines
     assert "| location | 19.3 | 4 | - | - |" in lines  # none was trained
     assert any("0.31 to 0.39 for ours" in line for line in lines)
+    assert "Ours, with an attention of 256: `luong-dot-projected` 37.00." in lines
+
+
+def test_the_published_rows_are_rows_of_the_study() -> None:
+    assert {row for names in study.OURS.values() for row in names} <= {row.name for row in rows.ROWS}
+
+
+def test_costs_are_measured_for_every_row_in_turn(tmp_path: Path) -> None:
+    some = [row for row in rows.ROWS if row.name in ("none", "luong-general", "transformer")]
+    assert costs.measure(some, 2, tmp_path / "costs.json") == 0
+    measured = costs.read(tmp_path / "costs.json")
+    assert list(measured) == [row.name for row in some]
+    for name, times in measured.items():
+        assert {work: len(rounds) for work, rounds in times.items()} == {"training": 2, "translating": 2}, name
+        assert min(min(rounds) for rounds in times.values()) > 0
+    assert costs.read(tmp_path / "nothing.json") == {}
 
 
 def test_costs_are_measured_for_every_row_in_turn(tmp_path: Path) -> None:
@@ -185,8 +202,9 @@ def test_an_archive_writes_nothing_outside_its_folder(name: str, kind: bytes, tm
 @pytest.mark.slow
 def test_the_page_is_what_the_committed_records_give(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / study.FOLDER).mkdir(parents=True)
-    for path in (study.RECORDS, study.BUILTIN_RECORDS, study.NOTES):
+    for path in (study.BUILTIN_RECORDS, study.NOTES, costs.COSTS):
         shutil.copy(ROOT / path, tmp_path / path)
+    shutil.copytree(ROOT / study.RECORDS, tmp_path / study.RECORDS)
     monkeypatch.chdir(tmp_path)
     assert attention_study.main(["report"]) == 0
     for page in (study.PAGE, study.FOLDER / "report.html"):
