@@ -20,6 +20,7 @@ from studying import page as study
 from nmt import build
 from nmt.command.composing import compose
 from nmt.runs import settings
+from tests.comparison.runs import result
 
 pytestmark = pytest.mark.long
 
@@ -58,48 +59,33 @@ def test_error_rates_are_ordered_by_the_best_attention_of_each_row() -> None:
     ]
 
 
-def test_the_literature_stands_beside_the_better_radius_of_each_window() -> None:
-    runs = {
-        "luong-dot": 31.0,
-        "luong-dot-projected": 37.0,
-        "luong-general": 35.0,
-        "luong-general-nofeed": 36.0,
-        "luong-local_p-2": 33.0,
-        "luong-local_p-4": 34.0,
-        "bahdanau": 39.0,
+def test_the_literature_stands_beside_our_rows_and_their_tests() -> None:
+    qualities = {"luong-dot": 0.5, "luong-dot-projected": 0.9, "luong-general": 0.8, "luong-local_p-2": 0.79}
+    made = {
+        name: [result(f"{name}-{seed}", seed, {}, part, split=study.SPLIT) for seed in (1, 2)]
+        for name, part in qualities.items()
     }
-    figures = {
-        "splits": [
-            {
-                "variants": [
-                    {"label": name, "figures": {"bleu": {"mean": bleu, "deviation": bleu / 100}}}
-                    for name, bleu in runs.items()
-                ]
-            }
-        ],
-    }
-    lines = study.published(figures).splitlines()
-    assert "| local-p general | 20.9 | 1 | 34.00 | 2 |" in lines
-    assert "| dot | 20.5 | 2 | 31.00 | 3 |" in lines
-    assert "| general | 19.1 | 5 | 35.00 | 1 |" in lines
-    assert "| location | 19.3 | 4 | - | - |" in lines  # none was trained
-    assert any("0.31 to 0.39 for ours" in line for line in lines)
-    assert "Ours, with an attention of 256: `luong-dot-projected` 37.00." in lines
+    lines = study.published(made).splitlines()
+    cells = {line.split(" | ")[2]: line.split(" | ") for line in lines if line.count(" | ") == 4}
+    assert cells["`luong-general`"][4] == "highest |"
+    assert cells["`luong-dot`"][4] == "< 0.001 |"
+    assert float(cells["`luong-local_p-2`"][4].removesuffix(" |")) > 0.05
+    assert cells["`luong-location`"][3:] == ["-", "- |"]  # none was trained
+    means = [run.splits[study.SPLIT].scores["bleu"].value for run in made["luong-dot-projected"]]
+    assert f"| dot of projections, 256 | 22.33 ± 0.28 | `luong-dot-projected` | {sum(means) / 2:.2f} |" in lines
 
 
 def test_the_published_rows_are_rows_of_the_study() -> None:
-    assert {row for names in study.OURS.values() for row in names} <= {row.name for row in rows.ROWS}
+    published = {row for *_, some in study.LUONG for row in some} | {row for *_, row in study.BRITZ if row}
+    assert published <= {row.name for row in rows.ROWS}
 
 
-def test_costs_are_measured_for_every_row_in_turn(tmp_path: Path) -> None:
-    some = [row for row in rows.ROWS if row.name in ("none", "luong-general", "transformer")]
-    assert costs.measure(some, 2, tmp_path / "costs.json") == 0
-    measured = costs.read(tmp_path / "costs.json")
-    assert list(measured) == [row.name for row in some]
-    for name, times in measured.items():
-        assert {work: len(rounds) for work, rounds in times.items()} == {"training": 2, "translating": 2}, name
-        assert min(min(rounds) for rounds in times.values()) > 0
-    assert costs.read(tmp_path / "nothing.json") == {}
+def test_the_first_line_says_how_far_the_study_is() -> None:
+    some = [result(f"none-{seed}", seed, {}, 0.5) for seed in (1, 2)]
+    assert "compares 1 models **after four epochs**" in study.first_line(some)
+    assert study.first_line(some).endswith(f"It has 2 of {3 * len(rows.ROWS)} runs so far.")
+    every = [result(f"{row.name}-{seed}", seed, {}, 0.5) for row in rows.ROWS for seed in (1, 2, 3)]
+    assert study.first_line(every).endswith("It has 3 seeds each.")
 
 
 def test_costs_are_measured_for_every_row_in_turn(tmp_path: Path) -> None:
@@ -202,7 +188,7 @@ def test_an_archive_writes_nothing_outside_its_folder(name: str, kind: bytes, tm
 @pytest.mark.slow
 def test_the_page_is_what_the_committed_records_give(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / study.FOLDER).mkdir(parents=True)
-    for path in (study.BUILTIN_RECORDS, study.NOTES, costs.COSTS):
+    for path in (study.BUILTIN_RECORDS, costs.COSTS):
         shutil.copy(ROOT / path, tmp_path / path)
     shutil.copytree(ROOT / study.RECORDS, tmp_path / study.RECORDS)
     monkeypatch.chdir(tmp_path)

@@ -7,7 +7,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 
-from studying import answers, rows
+from studying import answers, rows, taking
 
 from nmt.comparison.results import Aligned, Result
 from tests.comparison.runs import result
@@ -28,7 +28,8 @@ def found(made: list[Result], pairs: list[tuple[str, str]]) -> list[answers.Answ
 
 def test_every_contrast_is_between_two_rows_of_the_study() -> None:
     names = {row.name for row in rows.ROWS}
-    asked = [name for question in answers.QUESTIONS for pair in question.pairs for name in pair]
+    pairs = [pair for question in answers.QUESTIONS for pair in (*question.pairs, *question.controls)]
+    asked = [name for pair in pairs for name in pair]
     assert set(asked) <= names
     assert names - set(asked) == {"luong-location"}  # a mechanism of Luong et al. that no question is about
 
@@ -56,35 +57,48 @@ def test_the_sentence_says_what_the_tests_say() -> None:
     unclear = answers.Answer("a", "d", 0.5, 0.4, 1.5)
     gain, change = answers.Question("?", []), answers.Question("?", [], "change")
     assert answers.sentence(gain, [better]) == "Yes: `b` +2.00 against `a` (p = 0.001)."
-    assert answers.sentence(gain, [worse]) == "No: `c` -2.00 against `a` (p < 0.001)."
+    assert answers.sentence(gain, [worse]) == "No, worse: `c` -2.00 against `a` (p < 0.001)."
     assert answers.sentence(change, [worse]).startswith("Yes: ")
-    assert answers.sentence(gain, [better, unclear]).startswith("In part: ")
-    nothing = (
-        "No difference was found. Not significant: `d` +0.50 against `a` (p = 0.400); 1.5 BLEU would have been found."
-    )
+    assert answers.sentence(gain, [better, unclear]).startswith("In part: `b` ")
+    assert answers.sentence(gain, [better, worse]).startswith("Mixed: `b` +2.00 against `a` (p = 0.001); `c` -2.00 ")
+    assert answers.sentence(gain, [worse, unclear]).startswith("No gain was found: `c` -2.00 ")
+    power = "A true difference of 1.5 BLEU (the median) would be found four times in five."
+    nothing = f"No difference was found. Not significant: `d` +0.50 against `a` (p = 0.400). {power}"
     assert answers.sentence(gain, [unclear]) == nothing
     assert answers.sentence(gain, []) == "Not measured."
 
 
-def test_a_length_is_where_all_longer_sentences_gain(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_control_explains_the_answer_and_does_not_decide_it() -> None:
+    question = answers.Question("?", [("a", "c")], controls=[("a", "b"), ("a", "d")], note="A note.")
+    worse, better = answers.Answer("a", "c", -2.0, 0.001, 1.5), answers.Answer("a", "b", 2.0, 0.001, 1.5)
+    unclear = answers.Answer("a", "d", 0.5, 0.4, 1.5)
+    assert answers.sentence(question, [worse, better, unclear]) == (
+        "No, worse: `c` -2.00 against `a` (p = 0.001). "
+        "Control: `b` +2.00 against `a` (p = 0.001); `d` +0.50 against `a` (p = 0.400), not significant. A note."
+    )
+    assert answers.sentence(question, [better]) == "Not measured."
+
+
+def test_lengths_are_those_where_the_test_finds_a_gain(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sixty sentences of 2 to 14 words: the second row is right in those of 6 words and more, and only there."""
     monkeypatch.setattr(answers, "FEW", 5)
     made = runs(none=0.3, some=0.3)
     full = runs(some=1.0)
-    for own, right in zip(made[3:], full, strict=True):
-        for at, length in enumerate(own.splits["test"].lengths):
+    for run, right in zip(made[3:], full, strict=True):
+        for at, length in enumerate(run.splits["test"].lengths):
             if length > 5:
-                own.splits["test"].counts["bleu"][at] = right.splits["test"].counts["bleu"][at]
+                run.splits["test"].counts["bleu"][at] = right.splits["test"].counts["bleu"][at]
     by_row = answers.by_row(made)
-    assert answers.from_length(by_row, "test", "none", "some").startswith("At 6 words and more. ")
-    assert answers.from_length(by_row, "test", "some", "none").startswith("In no range ")
-    assert answers.from_length(answers.by_row(runs(none=0.3, some=0.9)), "test", "none", "some").startswith(
-        "At every length. "
-    )
-    assert answers.from_length(by_row, "test", "none", "nobody") == "Not measured."
+    text = answers.by_length(by_row, "test", "none", "some")
+    assert text.startswith("In part, `some` against `none`: 6 to 10 words +")
+    assert "11 to 15 words +" in text.partition("No significant gain: 1 to 5 words ")[0]
+    assert answers.by_length(by_row, "test", "some", "none").startswith("In no range of lengths, ")
+    everywhere = answers.by_row(runs(none=0.3, some=0.9))
+    assert answers.by_length(everywhere, "test", "none", "some").startswith("In every range of lengths, ")
+    assert answers.by_length(by_row, "test", "none", "nobody") == "Not measured."
 
 
-def test_weights_are_held_against_a_diagonal_and_against_saliency() -> None:
+def test_weights_are_compared_with_a_diagonal_and_with_saliency() -> None:
     def aligned(attention: float, saliency: float) -> Aligned:
         return Aligned(
             "gold",
@@ -103,27 +117,44 @@ def test_weights_are_held_against_a_diagonal_and_against_saliency() -> None:
         ]
         for name, (attention, saliency) in rates.items()
     }
-    text = answers.explanation(made, "gold")
-    assert "a straight diagonal has 40.0 % errors. The weights of 1 of 3 rows" in text
-    assert text.endswith("in 2 of 3 rows.")
-    assert answers.explanation(made, "other") == "Not measured."
+    text = answers.agreement(made, "gold")
+    assert "a straight diagonal has an alignment error rate of 40.0 %." in text
+    assert (
+        "The weights of 1 rows have significantly fewer errors than it (`good`); the weights of 1 rows have "
+        "significantly more errors than it (`bad`); 1 rows show no significant difference." in text
+    )
+    assert "the weights of 2 rows have significantly more errors than its saliency; 0 rows" in text
+    assert answers.agreement(made, "other") == "Not measured."
+    alone = {name: some[:1] for name, some in made.items()}
+    assert answers.agreement(alone, "gold") == "Not tested: every row has one seed."
 
 
-def test_what_to_take_is_what_the_tests_cannot_tell_from_the_best() -> None:
+def test_what_to_take_is_what_may_be_the_best() -> None:
     by_row = answers.by_row(runs(best=0.93, near=0.89, cheap=0.885, far=0.3))
-    prices = {name: {"training": [cost, cost + 1], "translating": [10.0, 10.0]} for name, cost in
-              (("best", 100.0), ("near", 100.5), ("cheap", 50.0), ("far", 1.0))}  # fmt: skip
-    text = answers.by_cost(by_row, "test", prices)
-    assert text.startswith("`best` has the highest BLEU, ")
-    assert "| `far` |" not in text
-    (row,) = [line for line in text.splitlines() if line.startswith("| `cheap` |")]
-    assert "| 50 (0.50, 0.50 to 0.50) | 10 (1.00, 1.00 to 1.00) |" in row
-    assert text.endswith("An update of `cheap` took less time than one of `best` in every round.")
-    unknown = answers.by_cost(by_row, "test", {})
+    prices = {"best": 100.0, "near": 100.5, "cheap": 50.0, "far": 1.0}
+    costs = {name: {"training": [cost, cost + 1], "translating": [10.0, 10.0]} for name, cost in prices.items()}
+    text = taking.what_to_take(by_row, "test", costs)
+    rows_of_table = [line.split(" |")[0] for line in text.splitlines() if line.startswith("| `")]
+    assert rows_of_table[0] == "| `best`"
+    assert set(rows_of_table[1:]) == {"| `near`", "| `cheap`"}
+    assert "| 50 (0.50; 0.50 to 0.50) | 10 (1.00; 1.00 to 1.00) |" in text
+    assert text.endswith("The cheapest of them are an update of `cheap` and a search of `best`.")
+    unknown = taking.what_to_take(by_row, "test", {})
     assert "| - | - |" in unknown
-    assert "took less time" not in unknown
-    alone = answers.by_cost(answers.by_row(runs(best=0.9, far=0.3)), "test", prices)
-    assert alone.endswith("Every other row is significantly worse (Bonferroni for all pairs of rows).")
+    assert "cheapest" not in unknown
+    alone = taking.what_to_take(answers.by_row(runs(best=0.9, far=0.3)), "test", costs)
+    assert "| `best` |" in alone
+    assert "`far`" not in alone
+    assert "| `far` | " in taking.all_costs(by_row, "test", costs, "best")
+
+
+def test_a_row_may_be_below_the_best_by_more_than_its_means_are() -> None:
+    by_row = answers.by_row(runs(best=0.93, near=0.92))
+    candidates = taking.Candidates(by_row, "test")
+    assert set(candidates.names) == {"best", "near"}
+    first, second = candidates.names
+    assert candidates.loss(second) > candidates.bleu[first] - candidates.bleu[second] > 0
+    assert candidates.loss(first) < candidates.loss(second)
 
 
 def test_rows_with_one_seed_are_told() -> None:

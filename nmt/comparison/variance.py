@@ -73,19 +73,17 @@ def by_runs(first: Sequence[float], second: Sequence[float], groups: Sequence[Se
     The deviation is pooled over `groups`, the scores of all variants, unless Bartlett's test finds that they differ.
     Then it is each variant's own (Welch 1947), where it has two runs.
     """
-    pooled = _pooled(groups)
-    if not pooled.freedom:
-        return UNKNOWN
-    equal = _equal(groups)
-    parts = [
-        Part(_own(scores).variance / len(scores), _own(scores).freedom)
-        if not equal and len(scores) > 1
-        else Part(pooled.variance / len(scores), pooled.freedom)
-        for scores in (first, second)
-    ]
-    if equal:
-        return Part(sum(part.variance for part in parts), pooled.freedom)
+    parts = [of_mean(scores, groups) for scores in (first, second)]
+    if _equal(groups):
+        return Part(sum(part.variance for part in parts), parts[0].freedom)
     return _sum(parts)
+
+
+def of_mean(scores: Sequence[float], groups: Sequence[Sequence[float]]) -> Part:
+    """The variance of the mean of a variant's runs; `groups` are the scores of all variants, as in `by_runs`."""
+    own = len(scores) > 1 and not _equal(groups)
+    of_one = _own(scores) if own else _pooled(groups)
+    return Part(of_one.variance / len(scores), of_one.freedom)
 
 
 def _own(scores: Sequence[float]) -> Part:

@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
-from scipy.stats import ttest_1samp, ttest_rel  # type: ignore[import-untyped]
 
 from nmt.alignment.baselines import DIAGONAL
 from nmt.comparison.results import ATTENTION, Aligned, Result
 from nmt.comparison.significance import POWER, Noise, Runs, bleu_of, holm
+from nmt.comparison.variance import Error, of_mean
 from nmt.comparison.verdict import p_text
 from nmt.drawing.by_length import FEW
 from nmt.evaluation.by_length import binned, joined
@@ -28,11 +28,15 @@ class Question(NamedTuple):
         text: the question.
         pairs: the rows that are compared, from and to.
         about: "gain" if the second row is to be better, "change" if any difference is an answer.
+        controls: further contrasts, which explain the answer but do not decide it; corrected together with the others.
+        note: what else differs between the rows of a pair.
     """
 
     text: str
     pairs: Sequence[tuple[str, str]]
     about: Literal["gain", "change"] = "gain"
+    controls: Sequence[tuple[str, str]] = ()
+    note: str = ""
 
 
 class Answer(NamedTuple):
@@ -57,21 +61,26 @@ _MULTIPLIED = ("luong-dot", "luong-scaled_dot", "luong-cosine")
 QUESTIONS = (
     Question("Does attention help?", [("none", "bahdanau"), ("none", "luong-general")]),
     Question(
-        "Does it matter when the decoder asks, and whether it is fed the answer?",
+        "Does it matter when the decoder attends, and what it is fed?",
         [
-            *(("bahdanau", other) for other in ("bahdanau-previous-state", "conditional", "luong-additive-nofeed")),
+            *(("bahdanau", other) for other in ("bahdanau-previous-state", "conditional")),
+            *(("bahdanau", other) for other in ("luong-additive-nofeed", "luong-additive")),
             *(("luong-additive-nofeed", "luong-additive"), ("luong-general-nofeed", "luong-general")),
         ],
         "change",
+        note="`conditional` also has a second GRU cell. `luong-additive-nofeed` attends later than `bahdanau`, and its "
+        "recurrence is not fed the context either.",
     ),
     Question(
-        "Do scores without parameters need projections?", [(score, f"{score}-projected") for score in _MULTIPLIED]
+        "Do projections help scores without parameters?", [(score, f"{score}-projected") for score in _MULTIPLIED]
     ),
     Question(
         "Does the score matter once there are projections?",
         [("luong-dot-projected", other) for other in ("luong-scaled_dot-projected", "luong-cosine-projected")]
-        + [("luong-general", other) for other in ("luong-dot-projected", "luong-additive", "luong-concat")],
+        + [("luong-general", other) for other in ("luong-dot-projected", "luong-additive")],
         "change",
+        controls=[("luong-additive", "luong-concat")],
+        note="`concat` is the score `additive`, written in another way.",
     ),
     Question(
         "Do windows help here?",
@@ -88,14 +97,14 @@ QUESTIONS = (
     Question("Does coverage help here?", [("bahdanau", "coverage"), ("bahdanau", "coverage-loss")]),
     Question(
         "Do hard reads help here?",
-        [
-            *(("bahdanau", "hard"), ("bahdanau", "hard-self-critical"), ("luong-additive-nofeed", "hard-enumerate")),
-            ("hard-soft-half", "hard"),  # the same without the gradient of the samples
-        ],
+        [*(("bahdanau", "hard"), ("bahdanau", "hard-self-critical"), ("luong-additive-nofeed", "hard-enumerate"))],
+        controls=[("hard-soft-half", "hard")],
+        note="`hard-soft-half` is `hard` without the gradient of the draws.",
     ),
     Question(
         "Is self-attention or convolution better after the same number of epochs?",
         [("luong-general", other) for other in _FAMILIES],
+        note="All have one learning rate, and the recurrent row has one layer, not three.",
     ),
 )
 
@@ -108,7 +117,7 @@ def row_of(result: Result) -> str:
 def by_row(results: Sequence[Result]) -> dict[str, list[Result]]:
     """The runs of each row, by seed."""
     rows: dict[str, list[Result]] = {}
-    for result in sorted(results, key=lambda own: own.seed):
+    for result in sorted(results, key=lambda run: run.seed):
         rows.setdefault(row_of(result), []).append(result)
     return rows
 
@@ -116,20 +125,27 @@ def by_row(results: Sequence[Result]) -> dict[str, list[Result]]:
 def noise_of(rows: Mapping[str, Sequence[Result]], split: str, lines: Sequence[int] | None = None) -> Noise:
     """The noise of BLEU over all rows on a split, or on some of its lines."""
     counts = [[run.splits[split].counts["bleu"] for run in runs] for runs in rows.values()]
-    chosen = [np.stack([own if lines is None else own[list(lines)] for own in runs]) for runs in counts]
+    some = [np.stack([run if lines is None else run[list(lines)] for run in runs]) for runs in counts]
     seeds = [[run.seed for run in runs] for runs in rows.values()]
-    return Noise([Runs(*pair) for pair in zip(chosen, seeds, strict=True)], bleu_of)
+    return Noise([Runs(*pair) for pair in zip(some, seeds, strict=True)], bleu_of)
+
+
+def bleu_of_rows(rows: Mapping[str, Sequence[Result]], split: str) -> dict[str, float]:
+    """The mean BLEU of each row's runs."""
+    return {
+        name: statistics.fmean(run.splits[split].scores["bleu"].value for run in runs) for name, runs in rows.items()
+    }
 
 
 def answers(question: Question, names: Sequence[str], noise: Noise) -> list[Answer]:
-    """Test the contrasts of a question whose rows there are.
+    """Test the contrasts of a question whose rows there are, its controls last.
 
     Args:
         question: the question.
         names: of the rows, in the order of `noise`.
         noise: of all rows.
     """
-    pairs = [pair for pair in question.pairs if set(pair) <= set(names)]
+    pairs = [pair for pair in (*question.pairs, *question.controls) if set(pair) <= set(names)]
     tests = [noise.between(names.index(first), names.index(second)) for first, second in pairs]
     level = ALPHA / max(len(pairs), 1)
     return [
@@ -138,138 +154,132 @@ def answers(question: Question, names: Sequence[str], noise: Noise) -> list[Answ
     ]
 
 
-def sentence(question: Question, found: Sequence[Answer]) -> str:
+def sentence(question: Question, tested: Sequence[Answer]) -> str:
     """The answer in words: which differences are significant, which are not, and how small one could have been seen."""
-    if not found:
+    controls = [answer for answer in tested if (answer.first, answer.second) in question.controls]
+    deciding = [answer for answer in tested if answer not in controls]
+    if not deciding:
         return "Not measured."
-    real = [answer for answer in found if answer.significant]
-    good = [answer for answer in real if question.about == "change" or answer.difference > 0]
-    head = "Yes" if len(good) == len(found) else "In part" if good else "No" if real else "No difference was found"
-    parts = [f"{head}: {'; '.join(map(str, real))}."] if real else [f"{head}."]
-    rest = [answer for answer in found if not answer.significant]
+    real, rest = _apart(deciding)
+    parts = [f"{_head(question, real, rest)}{': ' if real else ''}{'; '.join(map(str, real))}."]
     if rest:
-        least = f"{statistics.median(answer.detectable for answer in rest):.1f}"
-        parts.append(f"Not significant: {'; '.join(map(str, rest))}; {least} BLEU would have been found.")
+        parts.append(f"Not significant: {'; '.join(map(str, rest))}. {_power(rest)}")
+    if controls:
+        real, rest = _apart(controls)
+        told = [
+            f"{'; '.join(map(str, some))}{note}" for some, note in ((real, ""), (rest, ", not significant")) if some
+        ]
+        parts.append(f"Control: {'; '.join(told)}.")
+    return " ".join([*parts, *([question.note] if question.note else [])])
+
+
+def _apart(tested: Sequence[Answer]) -> tuple[list[Answer], list[Answer]]:
+    """The significant ones, and the others."""
+    return [answer for answer in tested if answer.significant], [answer for answer in tested if not answer.significant]
+
+
+def _head(question: Question, real: Sequence[Answer], rest: Sequence[Answer]) -> str:
+    good = [answer for answer in real if question.about == "change" or answer.difference > 0]
+    if len(good) < len(real):
+        return "Mixed" if good else "No, worse" if not rest else "No gain was found"
+    return "No difference was found" if not good else "In part" if rest else "Yes"
+
+
+def _power(rest: Sequence[Answer]) -> str:
+    least = statistics.median(answer.detectable for answer in rest)
+    return f"A true difference of {least:.1f} BLEU (the median) would be found four times in five."
+
+
+def by_length(rows: Mapping[str, Sequence[Result]], split: str, first: str, second: str) -> str:
+    """In which ranges of source length the second row is better: a test in each, corrected by Holm over the ranges."""
+    if not {first, second} <= set(rows):
+        return "Not measured."
+    split_of_one, names = rows[first][0].splits[split], list(rows)
+    bins = joined(binned(split_of_one.lengths), FEW)
+    noises = [noise_of(rows, split, lines) for *_, lines in bins]
+    tests = [noise.between(names.index(first), names.index(second)) for noise in noises]
+    p_values = holm([test.p for test in tests])
+    texts = [
+        f"{shortest} to {longest} {split_of_one.unit} {test.difference:+.1f} (p {_p(p)})"
+        for (shortest, longest, _), test, p in zip(bins, tests, p_values, strict=True)
+    ]
+    better = [test.difference > 0 and p < ALPHA for test, p in zip(tests, p_values, strict=True)]
+    gains = [text for text, good in zip(texts, better, strict=True) if good]
+    others = [text for text, good in zip(texts, better, strict=True) if not good]
+    head = "In no range of lengths" if not gains else "In part" if others else "In every range of lengths"
+    parts = [f"{head}, `{second}` against `{first}`: {'; '.join(gains or others)}."]
+    if gains and others:
+        parts.append(f"No significant gain: {'; '.join(others)}.")
     return " ".join(parts)
 
 
-def from_length(rows: Mapping[str, Sequence[Result]], split: str, first: str, second: str) -> str:
-    """From which source length on the second row is better: the test in each bin, corrected by Holm over the bins."""
-    if not {first, second} <= set(rows):
-        return "Not measured."
-    some = rows[first][0].splits[split]
-    bins = [(shortest, lines) for shortest, _, lines in joined(binned(some.lengths), FEW)]
-    pair = {name: rows[name] for name in (first, second)}
-    tests = [noise_of(pair, split, lines).between(0, 1) for _, lines in bins]
-    p_values = holm([test.p for test in tests])
-    better = [test.difference > 0 and p < ALPHA for test, p in zip(tests, p_values, strict=True)]
-    each = "; ".join(
-        f"from {shortest} {some.unit} {test.difference:+.1f} (p {_p(p)})"
-        for (shortest, _), test, p in zip(bins, tests, p_values, strict=True)
-    )
-    last = next((at for at in reversed(range(len(better))) if not better[at]), -1)
-    if last + 1 == len(bins):
-        return f"In no range up to the longest sentences. By source length: {each}."
-    where = f"At {bins[last + 1][0]} {some.unit} and more" if last >= 0 else "At every length"
-    return f"{where}. `{second}` against `{first}` by source length: {each}."
-
-
-def by_cost(rows: Mapping[str, Sequence[Result]], split: str, costs: Mapping[str, Mapping[str, list[float]]]) -> str:
-    """The row with the highest BLEU and those that the tests cannot tell from it, each with what it costs.
-
-    The best row was picked by its BLEU, so that p is corrected by Bonferroni for all pairs of rows.
-
-    Args:
-        rows: the runs of each row.
-        split: where they were scored.
-        costs: of each row, microseconds a target token in rounds that all rows took in turn.
-    """
-    names, noise = list(rows), noise_of(rows, split)
-    means = {name: statistics.fmean(run.splits[split].scores["bleu"].value for run in rows[name]) for name in names}
-    best = max(names, key=lambda name: means[name])
-    pairs = len(names) * (len(names) - 1) // 2
-    tests = {name: noise.between(names.index(best), names.index(name)) for name in names if name != best}
-    near = [name for name, test in tests.items() if pairs * test.p >= ALPHA]
-    head = f"`{best}` has the highest BLEU, {means[best]:.2f}."
-    if not near:
-        return f"{head} Every other row is significantly worse (Bonferroni for all pairs of rows)."
-    least = statistics.median(tests[name].error.detectable(ALPHA / pairs, POWER) for name in near)
-    lines = [
-        f"{head} The other rows of this table are not significantly worse (Bonferroni for all pairs of rows); "
-        f"{least:.1f} BLEU would have been found. Costs are microseconds of one core for each target token, the median "
-        f"of rounds in turn. In brackets is the ratio to `{best}`, with its range over the rounds.",
-        "",
-        f"| row | BLEU | to `{best}` | an update | beam search |",
-        "|---|---:|---:|---:|---:|",
-    ]
-    for name in sorted((best, *near), key=lambda name: -means[name]):
-        difference = f"{tests[name].difference:+.2f}" if name != best else ""
-        cells = [_cost(costs, name, best, work) for work in ("training", "translating")]
-        lines.append(f"| `{name}` | {means[name]:.2f} | {difference} | {' | '.join(cells)} |")
-    cheaper = [f"`{name}`" for name in near if max(_ratios(costs, name, best, "training"), default=1.0) < 1]
-    if cheaper:
-        lines += ["", f"An update of {', '.join(cheaper)} took less time than one of `{best}` in every round."]
-    return "\n".join(lines)
-
-
-def _ratios(costs: Mapping[str, Mapping[str, list[float]]], name: str, base: str, work: str) -> list[float]:
-    """The costs of a row divided by those of another, round by round, in ascending order; [] if not measured."""
-    if not {name, base} <= set(costs):
-        return []
-    return sorted(cost / of_base for cost, of_base in zip(costs[name][work], costs[base][work], strict=True))
-
-
-def _cost(costs: Mapping[str, Mapping[str, list[float]]], name: str, base: str, work: str) -> str:
-    ratios = _ratios(costs, name, base, work)
-    if not ratios:
-        return "-"
-    return (
-        f"{statistics.median(costs[name][work]):.0f} ({statistics.median(ratios):.2f}, {ratios[0]:.2f} to "
-        f"{ratios[-1]:.2f})"
-    )
-
-
-def explanation(rows: Mapping[str, Sequence[Result]], gold: str) -> str:
+def agreement(rows: Mapping[str, Sequence[Result]], gold: str) -> str:
     """Whether links read off the attention have fewer errors than a straight diagonal, and than saliency.
 
-    Student's t over seeds (one sample against the diagonal, paired against saliency), corrected by Holm over the rows.
+    Student's t over seeds (the rates against the diagonal, paired differences against saliency). The deviation over
+    seeds is pooled over the rows unless Bartlett's test finds that it differs. Corrected by Holm over the rows.
     """
     measured = {
-        name: [own for run in runs for own in run.aligned.values() if own.gold == gold and own.attention]
+        name: [links for run in runs for links in run.aligned.values() if links.gold == gold and links.attention]
         for name, runs in rows.items()
     }
-    measured = {name: own for name, own in measured.items() if len(own) > 1}
+    measured = {name: links for name, links in measured.items() if links}
     if not measured:
         return "Not measured."
+    if max(map(len, measured.values())) < 2:
+        return "Not tested: every row has one seed."
     diagonal = next(iter(measured.values()))[0].without_model[DIAGONAL]
-    rates = {way: {name: _rates(own, way) for name, own in measured.items()} for way in (ATTENTION, "saliency")}
-    against = [float(ttest_1samp(values, diagonal).pvalue) for values in rates[ATTENTION].values()]
-    both = [name for name in measured if rates["saliency"][name]]
-    paired = [float(ttest_rel(rates[ATTENTION][name], rates["saliency"][name]).pvalue) for name in both]
-    fewer = _count(rates[ATTENTION], holm(against), {name: [diagonal] for name in measured})
-    more = _count(rates["saliency"], holm(paired), rates[ATTENTION])
-    return (
-        f"On `{gold}` a straight diagonal has {diagonal:.1f} % errors. The weights of {fewer} of {len(measured)} rows "
-        f"have significantly fewer. Saliency (gradient times input) has significantly fewer errors than the weights in "
-        f"{more} of {len(both)} rows."
-    )
+    weights = {name: _rates(links, ATTENTION) for name, links in measured.items()}
+    to_diagonal = {name: [rate - diagonal for rate in rates] for name, rates in weights.items()}
+    to_saliency = {
+        name: [rate - other for rate, other in zip(weights[name], _rates(links, "saliency"), strict=True)]
+        for name, links in measured.items()
+        if len(_rates(links, "saliency")) == len(links)
+    }
+    free = [rate for run in rows.get("none", []) for links in run.aligned.values() if links.gold == gold
+            for rate in _rates([links], "saliency")]  # fmt: skip
+    parts = [
+        "Only the agreement with word links was tested, not whether the weights cause the output.",
+        f"On `{gold}` a straight diagonal has an alignment error rate of {diagonal:.1f} %. {_told(to_diagonal, 'it')}",
+        f"Beside the saliency of the same model (gradient times input): {_told(to_saliency, 'its saliency')}",
+    ]
+    if free:
+        parts.append(f"The saliency of `none`, which has no attention, has {statistics.fmean(free):.1f} %.")
+    return " ".join([*parts, "The test is for other seeds, not for other sentences."])
 
 
 def _rates(aligned: Sequence[Aligned], way: str) -> list[float]:
     """The error rates of a way to read links, where it was measured."""
-    names = [(own, (own.attention or "") if way == ATTENTION else way) for own in aligned]
-    return [own.rates[name] for own, name in names if name in own.rates]
+    names = [(links, (links.attention or "") if way == ATTENTION else way) for links in aligned]
+    return [links.rates[name] for links, name in names if name in links.rates]
 
 
-def _count(
-    lower: Mapping[str, Sequence[float]], p_values: Sequence[float], higher: Mapping[str, Sequence[float]]
-) -> int:
-    """How many rows of the first have significantly lower means than those of the second."""
-    names = [name for name in lower if lower[name]]
-    return sum(
-        p < ALPHA and statistics.fmean(lower[name]) < statistics.fmean(higher[name])
-        for name, p in zip(names, p_values, strict=True)
+def _told(differences: Mapping[str, Sequence[float]], other: str) -> str:
+    """Which rows' weights have significantly fewer errors than `other`, and which have more."""
+    groups = list(differences.values())
+    parts = [of_mean(values, groups) for values in groups]
+    p_values = holm(
+        [
+            Error(part.variance**0.5, part.freedom).p(statistics.fmean(values))
+            for part, values in zip(parts, groups, strict=True)
+        ]
     )
+    sides: dict[str, list[str]] = {"fewer": [], "more": [], "": []}
+    for (name, values), p in zip(differences.items(), p_values, strict=True):
+        side = ("fewer" if statistics.fmean(values) < 0 else "more") if p < ALPHA else ""
+        sides[side].append(f"`{name}`")
+    told = [
+        f"the weights of {len(names)} rows have significantly {side} errors than {other}{_listed(names, len(groups))}"
+        for side, names in sides.items()
+        if side
+    ]
+    text = f"{'; '.join(told)}; {len(sides[''])} rows show no significant difference."
+    return text[0].upper() + text[1:]
+
+
+def _listed(names: Sequence[str], total: int) -> str:
+    """The names in brackets, unless they are none or most."""
+    return f" ({', '.join(names)})" if 0 < len(names) <= total / 2 else ""
 
 
 def _p(p: float) -> str:
@@ -283,7 +293,10 @@ def first_screen(results: Sequence[Result], split: str, gold: str) -> str:
     lines = []
     single = sum(len(runs) == 1 for runs in rows.values())
     if single == len(rows):
-        lines.append("Every row has one seed: the p-values know the noise of sentences alone.")
+        lines.append(
+            "Every row has one seed. The tests cover other sentences, not other seeds: another seed may reverse an "
+            "answer."
+        )
     elif single:
         lines.append(
             f"{single} of {len(rows)} rows have one seed so far. The tests assume that another seed would change them "
@@ -292,6 +305,6 @@ def first_screen(results: Sequence[Result], split: str, gold: str) -> str:
     for question in QUESTIONS:
         lines.append(f"**{question.text}** {sentence(question, answers(question, list(rows), noise))}")
         if question is QUESTIONS[0]:
-            lines.append(f"**From which length on?** {from_length(rows, split, 'none', 'luong-general')}")
-    lines.append(f"**Is attention an explanation?** {explanation(rows, gold)}")
+            lines.append(f"**At which lengths?** {by_length(rows, split, 'none', 'luong-general')}")
+    lines.append(f"**Is attention an explanation?** {agreement(rows, gold)}")
     return "\n\n".join(lines)
