@@ -23,7 +23,7 @@ def plain_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def wrap(text: str, width: float, measure: Callable[[str], float] = columns_of) -> list[str]:
-    """Break `text` into lines of at most `width` columns, at blanks, or within a word that is too long.
+    """Break `text` into lines of at most `width` columns, at blanks, or within a word that is too long: after a hyphen.
 
     `width` is in the unit of `measure`.
     """
@@ -40,7 +40,11 @@ def wrap(text: str, width: float, measure: Callable[[str], float] = columns_of) 
         lines[-1] += " " if lines[-1] else ""
         for char in word:
             if measure(lines[-1] + char) > width:
-                lines.append("")
+                start, hyphen, rest = lines[-1].rpartition("-")
+                if hyphen and " " not in rest:
+                    lines[-1:] = [start + hyphen, rest]
+                else:
+                    lines.append("")
             lines[-1] += char
     return lines
 

@@ -13,6 +13,8 @@ def test_wrap_breaks_at_blanks_and_inside_text_without_them() -> None:
     assert wrap("one two three", 7) == ["one two", "three"]
     assert wrap("ab 中文中文中", 6) == ["ab 中", "文中文", "中"]
     assert wrap("", 5) == [""]
+    assert wrap("luong-scaled_dot-projected", 25) == ["luong-scaled_dot-", "projected"]
+    assert wrap("a-b cccccccc", 6) == ["a-b cc", "cccccc"], "the hyphen of a word before is none of this word"
 
 
 def test_shorten_keeps_both_ends() -> None:
