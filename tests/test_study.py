@@ -31,7 +31,7 @@ def rate(mean: float) -> dict[str, Any]:
     return {"mean": mean, "deviation": None, "values": [mean]}
 
 
-def test_error_rates_are_ordered_by_the_best_attention_of_each_row() -> None:
+def test_error_rates_are_ordered_by_the_first_way_to_read_links() -> None:
     ways = ("attention, shift 0", "attention, shift 1", "saliency")
     rates = {
         "dot": (30.0, 12.34, 5.0),
@@ -48,11 +48,11 @@ def test_error_rates_are_ordered_by_the_best_attention_of_each_row() -> None:
     gold = {"gold": "built-in", "without_model": without, "variants": variants}
     rows = study.exact_links({"alignments": [gold]}).splitlines()
     assert [line for line in rows if line.startswith("|")] == [
-        "| attention | built-in: attention, shift 0 | built-in: attention, shift 1 | built-in: saliency |",
+        "| row | built-in: attention, shift 0 | built-in: attention, shift 1 | built-in: saliency |",
         "|---|---:|---:|---:|",
         "| general | 10.0 | 50.0 | 30.0 |",
-        "| dot | 30.0 | 12.3 | 5.0 |",
         "| additive | 20.0 | - | 4.0 |",
+        "| dot | 30.0 | 12.3 | 5.0 |",
         "| none | - | - | 3.0 |",
         "| (diagonal) | 42.6 | 42.6 | 42.6 |",
         "| (oracle, one link per word) | 11.6 | 11.6 | 11.6 |",
@@ -188,15 +188,16 @@ def test_an_archive_writes_nothing_outside_its_folder(name: str, kind: bytes, tm
 @pytest.mark.slow
 def test_the_page_is_what_the_committed_records_give(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / study.FOLDER).mkdir(parents=True)
-    for path in (study.BUILTIN_RECORDS, costs.COSTS):
-        shutil.copy(ROOT / path, tmp_path / path)
+    if (ROOT / study.BUILTIN_RECORDS).exists():
+        shutil.copytree(ROOT / study.BUILTIN_RECORDS, tmp_path / study.BUILTIN_RECORDS)
+    shutil.copy(ROOT / costs.COSTS, tmp_path / costs.COSTS)
     shutil.copytree(ROOT / study.RECORDS, tmp_path / study.RECORDS)
     monkeypatch.chdir(tmp_path)
     assert attention_study.main(["report"]) == 0
-    for page in (study.PAGE, study.FOLDER / "report.html"):
+    for page in (study.PAGE, study.OUTPUT / "report.html"):
         # What a figure looks like is the drawing library's, what it says is ours.
         assert _words(tmp_path / page) == _words(ROOT / page)
-    pictures = [{path.name for path in (root / study.FOLDER / "pictures").iterdir()} for root in (tmp_path, ROOT)]
+    pictures = [{path.name for path in (root / study.OUTPUT / "pictures").iterdir()} for root in (tmp_path, ROOT)]
     assert pictures[0] == pictures[1]
 
 
