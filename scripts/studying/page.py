@@ -38,7 +38,7 @@ BASELINE = "bahdanau"
 
 def report() -> int:
     """Write the page and its pictures from the records."""
-    status, exact = 0, {}
+    status, exact = 0, dict[str, Any]()
     if builtin := sorted(BUILTIN_RECORDS.glob("*.tar.xz")):
         status, _, exact = compared(builtin, BASELINE, "labels=names", "pictures=0")
     if status:
