@@ -80,8 +80,8 @@ QUESTIONS = (
         + [("luong-general", other) for other in ("luong-dot-projected", "luong-additive")],
         "change",
         controls=[("luong-additive", "luong-concat")],
-        note="`concat` is the score `additive`, written in another way. `scaled_dot` starts with energies a sixteenth as "
-        'large as those of `dot` (results.md, "Why scaled dot learns more slowly").',
+        note="`concat` is the score `additive`, written in another way. `scaled_dot` starts with energies that are a "
+        'sixteenth of those of `dot` ([results.md](results.md), "Why scaled dot learns more slowly").',
     ),
     Question(
         "Do windows help here?",
