@@ -1,4 +1,4 @@
-"""Run the study of docs/attention-study.md: train its variants, score them, write the page.
+"""Run the study of docs/attention-study-2.md: train its variants, score them, write the page.
 
     python scripts/attention_study.py train multi30k=DIR alignments=DIR [jobs=N] [KEY=VALUE ...]
     python scripts/attention_study.py converge multi30k=DIR alignments=DIR [jobs=N] [KEY=VALUE ...]
@@ -31,6 +31,7 @@ from studying.work import THRESHOLD, Study, link_method, perplexity, work
 from verbs import key_values, script
 
 from nmt.data.lines import read_lines
+from nmt.errors import UserError
 from nmt.files import write_text
 
 RUNS = Path("checkpoints", "attention-study")
@@ -41,16 +42,15 @@ DEEN = ("text.de", "text.en", "gold.sp")  # words between spaces
 def main(arguments: list[str]) -> int:
     """Run one of the parts and return its exit status."""
     part, *words = arguments or [""]
-    given = key_values(words)
-    jobs, rounds = int(given.pop("jobs", 0)) or None, int(given.pop("rounds", 7))
-    root, links = given.pop("multi30k", None), given.pop("alignments", None)
-    further = [f"{key}={value}" for key, value in given.items()]
-    if part == "costs" and not given:
-        return costs.measure(ROWS, rounds)
+    settings = key_values(words)
+    if part == "costs" and set(settings) <= {"rounds"}:
+        return costs.measure(ROWS, _count(settings, "rounds") or 7)
     if part == "answers" and not words:
         return answered(RECORDS)
     if part == "report" and not words:
         return report()
+    jobs, root, links = _count(settings, "jobs"), settings.pop("multi30k", None), settings.pop("alignments", None)
+    further = [f"{key}={value}" for key, value in settings.items()]
     if part == "builtin" and root is None:
         return work(builtin(further), jobs)
     if part in ("train", "converge") and root is not None and links is not None:
@@ -59,6 +59,14 @@ def main(arguments: list[str]) -> int:
         return work(corpus.short(), jobs) if part == "train" else converge(corpus, jobs)
     print(__doc__, file=sys.stderr)
     return 1
+
+
+def _count(settings: dict[str, str], key: str) -> int | None:
+    """Take out a number (UserError if it is none, or below 1); None if it is not there."""
+    value = settings.pop(key, None)
+    if value is not None and not (value.isdecimal() and int(value)):
+        raise UserError(f"{key}={value}: must be a whole number of at least 1.")
+    return None if value is None else int(value)
 
 
 class Corpus(NamedTuple):
@@ -98,7 +106,8 @@ def converge(corpus: Corpus, jobs: int | None) -> int:
     if status := work(tuning, jobs):
         return status
     rows = [
-        Row(row.name, min(_of(candidates, row), key=lambda own: perplexity(tuning, own)).overrides) for row in CONVERGED
+        Row(row.name, min(_of(candidates, row), key=lambda candidate: perplexity(tuning, candidate)).overrides)
+        for row in CONVERGED
     ]
     there = corpus.study("converged", rows, SEEDS, *DE_EN, *LONG)
     if status := work(there, jobs):

@@ -23,7 +23,7 @@ def runs(**qualities: float) -> list[Result]:
 
 def found(made: list[Result], pairs: list[tuple[str, str]]) -> list[answers.Answer]:
     by_row = answers.by_row(made)
-    return answers.answers(answers.Question("?", pairs), list(by_row), answers.noise_of(by_row, "test"))
+    return answers.answers(answers.Question("?", pairs), answers.RowNoise(by_row, "test"))
 
 
 def test_every_contrast_is_between_two_rows_of_the_study() -> None:
@@ -62,10 +62,14 @@ def test_the_sentence_says_what_the_tests_say() -> None:
     assert answers.sentence(gain, [better, unclear]).startswith("In part: `b` ")
     assert answers.sentence(gain, [better, worse]).startswith("Mixed: `b` +2.00 against `a` (p = 0.001); `c` -2.00 ")
     assert answers.sentence(gain, [worse, unclear]).startswith("No gain was found: `c` -2.00 ")
-    power = "A true difference of 1.5 BLEU (the median) would be found four times in five."
+    power = "These tests find a true difference of 1.5 BLEU four times in five."
     nothing = f"No difference was found. Not significant: `d` +0.50 against `a` (p = 0.400). {power}"
     assert answers.sentence(gain, [unclear]) == nothing
     assert answers.sentence(gain, []) == "Not measured."
+    other = unclear._replace(second="e", detectable=2.0)
+    assert answers.sentence(gain, [unclear, other]).endswith(
+        "These tests find true differences of 1.5 to 2.0 BLEU four times in five."
+    )
 
 
 def test_a_control_explains_the_answer_and_does_not_decide_it() -> None:
@@ -74,7 +78,8 @@ def test_a_control_explains_the_answer_and_does_not_decide_it() -> None:
     unclear = answers.Answer("a", "d", 0.5, 0.4, 1.5)
     assert answers.sentence(question, [worse, better, unclear]) == (
         "No, worse: `c` -2.00 against `a` (p = 0.001). "
-        "Control: `b` +2.00 against `a` (p = 0.001); `d` +0.50 against `a` (p = 0.400), not significant. A note."
+        "Control: `b` +2.00 against `a` (p = 0.001); `d` +0.50 against `a` (p = 0.400), which is not "
+        "significant. A note."
     )
     assert answers.sentence(question, [better]) == "Not measured."
 
@@ -90,11 +95,16 @@ def test_lengths_are_those_where_the_test_finds_a_gain(monkeypatch: pytest.Monke
                 run.splits["test"].counts["bleu"][at] = right.splits["test"].counts["bleu"][at]
     by_row = answers.by_row(made)
     text = answers.by_length(by_row, "test", "none", "some")
-    assert text.startswith("In part, `some` against `none`: 6 to 10 words +")
-    assert "11 to 15 words +" in text.partition("No significant gain: 1 to 5 words ")[0]
-    assert answers.by_length(by_row, "test", "some", "none").startswith("In no range of lengths, ")
-    everywhere = answers.by_row(runs(none=0.3, some=0.9))
-    assert answers.by_length(everywhere, "test", "none", "some").startswith("In every range of lengths, ")
+    gains, separator, rest = text.partition(" `some` is not significantly different from `none` at 1 to 5 words ")
+    assert separator
+    assert gains.startswith("`some` is significantly better than `none` at 6 to 10 words +")
+    assert "; 11 to 15 words +" in gains
+    assert "; " not in rest
+    assert answers.by_length(by_row, "test", "some", "none").startswith(
+        "`none` is significantly worse than `some` at 6 to 10 words -"
+    )
+    everywhere = answers.by_length(answers.by_row(runs(none=0.3, some=0.9)), "test", "none", "some")
+    assert everywhere.startswith("`some` is significantly better than `none` in every range of lengths: ")
     assert answers.by_length(by_row, "test", "none", "nobody") == "Not measured."
 
 
@@ -120,16 +130,17 @@ def test_weights_are_compared_with_a_diagonal_and_with_saliency() -> None:
     text = answers.agreement(made, "gold")
     assert "a straight diagonal has an alignment error rate of 40.0 %." in text
     assert (
-        "The weights of 1 rows have significantly fewer errors than it (`good`); the weights of 1 rows have "
-        "significantly more errors than it (`bad`); 1 rows show no significant difference." in text
+        "The weights of 1 row have significantly fewer errors than it (`good`); the weights of 1 row have "
+        "significantly more errors than it (`bad`); 1 row cannot be told from it (a true difference of " in text
     )
-    assert "the weights of 2 rows have significantly more errors than its saliency; 0 rows" in text
+    assert "the weights of 2 rows have significantly more errors than it." in text
     assert answers.agreement(made, "other") == "Not measured."
     alone = {name: some[:1] for name, some in made.items()}
     assert answers.agreement(alone, "gold") == "Not tested: every row has one seed."
 
 
-def test_what_to_take_is_what_may_be_the_best() -> None:
+def test_what_to_take_is_what_may_be_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(taking, "BASE", "best")
     by_row = answers.by_row(runs(best=0.93, near=0.89, cheap=0.885, far=0.3))
     prices = {"best": 100.0, "near": 100.5, "cheap": 50.0, "far": 1.0}
     costs = {name: {"training": [cost, cost + 1], "translating": [10.0, 10.0]} for name, cost in prices.items()}
@@ -138,14 +149,16 @@ def test_what_to_take_is_what_may_be_the_best() -> None:
     assert rows_of_table[0] == "| `best`"
     assert set(rows_of_table[1:]) == {"| `near`", "| `cheap`"}
     assert "| 50 (0.50; 0.50 to 0.50) | 10 (1.00; 1.00 to 1.00) |" in text
-    assert text.endswith("The cheapest of them are an update of `cheap` and a search of `best`.")
+    assert text.endswith("Of these, `cheap` is the cheapest to train and `best` the cheapest to search with.")
     unknown = taking.what_to_take(by_row, "test", {})
     assert "| - | - |" in unknown
     assert "cheapest" not in unknown
     alone = taking.what_to_take(answers.by_row(runs(best=0.9, far=0.3)), "test", costs)
     assert "| `best` |" in alone
     assert "`far`" not in alone
-    assert "| `far` | " in taking.all_costs(by_row, "test", costs, "best")
+    assert "| `far` | 1,000 | 2 (0.01; 0.01 to 0.02) | " in taking.all_costs(by_row, "test", costs)
+    assert "the median of 2 rounds" in taking.all_costs(by_row, "test", costs)
+    assert taking.all_costs(by_row, "test", {}).startswith("| row | parameters | ")
 
 
 def test_a_row_may_be_below_the_best_by_more_than_its_means_are() -> None:
@@ -159,7 +172,7 @@ def test_a_row_may_be_below_the_best_by_more_than_its_means_are() -> None:
 
 def test_rows_with_one_seed_are_told() -> None:
     made = [run for run in runs(none=0.3, luong_general=0.8) if run.seed == 1 or run.name.startswith("none")]
-    assert answers.first_screen(made, "test", "gold").startswith("1 of 2 rows have one seed so far.")
+    assert answers.first_screen(made, "test", "gold").startswith("So far, 1 row of 2 has one seed.")
     assert answers.first_screen([run for run in made if run.seed == 1], "test", "gold").startswith("Every row has one ")
 
 

@@ -281,7 +281,7 @@ def _heatmaps(comparison: Comparison, split: OnSplit, most: int) -> list[Block]:
             [
                 "Weights over the same sentence pairs under forced decoding, with the source above and the reference "
                 "at the left. Each map is of a variant's first seed and the heads that nmt.evaluate used (head=). "
-                "In report.html, choose two variants to see both, and their difference. "
+                "In the HTML report, choose two variants to see both, and their difference. "
                 "A weight shows where the decoder looked, not why."
             ]
         ),

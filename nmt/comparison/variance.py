@@ -73,16 +73,18 @@ def by_runs(first: Sequence[float], second: Sequence[float], groups: Sequence[Se
     The deviation is pooled over `groups`, the scores of all variants, unless Bartlett's test finds that they differ.
     Then it is each variant's own (Welch 1947), where it has two runs.
     """
-    parts = [of_mean(scores, groups) for scores in (first, second)]
-    if _equal(groups):
-        return Part(sum(part.variance for part in parts), parts[0].freedom)
-    return _sum(parts)
+    equal = _equal(groups)
+    parts = [_of_mean(scores, groups, equal) for scores in (first, second)]
+    return Part(sum(part.variance for part in parts), parts[0].freedom) if equal else _sum(parts)
 
 
 def of_mean(scores: Sequence[float], groups: Sequence[Sequence[float]]) -> Part:
     """The variance of the mean of a variant's runs; `groups` are the scores of all variants, as in `by_runs`."""
-    own = len(scores) > 1 and not _equal(groups)
-    of_one = _own(scores) if own else _pooled(groups)
+    return _of_mean(scores, groups, _equal(groups))
+
+
+def _of_mean(scores: Sequence[float], groups: Sequence[Sequence[float]], equal: bool) -> Part:
+    of_one = _pooled(groups) if equal or len(scores) < 2 else _own(scores)
     return Part(of_one.variance / len(scores), of_one.freedom)
 
 

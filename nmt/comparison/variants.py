@@ -209,13 +209,18 @@ def _variants(results: Sequence[Result]) -> tuple[list[Variant], list[str], list
 
 
 def _named(variants: Sequence[Variant]) -> list[Variant]:
-    """The variants, each labelled with its first run's name without the seed."""
-    named = [variant._replace(label=without_seed(variant.runs[0])) for variant in variants]
-    for name, count in Counter(variant.label for variant in named).items():
+    """The variants, each labelled with its runs' name without the seed (UserError: these are not one to one)."""
+    names = [dict.fromkeys(map(without_seed, variant.runs)) for variant in variants]
+    for name, count in Counter(name for of_variant in names for name in of_variant).items():
         if count > 1:
-            same = ", ".join(variant.runs[0].name for variant in named if variant.label == name)
-            raise UserError(f"labels=names: {same} have one name but different settings. Leave out labels=names.")
-    return named
+            raise UserError(f"labels=names: runs called {name} have different settings. Leave out labels=names.")
+    for of_variant in names:
+        if len(of_variant) > 1:
+            raise UserError(
+                f"labels=names: {' and '.join(of_variant)} have the same settings, so that they are one variant. "
+                f"Leave out labels=names."
+            )
+    return [variant._replace(label=next(iter(name))) for variant, name in zip(variants, names, strict=True)]
 
 
 def _identity(result: Result) -> str:

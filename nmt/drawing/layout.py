@@ -23,7 +23,9 @@ def plain_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def wrap(text: str, width: float, measure: Callable[[str], float] = columns_of) -> list[str]:
-    """Break `text` into lines of at most `width` columns, at blanks, or within a word that is too long: after a hyphen.
+    """Break `text` into lines of at most `width` columns, at blanks, or within a word that is too long.
+
+    Such a word is broken after its last hyphen that fits, else anywhere.
 
     `width` is in the unit of `measure`.
     """
@@ -41,7 +43,7 @@ def wrap(text: str, width: float, measure: Callable[[str], float] = columns_of) 
         for char in word:
             if measure(lines[-1] + char) > width:
                 start, hyphen, rest = lines[-1].rpartition("-")
-                if hyphen and " " not in rest:
+                if start.split(" ")[-1].strip("-") and " " not in rest and measure(rest + char) <= width:
                     lines[-1:] = [start + hyphen, rest]
                 else:
                     lines.append("")

@@ -55,6 +55,10 @@ def wanted_splits(run: Run, given: Split | str | None) -> list[str]:
     return tests or run.splits()
 
 
+#: How much text the tokenizer was learned from. Runs that are compared have the same tokenizer.
+_TOKENIZER_TEXT = ("tokenizer.sample_sentences", "tokenizer.sample_characters")
+
+
 def read_result(name: str, run: Run, given: Split | str | None) -> Result:
     """The data of a run for a comparison.
 
@@ -83,7 +87,9 @@ def read_result(name: str, run: Run, given: Split | str | None) -> Result:
     if speeds:
         training["train_tokens_per_second"] = statistics.median(speeds)
     machine = f"{facts['device']}, {facts['threads']} threads" if "device" in facts and "threads" in facts else ""
-    return outline(name, run)._replace(
+    result = outline(name, run)
+    return result._replace(
+        settings={key: value for key, value in result.settings.items() if key not in _TOKENIZER_TEXT},
         origin=origin,
         training=training,
         history=history,
@@ -95,19 +101,11 @@ def read_result(name: str, run: Run, given: Split | str | None) -> Result:
     )
 
 
-#: How much text the tokenizer was learned from. Runs that are compared have the same tokenizer.
-_TOKENIZER_TEXT = ("tokenizer.sample_sentences", "tokenizer.sample_characters")
-
-
 def outline(name: str, run: Run) -> Result:
     """What is known of a run without its scores: its seed and its settings."""
     variant, facts = settings(run.config()), run.facts()
     seed = int(variant.pop("seed"))
-    kept = {
-        key: portable(value)
-        for key, value in variant.items()
-        if key != "data" and not key.startswith("data.") and key not in _TOKENIZER_TEXT
-    }
+    kept = {key: portable(value) for key, value in variant.items() if key != "data" and not key.startswith("data.")}
     if "links" in facts:  # different links make a different variant, wherever their file is
         kept["data.train_links"] = str(facts["links"])[:8]
     return Result(name, seed, kept, {}, {}, [], {})

@@ -11,10 +11,11 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from nmt.alignment.baselines import DIAGONAL
+from nmt.comparison.comparable import without_seed
 from nmt.comparison.results import ATTENTION, Aligned, Result
-from nmt.comparison.significance import POWER, Noise, Runs, bleu_of, holm
+from nmt.comparison.significance import POWER, Noise, Runs, Tested, bleu_of, holm
 from nmt.comparison.variance import Error, of_mean
-from nmt.comparison.verdict import p_text
+from nmt.comparison.verdict import count_of, p_text
 from nmt.drawing.by_length import FEW
 from nmt.evaluation.by_length import binned, joined
 
@@ -110,25 +111,27 @@ QUESTIONS = (
 )
 
 
-def row_of(result: Result) -> str:
-    """The row that a run belongs to: its name without the seed."""
-    return result.name.rpartition("-")[0]
-
-
 def by_row(results: Sequence[Result]) -> dict[str, list[Result]]:
-    """The runs of each row, by seed."""
+    """The runs of each row, by seed. A row is the name of its runs without the seed."""
     rows: dict[str, list[Result]] = {}
     for result in sorted(results, key=lambda run: run.seed):
-        rows.setdefault(row_of(result), []).append(result)
+        rows.setdefault(without_seed(result), []).append(result)
     return rows
 
 
-def noise_of(rows: Mapping[str, Sequence[Result]], split: str, lines: Sequence[int] | None = None) -> Noise:
+class RowNoise:
     """The noise of BLEU over all rows on a split, or on some of its lines."""
-    counts = [[run.splits[split].counts["bleu"] for run in runs] for runs in rows.values()]
-    some = [np.stack([run if lines is None else run[list(lines)] for run in runs]) for runs in counts]
-    seeds = [[run.seed for run in runs] for runs in rows.values()]
-    return Noise([Runs(*pair) for pair in zip(some, seeds, strict=True)], bleu_of)
+
+    def __init__(self, rows: Mapping[str, Sequence[Result]], split: str, lines: Sequence[int] | None = None) -> None:
+        counts = [[run.splits[split].counts["bleu"] for run in runs] for runs in rows.values()]
+        parts = [np.stack([run if lines is None else run[list(lines)] for run in runs]) for runs in counts]
+        seeds = [[run.seed for run in runs] for runs in rows.values()]
+        self.names = list(rows)
+        self.noise = Noise([Runs(*pair) for pair in zip(parts, seeds, strict=True)], bleu_of)
+
+    def between(self, first: str, second: str) -> Tested:
+        """The test of the second row against the first."""
+        return self.noise.between(self.names.index(first), self.names.index(second))
 
 
 def bleu_of_rows(rows: Mapping[str, Sequence[Result]], split: str) -> dict[str, float]:
@@ -138,16 +141,10 @@ def bleu_of_rows(rows: Mapping[str, Sequence[Result]], split: str) -> dict[str, 
     }
 
 
-def answers(question: Question, names: Sequence[str], noise: Noise) -> list[Answer]:
-    """Test the contrasts of a question whose rows there are, its controls last.
-
-    Args:
-        question: the question.
-        names: of the rows, in the order of `noise`.
-        noise: of all rows.
-    """
-    pairs = [pair for pair in (*question.pairs, *question.controls) if set(pair) <= set(names)]
-    tests = [noise.between(names.index(first), names.index(second)) for first, second in pairs]
+def answers(question: Question, noise: RowNoise) -> list[Answer]:
+    """Test the contrasts of a question whose rows there are, its controls last."""
+    pairs = [pair for pair in (*question.pairs, *question.controls) if set(pair) <= set(noise.names)]
+    tests = [noise.between(*pair) for pair in pairs]
     level = ALPHA / max(len(pairs), 1)
     return [
         Answer(*pair, test.difference, p, test.error.detectable(level, POWER))
@@ -166,12 +163,12 @@ def sentence(question: Question, tested: Sequence[Answer]) -> str:
     if rest:
         parts.append(f"Not significant: {'; '.join(map(str, rest))}. {_power(rest)}")
     if controls:
-        real, rest = _apart(controls)
-        told = [
-            f"{'; '.join(map(str, some))}{note}" for some, note in ((real, ""), (rest, ", not significant")) if some
-        ]
-        parts.append(f"Control: {'; '.join(told)}.")
+        parts.append(f"Control: {'; '.join(map(_with_verdict, controls))}.")
     return " ".join([*parts, *([question.note] if question.note else [])])
+
+
+def _with_verdict(answer: Answer) -> str:
+    return str(answer) if answer.significant else f"{answer}, which is not significant"
 
 
 def _apart(tested: Sequence[Answer]) -> tuple[list[Answer], list[Answer]]:
@@ -187,31 +184,29 @@ def _head(question: Question, real: Sequence[Answer], rest: Sequence[Answer]) ->
 
 
 def _power(rest: Sequence[Answer]) -> str:
-    least = statistics.median(answer.detectable for answer in rest)
-    return f"A true difference of {least:.1f} BLEU (the median) would be found four times in five."
+    least, most = (f"{extreme(answer.detectable for answer in rest):.1f}" for extreme in (min, max))
+    differences = f"a true difference of {least}" if least == most else f"true differences of {least} to {most}"
+    return f"These tests find {differences} BLEU four times in five."
 
 
 def by_length(rows: Mapping[str, Sequence[Result]], split: str, first: str, second: str) -> str:
     """In which ranges of source length the second row is better: a test in each, corrected by Holm over the ranges."""
     if not {first, second} <= set(rows):
         return "Not measured."
-    split_of_one, names = rows[first][0].splits[split], list(rows)
+    split_of_one = rows[first][0].splits[split]
     bins = joined(binned(split_of_one.lengths), FEW)
-    noises = [noise_of(rows, split, lines) for *_, lines in bins]
-    tests = [noise.between(names.index(first), names.index(second)) for noise in noises]
-    p_values = holm([test.p for test in tests])
-    texts = [
-        f"{shortest} to {longest} {split_of_one.unit} {test.difference:+.1f} (p {_p(p)})"
-        for (shortest, longest, _), test, p in zip(bins, tests, p_values, strict=True)
+    tests = [RowNoise(rows, split, lines).between(first, second) for *_, lines in bins]
+    sides: dict[str, list[str]] = {"significantly better than": [], "significantly worse than": [], "": []}
+    for (shortest, longest, _), test, p in zip(bins, tests, holm([test.p for test in tests]), strict=True):
+        side = f"significantly {'better' if test.difference > 0 else 'worse'} than" if p < ALPHA else ""
+        sides[side].append(f"{shortest} to {longest} {split_of_one.unit} {test.difference:+.1f} (p {_p(p)})")
+    every = "in every range of lengths" if max(map(len, sides.values())) == len(bins) else "at"
+    parts = [
+        f"`{second}` is {side or 'not significantly different from'} `{first}` {every}: {'; '.join(ranges)}."
+        for side, ranges in sides.items()
+        if ranges
     ]
-    better = [test.difference > 0 and p < ALPHA for test, p in zip(tests, p_values, strict=True)]
-    gains = [text for text, good in zip(texts, better, strict=True) if good]
-    others = [text for text, good in zip(texts, better, strict=True) if not good]
-    head = "In no range of lengths" if not gains else "In part" if others else "In every range of lengths"
-    parts = [f"{head}, `{second}` against `{first}`: {'; '.join(gains or others)}."]
-    if gains and others:
-        parts.append(f"No significant gain: {'; '.join(others)}.")
-    return " ".join(parts)
+    return " ".join(parts).replace(" at: ", " at ")
 
 
 def agreement(rows: Mapping[str, Sequence[Result]], gold: str) -> str:
@@ -220,11 +215,11 @@ def agreement(rows: Mapping[str, Sequence[Result]], gold: str) -> str:
     Student's t over seeds (the rates against the diagonal, paired differences against saliency). The deviation over
     seeds is pooled over the rows unless Bartlett's test finds that it differs. Corrected by Holm over the rows.
     """
-    measured = {
+    by_name = {
         name: [links for run in runs for links in run.aligned.values() if links.gold == gold and links.attention]
         for name, runs in rows.items()
     }
-    measured = {name: links for name, links in measured.items() if links}
+    measured = {name: links for name, links in by_name.items() if links}
     if not measured:
         return "Not measured."
     if max(map(len, measured.values())) < 2:
@@ -237,16 +232,16 @@ def agreement(rows: Mapping[str, Sequence[Result]], gold: str) -> str:
         for name, links in measured.items()
         if len(_rates(links, "saliency")) == len(links)
     }
-    free = [rate for run in rows.get("none", []) for links in run.aligned.values() if links.gold == gold
-            for rate in _rates([links], "saliency")]  # fmt: skip
+    aligned = [links for run in rows.get("none", []) for links in run.aligned.values() if links.gold == gold]
+    without = _rates(aligned, "saliency")
     parts = [
         "Only the agreement with word links was tested, not whether the weights cause the output.",
-        f"On `{gold}` a straight diagonal has an alignment error rate of {diagonal:.1f} %. {_told(to_diagonal, 'it')}",
-        f"Beside the saliency of the same model (gradient times input): {_told(to_saliency, 'its saliency')}",
+        f"On `{gold}` a straight diagonal has an alignment error rate of {diagonal:.1f} %. {_sides(to_diagonal, 'it')}",
+        f"Beside the saliency of the same model (gradient times input): {_sides(to_saliency, 'it')}",
     ]
-    if free:
-        parts.append(f"The saliency of `none`, which has no attention, has {statistics.fmean(free):.1f} %.")
-    return " ".join([*parts, "The test is for other seeds, not for other sentences."])
+    if without:
+        parts.append(f"The saliency of `none`, which has no attention, has {statistics.fmean(without):.1f} %.")
+    return " ".join([*parts, "The tests are for other seeds, not for other sentences."])
 
 
 def _rates(aligned: Sequence[Aligned], way: str) -> list[float]:
@@ -255,27 +250,29 @@ def _rates(aligned: Sequence[Aligned], way: str) -> list[float]:
     return [links.rates[name] for links, name in names if name in links.rates]
 
 
-def _told(differences: Mapping[str, Sequence[float]], other: str) -> str:
+def _sides(differences: Mapping[str, Sequence[float]], other: str) -> str:
     """Which rows' weights have significantly fewer errors than `other`, and which have more."""
     groups = list(differences.values())
     parts = [of_mean(values, groups) for values in groups]
-    p_values = holm(
-        [
-            Error(part.variance**0.5, part.freedom).p(statistics.fmean(values))
-            for part, values in zip(parts, groups, strict=True)
-        ]
-    )
+    errors = [Error(part.variance**0.5, part.freedom) for part in parts]
+    means = [statistics.fmean(values) for values in groups]
+    p_values = holm([error.p(mean) for error, mean in zip(errors, means, strict=True)])
     sides: dict[str, list[str]] = {"fewer": [], "more": [], "": []}
-    for (name, values), p in zip(differences.items(), p_values, strict=True):
-        side = ("fewer" if statistics.fmean(values) < 0 else "more") if p < ALPHA else ""
+    for name, mean, p in zip(differences, means, p_values, strict=True):
+        side = ("fewer" if mean < 0 else "more") if p < ALPHA else ""
         sides[side].append(f"`{name}`")
-    told = [
-        f"the weights of {len(names)} rows have significantly {side} errors than {other}{_listed(names, len(groups))}"
+    least = statistics.median(error.detectable(ALPHA / len(groups), POWER) for error in errors)
+    texts = [
+        f"the weights of {count_of(len(names), 'row')} have significantly {side} errors than {other}"
+        f"{_listed(names, len(groups))}"
         for side, names in sides.items()
         if side
     ]
-    text = f"{'; '.join(told)}; {len(sides[''])} rows show no significant difference."
-    return text[0].upper() + text[1:]
+    if sides[""]:
+        rest = f"{count_of(len(sides['']), 'row')} cannot be told from it"
+        texts.append(f"{rest} (a true difference of {least:.1f} points, the median, would be found four times in five)")
+    text = "; ".join(texts)
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def _listed(names: Sequence[str], total: int) -> str:
@@ -290,7 +287,7 @@ def _p(p: float) -> str:
 def first_screen(results: Sequence[Result], split: str, gold: str) -> str:
     """All questions with their answers, in Markdown."""
     rows = by_row(results)
-    noise = noise_of(rows, split)
+    noise = RowNoise(rows, split)
     lines = []
     single = sum(len(runs) == 1 for runs in rows.values())
     if single == len(rows):
@@ -300,11 +297,11 @@ def first_screen(results: Sequence[Result], split: str, gold: str) -> str:
         )
     elif single:
         lines.append(
-            f"{single} of {len(rows)} rows have one seed so far. The tests assume that another seed would change them "
-            f"as much as it changes the others."
+            f"So far, {count_of(single, 'row')} of {len(rows)} {'has' if single == 1 else 'have'} one seed. The tests "
+            f"assume that another seed would change it as much as it changes the others."
         )
     for question in QUESTIONS:
-        lines.append(f"**{question.text}** {sentence(question, answers(question, list(rows), noise))}")
+        lines.append(f"**{question.text}** {sentence(question, answers(question, noise))}")
         if question is QUESTIONS[0]:
             lines.append(f"**At which lengths?** {by_length(rows, split, 'none', 'luong-general')}")
     lines.append(f"**Is attention an explanation?** {agreement(rows, gold)}")

@@ -10,16 +10,15 @@ from typing import Any
 from verbs import verb
 
 from nmt.comparison.results import Result
-from nmt.comparison.significance import holm
-from nmt.comparison.verdict import p_text
+from nmt.comparison.verdict import count_of, p_text
 from nmt.errors import UserError
 from nmt.files import write_text
 from nmt.pipeline.results import read_result
 from nmt.runs import Run, runs_in
 from studying import costs
-from studying.answers import agreement, bleu_of_rows, by_row, first_screen, noise_of
+from studying.answers import RowNoise, agreement, bleu_of_rows, by_row, first_screen
 from studying.rows import ROWS, SEEDS
-from studying.taking import all_costs, what_to_take
+from studying.taking import BASE, all_costs, what_to_take
 from studying.work import THRESHOLD, unpack
 
 PAGE = Path("docs", "attention-study-2.md")
@@ -33,18 +32,17 @@ OTHER_TEXT = "gold.sp"  # unlike the training text
 #: Sections of the report that need the text, or speeds measured beside other work.
 LEFT_OUT = ("Words and sentences", "What it costs")
 JOINED = 3  # neighbouring sentences that make a long one
-BASELINE = "bahdanau"
 
 
 def report() -> int:
     """Write the page and its pictures from the records."""
+    records = records_of(RECORDS)
     status, exact = 0, dict[str, Any]()
     if builtin := sorted(BUILTIN_RECORDS.glob("*.tar.xz")):
-        status, _, exact = compared(builtin, BASELINE, "labels=names", "pictures=0")
+        status, _, exact = compared(builtin, BASE, "labels=names", "pictures=0")
     if status:
         return status
-    records = sorted(RECORDS.glob("*.tar.xz"))
-    status, text, _ = compared(records, BASELINE, "labels=names", "pictures=2")
+    status, text, _ = compared(records, BASE, "labels=names", "pictures=2")
     if status:
         return status
     _, *sections = text.split("\n\n## ")  # without the title and its verdict: the page has tests of its own
@@ -57,7 +55,7 @@ def report() -> int:
         *(METHOD, published(rows)),
         f"## Word links of other text\n\n{agreement(rows, OTHER_TEXT)}",
         *(f"## {section}" for section in sections if section.partition("\n")[0] not in LEFT_OUT),
-        f"## Parameters and costs\n\n{all_costs(rows, SPLIT, measured, BASELINE)}",
+        f"## Parameters and costs\n\n{all_costs(rows, SPLIT, measured)}",
         *([exact_links(exact)] if exact else []),
     ]
     write_text(PAGE, "\n\n".join(part.strip("\n") for part in parts) + "\n")
@@ -67,11 +65,20 @@ def report() -> int:
 def first_line(results: Sequence[Result]) -> str:
     """What was compared, and how far the study has come."""
     total = len(ROWS) * len(SEEDS)
-    done = f"{len(SEEDS)} seeds each" if len(results) == total else f"{len(results)} of {total} runs so far"
+    done = f"each with {len(SEEDS)} seeds" if len(results) == total else f"{len(results)} of {total} runs so far"
     return (
-        f"This page compares {len(by_row(results))} models **after four epochs**, before convergence: ranks may change "
-        f"later. It has {done}."
+        f"This page compares {count_of(len(by_row(results)), 'model')} **after four epochs**, before convergence "
+        f"({done}). Ranks may change later. [report.html]({OUTPUT.name}/report.html) has the same figures to click "
+        f"through."
     )
+
+
+def records_of(folder: Path) -> list[Path]:
+    """The records in a folder (UserError: there are none)."""
+    records = sorted(folder.glob("*.tar.xz"))
+    if not records:
+        raise UserError(f"{folder} has no records yet. Train the study first.")
+    return records
 
 
 def results_of(records: Sequence[Path]) -> list[Result]:
@@ -83,9 +90,7 @@ def results_of(records: Sequence[Path]) -> list[Result]:
 
 def answered(folder: Path) -> int:
     """Print what the records of a folder answer so far."""
-    results = results_of(sorted(folder.glob("*.tar.xz")))
-    if not results:
-        raise UserError(f"{folder} has no records yet. Train the study first.")
+    results = results_of(records_of(folder))
     print(f"{len(results)} runs are recorded.\n\n{first_screen(results, SPLIT, SILVER)}")
     print(f"\n**What to take, by cost?** {what_to_take(by_row(results), SPLIT, costs.read())}")
     return 0
@@ -108,10 +113,6 @@ def compared(records: Sequence[Path], baseline: str, *words: str) -> tuple[int, 
     return 0, text, figures
 
 
-#: How the names of the ways to read links begin.
-WAYS = ("attention", "saliency")
-
-
 def exact_links(figures: dict[str, Any]) -> str:
     """The error rates on the built-in corpus, one row per variant, with and without the threshold."""
     columns = {
@@ -119,8 +120,12 @@ def exact_links(figures: dict[str, Any]) -> str:
         for rates in figures["alignments"]
         for way in sorted({way for row in rates["variants"] for way in row["aer"]} - {"attention"})
     }
-    first, saliency = (next(cells for (_, way), cells in columns.items() if way.startswith(name)) for name in WAYS)
-    order = sorted({*first, *saliency}, key=lambda label: (label not in first, first.get(label), saliency.get(label)))
+
+    def place(label: str) -> list[tuple[bool, float]]:
+        """By the first column; a row without it comes last."""
+        return [(label not in cells, cells.get(label, 0.0)) for cells in columns.values()]
+
+    order = sorted({label for cells in columns.values() for label in cells}, key=place)
     guided = [f"`{label}`" for label in order if label.startswith("guided")]
     lines = [
         "## Where the links are exact",
@@ -128,8 +133,8 @@ def exact_links(figures: dict[str, Any]) -> str:
         "The table shows the alignment error rate in per cent on the test set of the built-in corpus (English to "
         "Basque), whose word links are exact. Less is better. Every row was trained with one seed, and nothing here is "
         f"tested. {' and '.join(guided) or 'No row'} learned from the links as well (`trainer.guided_alignment=1`). "
-        f"'threshold {THRESHOLD}' links a target word to every source word with so much weight. Rows in brackets need "
-        "no model.",
+        f"'threshold {THRESHOLD}' links a target word to every source word with at least that weight. Rows in brackets "
+        "need no model.",
         "",
         f"| row | {' | '.join(f'{gold}: {way}' for gold, way in columns)} |",
         f"|---|{'---:|' * len(columns)}",
@@ -138,9 +143,9 @@ def exact_links(figures: dict[str, Any]) -> str:
         cells = [f"{column[label]:.1f}" if label in column else "-" for column in columns.values()]
         lines.append(f"| {label} | {' | '.join(cells)} |")
     # Links that need no model have one rate, whatever is read off a model: it stands in each column of its links.
-    needless = {rates["gold"]: rates.get("without_model", {}) for rates in figures["alignments"]}
-    for label in dict.fromkeys(label for rates in needless.values() for label in rates):
-        cells = [f"{needless[gold][label]:.1f}" if label in needless[gold] else "-" for gold, _ in columns]
+    without_model = {rates["gold"]: rates.get("without_model", {}) for rates in figures["alignments"]}
+    for label in dict.fromkeys(label for rates in without_model.values() for label in rates):
+        cells = [f"{without_model[gold][label]:.1f}" if label in without_model[gold] else "-" for gold, _ in columns]
         lines.append(f"| ({label}) | {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -223,27 +228,26 @@ BRITZ = [
 
 def published(rows: Mapping[str, Sequence[Result]]) -> str:
     """Published figures beside ours, with the tests of ours."""
-    names, noise, bleu = list(rows), noise_of(rows, SPLIT), bleu_of_rows(rows, SPLIT)
+    noise, bleu = RowNoise(rows, SPLIT), bleu_of_rows(rows, SPLIT)
     ours = [name for *_, some in LUONG for name in some if name in rows]
     best = max(ours, key=bleu.__getitem__, default="")
-    others = [name for name in ours if name != best]
-    tests = [noise.between(names.index(best), names.index(name)) for name in others]
-    p_values = dict(zip(others, holm([test.p for test in tests]), strict=True))
+    pairs = len(ours) * (len(ours) - 1) // 2  # the best row was picked by its BLEU
+    p_values = {name: min(1.0, pairs * noise.between(best, name).p) for name in ours if name != best}
     lines = [
         "## Compared with the literature",
         "",
         "Luong, Pham and Manning 2015, table 4: BLEU of four layers of 1,000, WMT'14 English-German, one run each. So "
         "no test shows which of their differences are significant. p is that of our difference to our highest BLEU, "
-        "corrected by Holm.",
+        "corrected by Bonferroni for all pairs of these rows.",
         "",
         "| attention | theirs | our row | ours | p |",
         "|---|---:|---|---:|---:|",
     ]
     for attention, theirs, some in LUONG:
         for name in some:
-            own = f"{bleu[name]:.2f}" if name in rows else "-"
+            value = f"{bleu[name]:.2f}" if name in rows else "-"
             p = p_text(p_values[name]) if name in p_values else "highest" if name == best else "-"
-            lines.append(f"| {attention} | {theirs:.1f} | `{name}` | {own} | {p} |")
+            lines.append(f"| {attention} | {theirs:.1f} | `{name}` | {value} | {p} |")
     lines += [
         "",
         "Britz, Goldie, Luong and Le 2017, table 5: BLEU on newstest2013, English-German, mean and standard deviation "

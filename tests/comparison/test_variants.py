@@ -77,13 +77,16 @@ def test_speeds_are_compared_on_one_machine_only() -> None:
 
 def test_variants_can_be_labelled_with_the_names_of_their_runs() -> None:
     runs = [*runs_of(OLD, 0.7, 2), *runs_of(NEW, 0.8, 2)]
-    names = {own.name.removesuffix(f"-{own.seed}") for own in runs}
+    names = {run.name.removesuffix(f"-{run.seed}") for run in runs}
     by_name = compare(runs, trials=50, named=True)
     assert {variant.label for variant in by_name.variants} == names
     assert by_name.differing == compare(runs, trials=50).differing
-    alike = [own._replace(name=f"run-{own.seed}") for own in runs]
-    with pytest.raises(UserError, match="labels=names: run-1, run-1 have one name but different settings"):
+    alike = [run._replace(name=f"run-{run.seed}") for run in runs]
+    with pytest.raises(UserError, match="labels=names: runs called run have different settings"):
         compare(alike, trials=50, named=True)
+    renamed = [run._replace(name=f"run{run.seed}-{run.seed}") for run in runs_of(OLD, 0.7, 2)]
+    with pytest.raises(UserError, match="labels=names: run1 and run2 have the same settings"):
+        compare(renamed, trials=50, named=True)
 
 
 def test_a_baseline_is_a_variant_or_a_run() -> None:

@@ -14,6 +14,8 @@ def test_wrap_breaks_at_blanks_and_inside_text_without_them() -> None:
     assert wrap("ab 中文中文中", 6) == ["ab 中", "文中文", "中"]
     assert wrap("", 5) == [""]
     assert wrap("luong-scaled_dot-projected", 25) == ["luong-scaled_dot-", "projected"]
+    assert wrap("-中文中文", 5) == ["-中文", "中文"]
+    assert wrap("--option=valuevalue", 8) == ["--option", "=valueva", "lue"]
     assert wrap("a-b cccccccc", 6) == ["a-b cc", "cccccc"], "the hyphen of a word before is none of this word"
 
 

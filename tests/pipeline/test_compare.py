@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import torch
 
-from nmt.pipeline.results import outline
 from nmt.records import record
 from nmt.runs import Run, settings
 from tests.pipeline.small import QUICK, call, copied, pairs, snapshot, words, write_lines
@@ -234,18 +233,6 @@ def test_what_a_run_is_leaves_out_where_it_lies(swept: Path) -> None:
     assert not {"name", "checkpoints", "threads", "resume"} & one.keys()
     assert any(key.startswith("attention.") for key in one)
     assert not any(key.startswith("attention.") for key in none), "it takes no part"
-
-
-def test_how_much_text_the_tokenizer_was_learned_from_makes_no_variant(swept: Path, here: Path) -> None:
-    """A default that has changed since, or the setting of a run that took the tokenizer from elsewhere."""
-    shutil.copytree(swept / "none-1", here / "none-1")
-    config = here / "none-1" / "config.yaml"
-    text = config.read_text(encoding="utf-8")
-    changed = re.sub(r"(sample_(?:sentences|characters)): \d+", r"\1: 7", text)
-    assert changed != text
-    config.write_text(changed, encoding="utf-8")
-    kinds = [outline("none-1", Run(folder / "none-1")).settings for folder in (swept, here)]
-    assert kinds[0] == kinds[1]
 
 
 def test_pictures_of_an_earlier_report_go_and_others_stay(swept: Path, here: Path) -> None:
