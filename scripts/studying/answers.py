@@ -96,7 +96,11 @@ QUESTIONS = (
             for heads in (2, 4)
         ],
     ),
-    Question("Does coverage help here?", [("bahdanau", "coverage"), ("bahdanau", "coverage-loss")]),
+    Question(
+        "Does coverage help here?",
+        [("bahdanau", "coverage"), ("bahdanau", "coverage-loss")],
+        note="`coverage-loss` has the loss from the first update on; See et al. 2017 add it at the end of training.",
+    ),
     Question(
         "Do hard reads help here?",
         [*(("bahdanau", "hard"), ("bahdanau", "hard-self-critical"), ("luong-additive-nofeed", "hard-enumerate"))],
@@ -237,7 +241,7 @@ def agreement(rows: Mapping[str, Sequence[Result]], gold: str) -> str:
     parts = [
         "Only the agreement with word links was tested, not whether the weights cause the output.",
         f"On `{gold}` a straight diagonal has an alignment error rate of {diagonal:.1f} %. {_sides(to_diagonal, 'it')}",
-        f"Beside the saliency of the same model (gradient times input): {_sides(to_saliency, 'it')}",
+        f"Beside the saliency of the same model (gradient times input) it is otherwise. {_sides(to_saliency, 'it')}",
     ]
     if without:
         parts.append(f"The saliency of `none`, which has no attention, has {statistics.fmean(without):.1f} %.")
