@@ -240,8 +240,8 @@ def agreement(rows: Mapping[str, Sequence[Result]], gold: str) -> str:
     without = _rates(aligned, "saliency")
     parts = [
         "Only the agreement with word links was tested, not whether the weights cause the output.",
-        f"On `{gold}` a straight diagonal has an alignment error rate of {diagonal:.1f} %. {_sides(to_diagonal, 'it')}",
-        f"Beside the saliency of the same model (gradient times input) it is otherwise. {_sides(to_saliency, 'it')}",
+        f"On `{gold}` a straight diagonal has an alignment error rate of {diagonal:.1f} %: {_sides(to_diagonal, 'it')}",
+        f"Beside the saliency of the same model (gradient times input), {_sides(to_saliency, 'it')}",
     ]
     if without:
         parts.append(f"The saliency of `none`, which has no attention, has {statistics.fmean(without):.1f} %.")
@@ -270,13 +270,12 @@ def _sides(differences: Mapping[str, Sequence[float]], other: str) -> str:
         f"the weights of {count_of(len(names), 'row')} have significantly {side} errors than {other}"
         f"{_listed(names, len(groups))}"
         for side, names in sides.items()
-        if side
+        if side and names
     ]
     if sides[""]:
         rest = f"{count_of(len(sides['']), 'row')} cannot be told from it"
         texts.append(f"{rest} (a true difference of {least:.1f} points, the median, would be found four times in five)")
-    text = "; ".join(texts)
-    return f"{text[0].upper()}{text[1:]}."
+    return f"{'; '.join(texts)}."
 
 
 def _listed(names: Sequence[str], total: int) -> str:

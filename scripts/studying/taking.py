@@ -63,10 +63,10 @@ def what_to_take(rows: Mapping[str, Sequence[Result]], split: str, costs: Costs)
     measured = [name for name in names if name in costs]
     if measured:
         cheapest = [min(measured, key=lambda name: statistics.median(costs[name][work])) for work in WORKS]
-        lines += [
-            "",
-            f"Of these, `{cheapest[0]}` is the cheapest to train and `{cheapest[1]}` the cheapest to search with.",
-        ]
+        which = "`{}` is the cheapest to train and `{}` the cheapest to search with."
+        if cheapest[0] == cheapest[1]:
+            which = "`{}` is the cheapest, in training and in search."
+        lines += ["", f"Of these, {which.format(*cheapest)}"]
     return "\n".join(lines)
 
 
