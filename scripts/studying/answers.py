@@ -204,13 +204,13 @@ def by_length(rows: Mapping[str, Sequence[Result]], split: str, first: str, seco
     for (shortest, longest, _), test, p in zip(bins, tests, holm([test.p for test in tests]), strict=True):
         side = f"significantly {'better' if test.difference > 0 else 'worse'} than" if p < ALPHA else ""
         sides[side].append(f"{shortest} to {longest} {split_of_one.unit} {test.difference:+.1f} (p {_p(p)})")
-    every = "in every range of lengths" if max(map(len, sides.values())) == len(bins) else "at"
+    where = "in every range of lengths: " if max(map(len, sides.values())) == len(bins) else "at "
     parts = [
-        f"`{second}` is {side or 'not significantly different from'} `{first}` {every}: {'; '.join(ranges)}."
+        f"`{second}` is {side or 'not significantly different from'} `{first}` {where}{'; '.join(ranges)}."
         for side, ranges in sides.items()
         if ranges
     ]
-    return " ".join(parts).replace(" at: ", " at ")
+    return " ".join(parts)
 
 
 def agreement(rows: Mapping[str, Sequence[Result]], gold: str) -> str:
@@ -240,8 +240,8 @@ def agreement(rows: Mapping[str, Sequence[Result]], gold: str) -> str:
     without = _rates(aligned, "saliency")
     parts = [
         "Only the agreement with word links was tested, not whether the weights cause the output.",
-        f"On `{gold}` a straight diagonal has an alignment error rate of {diagonal:.1f} %: {_sides(to_diagonal, 'it')}",
-        f"Beside the saliency of the same model (gradient times input), {_sides(to_saliency, 'it')}",
+        f"On `{gold}` a straight diagonal has an alignment error rate of {diagonal:.1f} %: {_sides(to_diagonal)}",
+        f"Beside the saliency of the same model (gradient times input), {_sides(to_saliency)}",
     ]
     if without:
         parts.append(f"The saliency of `none`, which has no attention, has {statistics.fmean(without):.1f} %.")
@@ -254,8 +254,8 @@ def _rates(aligned: Sequence[Aligned], way: str) -> list[float]:
     return [links.rates[name] for links, name in names if name in links.rates]
 
 
-def _sides(differences: Mapping[str, Sequence[float]], other: str) -> str:
-    """Which rows' weights have significantly fewer errors than `other`, and which have more."""
+def _sides(differences: Mapping[str, Sequence[float]]) -> str:
+    """Which rows' weights have significantly fewer errors than what they are compared with, and which have more."""
     groups = list(differences.values())
     parts = [of_mean(values, groups) for values in groups]
     errors = [Error(part.variance**0.5, part.freedom) for part in parts]
@@ -267,7 +267,7 @@ def _sides(differences: Mapping[str, Sequence[float]], other: str) -> str:
         sides[side].append(f"`{name}`")
     least = statistics.median(error.detectable(ALPHA / len(groups), POWER) for error in errors)
     texts = [
-        f"the weights of {count_of(len(names), 'row')} have significantly {side} errors than {other}"
+        f"the weights of {count_of(len(names), 'row')} have significantly {side} errors than it"
         f"{_listed(names, len(groups))}"
         for side, names in sides.items()
         if side and names
@@ -301,7 +301,7 @@ def first_screen(results: Sequence[Result], split: str, gold: str) -> str:
     elif single:
         lines.append(
             f"So far, {count_of(single, 'row')} of {len(rows)} {'has' if single == 1 else 'have'} one seed. The tests "
-            f"assume that another seed would change it as much as it changes the others."
+            f"assume that seeds change the results of every row equally."
         )
     for question in QUESTIONS:
         lines.append(f"**{question.text}** {sentence(question, answers(question, noise))}")

@@ -22,8 +22,7 @@ from studying.taking import BASE, all_costs, what_to_take
 from studying.work import THRESHOLD, unpack
 
 PAGE = Path("docs", "attention-study-2.md")
-OUTPUT = Path("docs", "attention-study-2")  # pictures, and the report to click through
-FOLDER = Path("docs", "attention-study")
+FOLDER = Path("docs", "attention-study-2")
 RECORDS = FOLDER / "short"
 BUILTIN_RECORDS = FOLDER / "builtin"
 SPLIT = "test_2016_flickr"
@@ -68,8 +67,7 @@ def first_line(results: Sequence[Result]) -> str:
     done = f"each with {len(SEEDS)} seeds" if len(results) == total else f"{len(results)} of {total} runs so far"
     return (
         f"This page compares {count_of(len(by_row(results)), 'model')} **after four epochs**, before convergence "
-        f"({done}). Ranks may change later. [report.html]({OUTPUT.name}/report.html) has the same figures to click "
-        f"through."
+        f"({done}). Ranks may change later."
     )
 
 
@@ -100,16 +98,16 @@ def compared(records: Sequence[Path], baseline: str, *words: str) -> tuple[int, 
     """Compare records; return the exit status, the report's text with paths relative to the page, and its figures."""
     with tempfile.TemporaryDirectory() as folder:
         unpack(records, Path(folder))
-        line = [f"runs={folder}", f"output={OUTPUT}", f"baseline={baseline}", "evaluate=false", *words]
+        line = [f"runs={folder}", f"output={FOLDER}", f"baseline={baseline}", "evaluate=false", *words]
         status = verb("compare", *line)
     if status:
         return status, "", {}
-    page, data = OUTPUT / "report.md", OUTPUT / "report.json"
-    text = page.read_text("utf-8").replace("](<pictures/", f"](<{OUTPUT.name}/pictures/")
+    page, data = FOLDER / "report.md", FOLDER / "report.json"
+    text = page.read_text("utf-8").replace("](<pictures/", f"](<{FOLDER.name}/pictures/")
     figures = json.loads(data.read_text("utf-8"))
     for path in (page, data):
         path.unlink()
-    shutil.rmtree(OUTPUT / "tables")
+    shutil.rmtree(FOLDER / "tables")
     return 0, text, figures
 
 
@@ -207,7 +205,8 @@ text. Head and shift of the attention were chosen on silver links of the validat
     python scripts/attention_study.py report
 
 The last command writes this page from the records in `{RECORDS}` and `{BUILTIN_RECORDS}`. It needs no corpus and no
-weights. Each record names the code that made it (`code` in `run.json`)."""
+weights. It also writes `{FOLDER}/report.html`, which has the same figures to click through. Each record names the code
+that made it (`code` in `run.json`)."""
 
 #: BLEU after the replacement of unknown words, WMT'14 English-German, and our rows. Luong, Pham, Manning 2015, table 4.
 LUONG = [
