@@ -56,11 +56,21 @@ def until(processes: subprocess.Popen[str], run: Path, step: int) -> None:
     assert processes.poll() is None
 
 
-def followers(processes: subprocess.Popen[str]) -> list[int]:
-    """The process ids of the followers."""
+def by_rank(processes: subprocess.Popen[str]) -> list[int]:
+    """The process ids, the leader's first."""
     listed = subprocess.run(["ps", "-eo", "pid,ppid"], capture_output=True, text=True, check=True).stdout
     children = [int(pid) for pid, parent in re.findall(r"(\d+) +(\d+)", listed) if int(parent) == processes.pid]
-    return [pid for pid in children if b"\0RANK=0\0" not in b"\0" + Path(f"/proc/{pid}/environ").read_bytes() + b"\0"]
+
+    def rank(pid: int) -> int:
+        environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        return next(int(entry[5:]) for entry in environment if entry.startswith(b"RANK="))
+
+    return sorted(children, key=rank)
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process has not ended; its parent need not have noticed."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
 
 
 def close(first: Path, second: Path) -> bool:
@@ -108,7 +118,14 @@ def test_the_death_of_one_ends_all_and_loses_nothing(text: Path, here: Path, cap
     assert call("train", *line, "name=whole", "trainer.accumulate=2") == 0
     processes = torchrun(2, [*line, "name=left"])
     until(processes, here / "left", 8)
-    os.kill(followers(processes)[0], signal.SIGKILL)
+    leader, follower = by_rank(processes)
+    os.kill(processes.pid, signal.SIGSTOP)  # torchrun would end the leader before it has noticed
+    os.kill(follower, signal.SIGKILL)
+    deadline = time.monotonic() + 300
+    while is_running(leader):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    os.kill(processes.pid, signal.SIGCONT)
     status, messages = ended(processes)
     assert status != 0
     assert "nmt.train: The connection to another process of this command is lost" in messages
@@ -125,7 +142,7 @@ def test_torchrun_starts_them_again_and_they_go_on(text: Path, here: Path) -> No
     assert ended(torchrun(2, [*line, "name=whole"]))[0] == 0
     processes = torchrun(2, [*line, "name=again", "resume=auto"], restarts=1)
     until(processes, here / "again", 8)
-    os.kill(followers(processes)[0], signal.SIGKILL)
+    os.kill(by_rank(processes)[1], signal.SIGKILL)
     status, messages = ended(processes)
     assert status == 0, messages
     assert "ERROR" not in messages.partition("(exitcode: -9)")[2]
@@ -205,7 +222,7 @@ def test_a_translation_goes_on_with_another_number_of_processes(
     os.write(pipe, "".join(f"{sentence}\n" for sentence in SENTENCES[:10]).encode())
     while processes.poll() is None and saved_lines(here / "out.part.json") < 8:
         time.sleep(0.05)
-    os.kill(followers(processes)[0], signal.SIGKILL)
+    os.kill(by_rank(processes)[1], signal.SIGKILL)
     status, messages = ended(processes)
     os.close(pipe)
     assert status != 0
