@@ -64,6 +64,11 @@ class Compute:
         return self.device.type == "cuda"
 
     @property
+    def compiles_shapes(self) -> bool:
+        """Whether products are compiled anew for each shape of matrix: oneDNN takes milliseconds for each."""
+        return self.device.type == "cpu" and (self.dtype is not None or self.int8)
+
+    @property
     def threads(self) -> int:
         """The CPU threads that torch uses."""
         return torch.get_num_threads()

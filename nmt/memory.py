@@ -51,10 +51,18 @@ def bound_kernels() -> None:
 
     Matrix multiplication in bfloat16 compiles a kernel for each shape. Batches have some thousand shapes. By default
     oneDNN and torch's layer above it each keep 1,024 kernels: most of the memory of a training (docs/benchmarks.md),
-    and no faster than 64.
+    and no faster than 64. With AMX a kernel takes so long to compile that oneDNN keeps its 1,024.
     """
-    for capacity in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
-        os.environ.setdefault(capacity, "64")
+    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "1024" if has_amx() else "64")
+    os.environ.setdefault("LRU_CACHE_CAPACITY", "64")
+
+
+def has_amx() -> bool:
+    """Whether the processor multiplies matrices in bfloat16 by AMX; false where the system does not say."""
+    try:
+        return "amx_bf16" in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
 
 
 def give_memory_back() -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt import verbs
+from nmt import memory, verbs
 
 pytestmark = pytest.mark.long
 
@@ -59,10 +59,11 @@ def test_threads_that_wait_give_their_core_away(
 
 
 @pytest.mark.parametrize("name", ["ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"])
-@pytest.mark.parametrize(("given", "kept"), [(None, "64"), ("1024", "1024")])
+@pytest.mark.parametrize(("given", "kept"), [(None, "64"), ("1000", "1000")])
 def test_few_compiled_kernels_are_kept(
     name: str, given: str | None, kept: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(memory, "has_amx", lambda: False)
     monkeypatch.setenv(name, given or "")  # so that it is restored afterwards
     if given is None:
         monkeypatch.delenv(name)
@@ -70,18 +71,29 @@ def test_few_compiled_kernels_are_kept(
     assert os.environ[name] == kept
 
 
+def test_more_of_them_are_kept_where_compiling_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "has_amx", lambda: True)
+    for name in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    memory.bound_kernels()
+    assert os.environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"] == "1024"
+    assert os.environ["LRU_CACHE_CAPACITY"] == "64"
+
+
 # Where the processor multiplies bfloat16, each shape has a kernel of its own, of half a megabyte.
 SHAPES = """
-from nmt.memory import bound_kernels, peak_memory
-bound_kernels()
+from nmt import memory
+memory.has_amx = lambda: False
+memory.bound_kernels()
 import torch
 torch.set_num_threads(1)
 left, right = torch.ones(800, 256, dtype=torch.bfloat16), torch.ones(256, 256, dtype=torch.bfloat16)
 torch.mm(left, right)
-before = peak_memory()
+before = memory.peak_memory()
 for rows in range(1, 800):
     torch.mm(left[:rows], right)
-print((peak_memory() - before) >> 20)
+print((memory.peak_memory() - before) >> 20)
 """
 
 

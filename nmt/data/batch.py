@@ -36,8 +36,8 @@ class Batch(NamedTuple):
         context: [B, K, C] int64, the sentences before the source in its document (`nmt.data.documents.context_tensor`);
             without any, a tensor without elements.
         target_places: [N] int64, on a GPU the places of the N real target tokens in the flat target [B * T], so that
-            none have to be counted there; elsewhere, a tensor without elements. In batches of a fixed shape they are
-            all places, and the loss leaves out those that `target_mask` calls padding.
+            none have to be counted there; elsewhere, a tensor without elements. In batches of a fixed shape and
+            `with_every_place`, they are all places, and the loss leaves out those that `target_mask` calls padding.
     """
 
     source: Tensor
@@ -60,6 +60,16 @@ class Batch(NamedTuple):
     def has_every_place(self) -> bool:
         """Whether `target_places` are all places of the target, padding included."""
         return len(self.target_places) == self.target_mask.numel() > 0
+
+    def with_every_place(self) -> "Batch":
+        """The same batch; the loss computes its padding too, in products of fewer shapes, and leaves it out."""
+        return self._replace(target_places=torch.arange(self.target_mask.numel(), device=self.target_mask.device))
+
+    def in_place(self, values: Tensor) -> Tensor:
+        """Values [N] of the `real_targets` in their places [B, T], 0 at padding."""
+        if self.has_every_place:
+            return values.view(self.target_mask.shape).masked_fill(~self.target_mask, 0)
+        return values.new_zeros(self.target_mask.shape).masked_scatter(self.target_mask, values)
 
     def halves(self) -> "tuple[Batch, Batch]":
         """Two batches with half of the pairs each, padded as before; the first has the smaller half. On the CPU."""

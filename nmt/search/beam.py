@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from nmt.errors import SettingError
+from nmt.kernels.sizes import size_of
 from nmt.kernels.topk import largest
 from nmt.limits import Positive, Weight
 from nmt.search.core import Forbidding, Hypothesis, Limits, Penalties, Search, SearchState, Step
@@ -43,6 +44,19 @@ class _Trace(NamedTuple):
     tokens: Tensor
     parents: Tensor
     weights: Tensor | None
+
+
+def _with_finished(open_rows: Tensor, done: Tensor, log_probs: Tensor) -> Tensor:
+    """The open sentences and as many finished ones as make one of few sizes, in order.
+
+    The hypotheses of these are closed: their log-probabilities [b, K] become -inf.
+    """
+    missing = size_of(open_rows.numel()) - open_rows.numel()
+    if missing == 0:
+        return open_rows
+    rest = done.nonzero().squeeze(1)[:missing]
+    log_probs[rest] = float("-inf")
+    return torch.cat([open_rows, rest]).sort().values
 
 
 class BeamSearch(Search):
@@ -137,6 +151,8 @@ class BeamSearch(Search):
             best_scores = finished.scores[sentences]
             done = (best_scores[:, self.nbest - 1] >= open_best) | (lengths <= position) | torch.isinf(open_best)
             open_rows = (~done).nonzero().squeeze(1)
+            if limits.few_sizes:
+                open_rows = _with_finished(open_rows, done, log_probs)
             rows = (open_rows.unsqueeze(1) * width + parents[open_rows]).flatten()
             state = state.select(rows, open_rows if open_rows.numel() < count_open else None)
             if coverage is not None:

@@ -37,7 +37,7 @@ class Limits(NamedTuple):
     sentence, which is the only possible token at that length. slots [B, S]: true where the memory has a real slot, for
     the coverage penalty. fast: whether fast kernels may run. prefixes: how each translation must begin, () for no
     prefix; `lengths` must leave room for the longest prefix. penalties: of each sentence, in place of those of a beam
-    search; () for none.
+    search; () for none. few_sizes: whether sentences that are finished stay in the batch until it has one of few sizes.
     """
 
     bos: int
@@ -48,6 +48,7 @@ class Limits(NamedTuple):
     fast: bool = True
     prefixes: Sequence[Prefix] = ()
     penalties: Sequence[Penalties] = ()
+    few_sizes: bool = False
 
 
 class Hypothesis(NamedTuple):

@@ -185,11 +185,13 @@ class Learner:
 
     def _backward(self, batch: Batch, tokens: int) -> tuple[Tensor, Tensor]:
         """Add the gradient of a batch; return its loss and its negative log-likelihood, on its device."""
-        settings = self.settings
+        settings, batch = self.settings, batch.to(self.compute.device)
+        if self.compute.compiles_shapes:
+            batch = batch.with_every_place()
         with self.compute.autocast():
             loss = batch_loss(
                 self.model,
-                batch.to(self.compute.device),
+                batch,
                 settings.label_smoothing,
                 settings.scheduled_sampling,
                 self.baseline,

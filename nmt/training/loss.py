@@ -94,7 +94,7 @@ def _terms(
     mask = batch.target_mask
     for name, term in decoded.terms.items():
         if name == LOG_PROB:
-            rewards = torch.zeros_like(term).masked_scatter(mask, -plain.to(term.dtype))
+            rewards = batch.in_place(-plain.to(term.dtype))
             compared = (
                 soft_rewards(model, batch) if any(read.baseline == "soft" for read in _draws(model)) else baseline
             )
@@ -113,7 +113,7 @@ def _draws(model: Seq2Seq) -> list[Hard]:
 
 def soft_rewards(model: Seq2Seq, batch: Batch) -> Tensor:
     """log p(y_t) [B, T] with soft attention in place of draws, without dropout and gradients; 0 at padding."""
-    mask, training = batch.target_mask, model.training
+    training = model.training
     for read in _draws(model):
         read.softly = True
     model.eval()
@@ -131,4 +131,4 @@ def soft_rewards(model: Seq2Seq, batch: Batch) -> Tensor:
             read.softly = False
     targets = real_steps(batch.target_out, batch.real_targets)
     of_targets = log_probs.gather(-1, targets.unsqueeze(-1)).squeeze(-1)
-    return torch.zeros(mask.shape, dtype=of_targets.dtype, device=mask.device).masked_scatter(mask, of_targets)
+    return batch.in_place(of_targets)

@@ -312,7 +312,8 @@ class Translator:
             fast = all(model.fast for model in self.models)
             most = torch.tensor(lengths, device=self.compute.device)
             penalties = [part.penalties for part in parts if part.penalties is not None]
-            limits = Limits(BOS, EOS, forbidden, most, batch.source_mask, fast, prefixes, penalties)
+            few = self.compute.compiles_shapes
+            limits = Limits(BOS, EOS, forbidden, most, batch.source_mask, fast, prefixes, penalties, few)
             source, pins = (batch.source, batch.source_mask, batch.source_lengths), [part.pins for part in parts]
             state = self.stepper.start(*source, ids, batch.context, pins)
             step, first = (self.stepper, state) if watch is None else watch(self.stepper, state)

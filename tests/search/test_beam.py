@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
+from nmt.kernels.sizes import size_of
 from nmt.search import BeamSearch, Penalties, SearchState
 from tests.search.test_search import BOS, EOS, A, B, Chain, Markov, V, limits, matrix, random_matrices
 
@@ -86,6 +87,49 @@ def test_each_sentence_of_a_batch_has_its_own_penalties(
         (expected,) = BeamSearch(size, alpha, beta, size)(alone, alone.start(), limits([longest], slots[:1]))
         assert [each.tokens for each in together[row]] == [each.tokens for each in expected]
         assert [each.score for each in together[row]] == pytest.approx([each.score for each in expected], abs=1e-6)
+
+
+class Counting(Looking):
+    """It keeps the number of rows of each step."""
+
+    def __init__(self, matrices: Tensor, tables: Tensor) -> None:
+        super().__init__(matrices, tables)
+        self.rows: list[int] = []
+
+    def __call__(self, tokens: Tensor, state: SearchState) -> tuple[Tensor, Tensor | None, SearchState]:
+        self.rows.append(len(tokens))
+        return super().__call__(tokens, state)
+
+
+@given(
+    st.integers(0, 10_000),
+    st.integers(2, 4),
+    st.sampled_from([0.0, 0.6]),
+    st.lists(st.integers(1, 9), min_size=9, max_size=20),
+)
+def test_finished_sentences_that_stay_for_a_size_change_nothing(
+    seed: int, size: int, beta: float, longest: list[int]
+) -> None:
+    chains = random_matrices(seed, len(longest))
+    tables = torch.softmax(torch.randn(len(longest), V, 2, SLOTS), -1)
+    told = limits(longest, torch.ones(len(longest), SLOTS, dtype=torch.bool))
+    beam = BeamSearch(size, coverage_penalty=beta, nbest=size)
+    steps = [Counting(chains, tables) for _ in range(2)]
+    all_sizes, few_sizes = (
+        beam(step, step.start(), told._replace(few_sizes=few)) for step, few in zip(steps, (False, True), strict=True)
+    )
+    for one, other in zip(all_sizes, few_sizes, strict=True):
+        assert [each.tokens for each in one] == [each.tokens for each in other]
+        assert [each.score for each in one] == [each.score for each in other]
+        for each, same in zip(one, other, strict=True):
+            assert each.weights is not None
+            assert same.weights is not None
+            assert (each.weights == same.weights).all()
+    count, expected = len(longest), []
+    for rows in steps[0].rows[1:]:  # in the first step, a sentence has one row
+        count = min(count, size_of(rows // size))
+        expected.append(count * size)
+    assert steps[1].rows[1:] == expected
 
 
 def test_coverage_follows_hypotheses_that_change_places() -> None:

@@ -3,12 +3,16 @@
 import pytest
 import torch
 
+from nmt.compute import Compute
 from nmt.data.batch import Batch, make_batch
 from nmt.kernels.r_drop import divergences
 from nmt.model import Seq2Seq
 from nmt.model.contract import Decoded
+from nmt.training.learner import Learner
 from nmt.training.loss import batch_loss
+from nmt.training.schedules import Constant
 from tests.catalogue import model
+from tests.training.test_trainer import trainer
 
 
 def test_a_batch_is_the_sum_of_its_sentences() -> None:
@@ -18,6 +22,46 @@ def test_a_batch_is_the_sum_of_its_sentences() -> None:
     alone = [batch_loss(made, make_batch([source], [target]), 0.1) for source, target in zip(sources, targets)]
     assert together.tokens == 3 + 6  # with the end of sentence
     assert together.total.item() == pytest.approx(sum(loss.total.item() for loss in alone), abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("decoder=luong",),
+        ("decoder=bahdanau", "attention/read=hard", "attention.read.baseline=soft"),
+        ("decoder=luong", "decoder.input_feeding=false", "attention/read=hard", "attention.read.objective=enumerate"),
+    ],
+    ids=" ".join,
+)
+def test_a_loss_that_computes_padding_leaves_it_out(words: tuple[str, ...]) -> None:
+    made, batch = model(*words).train(), make_batch([[5, 6, 7], [8]], [[9, 4], [5, 6, 7, 8, 9]])
+    losses, gradients = [], []
+    for each in (batch, batch.with_every_place()):
+        torch.manual_seed(1)
+        losses.append(batch_loss(made, each, 0.1))
+        made.zero_grad()
+        losses[-1].total.backward()
+        gradients.append([parameter.grad for parameter in made.parameters()])
+    assert losses[1].total.item() == pytest.approx(losses[0].total.item(), rel=1e-5)
+    assert losses[1].negative_log_likelihood.item() == pytest.approx(losses[0].negative_log_likelihood.item(), rel=1e-5)
+    for one, other in zip(*gradients, strict=True):
+        assert (one is None) == (other is None)
+        if one is not None and other is not None:
+            torch.testing.assert_close(other, one, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("dtype", "rows"), [(None, 9), (torch.bfloat16, 12)])
+def test_products_in_bfloat16_have_the_whole_batch(dtype: torch.dtype | None, rows: int) -> None:
+    """Of 9 target tokens in 12 places; float32 leaves the padding out."""
+    made, batch = model().float(), make_batch([[5, 6, 7], [8]], [[9, 4], [5, 6, 7, 8, 9]])
+    seen: list[int] = []
+    made.output.register_forward_hook(lambda *call: seen.append(len(call[2])))
+    compute = Compute(torch.device("cpu"), dtype)
+    learner = Learner(made, torch.optim.SGD(made.parameters()), Constant(0), trainer(steps=1), compute)
+    update = learner.update([batch], 1, 0.0)
+    assert update is not None
+    assert update.tokens == 9
+    assert seen == [rows]
 
 
 def test_both_divergences_by_hand() -> None:
