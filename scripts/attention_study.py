@@ -1,4 +1,4 @@
-"""Run the study of docs/attention-study-2.md: train its variants, score them, write the page.
+"""Run the study of docs/attention-study.md: train its variants, score them, write the page.
 
     python scripts/attention_study.py train multi30k=DIR alignments=DIR [jobs=N] [KEY=VALUE ...]
     python scripts/attention_study.py converge multi30k=DIR alignments=DIR [jobs=N] [KEY=VALUE ...]

@@ -7,9 +7,10 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 
-from studying import answers, rows, taking
+from studying import answers, page, quoting, rows, taking, timing
 
 from nmt.comparison.results import Aligned, Result
+from nmt.errors import UserError
 from tests.comparison.runs import result
 
 SEEDS = (1, 2, 3)
@@ -171,13 +172,55 @@ def test_a_row_may_be_below_the_best_by_more_than_its_means_are() -> None:
 
 def test_rows_with_one_seed_are_told() -> None:
     made = [run for run in runs(none=0.3, luong_general=0.8) if run.seed == 1 or run.name.startswith("none")]
-    assert answers.first_screen(made, "test", "gold").startswith("So far, 1 row of 2 has one seed.")
-    assert answers.first_screen([run for run in made if run.seed == 1], "test", "gold").startswith("Every row has one ")
+    assert page.first_screen(made, "test", "gold", {}).startswith("So far, 1 row of 2 has one seed.")
+    alone = [run for run in made if run.seed == 1]
+    assert page.first_screen(alone, "test", "gold", {}).startswith("Every row has one seed.")
 
 
 def test_all_questions_stand_on_the_first_screen() -> None:
-    text = answers.first_screen(runs(none=0.3, luong_general=0.8), "test", "gold")
+    text = page.first_screen(runs(none=0.3, luong_general=0.8), "test", "gold", {})
     for question in answers.QUESTIONS:
         assert f"**{question.text}** " in text
+    assert f"**{timing.QUESTION.text}** Not measured." in text
     assert "**Does attention help?** Yes: `luong-general` +" in text
     assert "**Is attention an explanation?** Not measured." in text
+
+
+def test_models_are_compared_when_both_have_had_the_same_time() -> None:
+    """A row that costs twice as much a token has had 0.75 epochs when the other ends with 1.5."""
+    by_row = answers.by_row(runs(luong_general=0.8, transformer=0.8))
+    for runs_of_row in by_row.values():
+        for run, shift in zip(runs_of_row, (-0.01, 0.0, 0.01), strict=True):
+            for entry, value in zip(run.history, (10.0, 20.0, 30.0), strict=True):
+                entry["valid_bleu"] = value + shift  # type: ignore[index]
+    costs = {"luong-general": {"training": [100.0, 100.0]}, "transformer": {"training": [200.0, 200.0]}}
+    assert [entry["epoch"] for entry in by_row["transformer"][0].history] == [0.5, 1.0, 1.5]
+    text = timing.after_equal_time(by_row, costs)
+    assert text.startswith("No, worse: `transformer` -15.00 against `luong-general` (p < 0.001).")
+    costs["transformer"]["training"] = [100.0, 100.0]
+    assert timing.after_equal_time(by_row, costs).startswith("No difference was found.")
+    assert timing.after_equal_time(by_row, {}) == "Not measured."
+
+
+def test_other_pages_quote_the_rows_between_their_marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = tmp_path / "page.md"
+    monkeypatch.setattr(quoting, "QUOTED", {page: {"luong-general": "the default", "none": "nothing", "far": "far"}})
+    by_row = answers.by_row(runs(luong_general=0.8, none=0.3, other=0.79))
+    page.write_text(f"before\n{quoting.BEGIN}\nold\n{quoting.END}\nafter\n", encoding="utf-8")
+    for _ in range(2):
+        quoting.quote(by_row, "test")
+    text = page.read_text("utf-8")
+    assert text.startswith(f"before\n{quoting.BEGIN}\n\n| model | ")
+    assert text.endswith(f" |\n\n{quoting.END}\nafter\n")
+    bleu = answers.bleu_of_rows(by_row, "test")
+    assert f"| the default | `luong-general` | {bleu['luong-general']:.2f} |  |  |" in text
+    assert f"| nothing | `none` | {bleu['none']:.2f} | {bleu['none'] - bleu['luong-general']:+.2f} | < 0.001 |" in text
+    assert "`far`" not in text
+    page.write_text("before\n", encoding="utf-8")
+    with pytest.raises(UserError, match="no <!-- study: begin --> and"):
+        quoting.quote(by_row, "test")
+
+
+def test_every_row_that_is_quoted_is_a_row_of_the_study() -> None:
+    names = {row.name for row in rows.ROWS}
+    assert all(names >= quoted.keys() for quoted in quoting.QUOTED.values())

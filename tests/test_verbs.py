@@ -21,7 +21,7 @@ SCRIPTS = Path(__file__).resolve().parents[1] / "scripts"
         (["reproduce.py", "multi30k=.", "only=french"], "only=french is none of the models: m30k-de-en, "),
         (["attention_study.py", "train", "multi30k"], "multi30k says not what it is: write KEY=multi30k."),
         (["attention_study.py", "train", "multi30k=nowhere", "alignments=nowhere"], "test_2016_flickr.de.gz"),
-        (["attention_study.py", "report"], "docs/attention-study-2/short has no records yet. Train the study first."),
+        (["attention_study.py", "report"], "docs/attention-study/short has no records yet. Train the study first."),
         (["attention_study.py", "costs", "rounds=0"], "rounds=0: must be a whole number of at least 1."),
         (["attention_study.py", "builtin", "jobs=two"], "jobs=two: must be a whole number of at least 1."),
     ],

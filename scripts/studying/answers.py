@@ -57,7 +57,7 @@ class Answer(NamedTuple):
         return f"`{self.second}` {self.difference:+.2f} against `{self.first}` (p {_p(self.p)})"
 
 
-_FAMILIES = ("transformer", "weighted-transformer", "gru-transformer", "transformer-luong", "conv")
+FAMILIES = ("transformer", "weighted-transformer", "gru-transformer", "transformer-luong", "conv")
 _MULTIPLIED = ("luong-dot", "luong-scaled_dot", "luong-cosine")
 QUESTIONS = (
     Question("Does attention help?", [("none", "bahdanau"), ("none", "luong-general")]),
@@ -109,7 +109,7 @@ QUESTIONS = (
     ),
     Question(
         "Is self-attention or convolution better after the same number of epochs?",
-        [("luong-general", other) for other in _FAMILIES],
+        [("luong-general", other) for other in FAMILIES],
         note="All have one learning rate, and the recurrent row has one layer, not three.",
     ),
 )
@@ -285,27 +285,3 @@ def _listed(names: Sequence[str], total: int) -> str:
 
 def _p(p: float) -> str:
     return p_text(p) if p < 0.001 else f"= {p_text(p)}"
-
-
-def first_screen(results: Sequence[Result], split: str, gold: str) -> str:
-    """All questions with their answers, in Markdown."""
-    rows = by_row(results)
-    noise = RowNoise(rows, split)
-    lines = []
-    single = sum(len(runs) == 1 for runs in rows.values())
-    if single == len(rows):
-        lines.append(
-            "Every row has one seed. The tests cover other sentences, not other seeds: another seed may reverse an "
-            "answer."
-        )
-    elif single:
-        lines.append(
-            f"So far, {count_of(single, 'row')} of {len(rows)} {'has' if single == 1 else 'have'} one seed. The tests "
-            f"assume that seeds change the results of every row equally."
-        )
-    for question in QUESTIONS:
-        lines.append(f"**{question.text}** {sentence(question, answers(question, noise))}")
-        if question is QUESTIONS[0]:
-            lines.append(f"**At which lengths?** {by_length(rows, split, 'none', 'luong-general')}")
-    lines.append(f"**Is attention an explanation?** {agreement(rows, gold)}")
-    return "\n\n".join(lines)

@@ -24,7 +24,7 @@ from nmt.translation.stepping import Stepper, evaluating
 from studying.rows import SIZES, Row
 
 SENTENCES, LENGTH, PIECES = 64, 15, 4000
-COSTS = Path("docs", "attention-study-2", "costs.json")
+COSTS = Path("docs", "attention-study", "costs.json")
 Work = Callable[[], None]
 
 

@@ -16,15 +16,18 @@ from nmt.files import write_text
 from nmt.pipeline.results import read_result
 from nmt.runs import Run, runs_in
 from studying import costs
-from studying.answers import RowNoise, agreement, bleu_of_rows, by_row, first_screen
+from studying.answers import QUESTIONS, RowNoise, agreement, answers, bleu_of_rows, by_length, by_row, sentence
+from studying.quoting import quote
 from studying.rows import ROWS, SEEDS
-from studying.taking import BASE, all_costs, what_to_take
+from studying.taking import BASE, Costs, all_costs, what_to_take
+from studying.timing import QUESTION, after_equal_time
 from studying.work import THRESHOLD, unpack
 
-PAGE = Path("docs", "attention-study-2.md")
-FOLDER = Path("docs", "attention-study-2")
+PAGE = Path("docs", "attention-study.md")
+FOLDER = Path("docs", "attention-study")
 RECORDS = FOLDER / "short"
 BUILTIN_RECORDS = FOLDER / "builtin"
+EARLIER = "version-0.1.tar.xz"  # all runs of the first study in one record
 SPLIT = "test_2016_flickr"
 SILVER = "test_2016_flickr.de-en.sp, words=moses"
 OTHER_TEXT = "gold.sp"  # unlike the training text
@@ -34,7 +37,7 @@ JOINED = 3  # neighbouring sentences that make a long one
 
 
 def report() -> int:
-    """Write the page and its pictures from the records."""
+    """Write the page and its pictures from the records, and the tables of other pages that quote it."""
     records = records_of(RECORDS)
     status, exact = 0, dict[str, Any]()
     if builtin := sorted(BUILTIN_RECORDS.glob("*.tar.xz")):
@@ -49,15 +52,16 @@ def report() -> int:
     rows = by_row(results)
     measured = costs.read()
     parts = [
-        *(TITLE, first_line(results), f"## Questions and answers\n\n{first_screen(results, SPLIT, SILVER)}"),
+        *(TITLE, first_line(results), f"## Questions and answers\n\n{first_screen(results, SPLIT, SILVER, measured)}"),
         f"## What to take, by cost\n\n{what_to_take(rows, SPLIT, measured)}",
         *(METHOD, published(rows)),
         f"## Word links of other text\n\n{agreement(rows, OTHER_TEXT)}",
         *(f"## {section}" for section in sections if section.partition("\n")[0] not in LEFT_OUT),
         f"## Parameters and costs\n\n{all_costs(rows, SPLIT, measured)}",
-        *([exact_links(exact)] if exact else []),
+        *([exact_links(exact, [path.name for path in builtin] == [EARLIER])] if exact else []),
     ]
     write_text(PAGE, "\n\n".join(part.strip("\n") for part in parts) + "\n")
+    quote(rows, SPLIT)
     return 0
 
 
@@ -69,6 +73,31 @@ def first_line(results: Sequence[Result]) -> str:
         f"This page compares {count_of(len(by_row(results)), 'model')} **after four epochs**, before convergence "
         f"({done}). Ranks may change later."
     )
+
+
+def first_screen(results: Sequence[Result], split: str, gold: str, measured: Costs) -> str:
+    """All questions with their answers, in Markdown."""
+    rows = by_row(results)
+    noise = RowNoise(rows, split)
+    lines = []
+    single = sum(len(runs) == 1 for runs in rows.values())
+    if single == len(rows):
+        lines.append(
+            "Every row has one seed. The tests cover other sentences, not other seeds: another seed may reverse an "
+            "answer."
+        )
+    elif single:
+        lines.append(
+            f"So far, {count_of(single, 'row')} of {len(rows)} {'has' if single == 1 else 'have'} one seed. The tests "
+            f"assume that seeds change the results of every row equally."
+        )
+    for question in QUESTIONS:
+        lines.append(f"**{question.text}** {sentence(question, answers(question, noise))}")
+        if question is QUESTIONS[0]:
+            lines.append(f"**At which lengths?** {by_length(rows, split, 'none', 'luong-general')}")
+    lines.append(f"**{QUESTION.text}** {after_equal_time(rows, measured)}")
+    lines.append(f"**Is attention an explanation?** {agreement(rows, gold)}")
+    return "\n\n".join(lines)
 
 
 def records_of(folder: Path) -> list[Path]:
@@ -88,9 +117,9 @@ def results_of(records: Sequence[Path]) -> list[Result]:
 
 def answered(folder: Path) -> int:
     """Print what the records of a folder answer so far."""
-    results = results_of(records_of(folder))
-    print(f"{len(results)} runs are recorded.\n\n{first_screen(results, SPLIT, SILVER)}")
-    print(f"\n**What to take, by cost?** {what_to_take(by_row(results), SPLIT, costs.read())}")
+    results, measured = results_of(records_of(folder)), costs.read()
+    print(f"{len(results)} runs are recorded.\n\n{first_screen(results, SPLIT, SILVER, measured)}")
+    print(f"\n**What to take, by cost?** {what_to_take(by_row(results), SPLIT, measured)}")
     return 0
 
 
@@ -111,8 +140,11 @@ def compared(records: Sequence[Path], baseline: str, *words: str) -> tuple[int, 
     return 0, text, figures
 
 
-def exact_links(figures: dict[str, Any]) -> str:
-    """The error rates on the built-in corpus, one row per variant, with and without the threshold."""
+def exact_links(figures: dict[str, Any], earlier: bool = False) -> str:
+    """The error rates on the built-in corpus, one row per variant, with and without the threshold.
+
+    `earlier` says that the runs are those of version 0.1.
+    """
     columns = {
         (rates["gold"], way): {row["label"]: row["aer"][way]["mean"] for row in rates["variants"] if way in row["aer"]}
         for rates in figures["alignments"]
@@ -125,14 +157,19 @@ def exact_links(figures: dict[str, Any]) -> str:
 
     order = sorted({label for cells in columns.values() for label in cells}, key=place)
     guided = [f"`{label}`" for label in order if label.startswith("guided")]
+    whose = (
+        " The runs are those of version 0.1: their wirings differ in first state and readout as well, and the rows do "
+        "not have all the names above."
+        if earlier
+        else ""
+    )
     lines = [
         "## Where the links are exact",
         "",
         "The table shows the alignment error rate in per cent on the test set of the built-in corpus (English to "
         "Basque), whose word links are exact. Less is better. Every row was trained with one seed, and nothing here is "
         f"tested. {' and '.join(guided) or 'No row'} learned from the links as well (`trainer.guided_alignment=1`). "
-        f"'threshold {THRESHOLD}' links a target word to every source word with at least that weight. Rows in brackets "
-        "need no model.",
+        f"The columns with {THRESHOLD} link a target word to every source word with at least that weight.{whose}",
         "",
         f"| row | {' | '.join(f'{gold}: {way}' for gold, way in columns)} |",
         f"|---|{'---:|' * len(columns)}",
@@ -142,13 +179,16 @@ def exact_links(figures: dict[str, Any]) -> str:
         lines.append(f"| {label} | {' | '.join(cells)} |")
     # Links that need no model have one rate, whatever is read off a model: it stands in each column of its links.
     without_model = {rates["gold"]: rates.get("without_model", {}) for rates in figures["alignments"]}
-    for label in dict.fromkeys(label for rates in without_model.values() for label in rates):
+    names = dict.fromkeys(label for rates in without_model.values() for label in rates)
+    if names:
+        lines[2] += " Rows in brackets need no model."
+    for label in names:
         cells = [f"{without_model[gold][label]:.1f}" if label in without_model[gold] else "-" for gold, _ in columns]
         lines.append(f"| ({label}) | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-TITLE = "# Which attention? The second study on Multi30k, so far"
+TITLE = "# Which attention? A study on Multi30k, German to English"
 METHOD = f"""## Method
 
 The recurrent rows differ in attention or wiring alone:
@@ -204,9 +244,9 @@ text. Head and shift of the attention were chosen on silver links of the validat
     python scripts/attention_study.py costs
     python scripts/attention_study.py report
 
-The last command writes this page from the records in `{RECORDS}` and `{BUILTIN_RECORDS}`. It needs no corpus and no
-weights. It also writes `{FOLDER}/report.html`, which has the same figures to click through. Each record names the code
-that made it (`code` in `run.json`)."""
+The last command writes this page, and the tables that quote it elsewhere. It needs nothing but the records in
+`{RECORDS}` and `{BUILTIN_RECORDS}`. It also writes `{FOLDER}/report.html`, which has the same figures to click through.
+Each record names the code that made it (`code` in `run.json`)."""
 
 #: BLEU after the replacement of unknown words, WMT'14 English-German, and our rows. Luong, Pham, Manning 2015, table 4.
 LUONG = [

@@ -1,0 +1,78 @@
+"""Figures of the study in other pages: a table between two marks, written from the records."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from nmt.comparison.results import Result
+from nmt.comparison.significance import holm
+from nmt.comparison.verdict import p_text
+from nmt.errors import UserError
+from nmt.files import write_text
+from studying.answers import RowNoise, bleu_of_rows
+
+BEGIN, END = "<!-- study: begin -->", "<!-- study: end -->"
+DEFAULT = "luong-general"  # what nmt.train does without overrides, as to attention
+#: The rows that each page quotes, with the page's own words for them.
+QUOTED = {
+    Path("docs", "choosing-an-attention.md"): {
+        "none": "no attention",
+        "luong-general": "score `general`, wiring `luong`",
+        "luong-general-nofeed": "without input feeding",
+        "luong-additive": "score `additive`",
+        "luong-concat": "score `concat`",
+        "luong-dot": "score `dot`",
+        "luong-dot-projected": "score `dot`, projected",
+        "luong-scaled_dot": "score `scaled_dot`, not projected",
+        "luong-scaled_dot-projected": "score `scaled_dot`",
+        "luong-cosine": "score `cosine`",
+        "luong-cosine-projected": "score `cosine`, projected",
+        "luong-location": "score `location`",
+        "luong-local_m-4": "window `local_m`, radius 4",
+        "luong-local_m-2": "window `local_m`, radius 2",
+        "luong-local_p-4": "window `local_p`, radius 4",
+        "luong-local_p-2": "window `local_p`, radius 2",
+        "luong-dot-heads-2": "score `dot`, 2 heads",
+        "luong-dot-heads-4": "score `dot`, 4 heads",
+        "bahdanau": "wiring `bahdanau`, score `additive`",
+        "conditional": "wiring `conditional`, score `additive`",
+        "coverage": "wiring `bahdanau`, coverage",
+        "hard": "wiring `bahdanau`, hard read, sampled",
+        "hard-enumerate": "hard read, enumerated, without input feeding",
+        "transformer": "Transformer, 3 layers",
+        "conv": "convolutional, 3 layers",
+    },
+    Path("docs", "from-seq2seq-to-transformer.md"): {
+        "none": "1: no attention",
+        "bahdanau": "2: `bahdanau`, `additive`",
+        "luong-additive": "3: `luong`, `additive`",
+        "luong-dot": "3: `luong`, `dot`",
+        "luong-general": "3: `luong`, `general`",
+        "luong-scaled_dot": "4: `luong`, `scaled_dot`, not projected",
+        "luong-scaled_dot-projected": "5: `luong`, `scaled_dot`, projected",
+        "transformer": "9: Transformer",
+    },
+}
+
+
+def quote(rows: Mapping[str, Sequence[Result]], split: str) -> None:
+    """Write the tables of all pages (UserError: a page has no marks)."""
+    for page, names in QUOTED.items():
+        before, begin, rest = page.read_text("utf-8").partition(BEGIN)
+        _, end, after = rest.partition(END)
+        if not (begin and end):
+            raise UserError(f"{page} has no {BEGIN} and {END}, between which a table is written. Restore both.")
+        write_text(page, f"{before}{BEGIN}\n\n{table(rows, split, names)}\n\n{END}{after}")
+
+
+def table(rows: Mapping[str, Sequence[Result]], split: str, names: Mapping[str, str]) -> str:
+    """BLEU of some rows, and each one's difference to the default; p is corrected by Holm for all rows of the study."""
+    bleu, noise = bleu_of_rows(rows, split), RowNoise(rows, split)
+    others = [name for name in rows if name != DEFAULT]
+    tests = [noise.between(DEFAULT, name) for name in others]
+    p_values = dict(zip(others, holm([test.p for test in tests]), strict=True))
+    lines = [f"| model | row of the study | BLEU | against `{DEFAULT}` | p |", "|---|---|---:|---:|---:|"]
+    for name, label in names.items():
+        if name in rows:
+            tested = f"{bleu[name] - bleu[DEFAULT]:+.2f} | {p_text(p_values[name])}" if name in p_values else " | "
+            lines.append(f"| {label} | `{name}` | {bleu[name]:.2f} | {tested} |")
+    return "\n".join(lines)

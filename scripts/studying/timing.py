@@ -1,0 +1,50 @@
+"""Two models after equal training time, from their validations and from what an update of each costs (`costs`).
+
+All rows read the same tokens in an epoch, so a row that costs twice as much a token has had half as many epochs in the
+same time. Validation BLEU between two validations is interpolated; before the first it rises from 0.
+"""
+
+import statistics
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from nmt.comparison.results import Result
+from nmt.comparison.significance import POWER, holm
+from nmt.comparison.variance import Error, by_runs
+from studying.answers import ALPHA, FAMILIES, Answer, Question, sentence
+from studying.taking import Costs
+
+QUESTION = Question(
+    "Is it better after the same training time?",
+    [("luong-general", other) for other in FAMILIES],
+    note="This is validation BLEU of greedy search, at the last moment that both models have reached. Time is that of "
+    'the processor for an update ("Parameters and costs"). The tests are for other seeds, not for other sentences.',
+)
+
+
+def after_equal_time(rows: Mapping[str, Sequence[Result]], costs: Costs) -> str:
+    """The answer to `QUESTION`: a test of each pair by Student's t over seeds, corrected by Holm."""
+    pairs = [pair for pair in QUESTION.pairs if set(pair) <= rows.keys() & costs.keys()]
+    prices = {name: statistics.median(costs[name]["training"]) for pair in pairs for name in pair}
+    # How much seeds differ is estimated from all rows, as each has few.
+    groups = [[run.history[-1]["valid_bleu"] for run in runs] for runs in rows.values()]
+    compared = []
+    for pair in pairs:
+        moment = min(run.history[-1]["epoch"] * prices[name] for name in pair for run in rows[name])
+        first, second = ([_bleu(run, moment / prices[name]) for run in rows[name]] for name in pair)
+        part = by_runs(first, second, groups)
+        compared.append((statistics.fmean(second) - statistics.fmean(first), Error(part.variance**0.5, part.freedom)))
+    p_values = holm([error.p(difference) for difference, error in compared])
+    level = ALPHA / max(len(pairs), 1)
+    tested = [
+        Answer(*pair, difference, p, error.detectable(level, POWER))
+        for pair, (difference, error), p in zip(pairs, compared, p_values, strict=True)
+    ]
+    return sentence(QUESTION, tested)
+
+
+def _bleu(run: Result, epochs: float) -> float:
+    """Validation BLEU of a run after some epochs."""
+    moments = [0.0, *(entry["epoch"] for entry in run.history)]
+    return float(np.interp(epochs, moments, [0.0, *(entry["valid_bleu"] for entry in run.history)]))
