@@ -203,20 +203,22 @@ def test_models_are_compared_when_both_have_had_the_same_time() -> None:
 
 
 def test_other_pages_quote_the_rows_between_their_marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = tmp_path / "page.md"
-    monkeypatch.setattr(quoting, "QUOTED", {page: {"luong-general": "the default", "none": "nothing", "far": "far"}})
+    quoting_page = tmp_path / "page.md"
+    monkeypatch.setattr(
+        quoting, "QUOTED", {quoting_page: {"luong-general": "the default", "none": "nothing", "far": "far"}}
+    )
     by_row = answers.by_row(runs(luong_general=0.8, none=0.3, other=0.79))
-    page.write_text(f"before\n{quoting.BEGIN}\nold\n{quoting.END}\nafter\n", encoding="utf-8")
+    quoting_page.write_text(f"before\n{quoting.BEGIN}\nold\n{quoting.END}\nafter\n", encoding="utf-8")
     for _ in range(2):
         quoting.quote(by_row, "test")
-    text = page.read_text("utf-8")
+    text = quoting_page.read_text("utf-8")
     assert text.startswith(f"before\n{quoting.BEGIN}\n\n| model | ")
     assert text.endswith(f" |\n\n{quoting.END}\nafter\n")
     bleu = answers.bleu_of_rows(by_row, "test")
     assert f"| the default | `luong-general` | {bleu['luong-general']:.2f} |  |  |" in text
     assert f"| nothing | `none` | {bleu['none']:.2f} | {bleu['none'] - bleu['luong-general']:+.2f} | < 0.001 |" in text
     assert "`far`" not in text
-    page.write_text("before\n", encoding="utf-8")
+    quoting_page.write_text("before\n", encoding="utf-8")
     with pytest.raises(UserError, match="no <!-- study: begin --> and"):
         quoting.quote(by_row, "test")
 

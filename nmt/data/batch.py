@@ -65,8 +65,8 @@ class Batch(NamedTuple):
         """The same batch; the loss computes its padding too, in products of fewer shapes, and leaves it out."""
         return self._replace(target_places=torch.arange(self.target_mask.numel(), device=self.target_mask.device))
 
-    def in_place(self, values: Tensor) -> Tensor:
-        """Values [N] of the `real_targets` in their places [B, T], 0 at padding."""
+    def padded(self, values: Tensor) -> Tensor:
+        """The values [N] of `real_targets` as [B, T], 0 at padding."""
         if self.has_every_place:
             return values.view(self.target_mask.shape).masked_fill(~self.target_mask, 0)
         return values.new_zeros(self.target_mask.shape).masked_scatter(self.target_mask, values)

@@ -10,7 +10,7 @@ from torch.utils.checkpoint import checkpoint
 from nmt.attention import PinnedSteps, Pins
 from nmt.errors import UserError
 from nmt.kernels.dropout import Dropout
-from nmt.kernels.sizes import size_of
+from nmt.kernels.sizes import round_up
 from nmt.model.context.mechanism import Before, ContextMechanism
 from nmt.model.contract import AnyDecoder, Decoded, Encoded, Encoder, Mixture, Selectable, Words, stack_steps
 
@@ -166,7 +166,7 @@ class Seq2Seq(nn.Module):
             return Words(self.dropout(self.target_embedding(tokens)))
         different, which = tokens.unique(return_inverse=True)
         if torch.is_autocast_enabled("cpu"):  # products of few shapes (`Compute.compiles_shapes`)
-            different = nn.functional.pad(different, (0, size_of(len(different)) - len(different)))
+            different = nn.functional.pad(different, (0, round_up(len(different)) - len(different)))
         return Words(self.target_embedding(different), which)
 
     def step(

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from nmt.errors import SettingError
-from nmt.kernels.sizes import size_of
+from nmt.kernels.sizes import round_up
 from nmt.kernels.topk import largest
 from nmt.limits import Positive, Weight
 from nmt.search.core import Forbidding, Hypothesis, Limits, Penalties, Search, SearchState, Step
@@ -51,7 +51,7 @@ def _with_finished(open_rows: Tensor, done: Tensor, log_probs: Tensor) -> Tensor
 
     The hypotheses of these are closed: their log-probabilities [b, K] become -inf.
     """
-    missing = size_of(open_rows.numel()) - open_rows.numel()
+    missing = round_up(open_rows.numel()) - open_rows.numel()
     if missing == 0:
         return open_rows
     rest = done.nonzero().squeeze(1)[:missing]

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from nmt.attention import Hard
 from nmt.compute import Compute
 from nmt.data.batch import Batch
+from nmt.kernels.sizes import ceiling
 from nmt.model import Seq2Seq
 from nmt.processes import Processes
 from nmt.text.tokenizer import EOS
@@ -43,7 +44,7 @@ class Shape(NamedTuple):
     def of(cls, batch: Batch) -> "Shape":
         """The smallest shape that holds the batch."""
         rows, source = batch.source.shape
-        return cls(_ceiling(rows, ROWS), _ceiling(source, PIECES), _ceiling(batch.target_in.shape[1], PIECES))
+        return cls(ceiling(rows, ROWS), ceiling(source, PIECES), ceiling(batch.target_in.shape[1], PIECES))
 
 
 def wanted(settings: TrainerSettings, compute: Compute) -> bool:
@@ -278,7 +279,3 @@ def _other_numbers(replayed: Sequence[Tensor], computed: Sequence[Tensor]) -> st
     """What is wrong about the first replay of a step, None if nothing is."""
     same = all(torch.allclose(one, other, rtol=1e-4, atol=1e-7) for one, other in zip(replayed, computed, strict=True))
     return None if same else "a graph computed other weights"
-
-
-def _ceiling(number: int, multiple: int) -> int:
-    return -(-number // multiple) * multiple

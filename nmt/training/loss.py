@@ -94,7 +94,7 @@ def _terms(
     mask = batch.target_mask
     for name, term in decoded.terms.items():
         if name == LOG_PROB:
-            rewards = batch.in_place(-plain.to(term.dtype))
+            rewards = batch.padded(-plain.to(term.dtype))
             compared = (
                 soft_rewards(model, batch) if any(read.baseline == "soft" for read in _draws(model)) else baseline
             )
@@ -131,4 +131,4 @@ def soft_rewards(model: Seq2Seq, batch: Batch) -> Tensor:
             read.softly = False
     targets = real_steps(batch.target_out, batch.real_targets)
     of_targets = log_probs.gather(-1, targets.unsqueeze(-1)).squeeze(-1)
-    return batch.in_place(of_targets)
+    return batch.padded(of_targets)

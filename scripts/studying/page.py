@@ -158,8 +158,8 @@ def exact_links(figures: dict[str, Any], earlier: bool = False) -> str:
     order = sorted({label for cells in columns.values() for label in cells}, key=place)
     guided = [f"`{label}`" for label in order if label.startswith("guided")]
     whose = (
-        " The runs are those of version 0.1: their wirings differ in first state and readout as well, and the rows do "
-        "not have all the names above."
+        " The runs are of version 0.1. Their wirings also differ in first state and readout, and some rows have other "
+        "names."
         if earlier
         else ""
     )
@@ -244,9 +244,9 @@ text. Head and shift of the attention were chosen on silver links of the validat
     python scripts/attention_study.py costs
     python scripts/attention_study.py report
 
-The last command writes this page, and the tables that quote it elsewhere. It needs nothing but the records in
-`{RECORDS}` and `{BUILTIN_RECORDS}`. It also writes `{FOLDER}/report.html`, which has the same figures to click through.
-Each record names the code that made it (`code` in `run.json`)."""
+The last command writes this page, and the tables that quote it elsewhere. It needs nothing but the records and
+costs in `{FOLDER}`. It also writes `{FOLDER}/report.html`, which has the same figures to click through. Each record
+names the code that made it (`code` in `run.json`)."""
 
 #: BLEU after the replacement of unknown words, WMT'14 English-German, and our rows. Luong, Pham, Manning 2015, table 4.
 LUONG = [

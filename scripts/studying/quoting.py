@@ -11,7 +11,7 @@ from nmt.files import write_text
 from studying.answers import RowNoise, bleu_of_rows
 
 BEGIN, END = "<!-- study: begin -->", "<!-- study: end -->"
-DEFAULT = "luong-general"  # what nmt.train does without overrides, as to attention
+DEFAULT = "luong-general"  # the attention and wiring of nmt.train without overrides
 #: The rows that each page quotes, with the page's own words for them.
 QUOTED = {
     Path("docs", "choosing-an-attention.md"): {
@@ -55,24 +55,26 @@ QUOTED = {
 
 
 def quote(rows: Mapping[str, Sequence[Result]], split: str) -> None:
-    """Write the tables of all pages (UserError: a page has no marks)."""
+    """Write the tables of all pages (UserError: a page has no marks).
+
+    p is corrected by Holm for all rows of the study.
+    """
+    bleu, noise = bleu_of_rows(rows, split), RowNoise(rows, split)
+    others = [name for name in rows if name != DEFAULT]
+    p_values = dict(zip(others, holm([noise.between(DEFAULT, name).p for name in others]), strict=True))
     for page, names in QUOTED.items():
         before, begin, rest = page.read_text("utf-8").partition(BEGIN)
         _, end, after = rest.partition(END)
         if not (begin and end):
             raise UserError(f"{page} has no {BEGIN} and {END}, between which a table is written. Restore both.")
-        write_text(page, f"{before}{BEGIN}\n\n{table(rows, split, names)}\n\n{END}{after}")
+        write_text(page, f"{before}{BEGIN}\n\n{_table(names, bleu, p_values)}\n\n{END}{after}")
 
 
-def table(rows: Mapping[str, Sequence[Result]], split: str, names: Mapping[str, str]) -> str:
-    """BLEU of some rows, and each one's difference to the default; p is corrected by Holm for all rows of the study."""
-    bleu, noise = bleu_of_rows(rows, split), RowNoise(rows, split)
-    others = [name for name in rows if name != DEFAULT]
-    tests = [noise.between(DEFAULT, name) for name in others]
-    p_values = dict(zip(others, holm([test.p for test in tests]), strict=True))
+def _table(names: Mapping[str, str], bleu: Mapping[str, float], p_values: Mapping[str, float]) -> str:
+    """BLEU of some rows, and the difference of each to the default."""
     lines = [f"| model | row of the study | BLEU | against `{DEFAULT}` | p |", "|---|---|---:|---:|---:|"]
     for name, label in names.items():
-        if name in rows:
+        if name in bleu:
             tested = f"{bleu[name] - bleu[DEFAULT]:+.2f} | {p_text(p_values[name])}" if name in p_values else " | "
             lines.append(f"| {label} | `{name}` | {bleu[name]:.2f} | {tested} |")
     return "\n".join(lines)

@@ -18,8 +18,8 @@ from studying.taking import Costs
 QUESTION = Question(
     "Is it better after the same training time?",
     [("luong-general", other) for other in FAMILIES],
-    note="This is validation BLEU of greedy search, at the last moment that both models have reached. Time is that of "
-    'the processor for an update ("Parameters and costs"). The tests are for other seeds, not for other sentences.',
+    note="BLEU is of greedy search on the validation set at the last moment that both models have reached. Time is "
+    'processor time of updates ("Parameters and costs"). The tests are for other seeds, not for other sentences.',
 )
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from nmt.kernels.sizes import size_of
+from nmt.kernels.sizes import round_up
 from nmt.search import BeamSearch, Penalties, SearchState
 from tests.search.test_search import BOS, EOS, A, B, Chain, Markov, V, limits, matrix, random_matrices
 
@@ -127,7 +127,7 @@ def test_finished_sentences_that_stay_for_a_size_change_nothing(
             assert (each.weights == same.weights).all()
     count, expected = len(longest), []
     for rows in steps[0].rows[1:]:  # in the first step, a sentence has one row
-        count = min(count, size_of(rows // size))
+        count = min(count, round_up(rows // size))
         expected.append(count * size)
     assert steps[1].rows[1:] == expected
 
