@@ -40,10 +40,19 @@ def share_cores() -> None:
     """Let waiting threads sleep soon, if OpenMP is GNU's. Call it before torch is loaded.
 
     By default a waiting thread spins for milliseconds on a core that the other thread needs. Beside other programs,
-    training on two threads then almost stops (docs/benchmarks.md). OMP_WAIT_POLICY in the environment takes precedence.
+    training on two threads then almost stops (docs/benchmarks.md). On an idle machine threads spin ten times as long as
+    on a busy one, because waking them takes time. OMP_WAIT_POLICY in the environment takes precedence.
     """
     if "OMP_WAIT_POLICY" not in os.environ:
-        os.environ.setdefault("GOMP_SPINCOUNT", "1000")
+        os.environ.setdefault("GOMP_SPINCOUNT", "10000" if is_idle() else "1000")
+
+
+def is_idle() -> bool:
+    """Whether less than one program ran on average in the last minute; false where the system does not say."""
+    try:
+        return os.getloadavg()[0] < 1
+    except (AttributeError, OSError):  # Windows has no such function
+        return False
 
 
 def bound_kernels() -> None:

@@ -43,12 +43,24 @@ def test_free_memory_between_used_is_kept_until_it_is_given_back() -> None:
 
 
 @pytest.mark.parametrize(
-    ("environment", "spins"),
-    [({}, "1000"), ({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "active"}, None)],
+    ("environment", "load", "spins"),
+    [
+        ({}, 0.9, "10000"),
+        ({}, 1.0, "1000"),
+        ({}, None, "1000"),
+        ({"GOMP_SPINCOUNT": "7"}, 0.0, "7"),
+        ({"OMP_WAIT_POLICY": "active"}, 0.0, None),
+    ],
 )
 def test_threads_that_wait_give_their_core_away(
-    environment: dict[str, str], spins: str | None, monkeypatch: pytest.MonkeyPatch
+    environment: dict[str, str], load: float | None, spins: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def average() -> tuple[float, float, float]:
+        if load is None:
+            raise OSError
+        return load, 0.0, 0.0
+
+    monkeypatch.setattr(os, "getloadavg", average)
     for name in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY"):
         monkeypatch.setenv(name, "")  # so that it is restored afterwards
         monkeypatch.delenv(name)
