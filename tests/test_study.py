@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 
 import attention_study
 from archives import extract
-from studying import answers, costs, rows, work
+from studying import answers, costs, quoting, rows, work
 from studying import page as study
 
 from nmt import build
@@ -192,14 +192,12 @@ def test_an_archive_writes_nothing_outside_its_folder(name: str, kind: bytes, tm
 
 @pytest.mark.slow
 def test_the_page_is_what_the_committed_records_give(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / study.FOLDER).mkdir(parents=True)
-    if (ROOT / study.BUILTIN_RECORDS).exists():
-        shutil.copytree(ROOT / study.BUILTIN_RECORDS, tmp_path / study.BUILTIN_RECORDS)
-    if (ROOT / costs.COSTS).exists():
-        shutil.copy(ROOT / costs.COSTS, tmp_path / costs.COSTS)
-    shutil.copytree(ROOT / study.RECORDS, tmp_path / study.RECORDS)
+    shutil.copytree(ROOT / study.FOLDER, tmp_path / study.FOLDER, ignore=shutil.ignore_patterns("pictures"))
+    for page in quoting.QUOTED:
+        shutil.copy(ROOT / page, tmp_path / page)
     monkeypatch.chdir(tmp_path)
     assert attention_study.main(["report"]) == 0
-    assert (tmp_path / study.PAGE).read_text("utf-8") == (ROOT / study.PAGE).read_text("utf-8")
+    for page in (study.PAGE, *quoting.QUOTED):
+        assert (tmp_path / page).read_text("utf-8") == (ROOT / page).read_text("utf-8"), page
     pictures = [{path.name for path in (root / study.FOLDER / "pictures").iterdir()} for root in (tmp_path, ROOT)]
     assert pictures[0] == pictures[1]

@@ -7,24 +7,27 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 
-from studying import answers, page, quoting, rows, taking, timing
+from studying import answers, converged, page, quoting, rows, taking, timing
 
 from nmt.comparison.results import Aligned, Result
 from nmt.errors import UserError
 from tests.comparison.runs import result
 
 SEEDS = (1, 2, 3)
+NO_LONGER = converged.Trained([], [], [])
 
 
 def runs(**qualities: float) -> list[Result]:
     return [
-        result(f"{name.replace('_', '-')}-{seed}", seed, {}, part) for name, part in qualities.items() for seed in SEEDS
+        result(f"{name.replace('_', '-')}-{seed}", seed, {}, part, split=page.SPLIT)
+        for name, part in qualities.items()
+        for seed in SEEDS
     ]
 
 
 def found(made: list[Result], pairs: list[tuple[str, str]]) -> list[answers.Answer]:
     by_row = answers.by_row(made)
-    return answers.answers(answers.Question("?", pairs), answers.RowNoise(by_row, "test"))
+    return answers.answers(answers.Question("?", pairs), answers.RowNoise(by_row, page.SPLIT))
 
 
 def test_every_contrast_is_between_two_rows_of_the_study() -> None:
@@ -38,7 +41,7 @@ def test_every_contrast_is_between_two_rows_of_the_study() -> None:
 def test_a_contrast_is_the_difference_of_the_means_of_sacrebleu() -> None:
     made = runs(a=0.8, b=0.6)
     (answer,) = found(made, [("a", "b")])
-    means = [sum(run.splits["test"].scores["bleu"].value for run in made[at : at + 3]) / 3 for at in (0, 3)]
+    means = [sum(run.splits[page.SPLIT].scores["bleu"].value for run in made[at : at + 3]) / 3 for at in (0, 3)]
     assert answer.difference == pytest.approx(means[1] - means[0], abs=0.01)
     assert answer.significant
 
@@ -91,22 +94,22 @@ def test_lengths_are_those_where_the_test_finds_a_gain(monkeypatch: pytest.Monke
     made = runs(none=0.3, some=0.3)
     full = runs(some=1.0)
     for run, right in zip(made[3:], full, strict=True):
-        for at, length in enumerate(run.splits["test"].lengths):
+        for at, length in enumerate(run.splits[page.SPLIT].lengths):
             if length > 5:
-                run.splits["test"].counts["bleu"][at] = right.splits["test"].counts["bleu"][at]
+                run.splits[page.SPLIT].counts["bleu"][at] = right.splits[page.SPLIT].counts["bleu"][at]
     by_row = answers.by_row(made)
-    text = answers.by_length(by_row, "test", "none", "some")
+    text = answers.by_length(by_row, page.SPLIT, "none", "some")
     gains, separator, rest = text.partition(" `some` is not significantly different from `none` at 1 to 5 words ")
     assert separator
     assert gains.startswith("`some` is significantly better than `none` at 6 to 10 words +")
     assert "; 11 to 15 words +" in gains
     assert "; " not in rest
-    assert answers.by_length(by_row, "test", "some", "none").startswith(
+    assert answers.by_length(by_row, page.SPLIT, "some", "none").startswith(
         "`none` is significantly worse than `some` at 6 to 10 words -"
     )
-    everywhere = answers.by_length(answers.by_row(runs(none=0.3, some=0.9)), "test", "none", "some")
+    everywhere = answers.by_length(answers.by_row(runs(none=0.3, some=0.9)), page.SPLIT, "none", "some")
     assert everywhere.startswith("`some` is significantly better than `none` in every range of lengths: ")
-    assert answers.by_length(by_row, "test", "none", "nobody") == "Not measured."
+    assert answers.by_length(by_row, page.SPLIT, "none", "nobody") == "Not measured."
 
 
 def test_weights_are_compared_with_a_diagonal_and_with_saliency() -> None:
@@ -144,26 +147,26 @@ def test_what_to_take_is_what_may_be_the_best(monkeypatch: pytest.MonkeyPatch) -
     by_row = answers.by_row(runs(best=0.93, near=0.89, cheap=0.885, far=0.3))
     prices = {"best": 100.0, "near": 100.5, "cheap": 50.0, "far": 1.0}
     costs = {name: {"training": [cost, cost + 1], "translating": [10.0, 10.0]} for name, cost in prices.items()}
-    text = taking.what_to_take(by_row, "test", costs)
+    text = taking.what_to_take(by_row, page.SPLIT, costs)
     rows_of_table = [line.split(" |")[0] for line in text.splitlines() if line.startswith("| `")]
     assert rows_of_table[0] == "| `best`"
     assert set(rows_of_table[1:]) == {"| `near`", "| `cheap`"}
     assert "| 50 (0.50; 0.50 to 0.50) | 10 (1.00; 1.00 to 1.00) |" in text
     assert text.endswith("Of these, `cheap` is the cheapest to train and `best` the cheapest to search with.")
-    unknown = taking.what_to_take(by_row, "test", {})
+    unknown = taking.what_to_take(by_row, page.SPLIT, {})
     assert "| - | - |" in unknown
     assert "cheapest" not in unknown
-    alone = taking.what_to_take(answers.by_row(runs(best=0.9, far=0.3)), "test", costs)
+    alone = taking.what_to_take(answers.by_row(runs(best=0.9, far=0.3)), page.SPLIT, costs)
     assert "| `best` |" in alone
     assert "`far`" not in alone
-    assert "| `far` | 1,000 | 2 (0.01; 0.01 to 0.02) | " in taking.all_costs(by_row, "test", costs)
-    assert "the median of 2 rounds" in taking.all_costs(by_row, "test", costs)
-    assert taking.all_costs(by_row, "test", {}).startswith("| row | parameters | ")
+    assert "| `far` | 1,000 | 2 (0.01; 0.01 to 0.02) | " in taking.all_costs(by_row, page.SPLIT, costs)
+    assert "the median of 2 rounds" in taking.all_costs(by_row, page.SPLIT, costs)
+    assert taking.all_costs(by_row, page.SPLIT, {}).startswith("| row | parameters | ")
 
 
 def test_a_row_may_be_below_the_best_by_more_than_its_means_are() -> None:
     by_row = answers.by_row(runs(best=0.93, near=0.92))
-    candidates = taking.Candidates(by_row, "test")
+    candidates = taking.Candidates(by_row, page.SPLIT)
     assert set(candidates.names) == {"best", "near"}
     first, second = candidates.names
     assert candidates.loss(second) > candidates.bleu[first] - candidates.bleu[second] > 0
@@ -172,13 +175,13 @@ def test_a_row_may_be_below_the_best_by_more_than_its_means_are() -> None:
 
 def test_rows_with_one_seed_are_told() -> None:
     made = [run for run in runs(none=0.3, luong_general=0.8) if run.seed == 1 or run.name.startswith("none")]
-    assert page.first_screen(made, "test", "gold", {}).startswith("So far, 1 row of 2 has one seed.")
+    assert page.first_screen(made, NO_LONGER, {}).startswith("So far, 1 row of 2 has one seed.")
     alone = [run for run in made if run.seed == 1]
-    assert page.first_screen(alone, "test", "gold", {}).startswith("Every row has one seed.")
+    assert page.first_screen(alone, NO_LONGER, {}).startswith("Every row has one seed.")
 
 
 def test_all_questions_stand_on_the_first_screen() -> None:
-    text = page.first_screen(runs(none=0.3, luong_general=0.8), "test", "gold", {})
+    text = page.first_screen(runs(none=0.3, luong_general=0.8), NO_LONGER, {})
     for question in answers.QUESTIONS:
         assert f"**{question.text}** " in text
     assert f"**{timing.QUESTION.text}** Not measured." in text
@@ -210,19 +213,56 @@ def test_other_pages_quote_the_rows_between_their_marks(tmp_path: Path, monkeypa
     by_row = answers.by_row(runs(luong_general=0.8, none=0.3, other=0.79))
     quoting_page.write_text(f"before\n{quoting.BEGIN}\nold\n{quoting.END}\nafter\n", encoding="utf-8")
     for _ in range(2):
-        quoting.quote(by_row, "test")
+        quoting.quote(by_row, page.SPLIT)
     text = quoting_page.read_text("utf-8")
     assert text.startswith(f"before\n{quoting.BEGIN}\n\n| model | ")
     assert text.endswith(f" |\n\n{quoting.END}\nafter\n")
-    bleu = answers.bleu_of_rows(by_row, "test")
+    bleu = answers.bleu_of_rows(by_row, page.SPLIT)
     assert f"| the default | `luong-general` | {bleu['luong-general']:.2f} |  |  |" in text
     assert f"| nothing | `none` | {bleu['none']:.2f} | {bleu['none'] - bleu['luong-general']:+.2f} | < 0.001 |" in text
     assert "`far`" not in text
     quoting_page.write_text("before\n", encoding="utf-8")
     with pytest.raises(UserError, match="no <!-- study: begin --> and"):
-        quoting.quote(by_row, "test")
+        quoting.quote(by_row, page.SPLIT)
 
 
 def test_every_row_that_is_quoted_is_a_row_of_the_study() -> None:
     names = {row.name for row in rows.ROWS}
     assert all(names >= quoted.keys() for quoted in quoting.QUOTED.values())
+
+
+def test_settings_are_those_with_the_lowest_perplexity() -> None:
+    tuning = runs(none_1=0.5, none_2=0.5, none_3=0.5, none_4=0.5, bahdanau_1=0.5)
+    for run, value in zip(tuning[::3], (7.0, 6.0, 6.5, 8.0, 4.0), strict=True):  # the first seed of each
+        run.history[1]["valid_perplexity"] = value  # type: ignore[index]
+        run.history[2]["valid_perplexity"] = 9.0  # type: ignore[index]
+    text = converged.section(converged.Trained(tuning[::3], [], []), page.SPLITS, page.SILVER)
+    assert "So far, 5 of 32 of the first trainings and 0 of 24 of the others are recorded." in text
+    assert "| row | lr 0.0015, dropout 0.2 | lr 0.0015, dropout 0.35 | lr 0.003, dropout 0.2 |" in text
+    assert "| `none` | 7.00 | **6.00** | 6.50 | 8.00 |" in text
+    assert "| `bahdanau` | 4.00 | - | - | - |" in text  # nothing is chosen before all are trained
+    assert "| `transformer` | - | - | - | - |" in text
+
+
+def test_models_at_convergence_have_scores_tests_and_the_other_direction() -> None:
+    there = runs(none=0.3, bahdanau=0.8, luong_general=0.8, transformer=0.5)
+    trained = converged.Trained(there[:1], there, runs(luong_general=0.9))
+    text = converged.section(trained, page.SPLITS, page.SILVER)
+    by_row = answers.by_row(there)
+    bleu = answers.bleu_of_rows(by_row, page.SPLIT)
+    assert "| row | runs | BLEU, test_2016 | best epoch |\n" in text
+    assert f"| `none` | 3 | {bleu['none']:.2f} | 1.5 |" in text
+    assert "**Does attention help?** Yes: `bahdanau` +" in text
+    assert "Does the score matter?" not in text  # there is no such row
+    assert "### English to German" in text
+    costs = {name: {"training": [100.0]} for name in by_row}
+    screen = page.first_screen(there, trained, costs)
+    assert f"**{converged.SELF_ATTENTION.text}** No, worse: `transformer` " in screen
+    assert f"**{converged.EQUAL_TIME.text}** No, worse: `transformer` " in screen
+    assert converged.SELF_ATTENTION.text not in page.first_screen(there, NO_LONGER, costs)
+
+
+def test_every_contrast_at_convergence_is_between_two_of_its_rows() -> None:
+    names = {row.name for row in rows.CONVERGED}
+    for question in (*converged.QUESTIONS, converged.SELF_ATTENTION, converged.EQUAL_TIME):
+        assert names.issuperset(name for pair in question.pairs for name in pair)

@@ -15,7 +15,7 @@ from nmt.errors import UserError
 from nmt.files import write_text
 from nmt.pipeline.results import read_result
 from nmt.runs import Run, runs_in
-from studying import costs
+from studying import converged, costs
 from studying.answers import QUESTIONS, RowNoise, agreement, answers, bleu_of_rows, by_length, by_row, sentence
 from studying.quoting import quote
 from studying.rows import ROWS, SEEDS
@@ -28,7 +28,10 @@ FOLDER = Path("docs", "attention-study")
 RECORDS = FOLDER / "short"
 BUILTIN_RECORDS = FOLDER / "builtin"
 EARLIER = "version-0.1.tar.xz"  # all runs of the first study in one record
+LONGER = ("tuning", "converged", "back")  # folders of the records of longer trainings
 SPLIT = "test_2016_flickr"
+#: Test sets of the longer trainings, and how tables call them.
+SPLITS = {SPLIT: "test_2016", "test_2017_flickr": "test_2017"}
 SILVER = "test_2016_flickr.de-en.sp, words=moses"
 OTHER_TEXT = "gold.sp"  # unlike the training text
 #: Sections of the report that need the text, or speeds measured beside other work.
@@ -48,12 +51,13 @@ def report() -> int:
     if status:
         return status
     _, *sections = text.split("\n\n## ")  # without the title and its verdict: the page has tests of its own
-    results = results_of(records)
+    results, longer = results_of(records), trained_longer()
     rows = by_row(results)
     measured = costs.read()
     parts = [
-        *(TITLE, first_line(results), f"## Questions and answers\n\n{first_screen(results, SPLIT, SILVER, measured)}"),
+        *(TITLE, first_line(results), f"## Questions and answers\n\n{first_screen(results, longer, measured)}"),
         f"## What to take, by cost\n\n{what_to_take(rows, SPLIT, measured)}",
+        *([converged.section(longer, SPLITS, SILVER)] if longer.tuning else []),
         *(METHOD, published(rows)),
         f"## Word links of other text\n\n{agreement(rows, OTHER_TEXT)}",
         *(f"## {section}" for section in sections if section.partition("\n")[0] not in LEFT_OUT),
@@ -75,10 +79,10 @@ def first_line(results: Sequence[Result]) -> str:
     )
 
 
-def first_screen(results: Sequence[Result], split: str, gold: str, measured: Costs) -> str:
+def first_screen(results: Sequence[Result], longer: converged.Trained, measured: Costs) -> str:
     """All questions with their answers, in Markdown."""
     rows = by_row(results)
-    noise = RowNoise(rows, split)
+    noise = RowNoise(rows, SPLIT)
     lines = []
     single = sum(len(runs) == 1 for runs in rows.values())
     if single == len(rows):
@@ -94,9 +98,10 @@ def first_screen(results: Sequence[Result], split: str, gold: str, measured: Cos
     for question in QUESTIONS:
         lines.append(f"**{question.text}** {sentence(question, answers(question, noise))}")
         if question is QUESTIONS[0]:
-            lines.append(f"**At which lengths?** {by_length(rows, split, 'none', 'luong-general')}")
+            lines.append(f"**At which lengths?** {by_length(rows, SPLIT, 'none', 'luong-general')}")
     lines.append(f"**{QUESTION.text}** {after_equal_time(rows, measured)}")
-    lines.append(f"**Is attention an explanation?** {agreement(rows, gold)}")
+    lines += converged.self_attention(longer.there, SPLIT, measured)
+    lines.append(f"**Is attention an explanation?** {agreement(rows, SILVER)}")
     return "\n\n".join(lines)
 
 
@@ -115,10 +120,15 @@ def results_of(records: Sequence[Path]) -> list[Result]:
         return [read_result(path.name, Run(path), None) for path in runs_in(Path(place))]
 
 
+def trained_longer() -> converged.Trained:
+    """The results of the longer trainings that are recorded."""
+    return converged.Trained(*(results_of(sorted((FOLDER / name).glob("*.tar.xz"))) for name in LONGER))
+
+
 def answered(folder: Path) -> int:
     """Print what the records of a folder answer so far."""
     results, measured = results_of(records_of(folder)), costs.read()
-    print(f"{len(results)} runs are recorded.\n\n{first_screen(results, SPLIT, SILVER, measured)}")
+    print(f"{len(results)} runs are recorded.\n\n{first_screen(results, trained_longer(), measured)}")
     print(f"\n**What to take, by cost?** {what_to_take(by_row(results), SPLIT, measured)}")
     return 0
 
@@ -240,6 +250,7 @@ gold. The gold links (`{OTHER_TEXT}`) are of a hundred sentences of Europarl, wh
 text. Head and shift of the attention were chosen on silver links of the validation set.
 
     python scripts/attention_study.py train multi30k=DIR alignments=DIR
+    python scripts/attention_study.py converge multi30k=DIR alignments=DIR
     python scripts/attention_study.py builtin
     python scripts/attention_study.py costs
     python scripts/attention_study.py report

@@ -23,9 +23,9 @@ QUESTION = Question(
 )
 
 
-def after_equal_time(rows: Mapping[str, Sequence[Result]], costs: Costs) -> str:
-    """The answer to `QUESTION`: a test of each pair by Student's t over seeds, corrected by Holm."""
-    pairs = [pair for pair in QUESTION.pairs if set(pair) <= rows.keys() & costs.keys()]
+def after_equal_time(rows: Mapping[str, Sequence[Result]], costs: Costs, question: Question = QUESTION) -> str:
+    """The answer to the question: a test of each pair by Student's t over seeds, corrected by Holm."""
+    pairs = [pair for pair in question.pairs if set(pair) <= rows.keys() & costs.keys()]
     prices = {name: statistics.median(costs[name]["training"]) for pair in pairs for name in pair}
     # How much seeds differ is estimated from all rows, as each has few.
     groups = [[run.history[-1]["valid_bleu"] for run in runs] for runs in rows.values()]
@@ -41,7 +41,7 @@ def after_equal_time(rows: Mapping[str, Sequence[Result]], costs: Costs) -> str:
         Answer(*pair, difference, p, error.detectable(level, POWER))
         for pair, (difference, error), p in zip(pairs, compared, p_values, strict=True)
     ]
-    return sentence(QUESTION, tested)
+    return sentence(question, tested)
 
 
 def _bleu(run: Result, epochs: float) -> float:

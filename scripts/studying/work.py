@@ -9,7 +9,7 @@ import statistics
 import sys
 import tarfile
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -98,7 +98,12 @@ def perplexity(study: Study, row: Row) -> float:
         names = [f"{row.name}-{seed}" for seed in study.seeds]
         unpack([archive(study, name) for name in names], Path(folder))
         histories = [Run(Path(folder, name)).history() for name in names]
-    return statistics.fmean(min(float(entry["valid_perplexity"]) for entry in history) for history in histories)
+    return statistics.fmean(map(lowest_perplexity, histories))
+
+
+def lowest_perplexity(history: Iterable[Mapping[str, float]]) -> float:
+    """The lowest validation perplexity of a run."""
+    return min(entry["valid_perplexity"] for entry in history)
 
 
 def link_method(run: Path) -> str:
