@@ -74,6 +74,11 @@ class Compute:
         return torch.get_num_threads()
 
     @property
+    def parallel_searches(self) -> int:
+        """How many batches are searched at once: one for each CPU thread, or one on a GPU."""
+        return 1 if self.on_gpu else self.threads
+
+    @property
     def emulates(self) -> bool:
         """Whether the products' type is bfloat16 on a CPU without instructions for it, which is many times slower."""
         return self.dtype is not None and not self.on_gpu and not _multiplies_bfloat16()

@@ -1,5 +1,6 @@
 """Progress of a command that goes through the lines of an input."""
 
+import threading
 import time
 from pathlib import Path
 from typing import Self
@@ -39,12 +40,13 @@ class LineProgress:
 
     def watch(self, lines: int, batches: int) -> Watch:
         """A watch of the searches of the next `lines`, which are translated in about so many batches."""
-        begun = 0
+        begun, one_at_a_time = 0, threading.Lock()
 
         def watch(step: Step, state: SearchState) -> tuple[Step, SearchState]:
             nonlocal begun
-            self._show(self._done + int(lines * min(1.0, begun / batches)))
-            begun += 1
+            with one_at_a_time:
+                self._show(self._done + int(lines * min(1.0, begun / batches)))
+                begun += 1
             return step, state
 
         return watch

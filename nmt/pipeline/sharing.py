@@ -9,6 +9,7 @@ from nmt.pipeline.opening import TranslatorRequest
 from nmt.processes import LostProcessError, Processes, joined
 from nmt.signals import handling
 from nmt.translation.sharing import follow
+from nmt.translation.stepping import evaluating
 from nmt.translation.translator import Translator
 
 
@@ -29,7 +30,8 @@ def shared(request: TranslatorRequest, keep_weights: bool, lead: Callable[[Proce
             if processes.share() is not None:
                 with contextlib.redirect_stderr(io.StringIO()):  # the leader has said the same
                     translator = request.open(keep_weights)
-                follow(translator.search_batch, processes)
+                with evaluating(translator.stepper.models):
+                    follow(translator.search_batch, processes, translator.compute.parallel_searches)
         return 0
 
 

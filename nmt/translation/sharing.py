@@ -1,4 +1,4 @@
-"""The batches of a translation: searched by one process, or shared among those of torchrun.
+"""The batches of a translation: searched by the threads of one process, or shared among the processes of torchrun.
 
 Batches are the same however many processes search them, so the translations are the same, too. The leader has the text
 and gets all results; the others only search what it sends.
@@ -6,7 +6,10 @@ and gets all results; the others only search what it sends.
 
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+
+import torch
 
 from nmt.processes import Processes
 from nmt.search import Hypothesis
@@ -16,18 +19,29 @@ REPORT_SECONDS = 30  # between progress reports on lines in parts
 SearchBatch = Callable[[Sequence[Any]], list[list[Hypothesis]]]
 
 
+def split(rows: Sequence[int], most: int, threads: int) -> list[Sequence[int]]:
+    """Batches of at most `most` rows, in order; several threads get equally many batches of almost one size."""
+    count = -(-len(rows) // most)
+    if count > 1 and threads > 1:
+        count = -(-count // threads) * threads
+        most = -(-len(rows) // count)
+    return [rows[start : start + most] for start in range(0, len(rows), most)]
+
+
 def search_batches(
     batches: Sequence[Sequence[Any]],
     search: SearchBatch,
     processes: Processes,
+    threads: int = 1,
     report: Callable[[str], None] | None = None,
 ) -> list[list[list[Hypothesis]]]:
     """The n-best lists of every batch, in order. With several processes, the leader calls this and the others `follow`.
 
     Args:
         batches: what is searched for.
-        search: of one batch.
+        search: of one batch; several threads may call it at once.
         processes: every process searches every `count`-th batch.
+        threads: of each process.
         report: called with the progress every half minute.
 
     Raises:
@@ -36,18 +50,20 @@ def search_batches(
     processes.share(batches)
     total, done = sum(map(len, batches)), 0
     last_report = time.monotonic()
-    mine = {}
-    for number in range(0, len(batches), processes.count):
-        mine[number] = search(batches[number])
-        done = min(total, done + processes.count * len(batches[number]))
+
+    def add(batch: Sequence[Any]) -> None:
+        nonlocal done, last_report
+        done = min(total, done + processes.count * len(batch))
         if report is not None and time.monotonic() > last_report + REPORT_SECONDS:
             report(f"{done:,} of {total:,} parts are translated.")
             last_report = time.monotonic()
+
+    mine = _searched(batches, range(0, len(batches), processes.count), search, threads, add)
     found = {number: nbest_lists for share in processes.gather(mine) for number, nbest_lists in share.items()}
     return [found[number] for number in range(len(batches))]
 
 
-def follow(search: SearchBatch, processes: Processes) -> None:
+def follow(search: SearchBatch, processes: Processes, threads: int = 1) -> None:
     """Search this process's share of the leader's batches until the leader sends no more.
 
     Raises:
@@ -55,4 +71,34 @@ def follow(search: SearchBatch, processes: Processes) -> None:
     """
     while (batches := processes.share()) is not None:
         numbers = range(processes.rank, len(batches), processes.count)
-        processes.gather({number: search(batches[number]) for number in numbers})
+        processes.gather(_searched(batches, numbers, search, threads))
+
+
+def _searched(
+    batches: Sequence[Sequence[Any]],
+    numbers: Sequence[int],
+    search: SearchBatch,
+    threads: int,
+    add: Callable[[Sequence[Any]], None] = lambda _: None,
+) -> dict[int, list[list[Hypothesis]]]:
+    """The n-best lists of some batches; `add` is called with each batch that is done.
+
+    A thread that searches a batch alone waits for nobody. Several threads that share each product wait for the slowest
+    one several times in a step, and work that is not a product is done by one of them.
+    """
+    found = {}
+    if min(threads, len(numbers)) < 2:
+        for number in numbers:
+            found[number] = search(batches[number])
+            add(batches[number])
+        return found
+    threads_of_products = torch.get_num_threads()
+    pool = ThreadPoolExecutor(min(threads, len(numbers)), initializer=torch.set_num_threads, initargs=(1,))
+    try:
+        for number, nbest_lists in zip(numbers, pool.map(search, [batches[number] for number in numbers]), strict=True):
+            found[number] = nbest_lists
+            add(batches[number])
+    finally:
+        pool.shutdown(cancel_futures=True)
+        torch.set_num_threads(threads_of_products)  # MKL has one number for all threads
+    return found

@@ -22,7 +22,7 @@ from nmt.translation import forcing
 from nmt.translation.joining import join
 from nmt.translation.lengths import excess_of_source, excess_of_target
 from nmt.translation.looking import view_all
-from nmt.translation.sharing import search_batches
+from nmt.translation.sharing import search_batches, split
 from nmt.translation.shortlist import Shortlist, among, named
 from nmt.translation.stepping import Stepper, evaluating
 from nmt.translation.types import ContextSentence, Translation, Views
@@ -131,7 +131,7 @@ class Translator:
             max_lengths: the most target pieces of each sentence, or of each part of a long one, if not None.
             penalties: of each sentence, in place of those of a beam search.
             pins: of each sentence, in place of the translator's `slots`.
-            watch: wraps the step function and the first state of each search.
+            watch: wraps the step function and the first state of each search; several threads may call it at once.
 
         Raises:
             UserError: the model has no pieces for a prefix, or no attention to pin.
@@ -144,13 +144,17 @@ class Translator:
         if pins:
             parts = [part._replace(pins=pins[part.sentence]) for part in parts]
         order = sorted(range(len(parts)), key=lambda part: -len(parts[part].tokens))
-        batches = [order[start : start + self.batch_sentences] for start in range(0, len(order), self.batch_sentences)]
-        found = search_batches(
-            [[parts[row] for row in rows] for rows in batches],
-            lambda batch: self.search_batch(batch, watch),
-            ALONE if self.search.draws else self.processes,  # the draws of a batch depend on those before
-            self.warn if len(parts) > len(sentences) else None,
-        )
+        # The draws of a batch depend on those before.
+        processes, threads = (ALONE, 1) if self.search.draws else (self.processes, self.compute.parallel_searches)
+        batches = split(order, self.batch_sentences, threads)
+        with evaluating(self.stepper.models):
+            found = search_batches(
+                [[parts[row] for row in rows] for rows in batches],
+                lambda batch: self.search_batch(batch, watch),
+                processes,
+                threads,
+                self.warn if len(parts) > len(sentences) else None,
+            )
         nbest_lists: list[list[Hypothesis]] = [[] for _ in parts]
         for row, hypotheses in zip(chain(*batches), chain(*found), strict=True):
             nbest_lists[row] = hypotheses
@@ -294,9 +298,9 @@ class Translator:
         return prefix
 
     def search_batch(self, parts: Sequence["_Part"], watch: Watch | None = None) -> list[list[Hypothesis]]:
-        """The n-best list of each part, searched at once."""
+        """The n-best list of each part, searched at once by models in evaluation mode. Threads may call it at once."""
         sources, prefixes = [part.tokens for part in parts], [part.prefix for part in parts]
-        with evaluating(self.stepper.models), torch.inference_mode(), self.compute.autocast():
+        with torch.inference_mode(), self.compute.autocast():
             batch = make_batch(sources, None, list(range(len(sources))))
             batch = batch._replace(context=context_tensor([part.context for part in parts])).to(self.compute.device)
             lengths = [len(part.prefix) + self._most_pieces(part) for part in parts]
