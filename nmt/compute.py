@@ -11,6 +11,8 @@ from nmt.limits import Positive
 from nmt.memory import keep_memory
 from nmt.processes import local_rank
 
+#: Each search takes memory, and all of them share Python's lock.
+PARALLEL_SEARCHES = 4
 Precision = Literal["auto", "float32", "bf16", "int8"]
 
 
@@ -75,8 +77,8 @@ class Compute:
 
     @property
     def parallel_searches(self) -> int:
-        """How many batches are searched at once: one for each CPU thread, or one on a GPU."""
-        return 1 if self.on_gpu else self.threads
+        """How many batches are searched at once, in threads that share those of the CPU; one on a GPU."""
+        return 1 if self.on_gpu else min(self.threads, PARALLEL_SEARCHES)
 
     @property
     def emulates(self) -> bool:

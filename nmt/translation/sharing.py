@@ -19,11 +19,11 @@ REPORT_SECONDS = 30  # between progress reports on lines in parts
 SearchBatch = Callable[[Sequence[Any]], list[list[Hypothesis]]]
 
 
-def split(rows: Sequence[int], most: int, threads: int) -> list[Sequence[int]]:
-    """Batches of at most `most` rows, in order; several threads get equally many batches of almost one size."""
+def split(rows: Sequence[int], most: int, searches: int) -> list[Sequence[int]]:
+    """Batches of at most `most` rows, in order; several searches get equally many batches of almost one size."""
     count = -(-len(rows) // most)
-    if count > 1 and threads > 1:
-        count = -(-count // threads) * threads
+    if count > 1 and searches > 1:
+        count = -(-count // searches) * searches
         most = -(-len(rows) // count)
     return [rows[start : start + most] for start in range(0, len(rows), most)]
 
@@ -32,7 +32,7 @@ def search_batches(
     batches: Sequence[Sequence[Any]],
     search: SearchBatch,
     processes: Processes,
-    threads: int = 1,
+    searches: int = 1,
     report: Callable[[str], None] | None = None,
 ) -> list[list[list[Hypothesis]]]:
     """The n-best lists of every batch, in order. With several processes, the leader calls this and the others `follow`.
@@ -41,7 +41,7 @@ def search_batches(
         batches: what is searched for.
         search: of one batch; several threads may call it at once.
         processes: every process searches every `count`-th batch.
-        threads: of each process.
+        searches: how many batches each process searches at once, in threads.
         report: called with the progress every half minute.
 
     Raises:
@@ -58,12 +58,12 @@ def search_batches(
             report(f"{done:,} of {total:,} parts are translated.")
             last_report = time.monotonic()
 
-    mine = _searched(batches, range(0, len(batches), processes.count), search, threads, add)
+    mine = _searched(batches, range(0, len(batches), processes.count), search, searches, add)
     found = {number: nbest_lists for share in processes.gather(mine) for number, nbest_lists in share.items()}
     return [found[number] for number in range(len(batches))]
 
 
-def follow(search: SearchBatch, processes: Processes, threads: int = 1) -> None:
+def follow(search: SearchBatch, processes: Processes, searches: int = 1) -> None:
     """Search this process's share of the leader's batches until the leader sends no more.
 
     Raises:
@@ -71,34 +71,35 @@ def follow(search: SearchBatch, processes: Processes, threads: int = 1) -> None:
     """
     while (batches := processes.share()) is not None:
         numbers = range(processes.rank, len(batches), processes.count)
-        processes.gather(_searched(batches, numbers, search, threads))
+        processes.gather(_searched(batches, numbers, search, searches))
 
 
 def _searched(
     batches: Sequence[Sequence[Any]],
     numbers: Sequence[int],
     search: SearchBatch,
-    threads: int,
+    searches: int,
     add: Callable[[Sequence[Any]], None] = lambda _: None,
 ) -> dict[int, list[list[Hypothesis]]]:
     """The n-best lists of some batches; `add` is called with each batch that is done.
 
-    A thread that searches a batch alone waits for nobody. Several threads that share each product wait for the slowest
-    one several times in a step, and work that is not a product is done by one of them.
+    A thread that searches a batch alone waits for nobody. Threads that share each product wait for the slowest one
+    several times in a step, and one of them does what is not a product.
     """
     found = {}
-    if min(threads, len(numbers)) < 2:
+    searches = min(searches, len(numbers))
+    if searches < 2:
         for number in numbers:
             found[number] = search(batches[number])
             add(batches[number])
         return found
-    threads_of_products = torch.get_num_threads()
-    pool = ThreadPoolExecutor(min(threads, len(numbers)), initializer=torch.set_num_threads, initargs=(1,))
+    threads = torch.get_num_threads()
+    pool = ThreadPoolExecutor(searches, initializer=torch.set_num_threads, initargs=(max(1, threads // searches),))
     try:
         for number, nbest_lists in zip(numbers, pool.map(search, [batches[number] for number in numbers]), strict=True):
             found[number] = nbest_lists
             add(batches[number])
     finally:
         pool.shutdown(cancel_futures=True)
-        torch.set_num_threads(threads_of_products)  # MKL has one number for all threads
+        torch.set_num_threads(threads)  # MKL has one number for all threads of the process
     return found

@@ -145,14 +145,14 @@ class Translator:
             parts = [part._replace(pins=pins[part.sentence]) for part in parts]
         order = sorted(range(len(parts)), key=lambda part: -len(parts[part].tokens))
         # The draws of a batch depend on those before.
-        processes, threads = (ALONE, 1) if self.search.draws else (self.processes, self.compute.parallel_searches)
-        batches = split(order, self.batch_sentences, threads)
+        processes, searches = (ALONE, 1) if self.search.draws else (self.processes, self.compute.parallel_searches)
+        batches = split(order, self.batch_sentences, searches)
         with evaluating(self.stepper.models):
             found = search_batches(
                 [[parts[row] for row in rows] for rows in batches],
                 lambda batch: self.search_batch(batch, watch),
                 processes,
-                threads,
+                searches,
                 self.warn if len(parts) > len(sentences) else None,
             )
         nbest_lists: list[list[Hypothesis]] = [[] for _ in parts]

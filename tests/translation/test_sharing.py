@@ -9,6 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nmt.compute import CPU, Compute
 from nmt.model import Seq2Seq
 from nmt.processes import ALONE
 from nmt.search import BeamSearch, Hypothesis
@@ -29,20 +30,36 @@ def two_threads() -> Iterator[None]:
 
 
 @given(st.integers(0, 300), st.integers(1, 70), st.integers(1, 5))
-def test_threads_get_equally_many_batches_of_almost_one_size(rows: int, most: int, threads: int) -> None:
-    batches = split(range(rows), most, threads)
+def test_searches_get_equally_many_batches_of_almost_one_size(rows: int, most: int, searches: int) -> None:
+    batches = split(range(rows), most, searches)
     assert [row for batch in batches for row in batch] == list(range(rows))
     sizes = [len(batch) for batch in batches]
     assert max(sizes, default=0) <= most
-    if threads == 1:
+    if searches == 1:
         assert sizes == [most] * (rows // most) + [rows % most] * (rows % most > 0)
-    elif rows > threads * most:
+    elif rows > searches * most:
         assert max(sizes[:-1]) == min(sizes[:-1])
-        assert len(sizes) <= -(-rows // most) + threads - 1
+        assert len(sizes) <= -(-rows // most) + searches - 1
 
 
 def search(batch: Sequence[int]) -> list[list[Hypothesis]]:
     return [[Hypothesis([number], 0.0, 0.0, None)] for number in batch]
+
+
+@pytest.mark.parametrize(("threads", "searches"), [(1, 1), (3, 3), (16, 4)])
+def test_searches_share_the_threads(threads: int, searches: int, two_threads: None) -> None:
+    torch.set_num_threads(threads)
+    assert CPU.parallel_searches == searches
+    widths: list[int] = []
+
+    def counted(batch: Sequence[int]) -> list[list[Hypothesis]]:
+        widths.append(torch.get_num_threads())
+        return search(batch)
+
+    search_batches([[number] for number in range(8)], counted, ALONE, CPU.parallel_searches)
+    assert set(widths) == {threads // searches}
+    assert torch.get_num_threads() == threads
+    assert Compute(torch.device("cuda")).parallel_searches == 1
 
 
 def test_each_thread_searches_alone_and_results_stay_in_order(two_threads: None) -> None:
