@@ -51,14 +51,14 @@ def search_batches(
     total, done = sum(map(len, batches)), 0
     last_report = time.monotonic()
 
-    def add(batch: Sequence[Any]) -> None:
+    def report_done(batch: Sequence[Any]) -> None:
         nonlocal done, last_report
         done = min(total, done + processes.count * len(batch))
         if report is not None and time.monotonic() > last_report + REPORT_SECONDS:
             report(f"{done:,} of {total:,} parts are translated.")
             last_report = time.monotonic()
 
-    mine = _searched(batches, range(0, len(batches), processes.count), search, searches, add)
+    mine = _searched(batches, range(0, len(batches), processes.count), search, searches, report_done)
     found = {number: nbest_lists for share in processes.gather(mine) for number, nbest_lists in share.items()}
     return [found[number] for number in range(len(batches))]
 
@@ -79,27 +79,27 @@ def _searched(
     numbers: Sequence[int],
     search: SearchBatch,
     searches: int,
-    add: Callable[[Sequence[Any]], None] = lambda _: None,
+    report_done: Callable[[Sequence[Any]], None] = lambda _: None,
 ) -> dict[int, list[list[Hypothesis]]]:
-    """The n-best lists of some batches; `add` is called with each batch that is done.
+    """The n-best lists of some batches; `report_done` is called with each batch that is done.
 
     A thread that searches a batch alone waits for nobody. Threads that share each product wait for the slowest one
     several times in a step, and one of them does what is not a product.
     """
-    found = {}
+    results = {}
     searches = min(searches, len(numbers))
     if searches < 2:
         for number in numbers:
-            found[number] = search(batches[number])
-            add(batches[number])
-        return found
+            results[number] = search(batches[number])
+            report_done(batches[number])
+        return results
     threads = torch.get_num_threads()
     pool = ThreadPoolExecutor(searches, initializer=torch.set_num_threads, initargs=(max(1, threads // searches),))
     try:
         for number, nbest_lists in zip(numbers, pool.map(search, [batches[number] for number in numbers]), strict=True):
-            found[number] = nbest_lists
-            add(batches[number])
+            results[number] = nbest_lists
+            report_done(batches[number])
     finally:
         pool.shutdown(cancel_futures=True)
         torch.set_num_threads(threads)  # MKL has one number for all threads of the process
-    return found
+    return results

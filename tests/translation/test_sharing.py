@@ -72,8 +72,8 @@ def test_each_thread_searches_alone_and_results_stay_in_order(two_threads: None)
         return search(batch)
 
     batches = [[1, 2], [3], [4, 5], [6]]
-    done = search_batches(batches, watched, ALONE, 2)
-    assert [[nbest[0].tokens[0] for nbest in lists] for lists in done] == batches
+    results = search_batches(batches, watched, ALONE, 2)
+    assert [[nbest[0].tokens[0] for nbest in lists] for lists in results] == batches
     assert widths == [1] * 4
     assert torch.get_num_threads() == 2
 
@@ -95,8 +95,8 @@ def test_a_search_that_fails_ends_the_others(two_threads: None) -> None:
     "overrides", [(), ("encoder=transformer", "decoder=transformer"), ("encoder=conv", "decoder=conv")]
 )
 def test_translations_are_those_of_one_thread(overrides: tuple[str, ...], two_threads: None) -> None:
-    made: Seq2Seq = small(*overrides)
-    translator = Translator([made], tokenizer("unigram"), BeamSearch(3, nbest=2), batch_sentences=4)
+    network: Seq2Seq = small(*overrides)
+    translator = Translator([network], tokenizer("unigram"), BeamSearch(3, nbest=2), batch_sentences=4)
     assert translator.compute.parallel_searches == 2
     two = list(translator.translate(LINES))
     torch.set_num_threads(1)
