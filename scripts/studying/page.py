@@ -18,7 +18,7 @@ from nmt.runs import Run, runs_in
 from studying import converged, costs
 from studying.answers import QUESTIONS, RowNoise, agreement, answers, bleu_of_rows, by_length, by_row, sentence
 from studying.quoting import quote
-from studying.rows import ROWS, SEEDS
+from studying.rows import ONCE, ROWS, SEEDS
 from studying.taking import BASE, Costs, all_costs, what_to_take
 from studying.timing import QUESTION, after_equal_time
 from studying.work import THRESHOLD, unpack
@@ -27,7 +27,6 @@ PAGE = Path("docs", "attention-study.md")
 FOLDER = Path("docs", "attention-study")
 RECORDS = FOLDER / "short"
 BUILTIN_RECORDS = FOLDER / "builtin"
-EARLIER = "version-0.1.tar.xz"  # all runs of the first study in one record
 LONGER = ("tuning", "converged", "back")  # folders of the records of longer trainings
 SPLIT = "test_2016_flickr"
 #: Test sets of the longer trainings, and how tables call them.
@@ -62,7 +61,7 @@ def report() -> int:
         f"## Word links of other text\n\n{agreement(rows, OTHER_TEXT)}",
         *(f"## {section}" for section in sections if section.partition("\n")[0] not in LEFT_OUT),
         f"## Parameters and costs\n\n{all_costs(rows, SPLIT, measured)}",
-        *([exact_links(exact, [path.name for path in builtin] == [EARLIER])] if exact else []),
+        *([exact_links(exact)] if exact else []),
     ]
     write_text(PAGE, "\n\n".join(part.strip("\n") for part in parts) + "\n")
     quote(rows, SPLIT)
@@ -150,11 +149,8 @@ def compared(records: Sequence[Path], baseline: str, *words: str) -> tuple[int, 
     return 0, text, figures
 
 
-def exact_links(figures: dict[str, Any], earlier: bool = False) -> str:
-    """The error rates on the built-in corpus, one row per variant, with and without the threshold.
-
-    `earlier` says that the runs are those of version 0.1.
-    """
+def exact_links(figures: dict[str, Any]) -> str:
+    """The error rates on the built-in corpus, one row per variant, with and without the threshold."""
     columns = {
         (rates["gold"], way): {row["label"]: row["aer"][way]["mean"] for row in rates["variants"] if way in row["aer"]}
         for rates in figures["alignments"]
@@ -167,19 +163,14 @@ def exact_links(figures: dict[str, Any], earlier: bool = False) -> str:
 
     order = sorted({label for cells in columns.values() for label in cells}, key=place)
     guided = [f"`{label}`" for label in order if label.startswith("guided")]
-    whose = (
-        " The runs are of version 0.1. Their wirings also differ in first state and readout, and some rows have other "
-        "names."
-        if earlier
-        else ""
-    )
+    trained = f" So far, {len(order)} of {len(ONCE)} rows are trained." if len(order) < len(ONCE) else ""
     lines = [
         "## Where the links are exact",
         "",
         "The table shows the alignment error rate in per cent on the test set of the built-in corpus (English to "
         "Basque), whose word links are exact. Less is better. Every row was trained with one seed, and nothing here is "
         f"tested. {' and '.join(guided) or 'No row'} learned from the links as well (`trainer.guided_alignment=1`). "
-        f"The columns with {THRESHOLD} link a target word to every source word with at least that weight.{whose}",
+        f"The columns with {THRESHOLD} link a target word to every source word with at least that weight.{trained}",
         "",
         f"| row | {' | '.join(f'{gold}: {way}' for gold, way in columns)} |",
         f"|---|{'---:|' * len(columns)}",
