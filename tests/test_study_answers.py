@@ -112,17 +112,25 @@ def test_lengths_are_those_where_the_test_finds_a_gain(monkeypatch: pytest.Monke
     assert answers.by_length(by_row, page.SPLIT, "none", "nobody") == "Not measured."
 
 
-def test_weights_are_compared_with_a_diagonal_and_with_saliency() -> None:
-    def aligned(attention: float, saliency: float) -> Aligned:
-        return Aligned(
-            "gold",
-            100,
-            {"attention, shift 0": attention, "saliency": saliency},
-            "attention, shift 0",
-            "",
-            {"diagonal": 40.0},
-        )
+def aligned(attention: float, saliency: float) -> Aligned:
+    rates = {"attention, shift 0": attention, "saliency": saliency}
+    return Aligned("gold", 100, rates, "attention, shift 0", "", {"diagonal": 40.0})
 
+
+def test_few_seeds_with_different_deviations_say_that_they_find_nothing() -> None:
+    rows_of_two = {
+        name: [
+            run._replace(aligned={"g": aligned(40.0 + noise, 20.0)})
+            for run, noise in zip(runs(**{name: 0.5}), (-deviation, deviation), strict=False)
+        ]
+        for name, deviation in {"steady": 0.001, "loose": 8.0, "wild": 9.0}.items()
+    }
+    text = answers.agreement(rows_of_two, "gold")
+    assert "3 rows cannot be told from it (no possible difference would be found four times in five: " in text
+    assert "a true difference of" not in text
+
+
+def test_weights_are_compared_with_a_diagonal_and_with_saliency() -> None:
     rates = {"good": (30.0, 20.0), "bad": (50.0, 20.0), "even": (40.0, 60.0)}
     made = {
         name: [

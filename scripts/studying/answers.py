@@ -273,8 +273,13 @@ def _sides(differences: Mapping[str, Sequence[float]]) -> str:
         if side and names
     ]
     if sides[""]:
-        rest = f"{count_of(len(sides['']), 'row')} cannot be told from it"
-        texts.append(f"{rest} (a true difference of {least:.1f} points, the median, would be found four times in five)")
+        # Few seeds with a deviation for each row have almost no power.
+        power = (
+            f"a true difference of {least:.1f} points, the median, would be found four times in five"
+            if least < 100
+            else "no possible difference would be found four times in five: these are too few seeds"
+        )
+        texts.append(f"{count_of(len(sides['']), 'row')} cannot be told from it ({power})")
     return f"{'; '.join(texts)}."
 
 
