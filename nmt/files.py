@@ -32,7 +32,7 @@ def full(error: OSError) -> bool:
     return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
-def unwritable(path: Path, error: OSError, setting: str = "") -> UserError:
+def unwritable(path: Path | str, error: OSError, setting: str = "") -> UserError:
     """The error for a file or folder that cannot be written, with the cure for the reason; `setting` chooses it."""
     cure = "Free some space, or choose another folder" if full(error) else "Choose a folder that can be written"
     return UserError(f"Cannot write {path}: {error.strerror or error}. {cure}{f': {setting}' if setting else ''}.")

@@ -128,6 +128,9 @@ def test_few_seeds_with_different_deviations_say_that_they_find_nothing() -> Non
     text = answers.agreement(rows_of_two, "gold")
     assert "3 rows cannot be told from it (no possible difference would be found four times in five: " in text
     assert "a true difference of" not in text
+    # Their mean has more degrees of freedom than each of them.
+    assert "; on average, the weights of the 3 rows with two seeds or more have 20.0 points more errors than it" in text
+    assert "; on average, the weights of the 3 rows with two seeds or more cannot be told from it (+0.0 points" in text
 
 
 def test_weights_are_compared_with_a_diagonal_and_with_saliency() -> None:
@@ -144,7 +147,8 @@ def test_weights_are_compared_with_a_diagonal_and_with_saliency() -> None:
         "of 40.0 %: the weights of 1 row have significantly fewer errors than it (`good`); the weights of 1 row have "
         "significantly more errors than it (`bad`); 1 row cannot be told from it (a true difference of " in text
     )
-    assert "the weights of 2 rows have significantly more errors than it." in text
+    assert "the weights of 2 rows have significantly more errors than it; on average" in text
+    assert "or more have 6.7 points more errors than it (p < 0.001)." in text
     assert answers.agreement(made, "other") == "Not measured."
     alone = {name: some[:1] for name, some in made.items()}
     assert answers.agreement(alone, "gold") == "Not tested: every row has one seed."

@@ -11,7 +11,7 @@ from typing import TextIO
 
 from nmt.data.lines import missing_file
 from nmt.errors import UserError
-from nmt.files import ClosedStream, full, replace_atomically
+from nmt.files import ClosedStream, full, replace_atomically, unwritable
 
 
 def check_paths(
@@ -114,24 +114,25 @@ def writer(stack: contextlib.ExitStack, path: Path | None) -> Callable[[str], No
             sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
         file = sys.stdout
     elif not is_replaceable(path):  # its reader needs each line at once
+        stack.enter_context(writing(path))
         file = stack.enter_context(path.open("w", encoding="utf-8", newline="\n", buffering=1))
     else:
         temporary = stack.enter_context(replace_atomically(path.resolve()))
         file = stack.enter_context(temporary.open("w", encoding="utf-8", newline="\n"))
 
     def write(line: str) -> None:
-        with standard_output() if file is sys.stdout else contextlib.nullcontext():
+        with writing(path):
             print(line, file=file)
 
     return write
 
 
 @contextlib.contextmanager
-def standard_output() -> Iterator[None]:
-    """UserError if standard output cannot be written, except for a closed pipe, which the command handles."""
+def writing(path: Path | None) -> Iterator[None]:
+    """UserError if a file, or standard output (None), cannot be written; a closed pipe is left to the command."""
     try:
         yield
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise UserError(f"Cannot write standard output: {error.strerror}.") from error
+        raise unwritable(path or "standard output", error) from error

@@ -24,7 +24,7 @@ from nmt.pipeline.line_progress import LineProgress
 from nmt.pipeline.line_writers import Line, Write, documents, links_below, links_of_words, pictures, records
 from nmt.pipeline.opening import TranslatorRequest, default_head, has_weights, head_of
 from nmt.pipeline.partial import LinesDigest, PartialFiles, Resume, partial_files
-from nmt.pipeline.paths import check_paths, check_standard_output, is_replaceable, standard_output, writer
+from nmt.pipeline.paths import check_paths, check_standard_output, is_replaceable, writer, writing
 from nmt.pipeline.sharing import share, shared
 from nmt.pipeline.viewing import pictured_head, view_of
 from nmt.processes import Processes
@@ -224,7 +224,7 @@ class _Work:
                     write(line)
             self.progress.add(len(lines))
             if self.request.output is None:
-                with standard_output():
+                with writing(None):
                     sys.stdout.flush()
             self._save()
         self.prefixes.check_end()

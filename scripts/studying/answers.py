@@ -14,7 +14,7 @@ from nmt.alignment.baselines import DIAGONAL
 from nmt.comparison.comparable import without_seed
 from nmt.comparison.results import ATTENTION, Aligned, Result
 from nmt.comparison.significance import POWER, Noise, Runs, Tested, bleu_of, holm
-from nmt.comparison.variance import Error, of_mean
+from nmt.comparison.variance import Error, of_grand_mean, of_mean
 from nmt.comparison.verdict import count_of, p_text
 from nmt.drawing.by_length import FEW
 from nmt.evaluation.by_length import binned, joined
@@ -255,7 +255,10 @@ def _rates(aligned: Sequence[Aligned], way: str) -> list[float]:
 
 
 def _sides(differences: Mapping[str, Sequence[float]]) -> str:
-    """Which rows' weights have significantly fewer errors than what they are compared with, and which have more."""
+    """Which rows' weights have significantly fewer errors than what they are compared with, and which have more.
+
+    Then their mean, as a single test: it tells more than the tests of single rows where each row has few seeds.
+    """
     groups = list(differences.values())
     parts = [of_mean(values, groups) for values in groups]
     errors = [Error(part.variance**0.5, part.freedom) for part in parts]
@@ -280,7 +283,21 @@ def _sides(differences: Mapping[str, Sequence[float]]) -> str:
             else "no possible difference would be found four times in five: these are too few seeds"
         )
         texts.append(f"{count_of(len(sides['']), 'row')} cannot be told from it ({power})")
-    return f"{'; '.join(texts)}."
+    return f"{'; '.join([*texts, *_on_average(groups)])}."
+
+
+def _on_average(groups: Sequence[Sequence[float]]) -> list[str]:
+    """The mean difference of all rows with two seeds, and its test; empty if there is one row or none."""
+    several = [values for values in groups if len(values) > 1]
+    if len(several) < 2:
+        return []
+    part = of_grand_mean(several)
+    mean = statistics.fmean(statistics.fmean(values) for values in several)
+    p = Error(part.variance**0.5, part.freedom).p(mean)
+    of_rows = f"on average, the weights of the {len(several)} rows with two seeds or more"
+    if p >= ALPHA:
+        return [f"{of_rows} cannot be told from it ({mean:+.1f} points, p {_p(p)})"]
+    return [f"{of_rows} have {abs(mean):.1f} points {'fewer' if mean < 0 else 'more'} errors than it (p {_p(p)})"]
 
 
 def _listed(names: Sequence[str], total: int) -> str:

@@ -258,3 +258,10 @@ def test_full_standard_output_is_said(here: Path, trained: Path) -> None:
     assert done.returncode == 1
     assert done.stderr.startswith(b"nmt.translate: Cannot write standard output: No space left on device")
     assert done.stderr.count(b"\n") == 1
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_a_full_device_is_named(here: Path, trained: Path, capfd: Capture) -> None:
+    write_lines(here / "in.txt", ["eins"])
+    err = refusal(capfd, here, "translate", f"run={trained}", f"input={here / 'in.txt'}", "output=/dev/full")
+    assert "Cannot write /dev/full: No space left on device. Free some space" in err
