@@ -176,7 +176,7 @@ class TranslatorRequest:
     search: SearchRequest
     compute: Compute
     batch_sentences: Positive
-    shortlist: NotNegative
+    shortlist: NotNegative | None
     length_ratio: Weight | None
     extra_length: Positive
     max_source_length: Positive
@@ -230,7 +230,7 @@ class TranslatorRequest:
         )
 
     def _shortlist(self, tokenizer: Tokenizer) -> Shortlist | None:
-        if self.shortlist == 0:
+        if not self.shortlist:  # null means none where more than the text is wanted
             return None
         lexicon = load_lexicon(self.runs[0].lexicon, tokenizer.source.size, tokenizer.target.size)
         return Shortlist(lexicon, self.shortlist, tokenizer.joint)

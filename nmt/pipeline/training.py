@@ -27,7 +27,7 @@ from nmt.locks import LockedError, locked
 from nmt.memory import give_memory_back, peak_memory
 from nmt.model import Seq2Seq
 from nmt.model.weights import lost
-from nmt.pipeline.fast_precision import MINUTES, measured
+from nmt.pipeline.fast_search import MINUTES, measured
 from nmt.pipeline.preparing import check_documents, guiding_links, prepared, tokenizer_for
 from nmt.pipeline.recipe import Recipe, opened, own_settings, possible, resumed_recipe, with_own_vocabularies
 from nmt.processes import Processes, joined

@@ -18,7 +18,7 @@ from nmt.errors import UserError
 from nmt.heads import AUTO, MEAN, described, names_all
 from nmt.model.weights import fingerprint
 from nmt.pipeline.chunks import arriving, full, standard_input, typed
-from nmt.pipeline.fast_precision import for_text
+from nmt.pipeline.fast_search import for_text
 from nmt.pipeline.formats import Format
 from nmt.pipeline.line_progress import LineProgress
 from nmt.pipeline.line_writers import Line, Write, documents, links_below, links_of_words, pictures, records
@@ -300,7 +300,8 @@ def settings_of(request: Translating, translator: Translator) -> dict[str, Any]:
         **{name: getattr(request, name) for name in names},
         **({"include": [*request.include]} if request.format == "json" else {}),
         **{name: getattr(translator, name) for name in opened},
-        **{name: getattr(request.translator, name) for name in ("shortlist", "slots")},
+        "shortlist": request.translator.shortlist or 0,
+        "slots": request.translator.slots,
         "search": {"name": type(translator.search).__name__, **search},
         "precision": str(translator.compute.dtype),
         "tokenizer": translator.tokenizer.fingerprint,

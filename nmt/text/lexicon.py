@@ -54,11 +54,11 @@ def load_lexicon(path: Path, source_size: int, target_size: int) -> Lexicon:
     except OSError as error:
         raise UserError(
             f"{path} is missing, but shortlist= needs it: the run is incomplete, or of a version without shortlists. "
-            f"Leave out shortlist=, or train again."
+            f"Give shortlist=0, or train again."
         ) from error
     except (safetensors.SafetensorError, KeyError, ValueError, TypeError) as error:
         raise UserError(
-            f"{path} is damaged ({error}). Leave out shortlist=, or restore the run from an intact copy."
+            f"{path} is damaged ({error}). Give shortlist=0, or restore the run from an intact copy."
         ) from error
     fits = (
         all(part.dtype == np.int32 for part in lexicon)
@@ -68,7 +68,7 @@ def load_lexicon(path: Path, source_size: int, target_size: int) -> Lexicon:
         and all(part.size == 0 or (part.min() >= -1 and part.max() < target_size) for part in lexicon)
     )
     if not fits:
-        raise UserError(f"{path} belongs to other vocabularies. Leave out shortlist=, or use the run's own file.")
+        raise UserError(f"{path} belongs to other vocabularies. Give shortlist=0, or use the run's own file.")
     return lexicon
 
 

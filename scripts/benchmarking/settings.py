@@ -71,6 +71,8 @@ FASTER = {
     "beam5_int8": ("int8", 0, 64),
     "beam5_int8_128": ("int8", 0, 128),
     "beam5_bf16_shortlist": ("bf16", 10, 64),
+    "beam5_shortlist_128": ("float32", 10, 128),
+    "beam5_bf16_shortlist_128": ("bf16", 10, 128),
 }
 
 

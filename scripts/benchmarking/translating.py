@@ -2,12 +2,15 @@
 
 import contextlib
 
+import torch
 from benchmarking import crew
 from benchmarking.crew import Case
 from benchmarking.numbers import beside, summary
 from benchmarking.peers import Peer, PeerError
 from benchmarking.session import Benchmark, say
 from benchmarking.settings import FASTER, SEARCHES, WIRINGS, Json, Place
+
+from nmt.compute import Compute
 
 #: Wiring, search, and how many sentences are searched together.
 Key = tuple[str, str, int]
@@ -59,7 +62,7 @@ def measure(session: Benchmark, place: Place, theirs: list[Peer], peer_results: 
 
 
 def _settings(session: Benchmark, place: Place, batches: list[int]) -> dict[Key, Json]:
-    """The settings of each case; on a CPU, those of faster ways through beam 5 besides."""
+    """The settings of each case; on a CPU, also those of the faster ways through beam 5 that the processor has."""
     shared: Json = {"scale": session.scale, "sizes": session.sizes, "place": place, "folder": session.data}
     settings: dict[Key, Json] = {
         (name, search, batch): {
@@ -75,6 +78,8 @@ def _settings(session: Benchmark, place: Place, batches: list[int]) -> dict[Key,
         for batch in batches
     }
     for way, (precision, shortlist, batch) in FASTER.items() if place.device == "cpu" else ():
+        if precision == "bf16" and Compute(torch.device("cpu"), torch.bfloat16).emulates:
+            continue
         faster = {"place": place._replace(precision=precision), "shortlist": shortlist, "batch": batch}
         settings["bahdanau", way, batch] = settings["bahdanau", "beam5", 64] | faster
     return settings

@@ -33,6 +33,7 @@ from benchmarking.torch_transformer import replaced
 from omegaconf import OmegaConf
 
 from nmt import build
+from nmt.compute import Compute
 from nmt.command.composing import compose
 from nmt.data.batch import make_batch
 from nmt.data.pairs import EncodedPairs, Ragged
@@ -257,7 +258,9 @@ def test_a_whole_run(tmp_path: Path, python: str) -> None:
             assert list(own["batches"]) == ["1", "64"]
             assert own["batches"]["1"]["peak_memory_bytes"] > 2**20
             assert 0 <= own["bleu"] <= 100
-    for way, (_, _, batch) in FASTER.items():
+    for way, (precision, _, batch) in FASTER.items():
+        if precision == "bf16" and Compute(torch.device("cpu"), torch.bfloat16).emulates:
+            continue
         own = found["translating"]["bahdanau"][way]
         assert list(own["batches"]) == [str(batch)]
         assert own["sentences_per_second"] > 0
@@ -280,7 +283,7 @@ def test_a_whole_run(tmp_path: Path, python: str) -> None:
     assert theirs["pieces_per_sentence"] > 0
     _check_transformer(found["transformer"], sizes)
     _check_startup(found["startup"])
-    assert "ours beam5_bf16_shortlist, sentences/s" in done.stdout
+    assert "ours beam5_shortlist_128, sentences/s" in done.stdout
     for heading in ("## Training", "## Translating", "## Peers", "## Start-up", "## Growth with beam size"):
         assert heading in done.stdout
 

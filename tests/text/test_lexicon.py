@@ -88,5 +88,5 @@ def test_a_file_gives_back_what_was_saved_and_refuses_what_is_not_it(tmp_path: P
     with pytest.raises(UserError, match="is damaged"):
         load_lexicon(path, 7, 5)
     path.unlink()
-    with pytest.raises(UserError, match=r"lexicon\.safetensors is missing.*Leave out shortlist="):
+    with pytest.raises(UserError, match=r"lexicon\.safetensors is missing.*Give shortlist=0"):
         load_lexicon(path, 7, 5)

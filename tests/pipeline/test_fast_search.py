@@ -1,21 +1,24 @@
-"""Translating in bfloat16 and int8: measured when training ends, used for text alone, where it loses nothing."""
+"""Translating with a shortlist, in bfloat16 and int8: measured when training ends, used for text alone, without loss."""
 
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import safetensors.numpy
 import torch
 
 from nmt.command.composing import compose
 from nmt.compute import CPU, Compute, has_int8
-from nmt.pipeline import fast_precision, training
-from nmt.pipeline.fast_precision import for_text, measured
+from nmt.pipeline import fast_search, training
+from nmt.pipeline.fast_search import for_text, measured
 from nmt.pipeline.opening import TranslatorRequest
 from nmt.pipeline.requests import read
 from nmt.pipeline.translating import Translating
 from nmt.runs import Run
+from nmt.text.lexicon import Lexicon
 from tests.pipeline.small import call, pairs, words
 
 NATIVE = not Compute(torch.device("cpu"), torch.bfloat16).emulates
@@ -25,14 +28,14 @@ NATIVE = not Compute(torch.device("cpu"), torch.bfloat16).emulates
 def native(monkeypatch: pytest.MonkeyPatch) -> None:
     """A processor with instructions for bfloat16, or one that says so, and without int8."""
     monkeypatch.setattr(Compute, "emulates", False)
-    monkeypatch.setattr(fast_precision, "has_int8", lambda: False)
+    monkeypatch.setattr(fast_search, "has_int8", lambda: False)
 
 
 @pytest.fixture
 def every(monkeypatch: pytest.MonkeyPatch) -> None:
     """A processor with instructions for both, or one that says so."""
     monkeypatch.setattr(Compute, "emulates", False)
-    monkeypatch.setattr(fast_precision, "has_int8", lambda: True)
+    monkeypatch.setattr(fast_search, "has_int8", lambda: True)
 
 
 @pytest.fixture
@@ -53,11 +56,16 @@ def noted(
     )
 
 
-def chosen(run: Run, *line: str) -> Compute:
-    """What a translation computes in."""
+def request_for(run: Run, *line: str) -> TranslatorRequest:
+    """How a translation searches."""
     line = (*([] if any(word.startswith("run=") for word in line) else [f"run={run.folder}"]), "device=cpu", *line)
     request = read(Translating, compose("translate", line), line)
-    return (for_text(request.translator) if request.only_text else request.translator).compute
+    return for_text(request.translator) if request.only_text else request.translator
+
+
+def chosen(run: Run, *line: str) -> Compute:
+    """What a translation computes in."""
+    return request_for(run, *line).compute
 
 
 def precision(run: Run, *line: str) -> torch.dtype | None:
@@ -75,12 +83,60 @@ def test_each_precision_is_measured_with_the_search_of_the_run(run: Run, every: 
     values = found["valid_bleu"]
     assert [*values] == ["float32", "int8+bf16", "bf16", "int8"]
     assert min(values.values()) > 50
-    best = next((name for name in [*values][1:] if values[name] >= values["float32"]), "float32")
+    best = next((name for name in [*values][1:] if values[name] > values["float32"] - 0.05), "float32")
     assert line is not None
     assert line.startswith(f"Translations of text alone use {best}: ")
     compute = chosen(run)
     assert (compute.dtype is torch.bfloat16) == ("bf16" in best)
     assert compute.int8 == ("int8" in best)
+
+
+@pytest.mark.skipif(not has_int8(), reason="this processor does not multiply int8")
+def test_shortlists_are_measured_where_the_vocabulary_is_large(
+    run: Run, every: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fast_search, "PIECES", 10)
+    rows = pairs(340)[300:310]
+    measured(run, CPU, [row[0] for row in rows], [row[1] for row in rows], "en")
+    values = run.facts()["precision"]["valid_bleu"]
+    assert [*values] == ["float32", *(f"bf16+shortlist={count}" for count in (10, 20, 50)), "int8+bf16", "bf16", "int8"]
+    # A lexicon that knows nothing loses everything.
+    lexicon = safetensors.numpy.load_file(run.lexicon)
+    Lexicon(np.full_like(lexicon["translations"], -1), lexicon["common"][:0]).save(run.lexicon)
+    line = measured(run, CPU, [row[0] for row in rows], [row[1] for row in rows], "en")
+    values = run.facts()["precision"]["valid_bleu"]
+    assert values["bf16+shortlist=50"] < values["float32"]
+    assert line is not None
+    assert "shortlist" not in line.partition(":")[0]
+
+
+@pytest.mark.parametrize(
+    ("ten", "fifty", "words", "used"),
+    [
+        (30.0, 31.0, [], 10),
+        (29.9, 30.0, [], 50),
+        (29.9, 29.9, [], None),
+        (30.0, 31.0, ["shortlist=0"], 0),
+        (30.0, 31.0, ["shortlist=7"], 7),
+        (30.0, 31.0, ["precision=float32"], None),
+        (30.0, 31.0, ["scores=true"], None),
+        (30.0, 31.0, ["format=jsonl"], None),
+        (30.0, 31.0, ["checkpoint=last"], None),
+    ],
+)
+def test_the_shortest_shortlist_that_loses_nothing_is_used_for_text_alone(
+    run: Run, native: None, ten: float, fifty: float, words: list[str], used: int | None
+) -> None:
+    noted(run, 30.0, 29.0, {"bf16+shortlist=10": ten, "bf16+shortlist=50": fifty})
+    assert request_for(run, *words).shortlist == used
+    assert chosen(run, *words).dtype is (torch.bfloat16 if used in (10, 50) else None)
+
+
+def test_a_run_whose_lexicon_is_gone_translates_without_a_shortlist(run: Run, native: None) -> None:
+    noted(run, 30.0, 30.0, {"bf16+shortlist=10": 30.0})
+    run.lexicon.unlink()
+    assert request_for(run).shortlist == 0
+    assert chosen(run).dtype is torch.bfloat16
 
 
 @pytest.mark.parametrize(
@@ -117,7 +173,9 @@ def test_text_alone_is_in_bfloat16_where_that_loses_nothing(run: Run, native: No
     assert precision(run, *words) is None
     noted(run, 30.0, 30.0)
     assert precision(run, *words) is torch.bfloat16
-    noted(run, 30.0, 29.99)
+    noted(run, 30.0, 29.96)
+    assert precision(run, *words) is torch.bfloat16
+    noted(run, 30.0, 29.94)
     assert precision(run, *words) is None
 
 
@@ -171,7 +229,7 @@ def test_a_measurement_that_is_none_does_not_count(run: Run, native: None, value
 def test_without_instructions_for_them_nothing_is_measured(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     noted(run, 30.0, 31.0)
     monkeypatch.setattr(Compute, "emulates", True)
-    monkeypatch.setattr(fast_precision, "has_int8", lambda: False)
+    monkeypatch.setattr(fast_search, "has_int8", lambda: False)
     assert precision(run) is None
     assert measured(run, CPU, ["eins"], ["one"], "en") is None
 
