@@ -1,5 +1,6 @@
 """What the study answers: runs made by hand, of which each row gets a known share of its words right."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 
-from studying import answers, converged, page, quoting, rows, taking, timing
+from studying import agreeing, answers, converged, page, quoting, rows, taking, timing
 
 from nmt.comparison.results import Aligned, Result
 from nmt.errors import UserError
@@ -125,7 +126,7 @@ def test_few_seeds_with_different_deviations_say_that_they_find_nothing() -> Non
         ]
         for name, deviation in {"steady": 0.001, "loose": 8.0, "wild": 9.0}.items()
     }
-    text = answers.agreement(rows_of_two, "gold")
+    text = agreeing.agreement(rows_of_two, "gold")
     assert "3 rows cannot be told from it (no possible difference would be found four times in five: " in text
     assert "a true difference of" not in text
     # Their mean has more degrees of freedom than each of them.
@@ -142,16 +143,23 @@ def test_weights_are_compared_with_a_diagonal_and_with_saliency() -> None:
         ]
         for name, (attention, saliency) in rates.items()
     }
-    text = answers.agreement(made, "gold")
+    text = agreeing.agreement(made, "gold")
+    assert agreeing.summary_of_links(made, "gold") == [
+        "| Does attention make fewer errors in word links than a straight diagonal? "
+        "| No difference was found on average | 2 of 3 | -10.0 to +10.0 points of error rate |",
+        "| Does attention make fewer errors in word links than saliency? | No, more errors on average "
+        "| 3 of 3 | -20.0 to +30.0 points of error rate |",
+    ]
+    assert agreeing.summary_of_links(made, "other") == []
     assert (
         "of 40.0 %: the weights of 1 row have significantly fewer errors than it (`good`); the weights of 1 row have "
         "significantly more errors than it (`bad`); 1 row cannot be told from it (a true difference of " in text
     )
     assert "the weights of 2 rows have significantly more errors than it; on average" in text
     assert "or more have 6.7 points more errors than it (p < 0.001)." in text
-    assert answers.agreement(made, "other") == "Not measured."
+    assert agreeing.agreement(made, "other") == "Not measured."
     alone = {name: some[:1] for name, some in made.items()}
-    assert answers.agreement(alone, "gold") == "Not tested: every row has one seed."
+    assert agreeing.agreement(alone, "gold") == "Not tested: every row has one seed."
 
 
 def test_what_to_take_is_what_may_be_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,9 +195,9 @@ def test_a_row_may_be_below_the_best_by_more_than_its_means_are() -> None:
 
 def test_rows_with_one_seed_are_told() -> None:
     made = [run for run in runs(none=0.3, luong_general=0.8) if run.seed == 1 or run.name.startswith("none")]
-    assert page.first_screen(made, NO_LONGER, {}).startswith("So far, 1 row of 2 has one seed.")
+    assert "\n\nSo far, 1 row of 2 has one seed. " in page.first_screen(made, NO_LONGER, {})
     alone = [run for run in made if run.seed == 1]
-    assert page.first_screen(alone, NO_LONGER, {}).startswith("Every row has one seed.")
+    assert "\n\nEvery row has one seed. " in page.first_screen(alone, NO_LONGER, {})
 
 
 def test_all_questions_stand_on_the_first_screen() -> None:
@@ -199,6 +207,31 @@ def test_all_questions_stand_on_the_first_screen() -> None:
     assert f"**{timing.QUESTION.text}** Not measured." in text
     assert "**Does attention help?** Yes: `luong-general` +" in text
     assert "**Is attention an explanation?** Not measured." in text
+    table, separator, tests = text.partition("\n\n### The tests\n\n")
+    assert separator
+    # Only what was measured is in the table, with the figures of the tests.
+    assert re.fullmatch(
+        r"\| question .*\n\|---.*\n\| Does attention help\? \| Yes \| 1 of 1 \| (\+\d+\.\d\d) \|", table
+    ), table
+    difference = table.split(" | ")[-1].removesuffix(" |")
+    assert f"`luong-general` {difference} against `none`" in tests
+
+
+def test_the_table_counts_contrasts_without_controls() -> None:
+    question = answers.Question("Q?", [("a", "b"), ("a", "c")], controls=[("a", "d")])
+    tested = [
+        answers.Answer("a", "b", 2.0, 0.01, 1.0),
+        answers.Answer("a", "c", -0.5, 0.3, 1.0),
+        answers.Answer("a", "d", 9.0, 0.001, 1.0),
+    ]
+    assert answers.summary([(question, tested)])[2:] == ["| Q? | In part | 1 of 2 | -0.50 to +2.00 |"]
+    assert answers.summary([(question, []), (question, tested[2:])])[2:] == []
+
+
+def test_a_p_next_to_its_level_shows_the_side() -> None:
+    assert answers.p_equation(0.0498) == "= 0.04980"
+    assert answers.p_equation(0.0502) == "= 0.05020"
+    assert answers.p_equation(0.0512) == "= 0.051"
 
 
 def test_models_are_compared_when_both_have_had_the_same_time() -> None:
@@ -210,11 +243,12 @@ def test_models_are_compared_when_both_have_had_the_same_time() -> None:
                 entry["valid_bleu"] = value + shift  # type: ignore[index]
     costs = {"luong-general": {"training": [100.0, 100.0]}, "transformer": {"training": [200.0, 200.0]}}
     assert [entry["epoch"] for entry in by_row["transformer"][0].history] == [0.5, 1.0, 1.5]
-    text = timing.after_equal_time(by_row, costs)
+    text = answers.sentence(timing.QUESTION, timing.after_equal_time(by_row, costs))
     assert text.startswith("No, worse: `transformer` -15.00 against `luong-general` (p < 0.001).")
     costs["transformer"]["training"] = [100.0, 100.0]
-    assert timing.after_equal_time(by_row, costs).startswith("No difference was found.")
-    assert timing.after_equal_time(by_row, {}) == "Not measured."
+    text = answers.sentence(timing.QUESTION, timing.after_equal_time(by_row, costs))
+    assert text.startswith("No difference was found.")
+    assert timing.after_equal_time(by_row, {}) == []
 
 
 def test_other_pages_quote_the_rows_between_their_marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

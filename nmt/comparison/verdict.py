@@ -206,8 +206,8 @@ def _p(p: float) -> str:
 
 
 def p_text(p: float) -> str:
-    """A p-value as it is printed."""
-    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+    """A p-value as it is printed; with more digits where three would hide on which side of 0.05 it is."""
+    return "< 0.001" if p < 0.001 else f"{p:.3f}" if abs(p - 0.05) >= 0.0005 else f"{p:.5f}"
 
 
 def count_of(number: int, noun: str) -> str:

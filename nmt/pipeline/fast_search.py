@@ -107,8 +107,8 @@ def _opened(run: Run, exact: Way, faster: Mapping[str, Way]) -> Iterator[tuple[s
 def for_text(request: TranslatorRequest) -> TranslatorRequest:
     """The request for translations of which only the text is wanted: by default, in the fastest way that loses nothing.
 
-    In that way, the run's best weights had the BLEU of float32 on the validation set, or lost less than `LOSS`. Automatic are
-    precision=auto and shortlist=null; a shortlist that the user gives stays.
+    With that way, the run's best weights lost less than `LOSS` on the validation set. precision=auto is automatic, and
+    so is shortlist=null; a shortlist that the user gives is not changed.
     """
     compute = request.compute
     if not compute.automatic or request.checkpoint != "best" or len(request.runs) > 1:  # these were not measured

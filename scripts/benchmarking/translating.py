@@ -3,13 +3,13 @@
 import contextlib
 
 import torch
+
 from benchmarking import crew
 from benchmarking.crew import Case
 from benchmarking.numbers import beside, summary
 from benchmarking.peers import Peer, PeerError
 from benchmarking.session import Benchmark, say
 from benchmarking.settings import FASTER, SEARCHES, WIRINGS, Json, Place
-
 from nmt.compute import Compute
 
 #: Wiring, search, and how many sentences are searched together.

@@ -10,12 +10,10 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from nmt.alignment.baselines import DIAGONAL
 from nmt.comparison.comparable import without_seed
-from nmt.comparison.results import ATTENTION, Aligned, Result
+from nmt.comparison.results import Result
 from nmt.comparison.significance import POWER, Noise, Runs, Tested, bleu_of, holm
-from nmt.comparison.variance import Error, of_grand_mean, of_mean
-from nmt.comparison.verdict import count_of, p_text
+from nmt.comparison.verdict import p_text
 from nmt.drawing.by_length import FEW
 from nmt.evaluation.by_length import binned, joined
 
@@ -54,7 +52,7 @@ class Answer(NamedTuple):
         return self.p < ALPHA
 
     def __str__(self) -> str:
-        return f"`{self.second}` {self.difference:+.2f} against `{self.first}` (p {_p(self.p)})"
+        return f"`{self.second}` {self.difference:+.2f} against `{self.first}` (p {p_equation(self.p)})"
 
 
 FAMILIES = ("transformer", "weighted-transformer", "gru-transformer", "transformer-luong", "conv")
@@ -156,10 +154,31 @@ def answers(question: Question, noise: RowNoise) -> list[Answer]:
     ]
 
 
+def summary(answered: Sequence[tuple[Question, Sequence[Answer]]]) -> list[str]:
+    """The lines of a table: each question in a row, with its answer and how many of its contrasts are significant."""
+    lines = ["| question | answer | significant | difference, BLEU |", "|---|---|---:|---:|"]
+    for question, tested in answered:
+        if deciding := _deciding(question, tested):
+            real, rest = _apart(deciding)
+            cells = [question.text, _head(question, real, rest), f"{len(real)} of {len(deciding)}"]
+            lines.append(f"| {' | '.join(cells)} | {range_of([answer.difference for answer in deciding], 2)} |")
+    return lines
+
+
+def _deciding(question: Question, tested: Sequence[Answer]) -> list[Answer]:
+    return [answer for answer in tested if (answer.first, answer.second) not in question.controls]
+
+
+def range_of(values: Sequence[float], digits: int) -> str:
+    """The smallest and the largest of some differences, with their signs."""
+    least, most = (f"{extreme(values):+.{digits}f}" for extreme in (min, max))
+    return least if least == most else f"{least} to {most}"
+
+
 def sentence(question: Question, tested: Sequence[Answer]) -> str:
     """The answer in words: which differences are significant, which are not, and how small one could have been seen."""
-    controls = [answer for answer in tested if (answer.first, answer.second) in question.controls]
-    deciding = [answer for answer in tested if answer not in controls]
+    deciding = _deciding(question, tested)
+    controls = [answer for answer in tested if answer not in deciding]
     if not deciding:
         return "Not measured."
     real, rest = _apart(deciding)
@@ -169,6 +188,11 @@ def sentence(question: Question, tested: Sequence[Answer]) -> str:
     if controls:
         parts.append(f"Control: {'; '.join(map(_with_verdict, controls))}.")
     return " ".join([*parts, *([question.note] if question.note else [])])
+
+
+def paragraph(question: Question, tested: Sequence[Answer]) -> str:
+    """The question and its answer, in Markdown."""
+    return f"**{question.text}** {sentence(question, tested)}"
 
 
 def _with_verdict(answer: Answer) -> str:
@@ -203,7 +227,7 @@ def by_length(rows: Mapping[str, Sequence[Result]], split: str, first: str, seco
     sides: dict[str, list[str]] = {"significantly better than": [], "significantly worse than": [], "": []}
     for (shortest, longest, _), test, p in zip(bins, tests, holm([test.p for test in tests]), strict=True):
         side = f"significantly {'better' if test.difference > 0 else 'worse'} than" if p < ALPHA else ""
-        sides[side].append(f"{shortest} to {longest} {split_of_one.unit} {test.difference:+.1f} (p {_p(p)})")
+        sides[side].append(f"{shortest} to {longest} {split_of_one.unit} {test.difference:+.1f} (p {p_equation(p)})")
     where = "in every range of lengths: " if max(map(len, sides.values())) == len(bins) else "at "
     parts = [
         f"`{second}` is {side or 'not significantly different from'} `{first}` {where}{'; '.join(ranges)}."
@@ -213,97 +237,6 @@ def by_length(rows: Mapping[str, Sequence[Result]], split: str, first: str, seco
     return " ".join(parts)
 
 
-def agreement(rows: Mapping[str, Sequence[Result]], gold: str) -> str:
-    """Whether links read off the attention have fewer errors than a straight diagonal, and than saliency.
-
-    Student's t over seeds (the rates against the diagonal, paired differences against saliency). The deviation over
-    seeds is pooled over the rows unless Bartlett's test finds that it differs. Corrected by Holm over the rows.
-    """
-    by_name = {
-        name: [links for run in runs for links in run.aligned.values() if links.gold == gold and links.attention]
-        for name, runs in rows.items()
-    }
-    measured = {name: links for name, links in by_name.items() if links}
-    if not measured:
-        return "Not measured."
-    if max(map(len, measured.values())) < 2:
-        return "Not tested: every row has one seed."
-    diagonal = next(iter(measured.values()))[0].without_model[DIAGONAL]
-    weights = {name: _rates(links, ATTENTION) for name, links in measured.items()}
-    to_diagonal = {name: [rate - diagonal for rate in rates] for name, rates in weights.items()}
-    to_saliency = {
-        name: [rate - other for rate, other in zip(weights[name], _rates(links, "saliency"), strict=True)]
-        for name, links in measured.items()
-        if len(_rates(links, "saliency")) == len(links)
-    }
-    aligned = [links for run in rows.get("none", []) for links in run.aligned.values() if links.gold == gold]
-    without = _rates(aligned, "saliency")
-    parts = [
-        "Only the agreement with word links was tested, not whether the weights cause the output.",
-        f"On `{gold}` a straight diagonal has an alignment error rate of {diagonal:.1f} %: {_sides(to_diagonal)}",
-        f"Beside the saliency of the same model (gradient times input), {_sides(to_saliency)}",
-    ]
-    if without:
-        parts.append(f"The saliency of `none`, which has no attention, has {statistics.fmean(without):.1f} %.")
-    return " ".join([*parts, "The tests are for other seeds, not for other sentences."])
-
-
-def _rates(aligned: Sequence[Aligned], way: str) -> list[float]:
-    """The error rates of a way to read links, where it was measured."""
-    names = [(links, (links.attention or "") if way == ATTENTION else way) for links in aligned]
-    return [links.rates[name] for links, name in names if name in links.rates]
-
-
-def _sides(differences: Mapping[str, Sequence[float]]) -> str:
-    """Which rows' weights have significantly fewer errors than what they are compared with, and which have more.
-
-    Then their mean, as a single test: it tells more than the tests of single rows where each row has few seeds.
-    """
-    groups = list(differences.values())
-    parts = [of_mean(values, groups) for values in groups]
-    errors = [Error(part.variance**0.5, part.freedom) for part in parts]
-    means = [statistics.fmean(values) for values in groups]
-    p_values = holm([error.p(mean) for error, mean in zip(errors, means, strict=True)])
-    sides: dict[str, list[str]] = {"fewer": [], "more": [], "": []}
-    for name, mean, p in zip(differences, means, p_values, strict=True):
-        side = ("fewer" if mean < 0 else "more") if p < ALPHA else ""
-        sides[side].append(f"`{name}`")
-    least = statistics.median(error.detectable(ALPHA / len(groups), POWER) for error in errors)
-    texts = [
-        f"the weights of {count_of(len(names), 'row')} have significantly {side} errors than it"
-        f"{_listed(names, len(groups))}"
-        for side, names in sides.items()
-        if side and names
-    ]
-    if sides[""]:
-        # Few seeds with a deviation for each row have almost no power.
-        power = (
-            f"a true difference of {least:.1f} points, the median, would be found four times in five"
-            if least < 100
-            else "no possible difference would be found four times in five: these are too few seeds"
-        )
-        texts.append(f"{count_of(len(sides['']), 'row')} cannot be told from it ({power})")
-    return f"{'; '.join([*texts, *_on_average(groups)])}."
-
-
-def _on_average(groups: Sequence[Sequence[float]]) -> list[str]:
-    """The mean difference of all rows with two seeds, and its test; empty if there is one row or none."""
-    several = [values for values in groups if len(values) > 1]
-    if len(several) < 2:
-        return []
-    part = of_grand_mean(several)
-    mean = statistics.fmean(statistics.fmean(values) for values in several)
-    p = Error(part.variance**0.5, part.freedom).p(mean)
-    of_rows = f"on average, the weights of the {len(several)} rows with two seeds or more"
-    if p >= ALPHA:
-        return [f"{of_rows} cannot be told from it ({mean:+.1f} points, p {_p(p)})"]
-    return [f"{of_rows} have {abs(mean):.1f} points {'fewer' if mean < 0 else 'more'} errors than it (p {_p(p)})"]
-
-
-def _listed(names: Sequence[str], total: int) -> str:
-    """The names in brackets, unless they are none or most."""
-    return f" ({', '.join(names)})" if 0 < len(names) <= total / 2 else ""
-
-
-def _p(p: float) -> str:
+def p_equation(p: float) -> str:
+    """A p-value after the letter p: "= 0.123" or "< 0.001"."""
     return p_text(p) if p < 0.001 else f"= {p_text(p)}"

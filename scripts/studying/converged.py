@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 from nmt.comparison.results import Result
 from nmt.comparison.verdict import count_of
-from studying.answers import Answer, Question, RowNoise, agreement, answers, bleu_of_rows, by_row, sentence
+from studying.agreeing import agreement
+from studying.answers import Answer, Question, RowNoise, answers, bleu_of_rows, by_row, paragraph, summary
 from studying.rows import CONVERGED, GRID, LONG, SEEDS, TUNING
 from studying.taking import Costs
 from studying.timing import after_equal_time
@@ -28,7 +29,7 @@ SELF_ATTENTION = Question(
     note="Each has the learning rate and dropout that suit it. The recurrent row has one layer, not three.",
 )
 EQUAL_TIME = Question(
-    "Is it better after the same training time, in these longer trainings?",
+    "Is self-attention better after the same training time, in these longer trainings?",
     _SELF_ATTENTION,
     note="BLEU and time are as above. The learning rate of the slower model has not fallen to 0 at that moment.",
 )
@@ -42,17 +43,11 @@ class Trained(NamedTuple):
     back: Sequence[Result]
 
 
-def self_attention(there: Sequence[Result], split: str, costs: Costs) -> list[str]:
-    """Recurrent models against self-attention, at convergence and at equal time, in Markdown; empty before both are."""
+def self_attention(there: Sequence[Result], split: str, costs: Costs) -> list[tuple[Question, Sequence[Answer]]]:
+    """Recurrent models against self-attention, at convergence and at equal time; empty before both are trained."""
     rows = by_row(there)
     tested = answers(SELF_ATTENTION, RowNoise(rows, split)) if rows else []
-    if not tested:
-        return []
-    return [_answered(SELF_ATTENTION, tested), f"**{EQUAL_TIME.text}** {after_equal_time(rows, costs, EQUAL_TIME)}"]
-
-
-def _answered(question: Question, tested: Sequence[Answer]) -> str:
-    return f"**{question.text}** {sentence(question, tested)}"
+    return [(SELF_ATTENTION, tested), (EQUAL_TIME, after_equal_time(rows, costs, EQUAL_TIME))] if tested else []
 
 
 def section(trained: Trained, splits: Mapping[str, str], gold: str) -> str:
@@ -77,7 +72,8 @@ def section(trained: Trained, splits: Mapping[str, str], gold: str) -> str:
         rows = by_row(trained.there)
         noise = RowNoise(rows, next(iter(splits)))
         parts.append(_scores(rows, splits, gold))
-        parts += [_answered(question, tested) for question in QUESTIONS if (tested := answers(question, noise))]
+        answered = [(question, tested) for question in QUESTIONS if (tested := answers(question, noise))]
+        parts += ["\n".join(summary(answered)), *(paragraph(*each) for each in answered)]
         parts.append(f"**Is attention an explanation?** {agreement(rows, gold)}")
     if trained.back:
         parts += ["### English to German", _scores(by_row(trained.back), splits, gold)]

@@ -16,7 +16,8 @@ from nmt.files import write_text
 from nmt.pipeline.results import read_result
 from nmt.runs import Run, runs_in
 from studying import converged, costs
-from studying.answers import QUESTIONS, RowNoise, agreement, answers, bleu_of_rows, by_length, by_row, sentence
+from studying.agreeing import agreement, summary_of_links
+from studying.answers import QUESTIONS, RowNoise, answers, bleu_of_rows, by_length, by_row, paragraph, summary
 from studying.quoting import quote
 from studying.rows import ONCE, ROWS, SEEDS
 from studying.taking import BASE, Costs, all_costs, what_to_take
@@ -79,10 +80,12 @@ def first_line(results: Sequence[Result]) -> str:
 
 
 def first_screen(results: Sequence[Result], longer: converged.Trained, measured: Costs) -> str:
-    """All questions with their answers, in Markdown."""
+    """All questions with their answers, in Markdown: a table, and then the tests behind it."""
     rows = by_row(results)
     noise = RowNoise(rows, SPLIT)
-    lines = []
+    answered = [(question, answers(question, noise)) for question in QUESTIONS]
+    answered += [(QUESTION, after_equal_time(rows, measured)), *converged.self_attention(longer.there, SPLIT, measured)]
+    lines = ["\n".join([*summary(answered), *summary_of_links(rows, SILVER)]), CAPTION, "### The tests"]
     single = sum(len(runs) == 1 for runs in rows.values())
     if single == len(rows):
         lines.append(
@@ -94,12 +97,10 @@ def first_screen(results: Sequence[Result], longer: converged.Trained, measured:
             f"So far, {count_of(single, 'row')} of {len(rows)} {'has' if single == 1 else 'have'} one seed. The tests "
             f"assume that seeds change the results of every row equally."
         )
-    for question in QUESTIONS:
-        lines.append(f"**{question.text}** {sentence(question, answers(question, noise))}")
+    for question, tested in answered:
+        lines.append(paragraph(question, tested))
         if question is QUESTIONS[0]:
             lines.append(f"**At which lengths?** {by_length(rows, SPLIT, 'none', 'luong-general')}")
-    lines.append(f"**{QUESTION.text}** {after_equal_time(rows, measured)}")
-    lines += converged.self_attention(longer.there, SPLIT, measured)
     lines.append(f"**Is attention an explanation?** {agreement(rows, SILVER)}")
     return "\n\n".join(lines)
 
@@ -190,6 +191,10 @@ def exact_links(figures: dict[str, Any]) -> str:
 
 
 TITLE = "# Which attention? A study on Multi30k, German to English"
+CAPTION = (
+    "The third column counts the contrasts with p < 0.05, corrected by Holm for each question. The last column has the "
+    "range of all contrasts of the question."
+)
 METHOD = f"""## Method
 
 The recurrent rows differ in attention or wiring alone:

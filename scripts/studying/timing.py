@@ -12,19 +12,19 @@ import numpy as np
 from nmt.comparison.results import Result
 from nmt.comparison.significance import POWER, holm
 from nmt.comparison.variance import Error, by_runs
-from studying.answers import ALPHA, FAMILIES, Answer, Question, sentence
+from studying.answers import ALPHA, FAMILIES, Answer, Question
 from studying.taking import Costs
 
 QUESTION = Question(
-    "Is it better after the same training time?",
+    "Is self-attention or convolution better after the same training time?",
     [("luong-general", other) for other in FAMILIES],
     note="BLEU is of greedy search on the validation set at the last moment that both models have reached. Time is "
     'processor time of updates ("Parameters and costs"). The tests are for other seeds, not for other sentences.',
 )
 
 
-def after_equal_time(rows: Mapping[str, Sequence[Result]], costs: Costs, question: Question = QUESTION) -> str:
-    """The answer to the question: a test of each pair by Student's t over seeds, corrected by Holm."""
+def after_equal_time(rows: Mapping[str, Sequence[Result]], costs: Costs, question: Question = QUESTION) -> list[Answer]:
+    """A test of each pair of the question by Student's t over seeds, corrected by Holm."""
     pairs = [pair for pair in question.pairs if set(pair) <= rows.keys() & costs.keys()]
     prices = {name: statistics.median(costs[name]["training"]) for pair in pairs for name in pair}
     # How much seeds differ is estimated from all rows, as each has few.
@@ -37,11 +37,10 @@ def after_equal_time(rows: Mapping[str, Sequence[Result]], costs: Costs, questio
         compared.append((statistics.fmean(second) - statistics.fmean(first), Error(part.variance**0.5, part.freedom)))
     p_values = holm([error.p(difference) for difference, error in compared])
     level = ALPHA / max(len(pairs), 1)
-    tested = [
+    return [
         Answer(*pair, difference, p, error.detectable(level, POWER))
         for pair, (difference, error), p in zip(pairs, compared, p_values, strict=True)
     ]
-    return sentence(question, tested)
 
 
 def _bleu(run: Result, epochs: float) -> float:

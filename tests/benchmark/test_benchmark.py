@@ -33,8 +33,8 @@ from benchmarking.torch_transformer import replaced
 from omegaconf import OmegaConf
 
 from nmt import build
-from nmt.compute import Compute
 from nmt.command.composing import compose
+from nmt.compute import Compute
 from nmt.data.batch import make_batch
 from nmt.data.pairs import EncodedPairs, Ragged
 from tests.benchmark.test_operations import SIZES

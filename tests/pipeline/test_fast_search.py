@@ -1,4 +1,4 @@
-"""Translating with a shortlist, in bfloat16 and int8: measured when training ends, used for text alone, without loss."""
+"""Shortlists, bfloat16 and int8: measured when training ends, used for text alone where they lose nothing."""
 
 import shutil
 from collections.abc import Callable, Mapping
