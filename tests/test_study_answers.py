@@ -207,8 +207,8 @@ def test_all_questions_stand_on_the_first_screen() -> None:
     assert f"**{timing.QUESTION.text}** Not measured." in text
     assert "**Does attention help?** Yes: `luong-general` +" in text
     assert "**Is attention an explanation?** Not measured." in text
-    table, separator, tests = text.partition("\n\n### The tests\n\n")
-    assert separator
+    table, caption, heading, tests = text.split("\n\n", 3)
+    assert (caption, heading) == (page.CAPTION, "### The tests")
     # Only what was measured is in the table, with the figures of the tests.
     assert re.fullmatch(
         r"\| question .*\n\|---.*\n\| Does attention help\? \| Yes \| 1 of 1 \| (\+\d+\.\d\d) \|", table
