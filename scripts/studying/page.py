@@ -17,7 +17,18 @@ from nmt.pipeline.results import read_result
 from nmt.runs import Run, runs_in
 from studying import converged, costs
 from studying.agreeing import agreement, summary_of_links
-from studying.answers import QUESTIONS, RowNoise, answers, bleu_of_rows, by_length, by_row, paragraph, summary
+from studying.answers import (
+    QUESTIONS,
+    Answer,
+    Question,
+    RowNoise,
+    answers,
+    bleu_of_rows,
+    by_length,
+    by_row,
+    paragraph,
+    summary,
+)
 from studying.quoting import quote
 from studying.rows import ONCE, ROWS, SEEDS
 from studying.taking import BASE, Costs, all_costs, what_to_take
@@ -83,7 +94,7 @@ def first_screen(results: Sequence[Result], longer: converged.Trained, measured:
     """All questions with their answers, in Markdown: a table, and then the tests behind it."""
     rows = by_row(results)
     noise = RowNoise(rows, SPLIT)
-    answered = [(question, answers(question, noise)) for question in QUESTIONS]
+    answered: list[tuple[Question, Sequence[Answer]]] = [(each, answers(each, noise)) for each in QUESTIONS]
     answered += [(QUESTION, after_equal_time(rows, measured)), *converged.self_attention(longer.there, SPLIT, measured)]
     lines = ["\n".join([*summary(answered), *summary_of_links(rows, SILVER)]), CAPTION, "### The tests"]
     single = sum(len(runs) == 1 for runs in rows.values())
