@@ -99,7 +99,7 @@ def test_shortlists_are_measured_where_the_vocabulary_is_large(
     rows = pairs(340)[300:310]
     measured(run, CPU, [row[0] for row in rows], [row[1] for row in rows], "en")
     values = run.facts()["precision"]["valid_bleu"]
-    assert [*values] == ["float32", *(f"bf16+shortlist={count}" for count in (10, 20, 50)), "int8+bf16", "bf16", "int8"]
+    assert [*values] == ["float32", *(f"bf16+shortlist={count}" for count in (50, 100)), "int8+bf16", "bf16", "int8"]
     # A lexicon that knows nothing loses everything.
     lexicon = safetensors.numpy.load_file(run.lexicon)
     Lexicon(np.full_like(lexicon["translations"], -1), lexicon["common"][:0]).save(run.lexicon)
@@ -111,10 +111,10 @@ def test_shortlists_are_measured_where_the_vocabulary_is_large(
 
 
 @pytest.mark.parametrize(
-    ("ten", "fifty", "words", "used"),
+    ("fifty", "hundred", "words", "used"),
     [
-        (30.0, 31.0, [], 10),
-        (29.9, 30.0, [], 50),
+        (30.0, 31.0, [], 50),
+        (29.9, 30.0, [], 100),
         (29.9, 29.9, [], None),
         (30.0, 31.0, ["shortlist=0"], 0),
         (30.0, 31.0, ["shortlist=7"], 7),
@@ -125,15 +125,15 @@ def test_shortlists_are_measured_where_the_vocabulary_is_large(
     ],
 )
 def test_the_shortest_shortlist_that_loses_nothing_is_used_for_text_alone(
-    run: Run, native: None, ten: float, fifty: float, words: list[str], used: int | None
+    run: Run, native: None, fifty: float, hundred: float, words: list[str], used: int | None
 ) -> None:
-    noted(run, 30.0, 29.0, {"bf16+shortlist=10": ten, "bf16+shortlist=50": fifty})
+    noted(run, 30.0, 29.0, {"bf16+shortlist=50": fifty, "bf16+shortlist=100": hundred})
     assert request_for(run, *words).shortlist == used
-    assert chosen(run, *words).dtype is (torch.bfloat16 if used in (10, 50) else None)
+    assert chosen(run, *words).dtype is (torch.bfloat16 if used in (50, 100) else None)
 
 
 def test_a_run_whose_lexicon_is_gone_translates_without_a_shortlist(run: Run, native: None) -> None:
-    noted(run, 30.0, 30.0, {"bf16+shortlist=10": 30.0})
+    noted(run, 30.0, 30.0, {"bf16+shortlist=50": 30.0})
     run.lexicon.unlink()
     assert request_for(run).shortlist == 0
     assert chosen(run).dtype is torch.bfloat16
