@@ -82,7 +82,9 @@ def test_search_has_the_log_probabilities_of_float32_but_for_rounding(decoder: s
     assert {parameter.dtype for parameter in made.parameters()} == {torch.float32}
     torch.testing.assert_close(ours.logsumexp(-1), torch.zeros(3), rtol=0, atol=1e-5)
     assert not torch.equal(ours, theirs)
-    torch.testing.assert_close(ours, theirs, rtol=0.03, atol=0.03)
+    # Features have half as many levels where products are added up in 16 bits.
+    allowed = 0.03 if Int8Linear(made.output).levels == 127 else 0.06
+    torch.testing.assert_close(ours, theirs, rtol=allowed, atol=allowed)
 
 
 def test_a_shortlist_takes_exact_rows() -> None:
