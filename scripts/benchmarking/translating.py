@@ -2,15 +2,12 @@
 
 import contextlib
 
-import torch
-
 from benchmarking import crew
 from benchmarking.crew import Case
 from benchmarking.numbers import beside, summary
 from benchmarking.peers import Peer, PeerError
 from benchmarking.session import Benchmark, say
 from benchmarking.settings import FASTER, SEARCHES, WIRINGS, Json, Place
-from nmt.compute import Compute
 
 #: Wiring, search, and how many sentences are searched together.
 Key = tuple[str, str, int]
@@ -78,7 +75,7 @@ def _settings(session: Benchmark, place: Place, batches: list[int]) -> dict[Key,
         for batch in batches
     }
     for way, (precision, shortlist, batch) in FASTER.items() if place.device == "cpu" else ():
-        if precision == "bf16" and Compute(torch.device("cpu"), torch.bfloat16).emulates:
+        if precision == "bf16" and not session.machine["bfloat16"]:
             continue
         faster = {"place": place._replace(precision=precision), "shortlist": shortlist, "batch": batch}
         settings["bahdanau", way, batch] = settings["bahdanau", "beam5", 64] | faster

@@ -64,6 +64,7 @@ def machine(places: Sequence[torch.device]) -> Json:
         "cores": os.cpu_count() or 1,
         "threads": torch.get_num_threads(),
         "instructions": torch.backends.cpu.get_cpu_capability(),
+        "bfloat16": not Compute(torch.device("cpu"), torch.bfloat16).emulates,
         "system": platform.platform(),
         "python": platform.python_version(),
         "torch": str(torch.__version__),
