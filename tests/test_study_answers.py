@@ -288,6 +288,34 @@ def test_settings_are_those_with_the_lowest_perplexity() -> None:
     assert "| `none` | 7.00 | **6.00** | 6.50 | 8.00 |" in text
     assert "| `bahdanau` | 4.00 | - | - | - |" in text  # nothing is chosen before all are trained
     assert "| `transformer` | - | - | - | - |" in text
+    assert "a corner of the sweep" not in text
+
+
+def test_settings_at_the_edge_of_the_sweep_are_named() -> None:
+    tuning = runs(none_1=0.5, none_2=0.5, none_3=0.5, none_4=0.5, bahdanau_1=0.5, bahdanau_2=0.5, bahdanau_3=0.5)
+    tuning += runs(bahdanau_4=0.5)
+    firsts = tuning[::3]
+    for run, value in zip(firsts, (7.0, 6.0, 5.5, 8.0, 4.0, 3.0, 2.0, 5.0), strict=True):
+        run.history[1]["valid_perplexity"] = value  # type: ignore[index]
+        run.history[2]["valid_perplexity"] = 9.0  # type: ignore[index]
+    text = converged.section(converged.Trained(firsts, [], []), page.SPLITS, page.SILVER)
+    assert (
+        "Each of the 2 models whose sweep is complete has chosen lr 0.003, dropout 0.2, a corner of the sweep." in text
+    )
+    firsts[5].history[1]["valid_perplexity"] = 1.0  # type: ignore[index]
+    text = converged.section(converged.Trained(firsts, [], []), page.SPLITS, page.SILVER)
+    assert "a corner of the sweep" not in text
+
+
+def test_models_at_convergence_with_one_seed_are_not_compared_over_seeds() -> None:
+    alone = runs(none=0.3, bahdanau=0.8, luong_general=0.8, transformer=0.5)[::3]
+    trained = converged.Trained(alone, alone, [])
+    assert "\n\nEvery row has one seed. " in converged.section(trained, page.SPLITS, page.SILVER)
+    costs = {run.name[:-2]: {"training": [100.0]} for run in alone}
+    ((question, tested),) = converged.self_attention(alone, page.SPLIT, costs)
+    assert question.note.endswith("another seed may reverse an answer.")
+    assert tested[0].significant
+    assert timing.after_equal_time(answers.by_row(alone), costs) == []
 
 
 def test_models_at_convergence_have_scores_tests_and_the_other_direction() -> None:

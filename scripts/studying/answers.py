@@ -13,7 +13,7 @@ import numpy as np
 from nmt.comparison.comparable import without_seed
 from nmt.comparison.results import Result
 from nmt.comparison.significance import POWER, Noise, Runs, Tested, bleu_of, holm
-from nmt.comparison.verdict import p_text
+from nmt.comparison.verdict import count_of, p_text
 from nmt.drawing.by_length import FEW
 from nmt.evaluation.by_length import binned, joined
 
@@ -134,6 +134,22 @@ class RowNoise:
     def between(self, first: str, second: str) -> Tested:
         """The test of the second row against the first."""
         return self.noise.between(self.names.index(first), self.names.index(second))
+
+
+def about_seeds(rows: Mapping[str, Sequence[Result]]) -> list[str]:
+    """What the tests do not cover where rows have one seed; nothing if none has."""
+    single = sum(len(runs) == 1 for runs in rows.values())
+    if not single:
+        return []
+    if single == len(rows):
+        return [
+            "Every row has one seed. The tests cover other sentences, not other seeds: another seed may reverse an "
+            "answer."
+        ]
+    return [
+        f"So far, {count_of(single, 'row')} of {len(rows)} {'has' if single == 1 else 'have'} one seed. The tests "
+        f"assume that seeds change the results of every row equally."
+    ]
 
 
 def bleu_of_rows(rows: Mapping[str, Sequence[Result]], split: str) -> dict[str, float]:

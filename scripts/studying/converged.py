@@ -7,7 +7,7 @@ from typing import NamedTuple
 from nmt.comparison.results import Result
 from nmt.comparison.verdict import count_of
 from studying.agreeing import agreement
-from studying.answers import Answer, Question, RowNoise, answers, bleu_of_rows, by_row, paragraph, summary
+from studying.answers import Answer, Question, RowNoise, about_seeds, answers, bleu_of_rows, by_row, paragraph, summary
 from studying.rows import CONVERGED, GRID, LONG, SEEDS, TUNING
 from studying.taking import Costs
 from studying.timing import after_equal_time
@@ -26,7 +26,7 @@ QUESTIONS = (
 SELF_ATTENTION = Question(
     "Is self-attention better at convergence?",
     _SELF_ATTENTION,
-    note="Each has the learning rate and dropout that suit it. The recurrent row has one layer, not three.",
+    note="Each has its own learning rate and dropout. The recurrent row has one layer, not three.",
 )
 EQUAL_TIME = Question(
     "Is self-attention better after the same training time, in these longer trainings?",
@@ -46,8 +46,14 @@ class Trained(NamedTuple):
 def self_attention(there: Sequence[Result], split: str, costs: Costs) -> list[tuple[Question, Sequence[Answer]]]:
     """Recurrent models against self-attention, at convergence and at equal time; empty before both are trained."""
     rows = by_row(there)
-    tested = answers(SELF_ATTENTION, RowNoise(rows, split)) if rows else []
-    return [(SELF_ATTENTION, tested), (EQUAL_TIME, after_equal_time(rows, costs, EQUAL_TIME))] if tested else []
+    if not rows:
+        return []
+    at_convergence = SELF_ATTENTION._replace(note=" ".join([SELF_ATTENTION.note, *about_seeds(rows)]))
+    answered = [
+        (at_convergence, answers(SELF_ATTENTION, RowNoise(rows, split))),
+        (EQUAL_TIME, after_equal_time(rows, costs, EQUAL_TIME)),
+    ]
+    return [(question, tested) for question, tested in answered if tested]
 
 
 def section(trained: Trained, splits: Mapping[str, str], gold: str) -> str:
@@ -67,11 +73,12 @@ def section(trained: Trained, splits: Mapping[str, str], gold: str) -> str:
         f"(in bold; one seed). So far, {_of(trained.tuning, len(GRID))} of the first trainings and "
         f"{_of(trained.there, len(SEEDS))} of the others are recorded.",
         _chosen(trained.tuning),
+        *_at_the_edge(trained.tuning),
     ]
     if trained.there:
         rows = by_row(trained.there)
         noise = RowNoise(rows, next(iter(splits)))
-        parts.append(_scores(rows, splits, gold))
+        parts += [_scores(rows, splits, gold), *about_seeds(rows)]
         answered = [(question, tested) for question in QUESTIONS if (tested := answers(question, noise))]
         parts += ["\n".join(summary(answered)), *(paragraph(*each) for each in answered)]
         parts.append(f"**Is attention an explanation?** {agreement(rows, gold)}")
@@ -88,20 +95,44 @@ def _of(runs: Sequence[Result], times: int) -> str:
     return f"{len(runs)} of {times * len(CONVERGED)}"
 
 
-def _chosen(tuning: Sequence[Result]) -> str:
-    """Validation perplexity of each row with each setting of the sweep."""
+_LABELS = [", ".join(word.partition(".")[2].replace("=", " ") for word in words) for words in GRID]
+
+
+def _perplexities(tuning: Sequence[Result]) -> dict[str, dict[int, float]]:
+    """Validation perplexity of each row with each setting of the sweep, by its place in it."""
     runs = {run.name: run for run in tuning}
-    labels = [", ".join(word.partition(".")[2].replace("=", " ") for word in words) for words in GRID]
-    lines = [f"| row | {' | '.join(labels)} |", f"|---|{'---:|' * len(labels)}"]
-    for row in CONVERGED:
-        names = [f"{row.name}-{at}-{SEEDS[0]}" for at in range(1, len(GRID) + 1)]
-        values = {name: lowest_perplexity(runs[name].history) for name in names if name in runs}
-        cells = [f"{values[name]:.2f}" if name in values else "-" for name in names]
-        if len(values) == len(names):
-            at = names.index(min(values, key=values.__getitem__))
-            cells[at] = f"**{cells[at]}**"
-        lines.append(f"| `{row.name}` | {' | '.join(cells)} |")
+    names = {row.name: [f"{row.name}-{at}-{SEEDS[0]}" for at in range(1, len(GRID) + 1)] for row in CONVERGED}
+    return {
+        row: {at: lowest_perplexity(runs[name].history) for at, name in enumerate(of_row) if name in runs}
+        for row, of_row in names.items()
+    }
+
+
+def _best(values: Mapping[int, float]) -> int | None:
+    """The place of the lowest perplexity, once all are known."""
+    return min(values, key=values.__getitem__) if len(values) == len(GRID) else None
+
+
+def _chosen(tuning: Sequence[Result]) -> str:
+    """Validation perplexity of each row with each setting of the sweep, as a table."""
+    lines = [f"| row | {' | '.join(_LABELS)} |", f"|---|{'---:|' * len(_LABELS)}"]
+    for row, values in _perplexities(tuning).items():
+        cells = [f"{values[at]:.2f}" if at in values else "-" for at in range(len(GRID))]
+        if (best := _best(values)) is not None:
+            cells[best] = f"**{cells[best]}**"
+        lines.append(f"| `{row}` | {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def _at_the_edge(tuning: Sequence[Result]) -> list[str]:
+    """That all models have chosen the same setting. In a sweep of two values each, it is at the edge of both."""
+    chosen = [best for values in _perplexities(tuning).values() if (best := _best(values)) is not None]
+    if len(set(chosen)) != 1 or len(chosen) < 2:
+        return []
+    return [
+        f"Each of the {len(chosen)} models whose sweep is complete has chosen {_LABELS[chosen[0]]}, a corner of the "
+        f"sweep. So a wider sweep may find better settings, and longer trainings may want more dropout."
+    ]
 
 
 def _scores(rows: Mapping[str, Sequence[Result]], splits: Mapping[str, str], gold: str) -> str:

@@ -22,6 +22,7 @@ from studying.answers import (
     Answer,
     Question,
     RowNoise,
+    about_seeds,
     answers,
     bleu_of_rows,
     by_length,
@@ -97,17 +98,7 @@ def first_screen(results: Sequence[Result], longer: converged.Trained, measured:
     answered: list[tuple[Question, Sequence[Answer]]] = [(each, answers(each, noise)) for each in QUESTIONS]
     answered += [(QUESTION, after_equal_time(rows, measured)), *converged.self_attention(longer.there, SPLIT, measured)]
     lines = ["\n".join([*summary(answered), *summary_of_links(rows, SILVER)]), CAPTION, "### The tests"]
-    single = sum(len(runs) == 1 for runs in rows.values())
-    if single == len(rows):
-        lines.append(
-            "Every row has one seed. The tests cover other sentences, not other seeds: another seed may reverse an "
-            "answer."
-        )
-    elif single:
-        lines.append(
-            f"So far, {count_of(single, 'row')} of {len(rows)} {'has' if single == 1 else 'have'} one seed. The tests "
-            f"assume that seeds change the results of every row equally."
-        )
+    lines += about_seeds(rows)
     for question, tested in answered:
         lines.append(paragraph(question, tested))
         if question is QUESTIONS[0]:
