@@ -70,7 +70,7 @@ def test_the_sentence_says_what_the_tests_say() -> None:
     power = "These tests find a true difference of 1.5 BLEU four times in five."
     nothing = f"No difference was found. Not significant: `d` +0.50 against `a` (p = 0.400). {power}"
     assert answers.sentence(gain, [unclear]) == nothing
-    assert answers.sentence(gain, []) == "Not measured."
+    assert answers.sentence(gain, []) == "Not tested."
     other = unclear._replace(second="e", detectable=2.0)
     assert answers.sentence(gain, [unclear, other]).endswith(
         "These tests find true differences of 1.5 to 2.0 BLEU four times in five."
@@ -86,7 +86,7 @@ def test_a_control_explains_the_answer_and_does_not_decide_it() -> None:
         "Control: `b` +2.00 against `a` (p = 0.001); `d` +0.50 against `a` (p = 0.400), which is not "
         "significant. A note."
     )
-    assert answers.sentence(question, [better]) == "Not measured."
+    assert answers.sentence(question, [better]) == "Not tested."
 
 
 def test_lengths_are_those_where_the_test_finds_a_gain(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,7 +110,7 @@ def test_lengths_are_those_where_the_test_finds_a_gain(monkeypatch: pytest.Monke
     )
     everywhere = answers.by_length(answers.by_row(runs(none=0.3, some=0.9)), page.SPLIT, "none", "some")
     assert everywhere.startswith("`some` is significantly better than `none` in every range of lengths: ")
-    assert answers.by_length(by_row, page.SPLIT, "none", "nobody") == "Not measured."
+    assert answers.by_length(by_row, page.SPLIT, "none", "nobody") == "Not tested."
 
 
 def aligned(attention: float, saliency: float) -> Aligned:
@@ -127,11 +127,8 @@ def test_few_seeds_with_different_deviations_say_that_they_find_nothing() -> Non
         for name, deviation in {"steady": 0.001, "loose": 8.0, "wild": 9.0}.items()
     }
     text = agreeing.agreement(rows_of_two, "gold")
-    assert "3 rows cannot be told from it (no possible difference would be found four times in five: " in text
+    assert "3 rows not significantly different; with so few seeds, half of these tests find no possible" in text
     assert "a true difference of" not in text
-    # Their mean has more degrees of freedom than each of them.
-    assert "; on average, the weights of the 3 rows with two seeds or more have 20.0 points more errors than it" in text
-    assert "; on average, the weights of the 3 rows with two seeds or more cannot be told from it (+0.0 points" in text
 
 
 def test_weights_are_compared_with_a_diagonal_and_with_saliency() -> None:
@@ -144,20 +141,20 @@ def test_weights_are_compared_with_a_diagonal_and_with_saliency() -> None:
         for name, (attention, saliency) in rates.items()
     }
     text = agreeing.agreement(made, "gold")
-    assert agreeing.summary_of_links(made, "gold") == [
+    assert agreeing.summary_of_links(made, "gold", 1) == [
         "| Does attention make fewer errors in word links than a straight diagonal? "
-        "| No difference was found on average | 2 of 3 | -10.0 to +10.0 points of error rate |",
-        "| Does attention make fewer errors in word links than saliency? | No, more errors on average "
-        "| 3 of 3 | -20.0 to +30.0 points of error rate |",
+        "| Mixed (1 rows fewer, 1 more, of 3): -10.0 to +10.0 points | - |",
+        "| Does attention make fewer errors in word links than saliency? "
+        "| Mixed (1 rows fewer, 2 more, of 3): -20.0 to +30.0 points | - |",
     ]
-    assert agreeing.summary_of_links(made, "other") == []
+    assert agreeing.summary_of_links(made, "other", 1) == []
     assert (
-        "of 40.0 %: the weights of 1 row have significantly fewer errors than it (`good`); the weights of 1 row have "
-        "significantly more errors than it (`bad`); 1 row cannot be told from it (a true difference of " in text
+        "of 40.0 %: the weights of 1 row have significantly fewer errors (`good`); the weights of 1 row have "
+        "significantly more errors (`bad`); 1 row not significantly different (`even`); half of these tests find a "
+        "true difference of " in text
     )
-    assert "the weights of 2 rows have significantly more errors than it; on average" in text
-    assert "or more have 6.7 points more errors than it (p < 0.001)." in text
-    assert agreeing.agreement(made, "other") == "Not measured."
+    assert "the weights of 2 rows have significantly more errors." in text
+    assert agreeing.agreement(made, "other") == "Not tested."
     alone = {name: some[:1] for name, some in made.items()}
     assert agreeing.agreement(alone, "gold") == "Not tested: every row has one seed."
 
@@ -172,10 +169,10 @@ def test_what_to_take_is_what_may_be_the_best(monkeypatch: pytest.MonkeyPatch) -
     assert rows_of_table[0] == "| `best`"
     assert set(rows_of_table[1:]) == {"| `near`", "| `cheap`"}
     assert "| 50 (0.50; 0.50 to 0.50) | 10 (1.00; 1.00 to 1.00) |" in text
-    assert text.endswith("Of these, `cheap` is the cheapest to train and `best` the cheapest to search with.")
+    assert text.endswith("Of these, `cheap` has the lowest median cost in training, and `best` in search.")
     unknown = taking.what_to_take(by_row, page.SPLIT, {})
     assert "| - | - |" in unknown
-    assert "cheapest" not in unknown
+    assert "lowest median cost" not in unknown
     alone = taking.what_to_take(answers.by_row(runs(best=0.9, far=0.3)), page.SPLIT, costs)
     assert "| `best` |" in alone
     assert "`far`" not in alone
@@ -195,7 +192,7 @@ def test_a_row_may_be_below_the_best_by_more_than_its_means_are() -> None:
 
 def test_rows_with_one_seed_are_told() -> None:
     made = [run for run in runs(none=0.3, luong_general=0.8) if run.seed == 1 or run.name.startswith("none")]
-    assert "\n\nSo far, 1 row of 2 has one seed. " in page.first_screen(made, NO_LONGER, {})
+    assert "\n\nSo far, `luong-general` of 2 rows has one seed. " in page.first_screen(made, NO_LONGER, {})
     alone = [run for run in made if run.seed == 1]
     assert "\n\nEvery row has one seed. " in page.first_screen(alone, NO_LONGER, {})
 
@@ -204,16 +201,15 @@ def test_all_questions_stand_on_the_first_screen() -> None:
     text = page.first_screen(runs(none=0.3, luong_general=0.8), NO_LONGER, {})
     for question in answers.QUESTIONS:
         assert f"**{question.text}** " in text
-    assert f"**{timing.QUESTION.text}** Not measured." in text
+    assert f"**{timing.QUESTION.text}** Not tested." in text
     assert "**Does attention help?** Yes: `luong-general` +" in text
-    assert "**Is attention an explanation?** Not measured." in text
+    assert "**Is attention an explanation?** Not tested." in text
     table, caption, heading, tests = text.split("\n\n", 3)
     assert (caption, heading) == (page.CAPTION, "### The tests")
     # Only what was measured is in the table, with the figures of the tests.
-    assert re.fullmatch(
-        r"\| question .*\n\|---.*\n\| Does attention help\? \| Yes \| 1 of 1 \| (\+\d+\.\d\d) \|", table
-    ), table
-    difference = table.split(" | ")[-1].removesuffix(" |")
+    row = r"\| Does attention help\? \| Yes \(1 of 1\): \+\d+\.\d\d \|"
+    assert re.fullmatch(rf"\| question \| test_2016 \|\n\|---.*\n{row}", table), table
+    difference = table.split("): ")[-1].removesuffix(" |")
     assert f"`luong-general` {difference} against `none`" in tests
 
 
@@ -224,8 +220,21 @@ def test_the_table_counts_contrasts_without_controls() -> None:
         answers.Answer("a", "c", -0.5, 0.3, 1.0),
         answers.Answer("a", "d", 9.0, 0.001, 1.0),
     ]
-    assert answers.summary([(question, tested)])[2:] == ["| Q? | In part | 1 of 2 | -0.50 to +2.00 |"]
-    assert answers.summary([(question, []), (question, tested[2:])])[2:] == []
+    assert answers.summary(["one", "other"], [(question, [tested, tested[1:2]])])[2:] == [
+        "| Q? | In part (1 of 2): -0.50 to +2.00 | No difference was found (0 of 1): -0.50 |"
+    ]
+    assert answers.summary(["one", "other"], [(question, [tested])])[2:] == [
+        "| Q? | In part (1 of 2): -0.50 to +2.00 | - |"
+    ]
+    assert answers.summary(["one"], [(question, [[]]), (question, [tested[2:]])])[2:] == []
+
+
+def test_rows_that_are_worse_than_without_attention_are_named() -> None:
+    noise = answers.RowNoise(answers.by_row(runs(none=0.5, good=0.8, bad=0.2, worse=0.3)), page.SPLIT)
+    assert answers.worse_than(noise, "none") == (
+        "But `bad`, `worse` are significantly worse than `none` (corrected by Holm for all rows)."
+    )
+    assert answers.worse_than(noise, "bad") == ""
 
 
 def test_a_p_next_to_its_level_shows_the_side() -> None:
@@ -288,23 +297,21 @@ def test_settings_are_those_with_the_lowest_perplexity() -> None:
     assert "| `none` | 7.00 | **6.00** | 6.50 | 8.00 |" in text
     assert "| `bahdanau` | 4.00 | - | - | - |" in text  # nothing is chosen before all are trained
     assert "| `transformer` | - | - | - | - |" in text
-    assert "a corner of the sweep" not in text
+    assert "All have chosen the lower dropout" not in text
 
 
-def test_settings_at_the_edge_of_the_sweep_are_named() -> None:
+def test_the_lower_dropout_is_named_if_all_have_chosen_it() -> None:
     tuning = runs(none_1=0.5, none_2=0.5, none_3=0.5, none_4=0.5, bahdanau_1=0.5, bahdanau_2=0.5, bahdanau_3=0.5)
-    tuning += runs(bahdanau_4=0.5)
-    firsts = tuning[::3]
-    for run, value in zip(firsts, (7.0, 6.0, 5.5, 8.0, 4.0, 3.0, 2.0, 5.0), strict=True):
+    firsts = [*tuning, *runs(bahdanau_4=0.5)][::3]
+    for run, value in zip(firsts, (7.0, 6.0, 5.5, 8.0, 1.0, 3.0, 2.0, 5.0), strict=True):
         run.history[1]["valid_perplexity"] = value  # type: ignore[index]
         run.history[2]["valid_perplexity"] = 9.0  # type: ignore[index]
     text = converged.section(converged.Trained(firsts, [], []), page.SPLITS, page.SILVER)
-    assert (
-        "Each of the 2 models whose sweep is complete has chosen lr 0.003, dropout 0.2, a corner of the sweep." in text
-    )
-    firsts[5].history[1]["valid_perplexity"] = 1.0  # type: ignore[index]
+    assert "All have chosen the lower dropout; longer trainings may want more." in text
+    firsts[5].history[1]["valid_perplexity"] = 0.9  # type: ignore[index]
     text = converged.section(converged.Trained(firsts, [], []), page.SPLITS, page.SILVER)
-    assert "a corner of the sweep" not in text
+    assert "All have chosen the lower dropout" not in text
+    assert "every setting is at the edge of the sweep" in text
 
 
 def test_models_at_convergence_with_one_seed_are_not_compared_over_seeds() -> None:
@@ -313,6 +320,7 @@ def test_models_at_convergence_with_one_seed_are_not_compared_over_seeds() -> No
     assert "\n\nEvery row has one seed. " in converged.section(trained, page.SPLITS, page.SILVER)
     costs = {run.name[:-2]: {"training": [100.0]} for run in alone}
     ((question, tested),) = converged.self_attention(alone, page.SPLIT, costs)
+    assert question.text.endswith(" epochs? (one seed)")
     assert question.note.endswith("another seed may reverse an answer.")
     assert tested[0].significant
     assert timing.after_equal_time(answers.by_row(alone), costs) == []

@@ -16,8 +16,8 @@ def by_design(comparison: Comparison, split: OnSplit) -> list[Block]:
         Heading(f"One setting at a time, BLEU on {split.name}"),
         Lines(
             [
-                "Each row is a pair of variants that differ in this setting only. p is corrected by Holm within the "
-                "table."
+                "Each row is a pair of variants that differ in this setting, and otherwise at most in settings that "
+                "only one of its choices has. p is corrected by Holm within the table."
             ]
         ),
     ]

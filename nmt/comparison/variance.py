@@ -83,16 +83,6 @@ def of_mean(scores: Sequence[float], groups: Sequence[Sequence[float]]) -> Part:
     return _of_mean(scores, groups, _equal(groups))
 
 
-def of_grand_mean(groups: Sequence[Sequence[float]]) -> Part:
-    """The variance of the mean over variants of the means of their runs; unknown where no variant has two runs.
-
-    Each variant has its own deviation, since their sum has many degrees of freedom. Those with one run are left out.
-    """
-    several = [group for group in groups if len(group) > 1]
-    total = _sum([Part(variance / len(group), freedom) for group in several for variance, freedom in (_own(group),)])
-    return Part(total.variance / max(len(several), 1) ** 2, total.freedom)
-
-
 def _of_mean(scores: Sequence[float], groups: Sequence[Sequence[float]], equal: bool) -> Part:
     of_one = _pooled(groups) if equal or len(scores) < 2 else _own(scores)
     return Part(of_one.variance / len(scores), of_one.freedom)

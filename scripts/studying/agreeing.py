@@ -1,8 +1,8 @@
 """How the attention of the study's rows agrees with word links, beside a straight diagonal and beside saliency.
 
-All tests are Student's t over seeds. Single rows are corrected by Holm over the rows, and the deviation over seeds is
-pooled over them unless Bartlett's test finds that it differs. Their mean is one more test, which tells more than those
-of single rows where each row has few seeds.
+All tests are Student's t over seeds, corrected by Holm over the rows. The deviation over seeds is pooled over the rows
+unless Bartlett's test finds that it differs. The mean over rows is not tested: rows with the same seed read the same
+batches, so they are not independent.
 """
 
 import statistics
@@ -12,9 +12,9 @@ from typing import NamedTuple
 from nmt.alignment.baselines import DIAGONAL
 from nmt.comparison.results import ATTENTION, Aligned, Result
 from nmt.comparison.significance import POWER, holm
-from nmt.comparison.variance import Error, of_grand_mean, of_mean
+from nmt.comparison.variance import Error, of_mean
 from nmt.comparison.verdict import count_of
-from studying.answers import ALPHA, p_equation, range_of
+from studying.answers import ALPHA, range_of
 
 
 class Links(NamedTuple):
@@ -33,19 +33,13 @@ class Links(NamedTuple):
     without: Sequence[float]
 
 
-class Average(NamedTuple):
-    """The mean difference of the rows with two seeds or more, and its p."""
+class Sides(NamedTuple):
+    """The rows with significantly fewer errors, with significantly more, and the others, with the errors of these."""
 
-    rows: int
-    mean: float
-    p: float
-
-    def __str__(self) -> str:
-        of_rows = f"on average, the weights of the {self.rows} rows with two seeds or more"
-        if self.p >= ALPHA:
-            return f"{of_rows} cannot be told from it ({self.mean:+.1f} points, p {p_equation(self.p)})"
-        side = "fewer" if self.mean < 0 else "more"
-        return f"{of_rows} have {abs(self.mean):.1f} points {side} errors than it (p {p_equation(self.p)})"
+    fewer: Sequence[str]
+    more: Sequence[str]
+    others: Sequence[str]
+    errors: Sequence[Error]
 
 
 def links_of(rows: Mapping[str, Sequence[Result]], gold: str) -> Links | str:
@@ -56,7 +50,7 @@ def links_of(rows: Mapping[str, Sequence[Result]], gold: str) -> Links | str:
     }
     measured = {name: links for name, links in by_name.items() if links}
     if not measured:
-        return "Not measured."
+        return "Not tested."
     if max(map(len, measured.values())) < 2:
         return "Not tested: every row has one seed."
     diagonal = next(iter(measured.values()))[0].without_model[DIAGONAL]
@@ -79,32 +73,34 @@ def agreement(rows: Mapping[str, Sequence[Result]], gold: str) -> str:
     parts = [
         "Only the agreement with word links was tested, not whether the weights cause the output.",
         f"On `{gold}` a straight diagonal has an alignment error rate of {links.diagonal:.1f} %: "
-        f"{_sides(links.to_diagonal)}",
-        f"Beside the saliency of the same model (gradient times input), {_sides(links.to_saliency)}",
+        f"{_in_words(links.to_diagonal)}",
+        f"Beside the saliency of the same model (gradient times input), {_in_words(links.to_saliency)}",
     ]
     if links.without:
         parts.append(f"The saliency of `none`, which has no attention, has {statistics.fmean(links.without):.1f} %.")
     return " ".join([*parts, "The tests are for other seeds, not for other sentences."])
 
 
-def summary_of_links(rows: Mapping[str, Sequence[Result]], gold: str) -> list[str]:
-    """The lines of a table, as those of `studying.answers.summary`, for error rates on the links."""
+def summary_of_links(rows: Mapping[str, Sequence[Result]], gold: str, more_columns: int) -> list[str]:
+    """The lines of a table, as those of `studying.answers.summary`, for error rates on the links.
+
+    `more_columns` is the number of test sets without links.
+    """
     links = links_of(rows, gold)
     if isinstance(links, str):
         return []
     lines = []
     for other, differences in (("a straight diagonal", links.to_diagonal), ("saliency", links.to_saliency)):
-        real = sum(p < ALPHA for p in _p_values(differences)[0])
-        average = _average(list(differences.values()))
-        if average is None or average.p >= ALPHA:
-            answer = "No difference was found on average"
-        else:
-            answer = "Yes, on average" if average.mean < 0 else "No, more errors on average"
-        means = [statistics.fmean(values) for values in differences.values()]
+        fewer, more, *_ = _sides(differences)
+        answer = "In part" if fewer else "No"
+        if fewer and more:
+            answer = "Mixed"
+        elif len(fewer) == len(differences):
+            answer = "Yes"
+        counts = f"{len(fewer)} rows fewer, {len(more)} more, of {len(differences)}"
+        means = range_of([statistics.fmean(values) for values in differences.values()], 1)
         question = f"Does attention make fewer errors in word links than {other}?"
-        lines.append(
-            f"| {question} | {answer} | {real} of {len(differences)} | {range_of(means, 1)} points of error rate |"
-        )
+        lines.append(f"| {question} | {answer} ({counts}): {means} points |{' - |' * more_columns}")
     return lines
 
 
@@ -114,50 +110,43 @@ def _rates(aligned: Sequence[Aligned], way: str) -> list[float]:
     return [links.rates[name] for links, name in names if name in links.rates]
 
 
-def _p_values(differences: Mapping[str, Sequence[float]]) -> tuple[list[float], list[Error]]:
-    """The p of each row by Holm, and its standard error."""
+def _sides(differences: Mapping[str, Sequence[float]]) -> Sides:
+    """Test the mean difference of each row."""
     groups = list(differences.values())
+    means = [statistics.fmean(values) for values in groups]
     parts = [of_mean(values, groups) for values in groups]
     errors = [Error(part.variance**0.5, part.freedom) for part in parts]
-    return holm([error.p(statistics.fmean(values)) for error, values in zip(errors, groups, strict=True)]), errors
+    p_values = holm([error.p(mean) for error, mean in zip(errors, means, strict=True)])
+    tested = list(zip(differences, means, p_values, errors, strict=True))
+    return Sides(
+        [name for name, mean, p, _ in tested if p < ALPHA and mean < 0],
+        [name for name, mean, p, _ in tested if p < ALPHA and mean >= 0],
+        [name for name, _, p, _ in tested if p >= ALPHA],
+        [error for *_, p, error in tested if p >= ALPHA],
+    )
 
 
-def _average(groups: Sequence[Sequence[float]]) -> Average | None:
-    """The mean of the rows with two seeds or more; None where there is one such row or none."""
-    several = [values for values in groups if len(values) > 1]
-    if len(several) < 2:
-        return None
-    part = of_grand_mean(several)
-    mean = statistics.fmean(statistics.fmean(values) for values in several)
-    return Average(len(several), mean, Error(part.variance**0.5, part.freedom).p(mean))
-
-
-def _sides(differences: Mapping[str, Sequence[float]]) -> str:
+def _in_words(differences: Mapping[str, Sequence[float]]) -> str:
     """Which rows' weights have significantly fewer errors than what they are compared with, and which have more."""
-    p_values, errors = _p_values(differences)
-    sides: dict[str, list[str]] = {"fewer": [], "more": [], "": []}
-    for (name, values), p in zip(differences.items(), p_values, strict=True):
-        side = ("fewer" if statistics.fmean(values) < 0 else "more") if p < ALPHA else ""
-        sides[side].append(f"`{name}`")
+    sides, count = _sides(differences), len(differences)
     texts = [
-        f"the weights of {count_of(len(names), 'row')} have significantly {side} errors than it"
-        f"{_listed(names, len(differences))}"
-        for side, names in sides.items()
-        if side and names
+        f"the weights of {count_of(len(names), 'row')} have significantly {side} errors{_listed(names, count)}"
+        for side, names in (("fewer", sides.fewer), ("more", sides.more))
+        if names
     ]
-    if sides[""]:
+    if sides.others:
         # Few seeds with a deviation for each row have almost no power.
-        least = statistics.median(error.detectable(ALPHA / len(differences), POWER) for error in errors)
+        least = statistics.median(error.detectable(ALPHA / count, POWER) for error in sides.errors)
         power = (
-            f"a true difference of {least:.1f} points, the median, would be found four times in five"
+            f"half of these tests find a true difference of {least:.1f} points four times in five"
             if least < 100
-            else "no possible difference would be found four times in five: these are too few seeds"
+            else "with so few seeds, half of these tests find no possible difference four times in five"
         )
-        texts.append(f"{count_of(len(sides['']), 'row')} cannot be told from it ({power})")
-    average = _average(list(differences.values()))
-    return f"{'; '.join([*texts, *([] if average is None else [str(average)])])}."
+        names = _listed(sides.others, count)
+        texts.append(f"{count_of(len(sides.others), 'row')} not significantly different{names}; {power}")
+    return f"{'; '.join(texts)}."
 
 
 def _listed(names: Sequence[str], total: int) -> str:
-    """The names in brackets, unless they are none or most."""
-    return f" ({', '.join(names)})" if 0 < len(names) <= total / 2 else ""
+    """The names in brackets, unless they are most."""
+    return f" ({', '.join(f'`{name}`' for name in names)})" if len(names) <= total / 2 else ""

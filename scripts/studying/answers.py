@@ -71,7 +71,9 @@ QUESTIONS = (
         "recurrence is not fed the context either.",
     ),
     Question(
-        "Do projections help scores without parameters?", [(score, f"{score}-projected") for score in _MULTIPLIED]
+        "Do projections help `dot`, `scaled_dot` and `cosine`?",
+        [(score, f"{score}-projected") for score in _MULTIPLIED],
+        note="Query, key, value and context are projected, so this is not about the comparison of query and key alone.",
     ),
     Question(
         "Does the score matter once there are projections?",
@@ -79,8 +81,9 @@ QUESTIONS = (
         + [("luong-general", other) for other in ("luong-dot-projected", "luong-additive")],
         "change",
         controls=[("luong-additive", "luong-concat")],
-        note="`concat` is the score `additive`, written in another way. `scaled_dot` starts with energies that are a "
-        'sixteenth of those of `dot` ([results.md](results.md), "Why scaled dot learns more slowly").',
+        note="`concat` is the score `additive`, written in another way. `general` and `additive` have matrices for the "
+        "comparison, but none for value and context. `scaled_dot` starts with energies that are a sixteenth of those "
+        'of `dot` ([results.md](results.md), "Why scaled dot learns more slowly").',
     ),
     Question(
         "Do windows help here?",
@@ -108,7 +111,9 @@ QUESTIONS = (
     Question(
         "Is self-attention or convolution better after the same number of epochs?",
         [("luong-general", other) for other in FAMILIES],
-        note="All have one learning rate, and the recurrent row has one layer, not three.",
+        note="No row was tuned: all have the same learning rate and dropout. `luong-general` has one layer, with a "
+        "decoder of 256; the others have three layers of 128. So this compares these models, not the best of each "
+        "family.",
     ),
 )
 
@@ -138,17 +143,18 @@ class RowNoise:
 
 def about_seeds(rows: Mapping[str, Sequence[Result]]) -> list[str]:
     """What the tests do not cover where rows have one seed; nothing if none has."""
-    single = sum(len(runs) == 1 for runs in rows.values())
+    single = [f"`{name}`" for name, runs in rows.items() if len(runs) == 1]
     if not single:
         return []
-    if single == len(rows):
+    if len(single) == len(rows):
         return [
             "Every row has one seed. The tests cover other sentences, not other seeds: another seed may reverse an "
             "answer."
         ]
+    which = ", ".join(single) if len(single) <= len(rows) / 2 else count_of(len(single), "row")
     return [
-        f"So far, {count_of(single, 'row')} of {len(rows)} {'has' if single == 1 else 'have'} one seed. The tests "
-        f"assume that seeds change the results of every row equally."
+        f"So far, {which} of {len(rows)} rows {'has' if len(single) == 1 else 'have'} one seed. Tests of such a row "
+        f"assume that seeds change its results as much as those of the others."
     ]
 
 
@@ -170,15 +176,43 @@ def answers(question: Question, noise: RowNoise) -> list[Answer]:
     ]
 
 
-def summary(answered: Sequence[tuple[Question, Sequence[Answer]]]) -> list[str]:
-    """The lines of a table: each question in a row, with its answer and how many of its contrasts are significant."""
-    lines = ["| question | answer | significant | difference, BLEU |", "|---|---|---:|---:|"]
-    for question, tested in answered:
-        if deciding := _deciding(question, tested):
-            real, rest = _apart(deciding)
-            cells = [question.text, _head(question, real, rest), f"{len(real)} of {len(deciding)}"]
-            lines.append(f"| {' | '.join(cells)} | {range_of([answer.difference for answer in deciding], 2)} |")
+def summary(labels: Sequence[str], answered: Sequence[tuple[Question, Sequence[Sequence[Answer]]]]) -> list[str]:
+    """The lines of a table: each question in a row, with its answer on each test set, named by `labels`.
+
+    A question has one list of answers for each test set, or fewer.
+    """
+    lines = [f"| question | {' | '.join(labels)} |", f"|---|{'---|' * len(labels)}"]
+    for question, of_splits in answered:
+        cells = [_cell(question, tested) for tested in of_splits] + ["-"] * (len(labels) - len(of_splits))
+        if set(cells) != {"-"}:
+            lines.append(f"| {question.text} | {' | '.join(cells)} |")
     return lines
+
+
+def _cell(question: Question, tested: Sequence[Answer]) -> str:
+    """The answer, how many of the contrasts that decide it are significant, and the range of their differences."""
+    deciding = _deciding(question, tested)
+    if not deciding:
+        return "-"
+    real, rest = _apart(deciding)
+    differences = range_of([answer.difference for answer in deciding], 2)
+    return f"{_head(question, real, rest)} ({len(real)} of {len(deciding)}): {differences}"
+
+
+def worse_than(noise: RowNoise, name: str) -> str:
+    """Which of all rows are significantly worse than this one, corrected by Holm for all of them; "" if none is."""
+    others = [other for other in noise.names if other != name]
+    tests = [noise.between(name, other) for other in others]
+    p_values = holm([test.p for test in tests])
+    worse = [
+        f"`{other}`"
+        for other, test, p in zip(others, tests, p_values, strict=True)
+        if p < ALPHA and test.difference < 0
+    ]
+    if not worse:
+        return ""
+    verb = "is" if len(worse) == 1 else "are"
+    return f"But {', '.join(worse)} {verb} significantly worse than `{name}` (corrected by Holm for all rows)."
 
 
 def _deciding(question: Question, tested: Sequence[Answer]) -> list[Answer]:
@@ -196,7 +230,7 @@ def sentence(question: Question, tested: Sequence[Answer]) -> str:
     deciding = _deciding(question, tested)
     controls = [answer for answer in tested if answer not in deciding]
     if not deciding:
-        return "Not measured."
+        return "Not tested."
     real, rest = _apart(deciding)
     parts = [f"{_head(question, real, rest)}{': ' if real else ''}{'; '.join(map(str, real))}."]
     if rest:
@@ -236,7 +270,7 @@ def _power(rest: Sequence[Answer]) -> str:
 def by_length(rows: Mapping[str, Sequence[Result]], split: str, first: str, second: str) -> str:
     """In which ranges of source length the second row is better: a test in each, corrected by Holm over the ranges."""
     if not {first, second} <= set(rows):
-        return "Not measured."
+        return "Not tested."
     split_of_one = rows[first][0].splits[split]
     bins = joined(binned(split_of_one.lengths), FEW)
     tests = [RowNoise(rows, split, lines).between(first, second) for *_, lines in bins]

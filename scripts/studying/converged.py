@@ -1,4 +1,4 @@
-"""What the study says of models trained to convergence, each with a learning rate and a dropout of its own."""
+"""What the study says of models trained for longer, each with a learning rate and a dropout of its own."""
 
 import statistics
 from collections.abc import Mapping, Sequence
@@ -7,11 +7,16 @@ from typing import NamedTuple
 from nmt.comparison.results import Result
 from nmt.comparison.verdict import count_of
 from studying.agreeing import agreement
-from studying.answers import Answer, Question, RowNoise, about_seeds, answers, bleu_of_rows, by_row, paragraph, summary
+from studying.answers import Answer, Question, RowNoise, about_seeds, answers, bleu_of_rows, by_row, paragraph
 from studying.rows import CONVERGED, GRID, LONG, SEEDS, TUNING
 from studying.taking import Costs
 from studying.timing import after_equal_time
 from studying.work import lowest_perplexity
+
+
+def _epochs(budget: tuple[str, ...]) -> str:
+    return budget[0].partition("=")[2]
+
 
 _SELF_ATTENTION = [("luong-general", other) for other in ("transformer", "gru-transformer")]
 QUESTIONS = (
@@ -24,14 +29,14 @@ QUESTIONS = (
     Question("Does the score matter?", [("luong-general", "luong-dot-projected")], "change"),
 )
 SELF_ATTENTION = Question(
-    "Is self-attention better at convergence?",
+    f"Is self-attention better after {_epochs(LONG)} epochs?",
     _SELF_ATTENTION,
-    note="Each has its own learning rate and dropout. The recurrent row has one layer, not three.",
+    note="The learning rate and dropout of each are from the same sweep. The recurrent row has one layer, not three.",
 )
 EQUAL_TIME = Question(
     "Is self-attention better after the same training time, in these longer trainings?",
     _SELF_ATTENTION,
-    note="BLEU and time are as above. The learning rate of the slower model has not fallen to 0 at that moment.",
+    note="BLEU, time and schedules are as in the question about the same training time after fewer epochs.",
 )
 
 
@@ -44,13 +49,16 @@ class Trained(NamedTuple):
 
 
 def self_attention(there: Sequence[Result], split: str, costs: Costs) -> list[tuple[Question, Sequence[Answer]]]:
-    """Recurrent models against self-attention, at convergence and at equal time; empty before both are trained."""
+    """Recurrent models against self-attention, at the end and at equal time; empty before both are trained."""
     rows = by_row(there)
     if not rows:
         return []
-    at_convergence = SELF_ATTENTION._replace(note=" ".join([SELF_ATTENTION.note, *about_seeds(rows)]))
+    one_seed = " (one seed)" if all(len(runs) == 1 for runs in rows.values()) else ""
+    after_all = SELF_ATTENTION._replace(
+        text=f"{SELF_ATTENTION.text}{one_seed}", note=" ".join([SELF_ATTENTION.note, *about_seeds(rows)])
+    )
     answered = [
-        (at_convergence, answers(SELF_ATTENTION, RowNoise(rows, split))),
+        (after_all, answers(SELF_ATTENTION, RowNoise(rows, split))),
         (EQUAL_TIME, after_equal_time(rows, costs, EQUAL_TIME)),
     ]
     return [(question, tested) for question, tested in answered if tested]
@@ -67,28 +75,25 @@ def section(trained: Trained, splits: Mapping[str, str], gold: str) -> str:
     if not trained.tuning:
         return ""
     parts = [
-        "## Trained to convergence",
-        f"Each of {len(CONVERGED)} models was trained {count_of(len(GRID), 'time')} for {_epochs(TUNING)} epochs, and "
+        f"## Trained for {_epochs(LONG)} epochs",
+        f"Each of {len(CONVERGED)} models is trained {count_of(len(GRID), 'time')} for {_epochs(TUNING)} epochs, and "
         f"then for {_epochs(LONG)} epochs with the learning rate and dropout that had the lowest validation perplexity "
-        f"(in bold; one seed). So far, {_of(trained.tuning, len(GRID))} of the first trainings and "
-        f"{_of(trained.there, len(SEEDS))} of the others are recorded.",
+        f"(one seed). So far, {_of(trained.tuning, len(GRID))} of the first trainings and "
+        f"{_of(trained.there, len(SEEDS))} of the others are recorded. At the end, the learning rate is a hundredth of "
+        f"its maximum.",
         _chosen(trained.tuning),
-        *_at_the_edge(trained.tuning),
+        f"The lowest validation perplexity of each first training. Less is better; the chosen setting is in bold. "
+        f"{_limits(trained.tuning)}",
     ]
     if trained.there:
         rows = by_row(trained.there)
         noise = RowNoise(rows, next(iter(splits)))
         parts += [_scores(rows, splits, gold), *about_seeds(rows)]
-        answered = [(question, tested) for question in QUESTIONS if (tested := answers(question, noise))]
-        parts += ["\n".join(summary(answered)), *(paragraph(*each) for each in answered)]
+        parts += [paragraph(question, tested) for question in QUESTIONS if (tested := answers(question, noise))]
         parts.append(f"**Is attention an explanation?** {agreement(rows, gold)}")
     if trained.back:
         parts += ["### English to German", _scores(by_row(trained.back), splits, gold)]
     return "\n\n".join(parts)
-
-
-def _epochs(budget: tuple[str, ...]) -> str:
-    return budget[0].partition("=")[2]
 
 
 def _of(runs: Sequence[Result], times: int) -> str:
@@ -124,15 +129,16 @@ def _chosen(tuning: Sequence[Result]) -> str:
     return "\n".join(lines)
 
 
-def _at_the_edge(tuning: Sequence[Result]) -> list[str]:
-    """That all models have chosen the same setting. In a sweep of two values each, it is at the edge of both."""
+def _limits(tuning: Sequence[Result]) -> str:
+    """What the sweep cannot show."""
     chosen = [best for values in _perplexities(tuning).values() if (best := _best(values)) is not None]
-    if len(set(chosen)) != 1 or len(chosen) < 2:
-        return []
-    return [
-        f"Each of the {len(chosen)} models whose sweep is complete has chosen {_LABELS[chosen[0]]}, a corner of the "
-        f"sweep. So a wider sweep may find better settings, and longer trainings may want more dropout."
+    parts = [
+        "With two values each, every setting is at the edge of the sweep, so a wider one may find better settings."
     ]
+    least = min(word for words in GRID for word in words if word.startswith("model.dropout"))
+    if chosen and all(least in GRID[best] for best in chosen):
+        parts.append("All have chosen the lower dropout; longer trainings may want more.")
+    return " ".join(parts)
 
 
 def _scores(rows: Mapping[str, Sequence[Result]], splits: Mapping[str, str], gold: str) -> str:

@@ -17,7 +17,7 @@ from studying.costs import LENGTH
 
 #: Of each row the microseconds a target token, "training" and "translating", in rounds that all rows took in turn.
 Costs = Mapping[str, Mapping[str, list[float]]]
-WORKS = {"training": "an update, µs", "translating": "a search, µs"}
+WORKS = {"training": "training, µs a token", "translating": "search, µs a token"}
 BASE = "bahdanau"  # the row whose costs are 1
 
 
@@ -51,8 +51,9 @@ def what_to_take(rows: Mapping[str, Sequence[Result]], split: str, costs: Costs)
     alone = all(len(runs) == 1 for runs in rows.values())
     lines = [
         f"Of the rows trained so far, the one that is truly the best is among these with 95 % confidence"
-        f"{', for these seeds' if alone else ''} (Hsu 1981; corrected for all other rows). The third column says how "
-        f"far a row may be below the best, at the same level.",
+        f"{', for these seeds' if alone else ''} (Hsu 1981; corrected for all other rows; {split}). The third column "
+        f"says how far a row may be below the best, at the same level. Brackets have the ratio to `{BASE}`, with its "
+        f'range over the rounds ("Parameters and costs").',
         "",
         f"| row | BLEU | may be below the best by | {' | '.join(WORKS.values())} |",
         "|---|---:|---:|---:|---:|",
@@ -63,9 +64,9 @@ def what_to_take(rows: Mapping[str, Sequence[Result]], split: str, costs: Costs)
     measured = [name for name in names if name in costs]
     if measured:
         cheapest = [min(measured, key=lambda name: statistics.median(costs[name][work])) for work in WORKS]
-        which = "`{}` is the cheapest to train and `{}` the cheapest to search with."
+        which = "`{}` has the lowest median cost in training, and `{}` in search."
         if cheapest[0] == cheapest[1]:
-            which = "`{}` is the cheapest, in training and in search."
+            which = "`{}` has the lowest median cost, in training and in search."
         lines += ["", f"Of these, {which.format(*cheapest)}"]
     return "\n".join(lines)
 

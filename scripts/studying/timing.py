@@ -18,8 +18,11 @@ from studying.taking import Costs
 QUESTION = Question(
     "Is self-attention or convolution better after the same training time?",
     [("luong-general", other) for other in FAMILIES],
-    note="BLEU is of greedy search on the validation set at the last moment that both models have reached. Time is "
-    'processor time of updates ("Parameters and costs"). The tests are for other seeds, not for other sentences.',
+    note="BLEU is of greedy search on the validation set at the last moment that both models have reached, by linear "
+    "interpolation between the validations after each epoch. At that moment the slower model is in the middle of its "
+    "schedule, where its learning rate is high: it may do better with a schedule for that time. Time is "
+    'processor time of updates ("Parameters and costs"). The tests are for other seeds, not for other sentences; the '
+    "deviation over seeds is that of the last validation.",
 )
 
 

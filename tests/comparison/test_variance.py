@@ -14,7 +14,6 @@ from nmt.comparison.variance import (
     by_sentences,
     error_of,
     interaction,
-    of_grand_mean,
     pseudo_values,
 )
 
@@ -77,27 +76,6 @@ def test_a_lone_run_borrows_the_deviation_of_the_others() -> None:
     part = by_runs([1, 3], [9], [[1, 3], [9], [4, 5, 6]])
     assert list(part) == pytest.approx([4 / 3 * (1 / 2 + 1), 3])
     assert by_runs([1], [2], [[1], [2]]).freedom == 0
-
-
-def test_a_mean_over_variants_has_the_deviation_of_each() -> None:
-    # Variances 2 / 2 and 1 / 3 of means, over 2 variants; the lone run is left out.
-    part = of_grand_mean([[1, 3], [9], [4, 5, 6]])
-    assert part.variance == pytest.approx((1 + 1 / 3) / 4)
-    assert part.freedom == pytest.approx((4 / 3) ** 2 / (1 / 1 + (1 / 3) ** 2 / 2))
-    assert of_grand_mean([[1], [2]]).freedom == 0
-
-
-@pytest.mark.parametrize("seeds", [2, 3])
-def test_a_mean_over_variants_is_called_different_once_in_twenty_at_most(seeds: int) -> None:
-    """Half of 12 variants deviate three times as much. With two seeds the test is cautious."""
-    generator, trials = np.random.default_rng(seeds), 4000
-    scales = np.array([1.0, 3.0] * 6)[:, None]
-    rejected = 0
-    for _ in range(trials):
-        groups = (scales * generator.normal(size=(12, seeds))).tolist()
-        part = of_grand_mean(groups)
-        rejected += Error(math.sqrt(part.variance), part.freedom).p(float(np.mean(groups))) < 0.05
-    assert 0.02 <= rejected / trials <= 0.055
 
 
 def test_both_parts_add_up_less_what_both_hold() -> None:
