@@ -1,4 +1,4 @@
-"""Faster ways to search on a CPU, used where they lose nothing: measured when training ends, for text alone.
+"""Faster ways to search on a CPU, used for text alone where they lose almost nothing: measured when training ends.
 
 They are a shortlist, bfloat16 and int8 (docs/benchmarks.md). Log-probabilities and weights then differ, so whoever asks
 for them gets float32 and the whole vocabulary. A GPU has bfloat16 anyway.
@@ -21,11 +21,9 @@ from nmt.translation.translator import Translator
 
 SENTENCES = 500  # of the validation set
 MINUTES = 1.0  # of training, below which the measurement is not worth its time
-
-
-LOSS = 0.05  # BLEU, from which a loss is one: BLEU is usually given with one decimal
+LOSS = 0.05  # of BLEU, from which a way is not used: half of what one decimal shows
 SHORTLISTS = (50, 100)  # translations of each source piece; shorter ones lose rare words, which BLEU hardly notices
-PIECES = 2000  # of the target vocabulary, below which a shortlist has most of them
+PIECES = 2000  # minimum size of the target vocabulary: of a smaller one, a shortlist has most pieces
 
 
 class Way(NamedTuple):
@@ -38,7 +36,7 @@ class Way(NamedTuple):
 EXACT = "float32"
 
 
-def ways(run: Run, compute: Compute) -> dict[str, Way]:
+def ways(run: Run, compute: Compute, shortlists: Sequence[int] = SHORTLISTS) -> dict[str, Way]:
     """The ways that the processor and the run have besides float32, the fastest first; none on a GPU."""
     if compute.on_gpu:
         return {}
@@ -46,7 +44,7 @@ def ways(run: Run, compute: Compute) -> dict[str, Way]:
     name, best = (EXACT, exact) if bf16.emulates else ("bf16", bf16)
     result: dict[str, Way] = {}
     if run.lexicon.exists():  # a run of an early version has none
-        result |= {f"{name}+shortlist={count}": Way(best, count) for count in SHORTLISTS}
+        result |= {f"{name}+shortlist={count}": Way(best, count) for count in shortlists}
     # The output layer in int8, and the rest in bfloat16 or float32.
     if has_int8() and not bf16.emulates:
         result["int8+bf16"] = Way(dataclasses.replace(bf16, int8=True))
@@ -67,24 +65,24 @@ def measured(
 ) -> str | None:
     """Translate the first validation sentences with the run's best weights and its search in each way.
 
-    Note the BLEUs in run.json. Return what to tell the user; None where there is nothing to choose: on a GPU, on a
-    processor that has nothing faster than float32, or if the search draws at random.
+    Note the BLEUs in run.json. Return what to tell the user; None where there is nothing to choose: on a GPU, where
+    processor and vocabulary allow nothing faster than float32, or if the search draws at random.
     """
     from nmt.evaluation.metrics import bleu
 
-    faster = ways(run, compute)
-    if not faster:
+    if not ways(run, compute):
+        return None
+    exact = _request(run, Way(dataclasses.replace(compute, dtype=None))).open(keep_weights=False)
+    large = exact.tokenizer.target.size >= PIECES
+    faster = ways(run, compute, SHORTLISTS if large else ())
+    if not faster or exact.search.draws:
         return None
     language = language_by_script(references, language)
     sources, references, contexts = sources[:SENTENCES], references[:SENTENCES], contexts[:SENTENCES]
     valid_bleu: dict[str, float] = {}
-    for name, translator in _opened(run, Way(dataclasses.replace(compute, dtype=None)), faster):
-        if translator.search.draws:
-            return None
+    for name, translator in _translators(run, exact, faster):
         texts = [nbest[0].text for nbest in translator.translate(sources, contexts=contexts)]
         valid_bleu[name] = bleu(texts, in_case_of(translator.tokenizer.target, references), language).value
-    if len(valid_bleu) < 2:
-        return None
     run.note(precision={"step": run.best_step(), "sentences": len(sources), "valid_bleu": valid_bleu})
     fastest = _fastest(faster, valid_bleu) or EXACT
     values = ", ".join(f"{value:.2f} with {name}" for name, value in valid_bleu.items())
@@ -94,27 +92,25 @@ def measured(
     )
 
 
-def _opened(run: Run, exact: Way, faster: Mapping[str, Way]) -> Iterator[tuple[str, Translator]]:
-    """A translator of each way that suits the vocabulary, the exact one first."""
-    translator = _request(run, exact).open(keep_weights=False)
-    yield EXACT, translator
-    large = translator.tokenizer.target.size >= PIECES
+def _translators(run: Run, exact: Translator, faster: Mapping[str, Way]) -> Iterator[tuple[str, Translator]]:
+    """The translator of each way, one at a time, the exact one first."""
+    yield EXACT, exact
     for name, way in faster.items():
-        if large or not way.shortlist:
-            yield name, _request(run, way).open(keep_weights=False)
+        yield name, _request(run, way).open(keep_weights=False)
 
 
 def for_text(request: TranslatorRequest) -> TranslatorRequest:
-    """The request for translations of which only the text is wanted: by default, in the fastest way that loses nothing.
+    """The request for translations of which only the text is wanted: by default, in the fastest way that was measured.
 
     With that way, the run's best weights lost less than `LOSS` on the validation set. precision=auto is automatic, and
-    so is shortlist=null; a shortlist that the user gives is not changed.
+    so is shortlist=null. A shortlist that the user gives is not changed, and with another search than that of the run,
+    which may draw from all pieces, there is none.
     """
     compute = request.compute
     if not compute.automatic or request.checkpoint != "best" or len(request.runs) > 1:  # these were not measured
         return request
     run = request.runs[0]
-    faster = ways(run, compute)
+    faster = ways(run, compute, () if request.search.words else SHORTLISTS)
     if request.shortlist is not None:
         faster = {name: way._replace(shortlist=request.shortlist) for name, way in faster.items() if not way.shortlist}
     fastest = _fastest(faster, _noted(run)) if faster else None

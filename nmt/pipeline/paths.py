@@ -113,9 +113,8 @@ def writer(stack: contextlib.ExitStack, path: Path | None) -> Callable[[str], No
         if isinstance(sys.stdout, TextIO) or hasattr(sys.stdout, "reconfigure"):
             sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
         file = sys.stdout
-    elif not is_replaceable(path):  # its reader needs each line at once
-        stack.enter_context(writing(path))
-        file = stack.enter_context(path.open("w", encoding="utf-8", newline="\n", buffering=1))
+    elif not is_replaceable(path):
+        file = stack.enter_context(_device(path))
     else:
         temporary = stack.enter_context(replace_atomically(path.resolve()))
         file = stack.enter_context(temporary.open("w", encoding="utf-8", newline="\n"))
@@ -128,6 +127,18 @@ def writer(stack: contextlib.ExitStack, path: Path | None) -> Callable[[str], No
 
 
 @contextlib.contextmanager
+def _device(path: Path) -> Iterator[TextIO]:
+    """A device or a named pipe, whose reader needs each line at once."""
+    with writing(path):
+        file = path.open("w", encoding="utf-8", newline="\n", buffering=1)
+    try:
+        yield file
+    finally:
+        with writing(path):
+            file.close()
+
+
+@contextlib.contextmanager
 def writing(path: Path | None) -> Iterator[None]:
     """UserError if a file, or standard output (None), cannot be written; a closed pipe is left to the command."""
     try:
@@ -135,4 +146,7 @@ def writing(path: Path | None) -> Iterator[None]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise unwritable(path or "standard output", error) from error
+        if path is not None and is_replaceable(path):
+            raise unwritable(path, error) from error
+        cure = "Free some space, or write into another file" if full(error) else "Write into another file"
+        raise UserError(f"Cannot write {path or 'standard output'}: {error.strerror or error}. {cure}.") from error

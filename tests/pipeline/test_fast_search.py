@@ -126,6 +126,8 @@ def test_shortlists_are_measured_where_the_vocabulary_is_large(
         (30.0, 31.0, ["scores=true"], None),
         (30.0, 31.0, ["format=jsonl"], None),
         (30.0, 31.0, ["checkpoint=last"], None),
+        (30.0, 31.0, ["search=sampling"], None),
+        (30.0, 31.0, ["search.beam_size=2"], None),
     ],
 )
 def test_the_shortest_shortlist_that_loses_nothing_is_used_for_text_alone(
