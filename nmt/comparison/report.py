@@ -247,12 +247,12 @@ def _alignments(comparison: Comparison) -> list[Block]:
         return []
     caption = (
         "The links of each run against the word links named above, in per cent; less is better. The column 'attention' "
-        "uses the head and the shift that were chosen on validation links; without such links, shift 0 and the mean of the heads of "
-        "the penultimate layer. Saliency is gradient times input, which needs no attention. "
-        "Names in brackets are links that no variant made: the diagonal links each target word to the source word at "
-        "the same place, and the oracle is the best that one link per target word could do. The verdict at the start "
-        "of the report compares the variant with the fewest errors with the others by Student's t over the runs, "
-        "corrected by Bonferroni for all pairs of variants. The test does not generalise to other sentences."
+        "uses the head and the shift that were chosen on validation links; without such links, shift 0 and the mean of "
+        "the heads of the penultimate layer. Saliency is gradient times input, which needs no attention. Names in "
+        "brackets are links that no variant made: the diagonal links each target word to the source word at the same "
+        "place, and the oracle is the best that one link per target word could do. The verdict at the start of the "
+        "report compares the variant with the fewest errors with the others by Student's t over the runs, corrected by "
+        "Bonferroni for all pairs of variants. The test does not generalise to other sentences."
     )
     by_hand = [gold.gold for gold in comparison.golds if gold.by_hand]
     if by_hand:

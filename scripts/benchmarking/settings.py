@@ -64,7 +64,8 @@ PLAIN = "cudnn"
 SEARCHES = ("greedy", "beam5")
 
 #: Faster ways through beam 5 on a CPU, for `bahdanau` alone: the precision, the length of the shortlist (0: none), and
-#: how many sentences are searched together. `nmt.translate` has a shortlist of 50 and searches 128 together.
+#: how many sentences are searched together. By default, `nmt.translate` searches 128 together, and its shortest
+#: shortlist has 50.
 FASTER = {
     "beam5_shortlist": ("float32", 50, 64),
     "beam5_bf16": ("bf16", 0, 64),

@@ -75,7 +75,7 @@ def _settings(session: Benchmark, place: Place, batches: list[int]) -> dict[Key,
         for batch in batches
     }
     for way, (precision, shortlist, batch) in FASTER.items() if place.device == "cpu" else ():
-        if precision == "bf16" and not session.machine["bfloat16"]:
+        if precision != "float32" and not session.machine[precision]:
             continue
         faster = {"place": place._replace(precision=precision), "shortlist": shortlist, "batch": batch}
         settings["bahdanau", way, batch] = settings["bahdanau", "beam5", 64] | faster

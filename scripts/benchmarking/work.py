@@ -36,7 +36,7 @@ from benchmarking.settings import (
 from benchmarking.torch_transformer import replaced
 from nmt import __version__, build
 from nmt.command.composing import compose
-from nmt.compute import Compute, choose_device
+from nmt.compute import Compute, choose_device, has_int8
 from nmt.data.corpus import Split
 from nmt.data.pairs import EncodedPairs, SampledPairs
 from nmt.files import write_bytes
@@ -64,7 +64,8 @@ def machine(places: Sequence[torch.device]) -> Json:
         "cores": os.cpu_count() or 1,
         "threads": torch.get_num_threads(),
         "instructions": torch.backends.cpu.get_cpu_capability(),
-        "bfloat16": not Compute(torch.device("cpu"), torch.bfloat16).emulates,
+        "bf16": not Compute(torch.device("cpu"), torch.bfloat16).emulates,
+        "int8": has_int8(),
         "system": platform.platform(),
         "python": platform.python_version(),
         "torch": str(torch.__version__),
