@@ -268,17 +268,20 @@ def test_other_pages_quote_the_rows_between_their_marks(tmp_path: Path, monkeypa
     by_row = answers.by_row(runs(luong_general=0.8, none=0.3, other=0.79))
     quoting_page.write_text(f"before\n{quoting.BEGIN}\nold\n{quoting.END}\nafter\n", encoding="utf-8")
     for _ in range(2):
-        quoting.quote(by_row, page.SPLIT)
+        quoting.quote(by_row, {page.SPLIT: "captions"})
     text = quoting_page.read_text("utf-8")
     assert text.startswith(f"before\n{quoting.BEGIN}\n\n| model | ")
-    assert text.endswith(f" |\n\n{quoting.END}\nafter\n")
+    end = f"\n\n{quoting.BETTER} captions: none.\n\n{quoting.END}\nafter\n"
+    assert text.endswith(f" |{end}")
     bleu = answers.bleu_of_rows(by_row, page.SPLIT)
     assert f"| the default | `luong-general` | {bleu['luong-general']:.2f} |  |  |" in text
     assert f"| nothing | `none` | {bleu['none']:.2f} | {bleu['none'] - bleu['luong-general']:+.2f} | < 0.001 |" in text
     assert "`far`" not in text
+    quoting.quote(answers.by_row(runs(luong_general=0.5, good=0.9, bad=0.2)), {page.SPLIT: "captions"})
+    assert f"{quoting.BETTER} captions: `good`.\n" in quoting_page.read_text("utf-8")
     quoting_page.write_text("before\n", encoding="utf-8")
     with pytest.raises(UserError, match="no <!-- study: begin --> and"):
-        quoting.quote(by_row, page.SPLIT)
+        quoting.quote(by_row, {page.SPLIT: "captions"})
 
 
 def test_every_row_that_is_quoted_is_a_row_of_the_study() -> None:

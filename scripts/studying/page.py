@@ -80,7 +80,7 @@ def report() -> int:
         *([exact_links(exact)] if exact else []),
     ]
     write_text(PAGE, "\n\n".join(part.strip("\n") for part in parts) + "\n")
-    quote(rows, SPLIT)
+    quote(rows, splits_of(results))
     return 0
 
 
@@ -97,9 +97,7 @@ def first_line(results: Sequence[Result]) -> str:
 def first_screen(results: Sequence[Result], longer: converged.Trained, measured: Costs) -> str:
     """All questions with their answers, in Markdown: a table, and then the tests on the first test set."""
     rows = by_row(results)
-    splits = {
-        name: label for start, label in ALL_SPLITS.items() for name in results[0].splits if name.startswith(start)
-    }
+    splits = splits_of(results)
     noises = [RowNoise(rows, name) for name in splits]
     answered: list[tuple[Question, list[Sequence[Answer]]]]
     answered = [(each, [answers(each, noise) for noise in noises]) for each in QUESTIONS]
@@ -114,6 +112,11 @@ def first_screen(results: Sequence[Result], longer: converged.Trained, measured:
             lines.append(f"**At which lengths?** {by_length(rows, SPLIT, 'none', 'luong-general')}")
     lines.append(f"**Is attention an explanation?** {agreement(rows, SILVER)}")
     return "\n\n".join(lines)
+
+
+def splits_of(results: Sequence[Result]) -> dict[str, str]:
+    """The test sets of the short study, and how tables call them."""
+    return {name: label for start, label in ALL_SPLITS.items() for name in results[0].splits if name.startswith(start)}
 
 
 def records_of(folder: Path) -> list[Path]:

@@ -1,4 +1,4 @@
-"""Figures of the study in other pages: a table between two marks, written from the records."""
+"""Figures of the study in other pages: a table and a sentence between two marks, written from the records."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -8,10 +8,11 @@ from nmt.comparison.significance import holm
 from nmt.comparison.verdict import p_text
 from nmt.errors import UserError
 from nmt.files import write_text
-from studying.answers import RowNoise, bleu_of_rows
+from studying.answers import ALPHA, RowNoise, bleu_of_rows
 
 BEGIN, END = "<!-- study: begin -->", "<!-- study: end -->"
 DEFAULT = "luong-general"  # the attention and wiring of nmt.train without overrides
+BETTER = f"Significantly better than `{DEFAULT}`, by test set:"
 #: The rows that each page quotes, with the page's own words for them.
 QUOTED = {
     Path("docs", "choosing-an-attention.md"): {
@@ -54,20 +55,37 @@ QUOTED = {
 }
 
 
-def quote(rows: Mapping[str, Sequence[Result]], split: str) -> None:
+def quote(rows: Mapping[str, Sequence[Result]], splits: Mapping[str, str]) -> None:
     """Write the tables of all pages (UserError: a page has no marks).
 
     p is corrected by Holm for all rows of the study.
+
+    Args:
+        rows: the runs of each row.
+        splits: names of test sets -> how the sentence calls them; the table is of the first.
     """
-    bleu, noise = bleu_of_rows(rows, split), RowNoise(rows, split)
-    others = [name for name in rows if name != DEFAULT]
-    p_values = dict(zip(others, holm([noise.between(DEFAULT, name).p for name in others]), strict=True))
+    split = next(iter(splits))
+    bleu, p_values = bleu_of_rows(rows, split), _p_values(rows, split)
+    better = "; ".join(f"{label}: {_better(rows, name)}" for name, label in splits.items())
     for page, names in QUOTED.items():
         before, begin, rest = page.read_text("utf-8").partition(BEGIN)
         _, end, after = rest.partition(END)
         if not (begin and end):
             raise UserError(f"{page} has no {BEGIN} and {END}, between which a table is written. Restore both.")
-        write_text(page, f"{before}{BEGIN}\n\n{_table(names, bleu, p_values)}\n\n{END}{after}")
+        write_text(page, f"{before}{BEGIN}\n\n{_table(names, bleu, p_values)}\n\n{BETTER} {better}.\n\n{END}{after}")
+
+
+def _p_values(rows: Mapping[str, Sequence[Result]], split: str) -> dict[str, float]:
+    """The p of each row's difference to the default, by Holm."""
+    noise, others = RowNoise(rows, split), [name for name in rows if name != DEFAULT]
+    return dict(zip(others, holm([noise.between(DEFAULT, name).p for name in others]), strict=True))
+
+
+def _better(rows: Mapping[str, Sequence[Result]], split: str) -> str:
+    """The rows that are significantly better than the default."""
+    bleu = bleu_of_rows(rows, split)
+    names = [f"`{name}`" for name, p in _p_values(rows, split).items() if p < ALPHA and bleu[name] > bleu[DEFAULT]]
+    return ", ".join(names) or "none"
 
 
 def _table(names: Mapping[str, str], bleu: Mapping[str, float], p_values: Mapping[str, float]) -> str:
