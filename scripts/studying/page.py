@@ -259,7 +259,8 @@ questions decide; a verdict that depends on the correction is weak evidence. Wha
 the level of Bonferroni, which is slightly stricter than Holm's.
 
 The deviation over seeds is pooled over all rows, unless Bartlett's test finds that it differs between rows. With two
-or three seeds a row, that test would hardly notice.
+or three seeds a row, that test would hardly notice. Rows with the same seed read the same batches, so their deviations
+are not quite independent, and what is pooled is less certain than the tests assume.
 
 A long line (`test_2016_joined`) is {JOINED} neighbouring captions: 18 to 53 words. Of the training sentences, 0.5 %
 have 25 words or more, and none has more than 39. Perplexity is under forced decoding. Two runs trained at a time,
