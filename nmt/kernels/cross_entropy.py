@@ -14,6 +14,8 @@ from nmt.kernels import gpu
 
 #: The target of a row that does not count, as torch has it by default.
 IGNORED = -100
+#: A probability from which the logarithm is exact, well above the smallest normal number of float32.
+SMALLEST = 1e-30
 
 
 def plain_cross_entropy(
@@ -60,11 +62,17 @@ def in_float32(logits: Tensor) -> Tensor:
     return logits.float() if logits.dtype.itemsize < 4 else logits
 
 
-def normalizers(logits: Tensor, probabilities: Tensor) -> Tensor:
-    """The logarithm of the sum of the exponentials of each row of logits [N, V], from its softmax.
+def normalizers(logits: Tensor, probabilities: Tensor, targets: Tensor) -> Tensor:
+    """The logarithm of the sum of the exponentials of each row of logits [N, V] with targets [N], from its softmax.
 
-    The likeliest entry has a probability of at least 1 / V, so its logarithm loses nothing.
+    A probability that did not underflow has an exact logarithm. On a CPU that of the target is taken, which costs no
+    pass over the logits; else that of the likeliest entry, which is at least 1 / V.
     """
+    if logits.device.type == "cpu":
+        columns = targets.unsqueeze(1)
+        of_targets = probabilities.gather(1, columns)
+        if bool((of_targets > SMALLEST).all()):
+            return (logits.gather(1, columns) - of_targets.log()).squeeze(1)
     return logits.amax(1) - probabilities.amax(1).log()
 
 
@@ -76,7 +84,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         ctx: Any, logits: Tensor, targets: Tensor, smoothing: float, real: Tensor | None
     ) -> tuple[Tensor, Tensor]:
         probabilities = torch.softmax(logits, 1)
-        of_rows = normalizers(logits, probabilities)
+        of_rows = normalizers(logits, probabilities, targets)
         plain = of_rows - logits.gather(1, targets.unsqueeze(1)).squeeze(1)
         if real is not None:
             plain = plain.masked_fill(~real, 0)
@@ -95,11 +103,15 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
             raise RuntimeError("the gradient of this loss can be taken only once: it overwrites probabilities")
         targets, real = ctx.saved_tensors
         gradient, ctx.probabilities = ctx.probabilities, None
-        if ctx.smoothing:
-            gradient.sub_(ctx.smoothing / gradient.shape[1])
-        at_target = torch.full_like(targets, ctx.smoothing - 1, dtype=gradient.dtype).unsqueeze(1)
+        outer, even = gradients[0], ctx.smoothing / gradient.shape[1]
+        if gradient.device.type == "cpu":  # one pass, which needs a number that a GPU would have to wait for
+            torch.add(-even * outer, gradient, alpha=float(outer), out=gradient)
+        else:
+            gradient.sub_(even).mul_(outer)
+        at_target = ((ctx.smoothing - 1) * outer).to(gradient.dtype).expand(len(targets), 1)
         gradient.scatter_add_(1, targets.unsqueeze(1), at_target)
-        gradient.mul_(gradients[0])
-        if real is not None:
+        if real is not None and gradient.device.type == "cpu":  # rows that do not count are few
+            gradient.index_fill_(0, (~real).nonzero().squeeze(1), 0)
+        elif real is not None:
             gradient.masked_fill_(~real.unsqueeze(1), 0)
         return gradient, None, None, None

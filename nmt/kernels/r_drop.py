@@ -77,7 +77,7 @@ class _RDrop(torch.autograd.Function):
         ctx: Any, logits: Tensor, targets: Tensor, smoothing: float, strength: float, real: Tensor | None
     ) -> tuple[Tensor, Tensor]:
         probabilities = torch.softmax(logits, 1)
-        of_rows = normalizers(logits, probabilities)
+        of_rows = normalizers(logits, probabilities, targets)
         plain = of_rows - logits.gather(1, targets.unsqueeze(1)).squeeze(1)
         losses = plain
         if smoothing:
