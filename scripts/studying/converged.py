@@ -41,7 +41,7 @@ EQUAL_TIME = Question(
 
 
 class Trained(NamedTuple):
-    """The runs: those that chose settings, those to convergence, and those in the other direction."""
+    """The runs: those that chose settings, the longest ones, and those in the other direction."""
 
     tuning: Sequence[Result]
     there: Sequence[Result]

@@ -215,7 +215,7 @@ CAPTION = (
 METHOD = f"""## Method
 
 The recurrent rows differ in attention or wiring, and `hard` rows and `coverage-loss` also in the loss that trains the
-attention. So they differ in their number of weights, too ("Parameters and costs"). They share:
+attention. Their numbers of weights differ, too ("Parameters and costs"). They share:
 
 - embeddings of 128, a bidirectional GRU encoder of 128 per direction, a GRU decoder and an attention of 256
 - the decoder starts from the mean of the encoder's states; a tanh readout of state, previous word and context
@@ -277,8 +277,8 @@ text. Head and shift of the attention were chosen on silver links of the validat
     python scripts/attention_study.py report
 
 The last command writes this page, and the tables that quote it elsewhere. It needs nothing but the records and
-costs in `{FOLDER}`. It also writes `{FOLDER}/report.html`, which has the same figures to click through. Each record
-names the code that made it (`code` in `run.json`)."""
+costs in `{FOLDER}`. It also writes `{FOLDER}/report.html`, which has the same figures to click
+through. Each record names the code that made it (`code` in `run.json`)."""
 
 #: BLEU after the replacement of unknown words, WMT'14 English-German, and our rows. Luong, Pham, Manning 2015, table 4.
 LUONG = [
