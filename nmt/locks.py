@@ -77,8 +77,9 @@ def locked(target: Path, purpose: Locked = TRAINING) -> Iterator[None]:
             raise LockedError(
                 f"{target}: another process {purpose.work}{holder}. Wait until it ends, or {purpose.cure}."
             ) from error
-        except (OSError, UserWarning, NotImplementedError) as error:
-            # Continue without a lock on file systems that have none, or if only the run folder is writable.
+        except (OSError, UserWarning, RuntimeError) as error:
+            # Continue without a lock on file systems that have none (filelock 3 raises a RuntimeError there, later ones
+            # warn), or if only the run folder is writable.
             if not isinstance(error, OSError) or error.errno in (errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP):
                 stack.callback(_remove, path)
                 _say_without(target, purpose)

@@ -199,16 +199,14 @@ def _cell(question: Question, tested: Sequence[Answer]) -> str:
     return f"{_head(question, real, rest)} ({len(real)} of {len(deciding)}): {differences}"
 
 
+def against(noise: RowNoise, name: str) -> list[Answer]:
+    """The tests of all other rows against this one, corrected by Holm for all of them."""
+    return answers(Question("", [(name, other) for other in noise.names if other != name]), noise)
+
+
 def worse_than(noise: RowNoise, name: str) -> str:
-    """Which of all rows are significantly worse than this one, corrected by Holm for all of them; "" if none is."""
-    others = [other for other in noise.names if other != name]
-    tests = [noise.between(name, other) for other in others]
-    p_values = holm([test.p for test in tests])
-    worse = [
-        f"`{other}`"
-        for other, test, p in zip(others, tests, p_values, strict=True)
-        if p < ALPHA and test.difference < 0
-    ]
+    """Which of all rows are significantly worse than this one; "" if none is."""
+    worse = [f"`{each.second}`" for each in against(noise, name) if each.significant and each.difference < 0]
     if not worse:
         return ""
     verb = "is" if len(worse) == 1 else "are"

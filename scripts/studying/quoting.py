@@ -4,11 +4,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from nmt.comparison.results import Result
-from nmt.comparison.significance import holm
 from nmt.comparison.verdict import p_text
 from nmt.errors import UserError
 from nmt.files import write_text
-from studying.answers import ALPHA, RowNoise, bleu_of_rows
+from studying.answers import Answer, RowNoise, against, bleu_of_rows
 
 BEGIN, END = "<!-- study: begin -->", "<!-- study: end -->"
 DEFAULT = "luong-general"  # the attention and wiring of nmt.train without overrides
@@ -64,9 +63,10 @@ def quote(rows: Mapping[str, Sequence[Result]], splits: Mapping[str, str]) -> No
         rows: the runs of each row.
         splits: names of test sets -> how the sentence calls them; the table is of the first.
     """
+    tests = {name: against(RowNoise(rows, name), DEFAULT) for name in splits}
+    better = "; ".join(f"{splits[name]}: {_better(tested)}" for name, tested in tests.items())
     split = next(iter(splits))
-    bleu, p_values = bleu_of_rows(rows, split), _p_values(rows, split)
-    better = "; ".join(f"{label}: {_better(rows, name)}" for name, label in splits.items())
+    bleu, p_values = bleu_of_rows(rows, split), {each.second: each.p for each in tests[split]}
     for page, names in QUOTED.items():
         before, begin, rest = page.read_text("utf-8").partition(BEGIN)
         _, end, after = rest.partition(END)
@@ -75,17 +75,9 @@ def quote(rows: Mapping[str, Sequence[Result]], splits: Mapping[str, str]) -> No
         write_text(page, f"{before}{BEGIN}\n\n{_table(names, bleu, p_values)}\n\n{BETTER} {better}.\n\n{END}{after}")
 
 
-def _p_values(rows: Mapping[str, Sequence[Result]], split: str) -> dict[str, float]:
-    """The p of each row's difference to the default, by Holm."""
-    noise, others = RowNoise(rows, split), [name for name in rows if name != DEFAULT]
-    return dict(zip(others, holm([noise.between(DEFAULT, name).p for name in others]), strict=True))
-
-
-def _better(rows: Mapping[str, Sequence[Result]], split: str) -> str:
+def _better(tested: Sequence[Answer]) -> str:
     """The rows that are significantly better than the default."""
-    bleu = bleu_of_rows(rows, split)
-    names = [f"`{name}`" for name, p in _p_values(rows, split).items() if p < ALPHA and bleu[name] > bleu[DEFAULT]]
-    return ", ".join(names) or "none"
+    return ", ".join(f"`{each.second}`" for each in tested if each.significant and each.difference > 0) or "none"
 
 
 def _table(names: Mapping[str, str], bleu: Mapping[str, float], p_values: Mapping[str, float]) -> str:
