@@ -151,7 +151,8 @@ def multi30k(folder: Path, device: str, quick: bool, given: dict[str, str]) -> d
 
 def ended(command: list[str]) -> str:
     """What a command prints on standard output; its messages go to standard error (UserError if it fails)."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "scripts")])}
+    paths = [str(ROOT), str(ROOT / "scripts"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False, env=environment)
     if done.returncode:
         raise UserError(f"exit status {done.returncode}; the messages are above.")
