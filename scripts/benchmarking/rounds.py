@@ -124,7 +124,8 @@ class _Rounds(Benchmark):
             }
             if measured:
                 multiplying = stack.enter_context(Case("multiplying", shared, self.log))
-            answers = {name: case.ask(updates=self.scale.warm_up) for name, case in cases.items()}
+            first = self.scale.warm_up if place.device == "cpu" else self.scale.gpu_warm_up
+            answers = {name: case.ask(updates=first) for name, case in cases.items()}
             for number in self.numbers() if measured else ():
                 for name, case in cases.items():
                     answers[name] = case.ask(updates=self.scale.updates)

@@ -131,6 +131,7 @@ class Scale:
         batch: sentences a training batch.
         longest: pieces a side; longer pairs are left out, as the peers leave them out.
         warm_up: updates before anything is measured.
+        gpu_warm_up: the same on a GPU, where each shape is captured and its kernels are compiled first.
         updates: measured updates of a wiring in a round.
         trained: updates that a model has had, in all, before it translates.
         translated: sentences translated in a round, by how many are searched together.
@@ -152,6 +153,7 @@ class Scale:
     batch: int = 80
     longest: int = 80
     warm_up: int = 4
+    gpu_warm_up: int = 120
     updates: int = 20
     trained: int = 200
     translated: dict[int, int] = field(default_factory=lambda: {1: 50, 64: 1000})
@@ -183,6 +185,7 @@ QUICK = Scale(
     transformer=Sizes(pieces=500, embedding=16, encoder=16, decoder=16, attention=16, features=16),
     batch=8,
     warm_up=1,
+    gpu_warm_up=1,
     updates=2,
     trained=3,
     translated={1: 2, 64: 4},
