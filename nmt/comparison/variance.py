@@ -26,6 +26,8 @@ Scorer = Callable[[Statistics], npt.NDArray[np.float64]]
 
 #: Bartlett's test below this level says that the deviations of variants are not the same.
 UNEQUAL = 0.05
+#: One in so many variants may stand out, and the others are still pooled.
+OUTLIERS = 10
 
 
 class Part(NamedTuple):
@@ -70,22 +72,28 @@ def interaction(variants: Sequence[Statistics]) -> Part:
 def by_runs(first: Sequence[float], second: Sequence[float], groups: Sequence[Sequence[float]]) -> Part:
     """The runs' part for the scores of the runs of two variants.
 
-    The deviation is pooled over `groups`, the scores of all variants, unless Bartlett's test finds that they differ.
-    Then it is each variant's own (Welch 1947), where it has two runs.
+    The deviation is pooled over `groups`, the scores of all variants. If Bartlett's test finds that they differ, those
+    with the largest deviations are left out, a tenth at most, until the others pass. A variant that was left out has
+    its own deviation (Welch 1947), where it has two runs. If the others do not pass, this holds for all variants.
     """
-    equal = _equal(groups)
-    parts = [_of_mean(scores, groups, equal) for scores in (first, second)]
-    return Part(sum(part.variance for part in parts), parts[0].freedom) if equal else _sum(parts)
+    pooled, largest = _common(groups)
+    parts = [_of_mean(scores, pooled, largest) for scores in (first, second)]
+    alike = all(_is_pooled(scores, largest) for scores in (first, second))
+    return Part(sum(part.variance for part in parts), pooled.freedom) if alike else _sum(parts)
 
 
 def of_mean(scores: Sequence[float], groups: Sequence[Sequence[float]]) -> Part:
     """The variance of the mean of a variant's runs; `groups` are the scores of all variants, as in `by_runs`."""
-    return _of_mean(scores, groups, _equal(groups))
+    return _of_mean(scores, *_common(groups))
 
 
-def _of_mean(scores: Sequence[float], groups: Sequence[Sequence[float]], equal: bool) -> Part:
-    of_one = _pooled(groups) if equal or len(scores) < 2 else _own(scores)
+def _of_mean(scores: Sequence[float], pooled: Part, largest: float) -> Part:
+    of_one = pooled if _is_pooled(scores, largest) else _own(scores)
     return Part(of_one.variance / len(scores), of_one.freedom)
+
+
+def _is_pooled(scores: Sequence[float], largest: float) -> bool:
+    return len(scores) < 2 or float(np.var(scores, ddof=1)) <= largest
 
 
 def _own(scores: Sequence[float]) -> Part:
@@ -99,10 +107,24 @@ def _pooled(groups: Sequence[Sequence[float]]) -> Part:
     return Part(sum(float(np.var(group)) * len(group) for group in groups) / freedom, freedom)
 
 
+def _common(groups: Sequence[Sequence[float]]) -> tuple[Part, float]:
+    """The pooled variance of a run, and the largest variance of a variant that has a part in it.
+
+    Where no more than a tenth may be left out and the others still differ, everything is pooled for the variants with
+    one run, and no other has a part in it.
+    """
+    several = sorted((group for group in groups if len(group) > 1), key=lambda group: float(np.var(group, ddof=1)))
+    for left_out in range(len(several) // OUTLIERS + 1):
+        rest = several[: len(several) - left_out]
+        if _equal(rest):
+            return _pooled(rest), float(np.var(rest[-1], ddof=1)) if rest else 0.0
+    return _pooled(several), -1.0
+
+
 def _equal(groups: Sequence[Sequence[float]]) -> bool:
-    """Whether Bartlett's test allows one deviation for all groups with two values or more."""
-    several = [np.array(group, dtype=float) for group in groups if len(group) > 1 and np.var(group) > 0]
-    return len(several) < 2 or bool(stats.bartlett(*several).pvalue >= UNEQUAL)
+    """Whether Bartlett's test allows one deviation for all groups, of two values or more."""
+    differing = [np.array(group, dtype=float) for group in groups if np.var(group) > 0]
+    return len(differing) < 2 or bool(stats.bartlett(*differing).pvalue >= UNEQUAL)
 
 
 def _sum(parts: Sequence[Part], less: Part = UNKNOWN) -> Part:

@@ -1,7 +1,7 @@
 """How the attention of the study's rows agrees with word links, beside a straight diagonal and beside saliency.
 
-All tests are Student's t over seeds, corrected by Holm over the rows. The deviation over seeds is pooled over the rows
-unless Bartlett's test finds that it differs. The mean over rows is not tested: rows with the same seed read the same
+All tests are Student's t over seeds, corrected by Holm over the rows. The deviation over seeds is pooled as in
+`nmt.comparison.variance.by_runs`. The mean over rows is not tested: rows with the same seed read the same
 batches, so they are not independent.
 """
 

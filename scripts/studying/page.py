@@ -258,8 +258,9 @@ another p, because it is corrected for other tests, and may be significant in on
 questions decide; a verdict that depends on the correction is weak evidence. What tests "find four times in five" is at
 the level of Bonferroni, which is slightly stricter than Holm's.
 
-The deviation over seeds is pooled over all rows, unless Bartlett's test finds that it differs between rows. With two
-or three seeds a row, that test would hardly notice. Rows with the same seed read the same batches, so their deviations
+The deviation over seeds is pooled over all rows, unless Bartlett's test finds that it differs between rows. Then the
+rows with the largest, a tenth at most, have their own; if the others still differ, every row has its own. With two or
+three seeds a row, that test would hardly notice. Rows with the same seed read the same batches, so their deviations
 are not quite independent, and what is pooled is less certain than the tests assume.
 
 A long line (`test_2016_joined`) is {JOINED} neighbouring captions: 18 to 53 words. Of the training sentences, 0.5 %

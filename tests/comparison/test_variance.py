@@ -14,6 +14,7 @@ from nmt.comparison.variance import (
     by_sentences,
     error_of,
     interaction,
+    of_mean,
     pseudo_values,
 )
 
@@ -71,6 +72,18 @@ def test_runs_of_unequal_deviation_are_tested_as_welch_does() -> None:
     assert p_of(part, first, second) == pytest.approx(expected.pvalue)
 
 
+def test_a_variant_that_stands_out_is_not_pooled() -> None:
+    alike = [[base, base + 1.0] for base in range(9)]
+    wild, lone = [0.0, 100.0], [5.0]
+    groups = [*alike, wild, lone]
+    # The variance of each of the nine is 0.5.
+    assert list(by_runs(alike[0], alike[1], groups)) == pytest.approx([0.5, 9])
+    assert list(of_mean(lone, groups)) == pytest.approx([0.5, 9])
+    assert list(of_mean(wild, groups)) == pytest.approx([2500, 1])
+    # Of nine variants, none may be left out: each has its own deviation.
+    assert list(of_mean(alike[0], [*alike[:8], wild])) == pytest.approx([0.25, 1])
+
+
 def test_a_lone_run_borrows_the_deviation_of_the_others() -> None:
     # Squares 2 and 2 of 1 + 2 degrees of freedom.
     part = by_runs([1, 3], [9], [[1, 3], [9], [4, 5, 6]])
@@ -120,3 +133,18 @@ def test_where_nothing_differs_one_in_twenty_is_called_different(seeds: int) -> 
         )
         rejected += error.p(float(np.mean(scores[1]) - np.mean(scores[0]))) < 0.05
     assert 0.04 <= rejected / trials <= 0.06
+
+
+def test_one_wild_variant_of_twenty_does_not_change_how_often_the_others_are_called_different() -> None:
+    generator, trials = np.random.default_rng(1), 1500
+    deviations = np.ones((20, 1))
+    deviations[-1] = 8
+    rejected, freedom = 0, []
+    for _ in range(trials):
+        scores = generator.normal(0, deviations, (20, 3)).tolist()
+        for first in range(0, 18, 2):
+            part = by_runs(scores[first], scores[first + 1], scores)
+            rejected += p_of(part, scores[first], scores[first + 1]) < 0.05
+            freedom.append(part.freedom)
+    assert 0.04 <= rejected / (9 * trials) <= 0.06
+    assert np.median(freedom) == 38, "19 variants with three seeds"
