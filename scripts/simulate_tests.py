@@ -39,6 +39,7 @@ VARIANTS = 20
 DEVIATIONS = {
     "all 1": np.ones(VARIANTS),
     "one 8, the others 1": np.r_[np.ones(VARIANTS - 1), 8],
+    "one 3, the others 1": np.r_[np.ones(VARIANTS - 1), 3],
     "one 3, one 6, the others 1": np.r_[np.ones(VARIANTS - 2), 3, 6],
     "0.4 to 2.7, most near 1": np.exp(stats.norm.ppf((np.arange(VARIANTS) + 0.5) / VARIANTS) / 2),
 }

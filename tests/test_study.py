@@ -190,6 +190,20 @@ def test_an_archive_writes_nothing_outside_its_folder(name: str, kind: bytes, tm
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["a.tar", "inside"]
 
 
+def test_the_notes_about_failed_trainings_are_true_of_their_records() -> None:
+    runs = study.results_of(sorted((ROOT / study.RECORDS).glob("coverage-loss-*.tar.xz")))
+    assert len(runs) == 3
+    for run in runs:
+        first, *others = (entry["valid_bleu"] for entry in run.history)
+        assert max(others) < first + 1
+    runs = study.results_of(sorted((ROOT / study.RECORDS).glob("hard-self-critical-*.tar.xz")))
+    assert len(runs) == 3
+    for run in runs:
+        assert run.splits[study.SPLIT].measured["attention_entropy"] < 0.15
+        (links,) = (each for each in run.aligned.values() if each.gold == study.SILVER)
+        assert links.rates[links.attention or ""] > links.without_model["diagonal"]
+
+
 @pytest.mark.slow
 def test_the_page_is_what_the_committed_records_give(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(ROOT / study.FOLDER, tmp_path / study.FOLDER, ignore=shutil.ignore_patterns("pictures"))

@@ -38,10 +38,9 @@ def method(comparison: Comparison) -> list[Block]:
                 f"Each variant is tested against the baseline, {baseline_label(comparison)}.",
                 "The test asks whether other sentences and other seeds would also show a difference. It is Student's "
                 "t, and its standard error has both sources of noise: sentences (jackknife) and runs (standard "
-                "deviation over seeds, pooled over the variants that Bartlett's test does not find to differ; a "
-                "variant that is not among them has its own, as in Welch's test). Degrees of freedom are "
-                "Satterthwaite's. If every variant has one seed, the error is that of sentences alone, and the report "
-                "says so.",
+                "deviation over seeds, pooled over the variants; one that deviates significantly more than the others "
+                "has its own, as in Welch's test). Degrees of freedom are Satterthwaite's. If every variant has one "
+                "seed, the error is that of sentences alone, and the report says so.",
                 f"p is corrected by Holm for {count_of(len(comparison.variants) - 1, 'variant')}. A difference is "
                 f"significant at p < {comparison.alpha:g}. 'Min. detectable' is the true difference that 4 of 5 such "
                 f"comparisons would find.",

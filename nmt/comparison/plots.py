@@ -15,7 +15,7 @@ from nmt.comparison.verdict import NOT_SIGNIFICANT, ONE_SEED, judgement
 from nmt.drawing import fonts
 from nmt.drawing.layout import shorten, wrap
 from nmt.drawing.matrix import matrix
-from nmt.drawing.style import figure, legend, line, ruler, style
+from nmt.drawing.style import MARKERS, figure, legend, line, ruler, style
 from nmt.evaluation.references import AttentionMap
 
 #: Of a judgement, told apart without red and green too; what one seed says has no colour of its own.
@@ -27,7 +27,6 @@ COLOURS = {
     **{f"{side}{ONE_SEED}": "#8a8f96" for side in ("better", "worse")},
 }
 _COLUMNS = 4  # of panels side by side
-_MARKERS = "os^vDPX<>*hp"  # beside 10 colours and 4 dashes: no two of 60 curves look alike
 
 
 def scores(comparison: Comparison, split: OnSplit) -> Figure:
@@ -60,18 +59,23 @@ def scores(comparison: Comparison, split: OnSplit) -> Figure:
     return picture
 
 
-def curves(comparison: Comparison) -> Figure | None:
-    """BLEU and perplexity of the validations against time and updates, means over seeds; None without validations."""
+def curves(comparison: Comparison, *, by_time: bool = True) -> Figure | None:
+    """BLEU and perplexity of the validations against time and updates, means over seeds; None without validations.
+
+    Without `by_time` against updates alone, where the runs' times cannot be compared.
+    """
     if not any(run.history for variant in comparison.variants for run in variant.runs):
         return None
-    picture = figure(11, 7.6)
-    (bleu_by_time, bleu_by_update), (perplexity_by_time, perplexity_by_update) = picture.subplots(2, 2)
-    panels = (
-        (bleu_by_time, "minutes", "valid_bleu"),
-        (bleu_by_update, "step", "valid_bleu"),
-        (perplexity_by_time, "minutes", "valid_perplexity"),
-        (perplexity_by_update, "step", "valid_perplexity"),
-    )
+    against = {"minutes": "minutes of training", "step": "updates"}
+    if not by_time:
+        del against["minutes"]
+    picture = figure(11 if by_time else 9, 7.6)
+    grid_of_axes = picture.subplots(2, len(against), squeeze=False)
+    panels = [
+        (axes, x, y)
+        for row, y in zip(grid_of_axes, ("valid_bleu", "valid_perplexity"), strict=True)
+        for axes, x in zip(row, against, strict=True)
+    ]
     for index, variant in enumerate(comparison.variants):
         for axes, x, y in panels:
             grid, mean, low, high = _mean_curve(variant, x, y)
@@ -81,23 +85,23 @@ def curves(comparison: Comparison) -> Figure | None:
                 mean,
                 label=variant.label,
                 linewidth=1.5,
-                marker=_MARKERS[index % len(_MARKERS)],
+                marker=MARKERS[index % len(MARKERS)],
                 markersize=4.5,
                 markevery=(index % few, few),  # a line through one point is none
                 **line(index),
             )
             if len(comparison.variants) <= 6 and len(variant.runs) > 1:
                 axes.fill_between(grid, low, high, color=line(index)["color"], alpha=0.12, linewidth=0)
-    for axes in (perplexity_by_time, perplexity_by_update):
-        axes.set_yscale("log")
-        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axes.yaxis.set_major_formatter(ScalarFormatter())
-        axes.yaxis.set_minor_formatter(NullFormatter())
-    style(bleu_by_time, "Validation BLEU (greedy search)", "minutes of training", "BLEU")
-    style(bleu_by_update, "The same by update", "updates", "BLEU")
-    style(perplexity_by_time, "Validation perplexity", "minutes of training", "perplexity, logarithmic")
-    style(perplexity_by_update, "The same by update", "updates", "perplexity, logarithmic")
-    legend(picture, bleu_by_time)
+    titles = {"valid_bleu": "Validation BLEU (greedy search)", "valid_perplexity": "Validation perplexity"}
+    for axes, x, y in panels:
+        if y == "valid_perplexity" and any(len(curve.get_xdata()) for curve in axes.lines):  # else there is no scale
+            axes.set_yscale("log")
+            axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axes.yaxis.set_major_formatter(ScalarFormatter())
+            axes.yaxis.set_minor_formatter(NullFormatter())
+        unit = "BLEU" if y == "valid_bleu" else "perplexity, logarithmic"
+        style(axes, titles.pop(y, "The same by update"), against[x], unit)
+    legend(picture, panels[0][0])
     return picture
 
 
@@ -105,7 +109,7 @@ _Curve = npt.NDArray[np.float64]
 
 
 def _mean_curve(variant: Variant, x: str, y: str) -> tuple[_Curve, _Curve, _Curve, _Curve]:
-    """Places, and mean, least and most of the seeds there, over the stretch that all seeds have."""
+    """Places, and mean, least and most of the seeds there, over the stretch that all seeds have; it may be empty."""
     courses = [
         np.array([(entry[x], entry[y]) for entry in run.history if x in entry and y in entry]).reshape(-1, 2)
         for run in variant.runs
@@ -116,7 +120,7 @@ def _mean_curve(variant: Variant, x: str, y: str) -> tuple[_Curve, _Curve, _Curv
         return nothing, nothing, nothing, nothing
     first, last = max(course[0, 0] for course in courses), min(course[-1, 0] for course in courses)
     grid = np.unique(np.concatenate([course[:, 0] for course in courses]))
-    grid = grid[(grid >= first) & (grid <= last)] if first < last else courses[0][:1, 0]
+    grid = grid[(grid >= first) & (grid <= last)]
     values = np.stack([np.interp(grid, course[:, 0], course[:, 1]) for course in courses])
     return grid, values.mean(0), values.min(0), values.max(0)
 

@@ -30,13 +30,16 @@ def title(comparison: Comparison) -> str:
     return f"{count_of(len(comparison.variants), 'variant')}, {count_of(runs, 'run')}, on {splits}"
 
 
-def report(comparison: Comparison, heatmaps: int = 4, slicing: Slicing = NO_SLICING) -> list[Block]:
+def report(
+    comparison: Comparison, heatmaps: int = 4, slicing: Slicing = NO_SLICING, *, speeds: bool = True
+) -> list[Block]:
     """All blocks of the report: what decides on the first screen, then the analyses, then the method.
 
     Args:
         comparison: the comparison.
         heatmaps: the maximum number of sentences whose attention maps are drawn side by side.
         slicing: slices of the sentences that a user asks for.
+        speeds: whether the runs' times can be compared, so that learning curves by time and costs are shown.
     """
     first = comparison.splits[0]
     analysis = Analysis(comparison, first, slicing)
@@ -46,11 +49,12 @@ def report(comparison: Comparison, heatmaps: int = 4, slicing: Slicing = NO_SLIC
     blocks += _alignments(comparison)
     blocks += analysis.health()
     blocks += analysis.first_sentences()
-    blocks += _pictures(comparison, first)
+    blocks += _pictures(comparison, first, speeds=speeds)
     blocks += analysis.examples()
     blocks += _heatmaps(comparison, first, heatmaps)
     blocks += analysis.of_words()
-    blocks += [Heading("What it costs"), _costs(comparison), Lines([_COSTS])]
+    if speeds:
+        blocks += [Heading("What it costs"), _costs(comparison), Lines([_COSTS])]
     blocks += by_design(comparison, first)
     for split in comparison.splits[1:]:
         blocks += [*_scores(comparison, split), *_lengths(comparison, split), *_pictures_of(comparison, split)]
@@ -121,10 +125,10 @@ def _scores(comparison: Comparison, split: OnSplit) -> list[Block]:
     ]
 
 
-def _pictures(comparison: Comparison, split: OnSplit) -> list[Block]:
+def _pictures(comparison: Comparison, split: OnSplit, *, speeds: bool) -> list[Block]:
     """The scores, BLEU by length and the course of training as pictures."""
     blocks: list[Block] = [Heading("Pictures of the scores"), *_pictures_of(comparison, split)]
-    course = plots.curves(comparison)
+    course = plots.curves(comparison, by_time=speeds)
     if course is not None:
         blocks += [Heading("Learning curves"), Picture("learning-curves", png(course), "learning curves")]
         blocks.append(Lines(["Means over seeds, up to the last update that all seeds of a variant have reached."]))
@@ -250,8 +254,8 @@ def _alignments(comparison: Comparison) -> list[Block]:
         "uses the head and the shift that were chosen on validation links; without such links, shift 0 and the mean of "
         "the heads of the penultimate layer. Saliency is gradient times input, which needs no attention. Names in "
         "brackets are links that no variant made: the diagonal links each target word to the source word at the same "
-        "place, and the oracle is the best that one link per target word could do. The verdict at the start of the "
-        "report compares the variant with the fewest errors with the others by Student's t over the runs, corrected by "
+        "place, and the oracle is the best that one link per target word could do. The report's first verdict on error "
+        "rates compares the variant with the fewest errors with the others by Student's t over the runs, corrected by "
         "Bonferroni for all pairs of variants. The test does not generalise to other sentences."
     )
     by_hand = [gold.gold for gold in comparison.golds if gold.by_hand]

@@ -24,10 +24,8 @@ from scipy import stats  # type: ignore[import-untyped]
 Statistics = npt.NDArray[np.float64]
 Scorer = Callable[[Statistics], npt.NDArray[np.float64]]
 
-#: Bartlett's test below this level says that the deviations of variants are not the same.
-UNEQUAL = 0.05
-#: One in so many variants may stand out, and the others are still pooled.
-OUTLIERS = 10
+#: Tests below this level say that the deviation of a variant is larger than that of others.
+LARGER = 0.05
 
 
 class Part(NamedTuple):
@@ -70,34 +68,66 @@ def interaction(variants: Sequence[Statistics]) -> Part:
 
 
 def by_runs(first: Sequence[float], second: Sequence[float], groups: Sequence[Sequence[float]]) -> Part:
-    """The runs' part for the scores of the runs of two variants.
+    """The runs' part for the scores of the runs of two variants; `groups` are the scores of all variants.
 
-    The deviation is pooled over `groups`, the scores of all variants. If Bartlett's test finds that they differ, those
-    with the largest deviations are left out, a tenth at most, until the others pass. A variant that was left out has
-    its own deviation (Welch 1947), where it has two runs. If the others do not pass, this holds for all variants.
+    The deviation is pooled over the variants, without those of which Cochran's test finds the largest deviation too
+    large for the others (1941, Annals of Eugenics 11; repeated until it finds none). A variant whose deviation is
+    larger than that of the others in the pool, by a one-sided F test, has its own (Welch 1947). A variant with one run
+    has the deviation pooled over all variants.
     """
-    pooled, largest = _common(groups)
-    parts = [_of_mean(scores, pooled, largest) for scores in (first, second)]
-    alike = all(_is_pooled(scores, largest) for scores in (first, second))
-    return Part(sum(part.variance for part in parts), pooled.freedom) if alike else _sum(parts)
+    parts = [_of_run(scores, groups) for scores in (first, second)]
+    counts = [len(scores) for scores in (first, second)]
+    if parts[0] == parts[1]:
+        return Part(parts[0].variance * sum(1 / count for count in counts), parts[0].freedom)
+    return _sum([Part(part.variance / count, part.freedom) for part, count in zip(parts, counts, strict=True)])
 
 
 def of_mean(scores: Sequence[float], groups: Sequence[Sequence[float]]) -> Part:
-    """The variance of the mean of a variant's runs; `groups` are the scores of all variants, as in `by_runs`."""
-    return _of_mean(scores, *_common(groups))
+    """The variance of the mean of a variant's runs, as in `by_runs`."""
+    part = _of_run(scores, groups)
+    return Part(part.variance / len(scores), part.freedom)
 
 
-def _of_mean(scores: Sequence[float], pooled: Part, largest: float) -> Part:
-    of_one = pooled if _is_pooled(scores, largest) else _own(scores)
-    return Part(of_one.variance / len(scores), of_one.freedom)
+def has_own_deviation(scores: Sequence[float], groups: Sequence[Sequence[float]]) -> bool:
+    """Whether a variant deviates more over its runs than the others, so that its deviation is not the pooled one."""
+    return len(scores) > 1 and _stands_out(scores, _without_outliers(groups))
 
 
-def _is_pooled(scores: Sequence[float], largest: float) -> bool:
-    return len(scores) < 2 or float(np.var(scores, ddof=1)) <= largest
+def pooled_deviation(groups: Sequence[Sequence[float]]) -> float:
+    """The standard deviation that is pooled over the variants, as in `by_runs`."""
+    return math.sqrt(_pooled(_without_outliers(groups)).variance)
 
 
-def _own(scores: Sequence[float]) -> Part:
-    return Part(float(np.var(scores, ddof=1)), len(scores) - 1)
+def _of_run(scores: Sequence[float], groups: Sequence[Sequence[float]]) -> Part:
+    if len(scores) < 2:
+        return _pooled(groups)
+    alike = _without_outliers(groups)
+    return _pooled([scores]) if _stands_out(scores, alike) else _pooled(alike)
+
+
+def _without_outliers(groups: Sequence[Sequence[float]]) -> list[Sequence[float]]:
+    """The groups with two values or more, without those that have too large a variance by Cochran's test."""
+    alike = sorted((group for group in groups if len(group) > 1), key=lambda group: float(np.var(group, ddof=1)))
+    while len(alike) > 1 and _larger(alike[-1], alike[:-1]) < LARGER / len(alike):
+        alike.pop()
+    return alike
+
+
+def _stands_out(scores: Sequence[float], alike: Sequence[Sequence[float]]) -> bool:
+    others = list(alike)
+    if scores in others:
+        others.remove(scores)
+    return _larger(scores, others) < LARGER
+
+
+def _larger(scores: Sequence[float], others: Sequence[Sequence[float]]) -> float:
+    """p of a one-sided F test that the scores have a larger variance than the others, pooled."""
+    part, pooled = _pooled([scores]), _pooled(others)
+    if not pooled.freedom:
+        return 1.0
+    if not pooled.variance:
+        return float(not part.variance)
+    return float(stats.f.sf(part.variance / pooled.variance, part.freedom, pooled.freedom))
 
 
 def _pooled(groups: Sequence[Sequence[float]]) -> Part:
@@ -105,26 +135,6 @@ def _pooled(groups: Sequence[Sequence[float]]) -> Part:
     if freedom < 1:
         return UNKNOWN
     return Part(sum(float(np.var(group)) * len(group) for group in groups) / freedom, freedom)
-
-
-def _common(groups: Sequence[Sequence[float]]) -> tuple[Part, float]:
-    """The pooled variance of a run, and the largest variance of a variant that has a part in it.
-
-    Where no more than a tenth may be left out and the others still differ, everything is pooled for the variants with
-    one run, and no other has a part in it.
-    """
-    several = sorted((group for group in groups if len(group) > 1), key=lambda group: float(np.var(group, ddof=1)))
-    for left_out in range(len(several) // OUTLIERS + 1):
-        rest = several[: len(several) - left_out]
-        if _equal(rest):
-            return _pooled(rest), float(np.var(rest[-1], ddof=1)) if rest else 0.0
-    return _pooled(several), -1.0
-
-
-def _equal(groups: Sequence[Sequence[float]]) -> bool:
-    """Whether Bartlett's test allows one deviation for all groups, of two values or more."""
-    differing = [np.array(group, dtype=float) for group in groups if np.var(group) > 0]
-    return len(differing) < 2 or bool(stats.bartlett(*differing).pvalue >= UNEQUAL)
 
 
 def _sum(parts: Sequence[Part], less: Part = UNKNOWN) -> Part:

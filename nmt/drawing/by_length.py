@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from nmt.drawing import fonts
-from nmt.drawing.style import GREY, figure, legend, line, style
+from nmt.drawing.style import GREY, LEGEND_ROW, MARKERS, figure, legend, line, style
 
 #: Corpus BLEU of fewer sentences changes by points with each of them.
 FEW = 30
@@ -31,15 +31,18 @@ def by_length(
         note: a small line at the bottom.
     """
     alone = len(bleu) == 1
-    picture = figure(max(5.5, 1.6 + 0.62 * len(bins)) if alone else 9.5, 4)
+    picture = figure(max(5.5, 1.6 + 0.62 * len(bins)) if alone else 9.5, max(4, 0.4 + LEGEND_ROW * len(bleu)))
     axes = picture.add_subplot()
     places = range(len(bins))
     for index, (name, values) in enumerate(bleu.items()):
         measured = [math.nan if value is None else value for value in values]
-        (drawn,) = axes.plot(places, measured, label=name, linewidth=1.6, **line(index))
+        shape = "o" if alone else MARKERS[index % len(MARKERS)]
+        (drawn,) = axes.plot(
+            places, measured, label=name, linewidth=1.6, marker=shape, markersize=4, markevery=[], **line(index)
+        )  # its markers are drawn below, hollow or full; the legend has one
         for place, value, (_, _, count) in zip(places, measured, bins, strict=True):
             fill = "white" if count < FEW else drawn.get_color()
-            axes.plot(place, value, "o", markersize=7 if alone else 4, color=drawn.get_color(), markerfacecolor=fill)
+            axes.plot(place, value, shape, markersize=7 if alone else 4, color=drawn.get_color(), markerfacecolor=fill)
             if alone:
                 axes.annotate(
                     f"{value:.1f}",

@@ -48,6 +48,7 @@ class Comparing:
     trials: Positive
     sentences: NotNegative
     pictures: NotNegative
+    speeds: bool
     slice_regex: str | None
     slice_labels: Path | None
     evaluate: bool
@@ -128,7 +129,7 @@ def compare(request: Comparing) -> int:
         for result in results:
             _write_record(request, runs[result.name], result)
         print_message(f"Records: {request.records}")
-    _write_report(comparison, folder, request.pictures, slicing)
+    _write_report(comparison, folder, report.report(comparison, request.pictures, slicing, speeds=request.speeds))
     print(printable(report.as_text(comparison)))
     print(printable(f"\nThe whole report: {folder / 'report.html'} (also report.md, report.json, tables/)"))
     return 0
@@ -154,8 +155,8 @@ def _check_labels(request: Comparing, slicing: Slicing, comparison: variants.Com
         )
 
 
-def _write_report(comparison: variants.Comparison, folder: Path, pictures: int, slicing: Slicing) -> None:
-    title, blocks = report.title(comparison), report.report(comparison, pictures, slicing)
+def _write_report(comparison: variants.Comparison, folder: Path, blocks: Sequence[Block]) -> None:
+    title = report.title(comparison)
     drawn = {file_name(picture.name): picture.data for picture in pictures_of(blocks)}
     for name, data in drawn.items():
         write_bytes(folder / "pictures" / name, data)

@@ -97,7 +97,8 @@ def summary_of_links(rows: Mapping[str, Sequence[Result]], gold: str, more_colum
             answer = "Mixed"
         elif len(fewer) == len(differences):
             answer = "Yes"
-        counts = f"{len(fewer)} rows fewer, {len(more)} more, of {len(differences)}"
+        rest = len(differences) - len(fewer) - len(more)
+        counts = f"{len(fewer)} rows fewer, {len(more)} more, {rest} not significant"
         means = range_of([statistics.fmean(values) for values in differences.values()], 1)
         question = f"Does attention make fewer errors in word links than {other}?"
         lines.append(f"| {question} | {answer} ({counts}): {means} points |{' - |' * more_columns}")
@@ -136,14 +137,13 @@ def _in_words(differences: Mapping[str, Sequence[float]]) -> str:
     ]
     if sides.others:
         # Few seeds with a deviation for each row have almost no power.
-        least = statistics.median(error.detectable(ALPHA / count, POWER) for error in sides.errors)
-        power = (
-            f"half of these tests find a true difference of {least:.1f} points four times in five"
-            if least < 100
-            else "with so few seeds, half of these tests find no possible difference four times in five"
-        )
+        middle = statistics.median(error.detectable(ALPHA / count, POWER) for error in sides.errors)
+        power = f"{middle:.1f} points" if middle < 100 else "over 100 points, so seeds are too few"
         names = _listed(sides.others, count)
-        texts.append(f"{count_of(len(sides.others), 'row')} not significantly different{names}; {power}")
+        texts.append(
+            f"{count_of(len(sides.others), 'row')} not significantly different{names}; median minimum detectable "
+            f"difference of these (power {100 * POWER:.0f} %): {power}"
+        )
     return f"{'; '.join(texts)}."
 
 

@@ -76,14 +76,14 @@ QUESTIONS = (
         note="Query, key, value and context are projected, so this is not about the comparison of query and key alone.",
     ),
     Question(
-        "Does the score matter once there are projections?",
+        "Does the score matter where query and key pass through matrices?",
         [("luong-dot-projected", other) for other in ("luong-scaled_dot-projected", "luong-cosine-projected")]
         + [("luong-general", other) for other in ("luong-dot-projected", "luong-additive")],
         "change",
         controls=[("luong-additive", "luong-concat")],
-        note="`concat` is the score `additive`, written in another way. `general` and `additive` have matrices for the "
-        "comparison, but none for value and context. `scaled_dot` starts with energies that are a sixteenth of those "
-        'of `dot` ([results.md](results.md), "Why scaled dot learns more slowly").',
+        note="`concat` is the score `additive`, written in another way. `general` and `additive` have matrices for "
+        "query and key alone, the others project value and context, too. `scaled_dot` starts with energies that are a "
+        'sixteenth of those of `dot` ([results.md](results.md), "Why scaled dot learns more slowly").',
     ),
     Question(
         "Do windows help here?",
@@ -100,13 +100,15 @@ QUESTIONS = (
     Question(
         "Does coverage help here?",
         [("bahdanau", "coverage"), ("bahdanau", "coverage-loss")],
-        note="`coverage-loss` has the loss from the first update on; See et al. 2017 add it at the end of training.",
+        note="`coverage-loss` has the loss from the first update on, and its validation BLEU gains less than a point "
+        "after the first epoch. See et al. 2017 add the loss at the end of training.",
     ),
     Question(
         "Do hard reads help here?",
         [*(("bahdanau", "hard"), ("bahdanau", "hard-self-critical"), ("luong-additive-nofeed", "hard-enumerate"))],
         controls=[("hard-soft-half", "hard")],
-        note="`hard-soft-half` is `hard` without the gradient of the draws.",
+        note="`hard-soft-half` is `hard` without the gradient of the draws. The weights of `hard-self-critical` "
+        "collapsed: their entropy is near 0, and its links have more errors than a diagonal.",
     ),
     Question(
         "Is self-attention or convolution better after the same number of epochs?",
@@ -114,6 +116,11 @@ QUESTIONS = (
         note="No row was tuned: all have the same learning rate and dropout. `luong-general` has one layer, with a "
         "decoder of 256; the others have three layers of 128. So this compares these models, not the best of each "
         "family.",
+    ),
+    Question(
+        "Does a recurrent part help a Transformer after the same number of epochs?",
+        [("transformer", "gru-transformer"), ("transformer", "transformer-luong")],
+        note="`gru-transformer` has a recurrent encoder, `transformer-luong` a recurrent decoder.",
     ),
 )
 
@@ -189,6 +196,18 @@ def summary(labels: Sequence[str], answered: Sequence[tuple[Question, Sequence[S
     return lines
 
 
+def contrasts(labels: Sequence[str], answered: Sequence[tuple[Question, Sequence[Sequence[Answer]]]]) -> list[str]:
+    """The lines of a table: each contrast in a row, with its difference and p on each test set, named by `labels`."""
+    lines = [f"| question | row | against | {' | '.join(labels)} |", f"|---|---|---|{'---:|' * len(labels)}"]
+    for question, of_splits in answered:
+        text = question.text
+        for of_contrast in zip(*of_splits, strict=True):
+            cells = [f"{answer.difference:+.2f} ({p_text(answer.p)})" for answer in of_contrast]
+            lines.append(f"| {text} | `{of_contrast[0].second}` | `{of_contrast[0].first}` | {' | '.join(cells)} |")
+            text = ""  # stands in the first row of its contrasts
+    return lines
+
+
 def _cell(question: Question, tested: Sequence[Answer]) -> str:
     """The answer, how many of the contrasts that decide it are significant, and the range of their differences."""
     deciding = _deciding(question, tested)
@@ -261,8 +280,9 @@ def _head(question: Question, real: Sequence[Answer], rest: Sequence[Answer]) ->
 
 def _power(rest: Sequence[Answer]) -> str:
     least, most = (f"{extreme(answer.detectable for answer in rest):.1f}" for extreme in (min, max))
-    differences = f"a true difference of {least}" if least == most else f"true differences of {least} to {most}"
-    return f"These tests find {differences} BLEU four times in five."
+    if least == most:
+        return f"Minimum detectable difference (power {100 * POWER:.0f} %): {least} BLEU."
+    return f"Minimum detectable differences (power {100 * POWER:.0f} %): {least} to {most} BLEU."
 
 
 def by_length(rows: Mapping[str, Sequence[Result]], split: str, first: str, second: str) -> str:

@@ -27,10 +27,12 @@ from studying.answers import (
     bleu_of_rows,
     by_length,
     by_row,
+    contrasts,
     paragraph,
     summary,
     worse_than,
 )
+from studying.deviating import deviations
 from studying.quoting import quote
 from studying.rows import ONCE, ROWS, SEEDS
 from studying.taking import BASE, Costs, all_costs, what_to_take
@@ -49,8 +51,8 @@ SPLITS = {SPLIT: "test_2016", "test_2017_flickr": "test_2017"}
 ALL_SPLITS = {**SPLITS, "test_2016_joined": "long lines"}
 SILVER = "test_2016_flickr.de-en.sp, words=moses"
 OTHER_TEXT = "gold.sp"  # unlike the training text
-#: Sections of the report that need the text, or speeds measured beside other work.
-LEFT_OUT = ("Words and sentences", "What it costs")
+#: A section of the report that needs the text.
+LEFT_OUT = "Words and sentences"
 JOINED = 3  # neighbouring sentences that make a long one
 
 
@@ -62,25 +64,27 @@ def report() -> int:
         status, _, exact = compared(builtin, BASE, "labels=names", "pictures=0")
     if status:
         return status
-    status, text, _ = compared(records, BASE, "labels=names", "pictures=2")
+    status, text, _ = compared(records, BASE, "labels=names", "pictures=2", "speeds=false")
     if status:
         return status
     _, *sections = text.split("\n\n## ")  # without the title and its verdict: the page has tests of its own
     results, longer = results_of(records), trained_longer()
-    rows = by_row(results)
+    rows, splits, tests = by_row(results), splits_of(results), tested(results)
     measured = costs.read()
+    table_of_contrasts = "\n".join(contrasts(list(splits.values()), tests))
     parts = [
-        *(TITLE, first_line(results), f"## Questions and answers\n\n{first_screen(results, longer, measured)}"),
-        f"## What to take, by cost\n\n{what_to_take(rows, SPLIT, measured)}",
+        *(TITLE, first_line(results), f"## Questions and answers\n\n{first_screen(results, tests, longer, measured)}"),
+        f"## What to take, by cost\n\n{what_to_take(rows, splits, measured)}",
+        f"## All contrasts on all test sets\n\n{ABOUT_CONTRASTS}\n\n{table_of_contrasts}",
         *([converged.section(longer, SPLITS, SILVER)] if longer.tuning else []),
-        *(METHOD, published(rows)),
+        *(METHOD, deviations(rows, splits, (SILVER, OTHER_TEXT)), published(rows)),
         f"## Word links of other text\n\n{agreement(rows, OTHER_TEXT)}",
-        *(f"## {section}" for section in sections if section.partition("\n")[0] not in LEFT_OUT),
+        *(f"## {section}" for section in sections if section.partition("\n")[0] != LEFT_OUT),
         f"## Parameters and costs\n\n{all_costs(rows, SPLIT, measured)}",
         *([exact_links(exact)] if exact else []),
     ]
     write_text(PAGE, "\n\n".join(part.strip("\n") for part in parts) + "\n")
-    quote(rows, splits_of(results))
+    quote(rows, splits)
     return 0
 
 
@@ -94,21 +98,27 @@ def first_line(results: Sequence[Result]) -> str:
     )
 
 
-def first_screen(results: Sequence[Result], longer: converged.Trained, measured: Costs) -> str:
-    """All questions with their answers, in Markdown: a table, and then the tests on the first test set."""
+Tests = list[tuple[Question, list[Sequence[Answer]]]]
+
+
+def tested(results: Sequence[Result]) -> Tests:
+    """All questions with their tests on each test set."""
     rows = by_row(results)
-    splits = splits_of(results)
-    noises = [RowNoise(rows, name) for name in splits]
-    answered: list[tuple[Question, list[Sequence[Answer]]]]
-    answered = [(each, [answers(each, noise) for noise in noises]) for each in QUESTIONS]
+    noises = [RowNoise(rows, name) for name in splits_of(results)]
+    return [(each, [answers(each, noise) for noise in noises]) for each in QUESTIONS]
+
+
+def first_screen(results: Sequence[Result], tests: Tests, longer: converged.Trained, measured: Costs) -> str:
+    """All questions with their answers, in Markdown: a table, and then the tests on the first test set."""
+    rows, splits = by_row(results), splits_of(results)
     on_one = [(QUESTION, after_equal_time(rows, measured)), *converged.self_attention(longer.there, SPLIT, measured)]
-    answered += [(question, [tested]) for question, tested in on_one]
-    table = [*summary(list(splits.values()), answered), *summary_of_links(rows, SILVER, len(splits) - 1)]
-    lines = ["\n".join(table), CAPTION, "### The tests", *about_seeds(rows)]
-    for question, (tested, *_) in answered:
-        lines.append(paragraph(question, tested))
+    all_tests = [*tests, *((question, [answers_on_one]) for question, answers_on_one in on_one)]
+    table = [*summary(list(splits.values()), all_tests), *summary_of_links(rows, SILVER, len(splits) - 1)]
+    lines = ["\n".join(table), CAPTION, f"### The tests on {SPLIT}", *about_seeds(rows)]
+    for question, (answers_on_first, *_) in all_tests:
+        lines.append(paragraph(question, answers_on_first))
         if question is QUESTIONS[0]:
-            lines[-1] = f"{lines[-1]} {worse_than(noises[0], 'none')}".rstrip()
+            lines[-1] = f"{lines[-1]} {worse_than(RowNoise(rows, SPLIT), 'none')}".rstrip()
             lines.append(f"**At which lengths?** {by_length(rows, SPLIT, 'none', 'luong-general')}")
     lines.append(f"**Is attention an explanation?** {agreement(rows, SILVER)}")
     return "\n\n".join(lines)
@@ -142,8 +152,8 @@ def trained_longer() -> converged.Trained:
 def answered(folder: Path) -> int:
     """Print what the records of a folder answer so far."""
     results, measured = results_of(records_of(folder)), costs.read()
-    print(f"{len(results)} runs are recorded.\n\n{first_screen(results, trained_longer(), measured)}")
-    print(f"\n**What to take, by cost?** {what_to_take(by_row(results), SPLIT, measured)}")
+    print(f"{len(results)} runs are recorded.\n\n{first_screen(results, tested(results), trained_longer(), measured)}")
+    print(f"\n**What to take, by cost?** {what_to_take(by_row(results), splits_of(results), measured)}")
     return 0
 
 
@@ -212,6 +222,10 @@ CAPTION = (
     f"validation set. For word links ({SILVER}), brackets count the rows with significantly fewer or more errors, and "
     "differences are points of alignment error rate."
 )
+ABOUT_CONTRASTS = (
+    "Differences in BLEU, in brackets p, corrected by Holm for each question and test set, with its controls. "
+    "Columns are as in the first table."
+)
 METHOD = f"""## Method
 
 The recurrent rows differ in attention or wiring, and `hard` rows and `coverage-loss` also in the loss that trains the
@@ -255,13 +269,12 @@ covers other sentences and, from two seeds on, other seeds. The p-values of a qu
 contrasts and controls, those of the ranges of lengths for the ranges. Nothing is corrected over questions and test
 sets, so the chance of at least one false claim on this page is above 5 %. In other tables the same difference has
 another p, because it is corrected for other tests, and may be significant in one table and not in another. The
-questions decide; a verdict that depends on the correction is weak evidence. What tests "find four times in five" is at
-the level of Bonferroni, which is slightly stricter than Holm's.
+questions decide; a verdict that depends on the correction is weak evidence. Minimum
+detectable differences are at the level of Bonferroni, which is slightly stricter than Holm's.
 
-The deviation over seeds is pooled over all rows, unless Bartlett's test finds that it differs between rows. Then the
-rows with the largest, a tenth at most, have their own; if the others still differ, every row has its own. With two or
-three seeds a row, that test would hardly notice. Rows with the same seed read the same batches, so their deviations
-are not quite independent, and what is pooled is less certain than the tests assume.
+The deviation over seeds is pooled over the rows. A row that deviates significantly more than the others has its own,
+which leaves its tests little power ("Deviations over seeds"). Rows with the same seed read the same batches, so their
+deviations are not quite independent, and what is pooled is less certain than the tests assume.
 
 A long line (`test_2016_joined`) is {JOINED} neighbouring captions: 18 to 53 words. Of the training sentences, 0.5 %
 have 25 words or more, and none has more than 39. Perplexity is under forced decoding. Two runs trained at a time,

@@ -63,28 +63,35 @@ def quote(rows: Mapping[str, Sequence[Result]], splits: Mapping[str, str]) -> No
         rows: the runs of each row.
         splits: names of test sets -> how the sentence calls them; the table is of the first.
     """
-    tests = {name: against(RowNoise(rows, name), DEFAULT) for name in splits}
-    better = "; ".join(f"{splits[name]}: {_better(tested)}" for name, tested in tests.items())
-    split = next(iter(splits))
-    bleu, p_values = bleu_of_rows(rows, split), {each.second: each.p for each in tests[split]}
+    tests = {
+        label: {each.second: each for each in against(RowNoise(rows, name), DEFAULT)} for name, label in splits.items()
+    }
+    better = "; ".join(f"{label}: {_better(tested)}" for label, tested in tests.items())
+    bleu = bleu_of_rows(rows, next(iter(splits)))
     for page, names in QUOTED.items():
         before, begin, rest = page.read_text("utf-8").partition(BEGIN)
         _, end, after = rest.partition(END)
         if not (begin and end):
             raise UserError(f"{page} has no {BEGIN} and {END}, between which a table is written. Restore both.")
-        write_text(page, f"{before}{BEGIN}\n\n{_table(names, bleu, p_values)}\n\n{BETTER} {better}.\n\n{END}{after}")
+        write_text(page, f"{before}{BEGIN}\n\n{_table(names, bleu, tests)}\n\n{BETTER} {better}.\n\n{END}{after}")
 
 
-def _better(tested: Sequence[Answer]) -> str:
+def _better(tested: Mapping[str, Answer]) -> str:
     """The rows that are significantly better than the default."""
-    return ", ".join(f"`{each.second}`" for each in tested if each.significant and each.difference > 0) or "none"
+    return ", ".join(f"`{name}`" for name, each in tested.items() if each.significant and each.difference > 0) or "none"
 
 
-def _table(names: Mapping[str, str], bleu: Mapping[str, float], p_values: Mapping[str, float]) -> str:
-    """BLEU of some rows, and the difference of each to the default."""
-    lines = [f"| model | row of the study | BLEU | against `{DEFAULT}` | p |", "|---|---|---:|---:|---:|"]
+def _table(names: Mapping[str, str], bleu: Mapping[str, float], tests: Mapping[str, Mapping[str, Answer]]) -> str:
+    """BLEU of some rows on the first test set, and on each the difference of each row to the default with its p."""
+    lines = [
+        f"BLEU is that on {next(iter(tests))}. The other columns are differences to `{DEFAULT}`, in brackets their p.",
+        "",
+        f"| model | row of the study | BLEU | {' | '.join(tests)} |",
+        f"|---|---|{'---:|' * (len(tests) + 1)}",
+    ]
     for name, label in names.items():
         if name in bleu:
-            tested = f"{bleu[name] - bleu[DEFAULT]:+.2f} | {p_text(p_values[name])}" if name in p_values else " | "
-            lines.append(f"| {label} | `{name}` | {bleu[name]:.2f} | {tested} |")
+            answers = [tested.get(name) for tested in tests.values()]
+            cells = [f"{each.difference:+.2f} ({p_text(each.p)})" if each else "" for each in answers]
+            lines.append(f"| {label} | `{name}` | {bleu[name]:.2f} | {' | '.join(cells)} |")
     return "\n".join(lines)

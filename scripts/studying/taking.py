@@ -44,23 +44,29 @@ class Candidates:
         return max(bounds)
 
 
-def what_to_take(rows: Mapping[str, Sequence[Result]], split: str, costs: Costs) -> str:
-    """The rows that may be the best, with their costs, in Markdown."""
-    candidates = Candidates(rows, split)
+def what_to_take(rows: Mapping[str, Sequence[Result]], splits: Mapping[str, str], costs: Costs) -> str:
+    """The rows that may be the best on the first test set, with their costs, in Markdown.
+
+    `splits` are the names of test sets and how the table calls them.
+    """
+    of_splits = {label: Candidates(rows, name) for name, label in splits.items()}
+    first, *others = of_splits
+    candidates = of_splits[first]
     names = candidates.names
     alone = all(len(runs) == 1 for runs in rows.values())
     lines = [
-        f"Of the rows trained so far, the one that is truly the best is among these with 95 % confidence"
-        f"{', for these seeds' if alone else ''} (Hsu 1981; corrected for all other rows; {split}). The third column "
+        f"Of the rows trained so far, the one that is truly the best on {first} is among these with 95 % confidence"
+        f"{', for these seeds' if alone else ''} (Hsu 1981; corrected for all other rows). The third column "
         f"says how far a row may be below the best, at the same level. Brackets have the ratio to `{BASE}`, with its "
         f'range over the rounds ("Parameters and costs").',
         "",
-        f"| row | BLEU | may be below the best by | {' | '.join(WORKS.values())} |",
-        "|---|---:|---:|---:|---:|",
+        f"| row | BLEU | may be below the best by | {' | '.join(WORKS.values())} | may also be the best on |",
+        "|---|---:|---:|---:|---:|---|",
     ]
     for name in names:
         cells = " | ".join(_cost(costs, name, work) for work in WORKS)
-        lines.append(f"| `{name}` | {candidates.bleu[name]:.2f} | {candidates.loss(name):.1f} | {cells} |")
+        also = ", ".join(label for label in others if name in of_splits[label].names) or "-"
+        lines.append(f"| `{name}` | {candidates.bleu[name]:.2f} | {candidates.loss(name):.1f} | {cells} | {also} |")
     measured = [name for name in names if name in costs]
     if measured:
         cheapest = [min(measured, key=lambda name: statistics.median(costs[name][work])) for work in WORKS]
@@ -68,6 +74,9 @@ def what_to_take(rows: Mapping[str, Sequence[Result]], split: str, costs: Costs)
         if cheapest[0] == cheapest[1]:
             which = "`{}` has the lowest median cost, in training and in search."
         lines += ["", f"Of these, {which.format(*cheapest)}"]
+    if others:
+        everywhere = [f"`{name}`" for name in names if all(name in of_splits[label].names for label in others)]
+        lines += ["", f"May be the best on all test sets: {', '.join(everywhere) or 'no row'}."]
     return "\n".join(lines)
 
 

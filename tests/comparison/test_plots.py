@@ -67,6 +67,26 @@ def test_curves_are_drawn_against_time_and_updates(found: Comparison) -> None:
         assert lowest <= points[-1][1] <= highest
 
 
+def test_times_that_cannot_be_compared_are_left_out(found: Comparison) -> None:
+    picture = plots.curves(found, by_time=False)
+    assert picture is not None
+    assert [axes.get_xlabel() for axes in picture.axes] == 2 * ["updates"]
+    assert [axes.get_yscale() for axes in picture.axes] == ["linear", "log"]
+
+
+def test_seeds_that_share_no_stretch_have_no_curve(found: Comparison) -> None:
+    variant = found.variants[0]
+    later = [
+        run._replace(history=[{**entry, "minutes": entry["minutes"] + 1000 * at} for entry in run.history])
+        for at, run in enumerate(variant.runs)
+    ]
+    picture = plots.curves(found._replace(variants=[variant._replace(runs=later)]))
+    assert picture is not None
+    by_time, by_update = (picture.axes[at].lines[0] for at in (0, 1))
+    assert len(by_time.get_xdata()) == 0
+    assert len(by_update.get_xdata()) > 0
+
+
 def test_a_curve_of_one_validation_is_seen(found: Comparison) -> None:
     first = [run._replace(history=run.history[:1]) for run in found.variants[0].runs]
     picture = plots.curves(found._replace(variants=[found.variants[0]._replace(runs=first), *found.variants[1:]]))

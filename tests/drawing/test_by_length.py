@@ -30,6 +30,19 @@ def test_models_are_told_apart_by_their_lines() -> None:
     assert not axes.texts
 
 
+def test_the_legend_of_many_models_fits() -> None:
+    picture = by_length(BINS, {f"model {number}": [20.0, 40.0] for number in range(40)}, "words", "both")
+    pixels(picture)
+    (legend,) = picture.legends
+    box = legend.get_window_extent()
+    assert picture.bbox.y0 <= box.y0 < box.y1 <= picture.bbox.y1
+    (axes,) = picture.axes
+    assert (
+        len({(line.get_color(), line.get_linestyle()) for line in axes.lines if line.get_linestyle() != "None"}) == 40
+    )
+    assert len({(line.get_color(), line.get_marker()) for line in axes.lines}) == 40
+
+
 def test_a_bin_without_a_value_has_no_point() -> None:
     picture = by_length(BINS, {"a": [20.0, None], "b": [10.0, None]}, "words", "thin")
     pixels(picture)

@@ -56,7 +56,7 @@ def second(trained: Path, text: Path, tmp_path_factory: pytest.TempPathFactory) 
 def swept(text: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two variants with two seeds each, scored: one has learnt the language, one has learnt nothing."""
     folder = tmp_path_factory.mktemp("sweep")
-    for name, more in (("bahdanau", ["trainer.steps=200"]), ("none", ["decoder=none", "trainer.steps=2"])):
+    for name, more in (("bahdanau", ["trainer.steps=400"]), ("none", ["decoder=none", "trainer.steps=2"])):
         for seed in (1, 2):
             # One validation each: what is compared is the test.
             line = words(text, folder, f"name={name}-{seed}", f"seed={seed}", "trainer.validate_every=1000", *more)
