@@ -94,7 +94,9 @@ def curves(comparison: Comparison, *, by_time: bool = True) -> Figure | None:
                 axes.fill_between(grid, low, high, color=line(index)["color"], alpha=0.12, linewidth=0)
     titles = {"valid_bleu": "Validation BLEU (greedy search)", "valid_perplexity": "Validation perplexity"}
     for axes, x, y in panels:
-        if y == "valid_perplexity" and any(len(curve.get_xdata()) for curve in axes.lines):  # else there is no scale
+        if y == "valid_perplexity" and any(
+            np.size(curve.get_xdata()) for curve in axes.lines
+        ):  # else there is no scale
             axes.set_yscale("log")
             axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
             axes.yaxis.set_major_formatter(ScalarFormatter())
