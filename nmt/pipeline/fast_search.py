@@ -21,13 +21,13 @@ from nmt.translation.translator import Translator
 
 SENTENCES = 500  # of the validation set
 MINUTES = 1.0  # of training, below which the measurement is not worth its time
-LOSS = 0.05  # of BLEU, from which a way is not used: half of what one decimal shows
+LOSS = 0.05  # of BLEU, from which an approximation is not used: half of what one decimal shows
 SHORTLISTS = (50, 100)  # translations of each source piece; shorter ones lose rare words, which BLEU hardly notices
 PIECES = 2000  # minimum size of the target vocabulary: of a smaller one, a shortlist has most pieces
 
 
-class Way(NamedTuple):
-    """A way to search: what it computes in, and its shortlist, 0 for the whole vocabulary."""
+class Approximation(NamedTuple):
+    """What a faster search computes in, and its shortlist, 0 for the whole vocabulary."""
 
     compute: Compute
     shortlist: int = 0
@@ -36,22 +36,22 @@ class Way(NamedTuple):
 EXACT = "float32"
 
 
-def ways(run: Run, compute: Compute, shortlists: Sequence[int] = SHORTLISTS) -> dict[str, Way]:
-    """The ways that the processor and the run have besides float32, the fastest first; none on a GPU."""
+def approximations(run: Run, compute: Compute, shortlists: Sequence[int] = SHORTLISTS) -> dict[str, Approximation]:
+    """The approximations that the processor and the run allow, the fastest first; none on a GPU."""
     if compute.on_gpu:
         return {}
     exact, bf16 = (dataclasses.replace(compute, dtype=dtype) for dtype in (None, torch.bfloat16))
     name, best = (EXACT, exact) if bf16.emulates else ("bf16", bf16)
-    result: dict[str, Way] = {}
+    result: dict[str, Approximation] = {}
     if run.lexicon.exists():  # a run of an early version has none
-        result |= {f"{name}+shortlist={count}": Way(best, count) for count in shortlists}
+        result |= {f"{name}+shortlist={count}": Approximation(best, count) for count in shortlists}
     # The output layer in int8, and the rest in bfloat16 or float32.
     if has_int8() and not bf16.emulates:
-        result["int8+bf16"] = Way(dataclasses.replace(bf16, int8=True))
+        result["int8+bf16"] = Approximation(dataclasses.replace(bf16, int8=True))
     if not bf16.emulates:
-        result["bf16"] = Way(bf16)
+        result["bf16"] = Approximation(bf16)
     if has_int8():
-        result["int8"] = Way(dataclasses.replace(exact, int8=True))
+        result["int8"] = Approximation(dataclasses.replace(exact, int8=True))
     return result
 
 
@@ -63,28 +63,28 @@ def measured(
     language: str,
     contexts: Sequence[Sequence[str]] = (),
 ) -> str | None:
-    """Translate the first validation sentences with the run's best weights and its search in each way.
+    """Translate the first validation sentences with the run's best weights and its search in each approximation.
 
     Note the BLEUs in run.json. Return what to tell the user; None where there is nothing to choose: on a GPU, where
     processor and vocabulary allow nothing faster than float32, or if the search draws at random.
     """
     from nmt.evaluation.metrics import bleu
 
-    if not ways(run, compute):
+    if not approximations(run, compute):
         return None
-    exact = _request(run, Way(dataclasses.replace(compute, dtype=None))).open(keep_weights=False)
+    exact = _request(run, Approximation(dataclasses.replace(compute, dtype=None))).open(keep_weights=False)
     large = exact.tokenizer.target.size >= PIECES
-    faster = ways(run, compute, SHORTLISTS if large else ())
-    if not faster or exact.search.draws:
+    candidates = approximations(run, compute, SHORTLISTS if large else ())
+    if not candidates or exact.search.draws:
         return None
     language = language_by_script(references, language)
     sources, references, contexts = sources[:SENTENCES], references[:SENTENCES], contexts[:SENTENCES]
     valid_bleu: dict[str, float] = {}
-    for name, translator in _translators(run, exact, faster):
+    for name, translator in _translators(run, exact, candidates):
         texts = [nbest[0].text for nbest in translator.translate(sources, contexts=contexts)]
         valid_bleu[name] = bleu(texts, in_case_of(translator.tokenizer.target, references), language).value
     run.note(precision={"step": run.best_step(), "sentences": len(sources), "valid_bleu": valid_bleu})
-    fastest = _fastest(faster, valid_bleu) or EXACT
+    fastest = _fastest(candidates, valid_bleu) or EXACT
     values = ", ".join(f"{value:.2f} with {name}" for name, value in valid_bleu.items())
     return (
         f"Translations of text alone use {fastest}: validation BLEU {values} (the search of the run, {len(sources)} "
@@ -92,17 +92,19 @@ def measured(
     )
 
 
-def _translators(run: Run, exact: Translator, faster: Mapping[str, Way]) -> Iterator[tuple[str, Translator]]:
-    """The translator of each way, one at a time, the exact one first."""
+def _translators(
+    run: Run, exact: Translator, candidates: Mapping[str, Approximation]
+) -> Iterator[tuple[str, Translator]]:
+    """The translator of each approximation, one at a time, the exact one first."""
     yield EXACT, exact
-    for name, way in faster.items():
-        yield name, _request(run, way).open(keep_weights=False)
+    for name, candidate in candidates.items():
+        yield name, _request(run, candidate).open(keep_weights=False)
 
 
 def for_text(request: TranslatorRequest) -> TranslatorRequest:
-    """The request for translations of which only the text is wanted: by default, in the fastest way that was measured.
+    """The request for translations of which only the text is wanted: by default, with the fastest approximation.
 
-    With that way, the run's best weights lost less than `LOSS` on the validation set. precision=auto is automatic, and
+    With it, the run's best weights lost less than `LOSS` on the validation set. precision=auto is automatic, and
     so is shortlist=null. A shortlist that the user gives is not changed, and with another search than that of the run,
     which may draw from all pieces, there is none.
     """
@@ -110,23 +112,24 @@ def for_text(request: TranslatorRequest) -> TranslatorRequest:
     if not compute.automatic or request.checkpoint != "best" or len(request.runs) > 1:  # these were not measured
         return request
     run = request.runs[0]
-    faster = ways(run, compute, () if request.search.words else SHORTLISTS)
+    candidates = approximations(run, compute, () if request.search.words else SHORTLISTS)
     if request.shortlist is not None:
-        faster = {name: way._replace(shortlist=request.shortlist) for name, way in faster.items() if not way.shortlist}
-    fastest = _fastest(faster, _noted(run)) if faster else None
-    return request if fastest is None else dataclasses.replace(request, **faster[fastest]._asdict())
+        whole = {name: candidate for name, candidate in candidates.items() if not candidate.shortlist}
+        candidates = {name: each._replace(shortlist=request.shortlist) for name, each in whole.items()}
+    fastest = _fastest(candidates, _noted(run)) if candidates else None
+    return request if fastest is None else dataclasses.replace(request, **candidates[fastest]._asdict())
 
 
-def _fastest(faster: Mapping[str, Way], bleu: Mapping[str, float]) -> str | None:
-    """The fastest way that loses less than `LOSS` against float32."""
+def _fastest(candidates: Mapping[str, Approximation], bleu: Mapping[str, float]) -> str | None:
+    """The fastest candidate that loses less than `LOSS` against float32."""
     exact = bleu.get(EXACT)
     if exact is None:
         return None
-    return next((name for name in faster if name in bleu and bleu[name] > exact - LOSS), None)
+    return next((name for name in candidates if name in bleu and bleu[name] > exact - LOSS), None)
 
 
 def _noted(run: Run) -> dict[str, float]:
-    """The BLEU of each way by a measurement of the present weights; empty without one."""
+    """The BLEU of each approximation by a measurement of the present weights; empty without one."""
     run.config()  # raises what a folder that is no run deserves
     facts = run.facts()
     noted = facts.get("precision", facts.get("bfloat16"))  # so it was called before int8
@@ -142,15 +145,15 @@ def _noted(run: Run) -> dict[str, float]:
     return {name: value for name, value in values.items() if isinstance(value, int | float)}
 
 
-def _request(run: Run, way: Way) -> TranslatorRequest:
-    """How `nmt.translate` would translate in this way."""
+def _request(run: Run, approximation: Approximation) -> TranslatorRequest:
+    """How `nmt.translate` would translate with this approximation."""
     return TranslatorRequest(
         run=str(run.folder),
         checkpoint="best",
         search=SearchRequest("", {}, ()),
-        compute=way.compute,
+        compute=approximation.compute,
         batch_sentences=128,
-        shortlist=way.shortlist,
+        shortlist=approximation.shortlist,
         length_ratio=None,
         extra_length=10,
         max_source_length=250,
