@@ -216,7 +216,7 @@ def test_a_row_may_be_below_the_best_by_more_than_its_means_are() -> None:
 
 def test_rows_with_one_seed_are_told() -> None:
     made = [run for run in runs(none=0.3, luong_general=0.8) if run.seed == 1 or run.name.startswith("none")]
-    assert "\n\nSo far, `luong-general` of 2 rows has one seed. " in page.first_screen(
+    assert "\n\nSo far, 1 of 2 rows has one seed (`luong-general`). " in page.first_screen(
         made, page.tested(made), NO_LONGER, {}
     )
     alone = [run for run in made if run.seed == 1]
@@ -370,7 +370,7 @@ def test_models_at_convergence_with_one_seed_are_not_compared_over_seeds() -> No
 
 def test_models_at_convergence_have_scores_tests_and_the_other_direction() -> None:
     there = runs(none=0.3, bahdanau=0.8, luong_general=0.8, transformer=0.5)
-    trained = converged.Trained(there[:1], there, runs(luong_general=0.9))
+    trained = converged.Trained(there[:1], there, runs(luong_general=0.9, luong_general_nofeed=0.5))
     text = converged.section(trained, page.SPLITS, page.SILVER)
     by_row = answers.by_row(there)
     bleu = answers.bleu_of_rows(by_row, page.SPLIT)
@@ -378,7 +378,9 @@ def test_models_at_convergence_have_scores_tests_and_the_other_direction() -> No
     assert f"| `none` | 3 | {bleu['none']:.2f} | 1.5 |" in text
     assert "**Does attention help?** Yes: `bahdanau` +" in text
     assert "Does the score matter?" not in text  # there is no such row
-    assert "### English to German" in text
+    back = text.partition("### English to German")[2]
+    assert "**Does it matter when the decoder attends, and what it is fed?** Yes: `luong-general` +" in back
+    assert "Does attention help?" not in back  # `none` is not trained in this direction
     costs = {name: {"training": [100.0]} for name in by_row}
     screen = page.first_screen(there, page.tested(there), trained, costs)
     assert f"**{converged.SELF_ATTENTION.text}** No, worse: `transformer` " in screen

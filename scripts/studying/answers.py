@@ -13,7 +13,7 @@ import numpy as np
 from nmt.comparison.comparable import without_seed
 from nmt.comparison.results import Result
 from nmt.comparison.significance import POWER, Noise, Runs, Tested, bleu_of, holm
-from nmt.comparison.verdict import count_of, p_text
+from nmt.comparison.verdict import p_text
 from nmt.drawing.by_length import FEW
 from nmt.evaluation.by_length import binned, joined
 
@@ -158,10 +158,10 @@ def about_seeds(rows: Mapping[str, Sequence[Result]]) -> list[str]:
             "Every row has one seed. The tests cover other sentences, not other seeds: another seed may reverse an "
             "answer."
         ]
-    which = ", ".join(single) if len(single) <= len(rows) / 2 else count_of(len(single), "row")
+    names = f" ({', '.join(single)})" if len(single) <= len(rows) / 2 else ""
     return [
-        f"So far, {which} of {len(rows)} rows {'has' if len(single) == 1 else 'have'} one seed. Tests of such a row "
-        f"assume that seeds change its results as much as those of the others."
+        f"So far, {len(single)} of {len(rows)} rows {'has' if len(single) == 1 else 'have'} one seed{names}. Tests of "
+        f"such a row assume that seeds change its results as much as those of the others."
     ]
 
 

@@ -87,13 +87,18 @@ def section(trained: Trained, splits: Mapping[str, str], gold: str) -> str:
     ]
     if trained.there:
         rows = by_row(trained.there)
-        noise = RowNoise(rows, next(iter(splits)))
-        parts += [_scores(rows, splits, gold), *about_seeds(rows)]
-        parts += [paragraph(question, tested) for question in QUESTIONS if (tested := answers(question, noise))]
-        parts.append(f"**Is attention an explanation?** {agreement(rows, gold)}")
+        parts += [*_answered(rows, splits, gold), f"**Is attention an explanation?** {agreement(rows, gold)}"]
     if trained.back:
-        parts += ["### English to German", _scores(by_row(trained.back), splits, gold)]
+        parts += ["### English to German", *_answered(by_row(trained.back), splits, gold)]
     return "\n\n".join(parts)
+
+
+def _answered(rows: Mapping[str, Sequence[Result]], splits: Mapping[str, str], gold: str) -> list[str]:
+    """The scores of one direction, and the questions that its rows can answer on the first test set."""
+    noise = RowNoise(rows, next(iter(splits)))
+    tested = ((question, answers(question, noise)) for question in QUESTIONS)
+    paragraphs = [paragraph(question, answer) for question, answer in tested if answer]
+    return [_scores(rows, splits, gold), *about_seeds(rows), *paragraphs]
 
 
 def _of(runs: Sequence[Result], times: int) -> str:
