@@ -87,14 +87,14 @@ def section(trained: Trained, splits: Mapping[str, str], gold: str) -> str:
     ]
     if trained.there:
         rows = by_row(trained.there)
-        parts += [*_answered(rows, splits, gold), f"**Is attention an explanation?** {agreement(rows, gold)}"]
+        parts += [*_scores_and_answers(rows, splits, gold), f"**Is attention an explanation?** {agreement(rows, gold)}"]
     if trained.back:
-        parts += ["### English to German", *_answered(by_row(trained.back), splits, gold)]
+        parts += ["### English to German", *_scores_and_answers(by_row(trained.back), splits, gold)]
     return "\n\n".join(parts)
 
 
-def _answered(rows: Mapping[str, Sequence[Result]], splits: Mapping[str, str], gold: str) -> list[str]:
-    """The scores of one direction, and the questions that its rows can answer on the first test set."""
+def _scores_and_answers(rows: Mapping[str, Sequence[Result]], splits: Mapping[str, str], gold: str) -> list[str]:
+    """The table of scores of one direction, and the answers to the questions whose rows are trained."""
     noise = RowNoise(rows, next(iter(splits)))
     tested = ((question, answers(question, noise)) for question in QUESTIONS)
     paragraphs = [paragraph(question, answer) for question, answer in tested if answer]
