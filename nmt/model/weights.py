@@ -1,6 +1,8 @@
 """Weights as safetensors: reading them cannot run code."""
 
 import hashlib
+import os
+import re
 from pathlib import Path
 
 import safetensors
@@ -21,7 +23,14 @@ def save_weights(path: Path, model: Seq2Seq) -> None:
         try:
             safetensors.torch.save_file(tensors, temporary)
         except SafetensorError as error:
-            raise OSError(None, str(error)) from error
+            raise _os_error(error) from error
+
+
+def _os_error(error: SafetensorError) -> OSError:
+    """The operating system's error, whose number safetensors gives only in the text of its message."""
+    if number := re.search(r"\(os error (\d+)\)", str(error)):
+        return OSError(int(number[1]), os.strerror(int(number[1])))
+    return OSError(None, str(error))
 
 
 def lost(path: Path) -> str:
