@@ -7,10 +7,11 @@ judgement in plain words and the next commands. The settings were measured on tw
 from __future__ import annotations
 
 import math
-import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, NamedTuple
+
+from nmt.system import shell_quoted
 
 FEW_PAIRS = 1000  # below this a model memorises phrases rather than learning a language
 
@@ -275,7 +276,7 @@ def _commands(
     place = [] if str(run.parent) == "checkpoints" else [f"checkpoints={run.parent}"]
 
     def train(name: str, *changes: str) -> str:
-        return shlex.join(["python", "-m", "nmt.train", f"name={name}", *place, *changes])
+        return " ".join(map(shell_quoted, ["python", "-m", "nmt.train", f"name={name}", *place, *changes]))
 
     def again(*changes: str) -> str:
         replaced = {word.partition("=")[0] for word in ("name=", "resume=", "checkpoints=", *changes)}
@@ -298,8 +299,8 @@ def _commands(
             commands.append(f"{again(*changes)}    # overfits less")
     elif LAYERS in settings:
         commands.append(f"{again(f'{LAYERS}={settings[LAYERS] + 1}')}    # a larger model")
-    evaluate = shlex.join(["python", "-m", "nmt.evaluate", f"run={run}"])
+    evaluate = f"python -m nmt.evaluate {shell_quoted(f'run={run}')}"
     commands.append(f"{evaluate}    # BLEU, chrF, TER and attention maps")
-    translate = shlex.join(["python", "-m", "nmt.translate", f"run={run}"])
+    translate = f"python -m nmt.translate {shell_quoted(f'run={run}')}"
     commands.append(f"{translate} input=FILE output=FILE search.beam_size=5")
     return commands

@@ -24,12 +24,12 @@ from nmt.configuration import TARGET
 from nmt.data.corpus import DataSource
 from nmt.errors import UserError
 from nmt.limits import Fraction, Positive, checked
-from nmt.memory import free_memory
 from nmt.model import Decoder, Encoder, Readout, Seq2Seq, Sizes, initialise
 from nmt.model.context.mechanism import ContextMechanism
 from nmt.model.contract import AnyDecoder, DecoderParts
 from nmt.model.positions import Positions
 from nmt.search import Search
+from nmt.system import free_memory
 from nmt.text.tokenizer import PAD, Tokenizer
 from nmt.text.train import TokenizerTrainer
 from nmt.training.schedules import Schedule
@@ -276,7 +276,7 @@ def _whole_numbers(node: Any) -> Iterator[int]:
 def _check_memory(parameters: int) -> None:
     """UserError for a model whose weights alone need more than the free memory."""
     needed, free = 4 * parameters, free_memory()
-    if free is not None and needed > free:
+    if needed > free:
         raise UserError(
             f"The model would have {parameters:,} parameters, which need {needed / 1e9:,.0f} GB, and {free / 1e9:,.0f} "
             "GB of memory are free. Give smaller sizes: model.embedding_size, encoder.size, decoder.size, layers."

@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from nmt import system
 from nmt.errors import UserError, damaged
 from nmt.files import replace_atomically, write_json
 from nmt.foreign import inside, read_json
@@ -75,7 +76,7 @@ def keep(folder: Path, name: str, copy: str) -> None:
             entries = known(folder)
             if name in entries:
                 _write(folder, {**entries, copy: [*entries[name], *entries.get(copy, [])][:3]})
-        temporary.replace(folder / copy)
+        system.replace(temporary, folder / copy)
 
 
 def damage(path: Path) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from nmt import system
 from nmt.errors import UserError
 
 
@@ -57,10 +58,9 @@ def replace_atomically(path: Path) -> Iterator[Path]:
         except OSError as error:
             raise unwritable(path, error) from error
         yield temporary
+        system.sync(temporary)
         temporary.chmod(stat.S_IMODE(path.stat().st_mode) if path.exists() else usual_mode(0o666))
-        with temporary.open("rb") as file:
-            os.fsync(file.fileno())
-        temporary.replace(path)
+        system.replace(temporary, path)
     except BrokenPipeError:  # of another output, not of this file
         raise
     except OSError as error:

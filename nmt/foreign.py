@@ -6,12 +6,13 @@ Every path that follows from the content of a run passes through `inside`.
 import json
 import os
 import stat
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 import yaml  # type: ignore[import-untyped]
 
 from nmt.errors import UserError, damaged
+from nmt.system import name_problem
 
 #: Bytes of a configuration and of any other file of settings and figures; usual ones have 5 kB and 1 MB.
 MOST_YAML, MOST_JSON = 1 << 18, 1 << 28
@@ -27,7 +28,7 @@ def inside(folder: Path, *names: str) -> Path:
     """
     path = folder
     for part in (part for name in names for part in name.split("/")):
-        if part in ("", ".", "..") or "\0" in part or os.sep in part or PurePath(part).anchor:
+        if name_problem(part):
             raise UserError(f"{folder}: the name {'/'.join(names)!r} leaves this folder. Do not use this run.")
         path = path / part
         _check(path)

@@ -1,8 +1,7 @@
-"""The process and the system: allocator settings, return of free memory, peak memory, sharing of cores."""
+"""The process: allocator settings, return of free memory, sharing of cores."""
 
 import ctypes
 import os
-import re
 import sys
 from pathlib import Path
 
@@ -82,27 +81,3 @@ def give_memory_back() -> bool:
     """
     library = _libc()
     return library is not None and bool(library.malloc_trim(0))
-
-
-def free_memory() -> int | None:
-    """The main memory that programs may still take, in bytes; None if the system does not say."""
-    try:
-        match = re.search(r"MemAvailable:\s*(\d+) kB", Path("/proc/meminfo").read_text(encoding="ascii"))
-    except OSError:
-        return None
-    return 1024 * int(match[1]) if match else None
-
-
-def peak_memory() -> int:
-    """The peak main memory of this process, in bytes."""
-    try:
-        # getrusage would count the memory of the parent when it started this program.
-        match = re.search(r"VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text(encoding="ascii"))
-    except OSError:
-        match = None
-    if match:
-        return 1024 * int(match[1])
-    import resource  # POSIX only
-
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return most if sys.platform == "darwin" else 1024 * most

@@ -33,7 +33,7 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from nmt import compat
+from nmt import compat, system
 from nmt.checksums import add, replacing
 from nmt.choices import place, with_classes
 from nmt.configuration import INCIDENTAL, config_folder, flattened, resolved, without_classes
@@ -395,6 +395,7 @@ def free_name(checkpoints: Path, stem: str) -> str:
 
 def check_name(name: str) -> None:
     """Raise UserError if a name is not a valid folder name."""
-    bad = not name or name in (".", "..") or "/" in name or os.sep in name or "\0" in name
-    if bad or len(os.fsencode(name)) > 200:
-        raise UserError(f"name={name} is not a valid folder name. Give a name without / (checkpoints= sets the place).")
+    if problem := system.name_problem(name) or "it is longer than 200 bytes" * (len(os.fsencode(name)) > 200):
+        raise UserError(
+            f"name={name} is not a valid folder name: {problem}. Give another name (checkpoints= sets the place)."
+        )

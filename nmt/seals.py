@@ -13,6 +13,8 @@ import tempfile
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from nmt import system
+
 BYTES = 32
 
 
@@ -61,7 +63,7 @@ def _new_key() -> bytes | None:
         with os.fdopen(handle, "wb") as file:
             file.write(secrets.token_bytes(BYTES))
         if path.exists() and _key() is None:  # damaged
-            os.replace(name, path)
+            system.replace(Path(name), path)
         else:
             with contextlib.suppress(FileExistsError):
                 os.link(name, path)

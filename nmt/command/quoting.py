@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from nmt import configuration
 from nmt.command.keys import Keys, keys_of
 from nmt.configuration import literal
 from nmt.errors import UserError
+from nmt.system import shell_quoted
 from nmt.terminal import visible
 
 _QUOTED: Final = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
@@ -34,7 +34,16 @@ def quote(arguments: Sequence[str], sweep: bool = False) -> list[str]:
         UserError: a list is not closed or has an empty item; a value is `???`, which cannot be quoted.
     """
     keys = keys_of(configuration.config_folder())
-    return [_quote_argument(argument, keys, sweep) for argument in arguments]
+    return [_quote_argument(_without_shell_quotes(argument), keys, sweep) for argument in arguments]
+
+
+def _without_shell_quotes(argument: str) -> str:
+    """`'key=value'` without the quotes, which cmd of Windows leaves there (UserError if it has cut the argument)."""
+    if match := re.fullmatch(r"'([^'=]+=[^']*)'", argument):
+        return match[1]
+    if re.fullmatch(r"'[\w./@+-]+=[^']*", argument):
+        raise UserError(f'{argument}: the closing quote is missing. On Windows, use double quotes: "key=a value"')
+    return argument
 
 
 def python() -> str:
@@ -50,7 +59,7 @@ def pasteable(key: str, value: object) -> str:
 def shell_word(word: str) -> str:
     """A word, quoted for a shell; what a terminal would obey is written in bash's form $'...'."""
     if visible(word) == word:
-        return shlex.quote(word)
+        return shell_quoted(word)
     return f"$'{''.join(map(_in_bash, word))}'"
 
 

@@ -23,6 +23,7 @@ from typing import Any, BinaryIO, Final, NoReturn, cast, overload
 import numpy as np
 import numpy.typing as npt
 
+from nmt import system
 from nmt.data.lines import LONGEST, line_length, open_binary, open_lines, read_lines, too_long
 from nmt.errors import UserError, check_parallel
 from nmt.files import replace_atomically, unwritable, write_text
@@ -152,7 +153,7 @@ class FileLines(Stored):
             weakref.finalize(self, os.close, self._descriptor)
         parts = []
         while begin < end:
-            part = os.pread(self._descriptor, end - begin, begin)
+            part = system.read_at(self._descriptor, end - begin, begin)
             if not part:
                 raise self._has_changed()
             parts.append(part)

@@ -1,7 +1,6 @@
 """From a run to a folder that another program translates with: model, tokenizer, and a program that runs them."""
 
 import errno
-import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +23,7 @@ from nmt.pipeline.onnx_model import check_exportable, check_onnx_installed, larg
 from nmt.pipeline.opening import Checkpoint, open_model
 from nmt.pipeline.paths import check_paths
 from nmt.runs import Run
+from nmt.system import shell_quoted
 from nmt.terminal import print_message
 from nmt.text.tokenizer import Tokenizer
 from nmt.translation.translator import EXTRA_LENGTH, LENGTH_RATIO
@@ -129,7 +129,7 @@ def export(request: Exporting) -> int:
             raise _taken(output) from error  # created meanwhile
         raise unwritable(output, error, "output=FOLDER") from error
     print_message(f"{output}: weights in {request.quantization}{checked}.")
-    print_message(f"Translate with it: python {shlex.quote(str(output))}/translate.py < INPUT > OUTPUT")
+    print_message(f"Translate with it: python {shell_quoted(str(output / 'translate.py'))} < INPUT > OUTPUT")
     return 0
 
 

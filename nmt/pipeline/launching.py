@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from nmt import build
+from nmt import build, system
 from nmt.errors import UserError
 from nmt.locks import is_locked
 from nmt.runs import Run
@@ -95,7 +95,7 @@ class Launcher:
                         self._ended(job)
             finally:  # after an error, stop all processes and let them save their state
                 for job in running:
-                    job.process.terminate()
+                    system.ask_to_stop(job.process)
                 for job in running:
                     job.process.wait()
         return self.asked[0] if self.asked else 0
@@ -123,7 +123,7 @@ class Launcher:
                     stdout=file,
                     stderr=subprocess.STDOUT,
                     env=environment(),
-                    start_new_session=True,  # Ctrl-C reaches this process only, which then signals each child once
+                    **system.apart(),  # Ctrl-C reaches this process only, which then signals each child once
                 )
             except OSError as error:  # no memory, too many processes
                 self._fail(planned.name, f"it cannot be started: {error.strerror}", log)
@@ -133,11 +133,7 @@ class Launcher:
 
     def _stop(self, running: Sequence[_Job], at_once: bool) -> None:
         for job in running:
-            with contextlib.suppress(ProcessLookupError):
-                if at_once:
-                    os.killpg(job.process.pid, signal.SIGKILL)
-                else:
-                    job.process.terminate()
+            (system.kill if at_once else system.ask_to_stop)(job.process)
         name = signal.Signals(self.asked[-1]).name
         if at_once:
             say(f"{name}: the runs are killed. Their last saved state is kept.")
@@ -149,7 +145,7 @@ class Launcher:
         if status == 0:
             self.finished += 1
             say(f"{name}: finished, {result_of(self.place / name)}")
-        elif self.asked and status in (130, 143, -signal.SIGTERM, -signal.SIGKILL):
+        elif self.asked and (status in (130, 143, -signal.SIGTERM) or system.was_killed(status)):
             say(f"{name}: stopped")
         else:
             self._fail(name, reason_of(status, job.log, job.before), job.log)
@@ -175,7 +171,7 @@ def reason_of(status: int, log: Path, before: int) -> str:
         file.seek(before)
         text = file.read().decode("utf-8", "replace")
     if status < 0:
-        memory = ", probably out of memory. Give a smaller jobs=" if -status == signal.SIGKILL else ""
+        memory = ", probably out of memory. Give a smaller jobs=" if system.was_killed(status) else ""
         return f"it was killed by {signal.Signals(-status).name}{memory}."
     at = text.rfind("nmt.train: ")
     if at >= 0 and (at == 0 or text[at - 1] == "\n"):

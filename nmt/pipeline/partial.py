@@ -10,11 +10,11 @@ import contextlib
 import hashlib
 import json
 import os
-import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TextIO
 
+from nmt import system
 from nmt.errors import UserError
 from nmt.files import unwritable, usual_mode, write_json
 from nmt.locks import OUTPUT, locked
@@ -94,10 +94,10 @@ class PartialFiles:
                 )
             return Saved()
         if resume == "false":
-            files = " ".join(shlex.quote(str(path)) for path in (*self._parts.values(), self._journal) if path.exists())
+            files = [path for path in (*self._parts.values(), self._journal) if path.exists()]
             raise UserError(
                 f"An interrupted translation has left {saved.lines:,} lines for {output}. To continue it, add "
-                f"resume=true. To start again, delete them: rm {files}"
+                f"resume=true. To start again, delete them: {system.shell_command('rm', *files)}"
             )
         if saved.sizes.keys() != self._parts.keys():
             missing = " and ".join(f"{key}=" for key in saved.sizes.keys() ^ self._parts.keys())
@@ -166,7 +166,7 @@ class PartialFiles:
         for key in sorted(self._parts, key=lambda key: key == "output"):
             output, part = self._outputs[key], self._parts[key]
             part.chmod(output.stat().st_mode & 0o7777 if output.exists() else usual_mode(0o666))
-            part.replace(output)
+            system.replace(part, output)
         self._published = True
         self._journal.unlink()
 

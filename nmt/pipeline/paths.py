@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import shlex
 import sys
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -12,6 +11,7 @@ from typing import TextIO
 from nmt.data.lines import missing_file
 from nmt.errors import UserError
 from nmt.files import ClosedStream, full, replace_atomically, unwritable
+from nmt.system import shell_command, shell_quoted
 
 
 def check_paths(
@@ -53,7 +53,7 @@ def _check_writable(key: str, place: Path, *, folder: bool) -> None:
     if place.exists() and folder != place.is_dir():
         raise UserError(f"{key}={place} is a {'file. Name a folder' if folder else 'folder. Name a file'}.")
     if not folder and not place.parent.is_dir():
-        fix = f"mkdir -p {shlex.quote(str(place.parent))}"
+        fix = shell_command("mkdir -p", place.parent)
         raise UserError(f"{key}={place}: the folder {place.parent} does not exist. Create it: {fix}")
     if not place.exists():
         parent = next(parent for parent in place.absolute().parents if parent.exists())
@@ -96,7 +96,7 @@ def check_standard_output(what: str) -> None:
 
 def unprotect(folder: Path) -> str:
     """The cure for a write-protected run."""
-    return f"give yourself permission (chmod -R u+w {shlex.quote(str(folder))}), or take a copy of the run."
+    return f"give yourself permission (chmod -R u+w {shell_quoted(str(folder))}), or take a copy of the run."
 
 
 def is_replaceable(path: Path) -> bool:

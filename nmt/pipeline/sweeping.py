@@ -8,15 +8,13 @@ be stopped with its state saved. The queue of a cluster can start the same comma
 import contextlib
 import hashlib
 import json
-import os
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nmt import build
+from nmt import build, system
 from nmt.command.composing import compose
 from nmt.command.keys import SHARED_KEYS
 from nmt.command.quoting import pasteable, python, quote, shell_word, unquoted
@@ -83,7 +81,7 @@ def _sweep(
     plan, impossible, done = _check(place, names, combinations)
     local = cluster.launcher == "local"
     jobs = min(options.jobs or _room(place, plan), max(1, len(plan))) if local else options.jobs
-    cores = max(1, _cores() // jobs) if local else cluster.cpus
+    cores = max(1, system.cores() // jobs) if local else cluster.cpus
     if not threads and cores is not None:
         plan = [Planned(planned.name, [*planned.words, f"threads={cores}"]) for planned in plan]
     if options.dry_run:
@@ -91,7 +89,7 @@ def _sweep(
             print(*map(shell_word, [python(), "-m", "nmt.train", *map(unquoted, planned.words)]))
         return int(bool(impossible))
     if plan:
-        look = f"tail -f {shlex.quote(str(place))}/*.log"
+        look = f"tail -f {system.shell_quoted(str(place))}/*.log"
         most = f", {jobs} at a time" if jobs else ""
         say(f"{len(plan)} {'run' if len(plan) == 1 else 'runs'} to train{most}. Follow with: {look}")
     count = len(done) + len(plan) + len(impossible)
@@ -216,10 +214,6 @@ def _check(
     return plan, impossible, done
 
 
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def _room(place: Path, plan: Sequence[Planned]) -> int:
     """The number of runs at a time: one per core within the memory, or one on a GPU."""
     if not plan:
@@ -227,12 +221,7 @@ def _room(place: Path, plan: Sequence[Planned]) -> int:
     if choose_device(str(compose("train", plan[0].words).device)).type == "cuda":
         return 1
     needed = _needed(place)
-    free = needed
-    with contextlib.suppress(OSError):
-        text = Path("/proc/meminfo").read_text(encoding="ascii")
-        match = re.search(r"MemAvailable:\s*(\d+) kB", text)
-        free = 1024 * int(match[1]) if match else free
-    return max(1, min(len(plan), _cores(), free // needed))
+    return max(1, min(len(plan), system.cores(), system.free_memory() // needed))
 
 
 def _needed(place: Path) -> int:

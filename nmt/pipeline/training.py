@@ -24,7 +24,7 @@ from nmt.data.planning import TokenBatches
 from nmt.errors import UserError
 from nmt.files import remove_unfinished
 from nmt.locks import LockedError, locked
-from nmt.memory import give_memory_back, peak_memory
+from nmt.memory import give_memory_back
 from nmt.model import Seq2Seq
 from nmt.model.weights import lost
 from nmt.pipeline.fast_search import MINUTES, measured
@@ -32,6 +32,7 @@ from nmt.pipeline.preparing import check_documents, guiding_links, prepared, tok
 from nmt.pipeline.recipe import Recipe, opened, own_settings, possible, resumed_recipe, with_own_vocabularies
 from nmt.processes import Processes, joined
 from nmt.runs import EXAMPLE_FOLLOWS, Run, TakenError, free_name
+from nmt.system import peak_memory
 from nmt.terminal import linked, print_message, printable
 from nmt.text.tokenizer import Tokenizer
 from nmt.training.checkpoint import Counters, check_state, load_state

@@ -17,7 +17,7 @@ from typing import Self
 
 from benchmarking.settings import Json
 from nmt.errors import UserError
-from nmt.memory import peak_memory
+from nmt.system import peak_memory
 
 _LOADED_ONCE = ["torch", "numpy", "hydra", "omegaconf", "safetensors.torch", "sentencepiece", "tqdm", "nmt.build"]
 
