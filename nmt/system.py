@@ -15,6 +15,8 @@ from typing import Any, Final, Literal
 PATIENCE: Final = 5.0
 # Windows has no process groups of POSIX.
 _POSIX: Final = hasattr(os, "killpg")
+#: What ends the input that is typed into a terminal.
+END_OF_INPUT: Final = "Ctrl-D" if _POSIX else "Ctrl-Z and Enter"
 _RESERVED: Final = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\..*)?")
 _reading = threading.Lock()
 

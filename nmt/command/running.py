@@ -70,6 +70,8 @@ def guarded(program: str, work: Callable[[], int]) -> int:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, ClosedStream())
+        elif getattr(getattr(sys, name), "errors", "") == "strict":  # a console may lack letters of names and help
+            getattr(sys, name).reconfigure(errors="backslashreplace")
     try:
         with handling([signal.SIGTERM], _terminate):
             status = work()

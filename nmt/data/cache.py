@@ -9,6 +9,7 @@ import hashlib
 import json
 import shutil
 import tempfile
+import time
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -33,6 +34,7 @@ FORMAT = 1
 
 _SCHEMA = pa.schema([("source", pa.list_(pa.int32())), ("target", pa.list_(pa.int32())), ("row", pa.int64())])
 _PAIRS, _ABOUT = "pairs.arrow", "about.json"
+_DAY = 86_400.0  # in seconds
 
 
 class _DamagedError(Exception):
@@ -106,7 +108,10 @@ def spilled(blocks: Iterator[Block], cache: Path) -> EncodedPairs:
     """
     try:
         cache.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".epoch.", dir=cache) as folder:
+        for left in cache.glob(".epoch.*"):  # by a killed process, or by Windows, which removes no mapped file
+            if left.stat().st_mtime < time.time() - _DAY:
+                shutil.rmtree(left, ignore_errors=True)
+        with tempfile.TemporaryDirectory(prefix=".epoch.", dir=cache, ignore_cleanup_errors=True) as folder:
             _write(Path(folder), blocks)
             return _read(Path(folder))
     except OSError as error:

@@ -10,6 +10,7 @@ from typing import BinaryIO
 
 from nmt.data.lines import LineDecoder
 from nmt.errors import UserError
+from nmt.system import END_OF_INPUT
 
 CHARACTERS = 500_000  # about as many are in memory at most
 
@@ -30,7 +31,7 @@ def standard_input() -> BinaryIO:
 
 
 def _greet() -> None:
-    print("Type one sentence per line. Press Ctrl-D to end.", file=sys.stderr, flush=True)
+    print(f"Type one sentence per line. Press {END_OF_INPUT} to end.", file=sys.stderr, flush=True)
 
 
 def typed(prompt: str, decoder: LineDecoder) -> Iterator[list[str]]:

@@ -181,11 +181,11 @@ test("a weight follows from its stages", () => {
   assert.ok(Math.abs(sum - 4 / 3) < 1e-9, "exp(0 - log 3) + exp(0)");
   assert.deepEqual(derivation(stages[0], row, 1, 0, "▁Zwei"), [
     "Energy: e(2,1) = 0.000.",
-    "Softmax over 2 visible pieces, with the largest energy 1.099 taken off: " +
+    "Softmax over 2 visible pieces, after subtracting the largest energy, 1.099: " +
       "exp(−1.099) / 1.333 = 0.333 / 1.333 = 0.250.",
     "Window's factor: 0.250 × 0.500 = 0.125. It is not normalised again.",
     "Weight: 0.125 (13 %).",
-    "Read: the context is the sum of the values, each times its weight; “▁Zwei” gives 13 %.",
+    "The context is the weighted mean of the encoder states; “▁Zwei” contributes 13 %.",
   ]);
   assert.match(derivation(stages[0], row, 1, 2, "de")[0], /hides piece 3/);
 });
@@ -241,6 +241,7 @@ test("where two models differ most, in words", () => {
   const both =
     "Of all words, their attention differs most for “two”: both look most at “Zwei”, A with 90 %, B with 70 %.";
   assert.equal(mostDifferent(a, one), both);
+  assert.equal(mostDifferent(a, a), "Their attention is almost equal at every word.");
   const cell = "“two” takes 10 % of its attention from “Hunde” in A, 20 % in B.";
   assert.equal(bothSaid(a, b, { row: 0, column: 1 }), cell);
   assert.equal(bothSaid(a, b, { row: 2 }), "“</s>”: divergence 0.693 nats."); // log 2

@@ -111,7 +111,7 @@ def test_a_word_of_several_pieces_is_pinned_whole(browser: Any, server: str) -> 
     box.get_by_label("Pin step").select_option(index=1)
     box.get_by_label("to look only at").select_option(label="rothaus")
     phrase = f"look only at “rothaus” ({count} pieces)"
-    shown = box.locator(".note", has_text="What if? asks: ")
+    shown = box.locator(".note", has_text="What if? pins: ")
     assert phrase in shown.inner_text().replace("looks", "look")
     box.get_by_role("button", name="What if?").click()
     summary = box.locator("details[open] summary", has_text=re.compile(re.escape(phrase[5:])))

@@ -170,7 +170,7 @@ function controls(hypothesis, view, settings) {
     ),
     view.use === "cross"
       ? choice(
-          "A row belongs to",
+          "Show each row at",
           [
             ["0", "the piece it predicts"],
             ["1", "the piece before"],

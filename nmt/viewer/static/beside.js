@@ -8,8 +8,10 @@ import { difference, divergence, entropies, pharaoh, strongest, viewOf } from ".
 import { number, percent, visible } from "./text.js";
 
 const SAME_WORDS =
-  "Both matrices are of the words of A, which B was made to say. " +
+  "Both matrices are for A’s translation; B was forced to produce it. " +
   "For the matrix of B’s own words, choose B under Shown run.";
+
+const SAME = 0.01; // nats: below this, percentages do not show a divergence
 
 /**
  * The words of two texts, aligned by the longest common subsequence.
@@ -68,6 +70,7 @@ export function mostDifferent(a, b) {
   const isEnd = ({ end }) => end && a.rows.some((unit) => !unit.end);
   const divergences = a.weights.map((row, at) => (isEnd(a.rows[at]) ? -1 : divergence(row, b.weights[at])));
   const row = divergences.indexOf(Math.max(...divergences));
+  if (divergences[row] < SAME) return "Their attention is almost equal at every word.";
   const top = ({ weights }) => weights[row].indexOf(Math.max(...weights[row]));
   const share = ({ weights }, at) => percent(weights[row][at]);
   const [one, two] = [top(a), top(b)];

@@ -120,8 +120,8 @@ export class WhatIf {
 
   sayPinned() {
     const [step, source] = this.pinned;
-    const sweeps = step?.pieces.length > 1 ? ` The sweep is of step ${step.pieces[0] + 1}.` : "";
-    this.phrase.textContent = step ? `What if? asks: ${pinPhrase(step, source)}.${sweeps}` : "";
+    const sweeps = step?.pieces.length > 1 ? " Sweep tries the first piece only." : "";
+    this.phrase.textContent = step ? `What if? pins: ${pinPhrase(step, source)}.${sweeps}` : "";
   }
 
   form() {

@@ -56,7 +56,7 @@ export function derivation(stage, row, step, at, piece) {
     if (row.bias) lines.push(`Window's bias: ${number(bias, 3)}, so ${number(logit, 3)}.`);
     if (logit !== null) {
       lines.push(
-        `Softmax over ${count} visible pieces, with the largest energy ${number(most, 3)} taken off: ` +
+        `Softmax over ${count} visible pieces, after subtracting the largest energy, ${number(most, 3)}: ` +
           `exp(${number(logit - most, 3)}) / ${number(sum, 3)} = ` +
           `${number(Math.exp(logit - most), 3)} / ${number(sum, 3)} = ` +
           `${number(row.softmax[at], 3)}.`,
@@ -77,7 +77,7 @@ export function derivation(stage, row, step, at, piece) {
 function readLine(row, piece, at) {
   if (row.slot === null) {
     const share = percent(row.weights[at]);
-    return `Read: the context is the sum of the values, each times its weight; “${piece}” gives ${share}.`;
+    return `The context is the weighted mean of the encoder states; “${piece}” contributes ${share}.`;
   }
   const own = row.slot === at ? ` (“${piece}”)` : "";
   return `Read: a hard read takes the value of one piece, number ${row.slot + 1}${own}.`;
