@@ -90,7 +90,7 @@ def peak_memory() -> int:
     with contextlib.suppress(ImportError):
         import resource
 
-        return max(usage.rss, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)  # bytes on macOS
+        return max(int(usage.rss), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)  # bytes on macOS
     return int(usage.rss)
 
 

@@ -30,7 +30,7 @@ def no_posix_modules() -> None:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
         return real(name, names, *more, **named)
 
-    builtins.__import__ = importing
+    builtins.__import__ = importing  # type: ignore[assignment]
 
 
 def no_posix_functions() -> None:
