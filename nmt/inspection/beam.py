@@ -12,6 +12,7 @@ from torch import Tensor
 
 from nmt.search import SearchState, Step
 from nmt.text.tokenizer import EOS
+from nmt.translation.stepping import EnsembleState
 
 NodeState = Literal["open", "ended", "dropped"]
 
@@ -67,6 +68,7 @@ class BeamRecord:
         self._told, self._score = told, score
         self.nodes = [Node(None, -1, None, 0.0, 0.0, "open")]
         self._step: Step | None = None
+        self._ids: Sequence[int] | None = None  # of the candidates, by which a search with a shortlist calls its tokens
         self._children: dict[tuple[int, int], int] = {}
         # Log-probabilities of the last step and the node of each row: while search changes them in place, and after.
         self._pending: tuple[Tensor, list[int]] | None = None
@@ -76,6 +78,8 @@ class BeamRecord:
     def watch(self, step: Step, state: SearchState) -> tuple[Step, SearchState]:
         """The step function and the first state to search with in place of these."""
         self._step = step
+        if isinstance(state, EnsembleState) and state.ids is not None:
+            self._ids = state.ids.tolist()
         return self._stepped, _Watched(state, [0])
 
     def finish(self) -> list[Node]:
@@ -134,6 +138,7 @@ class BeamRecord:
 
     def _add(self, parent: int, token: int, log_prob: float) -> None:
         self._children[parent, token] = len(self.nodes)
+        token = token if self._ids is None else self._ids[token]
         state: NodeState = "ended" if token == EOS else "dropped"
         self.nodes.append(Node(parent, self._count - 1, token, log_prob, self.nodes[parent].total + log_prob, state))
 

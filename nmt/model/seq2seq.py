@@ -18,7 +18,7 @@ from nmt.model.contract import AnyDecoder, Decoded, Encoded, Encoder, Mixture, S
 MIXED_LOGITS = 2**24
 
 
-#: Some rows of the output layer: weight [C, F] and bias [C].
+#: Some rows of the output layer: weight [C, F] and the biases [B, C] of each sentence.
 Output = tuple[Tensor, Tensor]
 
 
@@ -136,10 +136,16 @@ class Seq2Seq(nn.Module):
     def logits(self, features: Tensor, output: Output | None = None) -> Tensor:
         """Features t [..., F] -> logits c W t + b [..., V], c the decoder's `logit_scale`.
 
-        With `output`, rows of W and b, they are of these pieces alone.
+        With `output` they are of its pieces alone, in float32, for features [N, F] of as many hypotheses per sentence.
         """
         scaled = self.output_dropout(features) * self.decoder.logit_scale
-        logits: Tensor = self.output(scaled) if output is None else nn.functional.linear(scaled, *output)
+        logits: Tensor
+        if output is None:
+            logits = self.output(scaled)
+        else:
+            weight, biases = output
+            products = nn.functional.linear(scaled, weight).float()
+            logits = products.unflatten(0, (len(biases), -1)).add_(biases.unsqueeze(1)).flatten(0, 1)
         return logits
 
     def target_logits(self, decoded: Decoded, real: Tensor | None = None, as_computed: bool = False) -> Tensor:
@@ -180,8 +186,8 @@ class Seq2Seq(nn.Module):
     ) -> Stepped:
         """One step for search: the previous tokens [N] -> log-probabilities [N, V] in float32.
 
-        With `output`, rows of the output layer's weight and bias, they are of these pieces alone. Of a mixture they are
-        those of the part with the largest share.
+        With `output`, rows of the output layer, they are of these pieces alone. Of a mixture they are those of the part
+        with the largest share.
         """
         decoded, state = self.decoder.step(self.words(tokens), state, memory, weights=weights)
         features = decoded.features if decoded.mixture is None else decoded.mixture.heaviest()

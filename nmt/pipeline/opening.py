@@ -233,7 +233,7 @@ class TranslatorRequest:
         if not self.shortlist:  # null means none where more than the text is wanted
             return None
         lexicon = load_lexicon(self.runs[0].lexicon, tokenizer.source.size, tokenizer.target.size)
-        return Shortlist(lexicon, self.shortlist, tokenizer.joint)
+        return Shortlist(lexicon, self.shortlist, tokenizer.target.size, tokenizer.joint)
 
 
 def has_weights(translator: Translator) -> bool:

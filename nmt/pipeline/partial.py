@@ -32,14 +32,12 @@ class Saved(NamedTuple):
         digest: of these lines.
         sizes: of the partial files in bytes, by their key.
         settings: that made them.
-        random_state: of the search; {} if it draws nothing.
     """
 
     lines: int = 0
     digest: str = ""
     sizes: Mapping[str, int] = {}
     settings: Mapping[str, Any] = {}
-    random_state: Mapping[str, str] = {}
 
 
 class LinesDigest:
@@ -146,15 +144,13 @@ class PartialFiles:
         file.truncate(self.saved.sizes.get(key, 0))
         return file
 
-    def save(
-        self, lines: int, digest: LinesDigest, settings: Mapping[str, Any], random_state: Mapping[str, str]
-    ) -> None:
+    def save(self, lines: int, digest: LinesDigest, settings: Mapping[str, Any]) -> None:
         """Note that the results of the first `lines` of the input are written; `Saved` names the rest."""
         sizes = dict(self.saved.sizes)
         for key, file in self._files.items():
             _write_out(file)
             sizes[key] = os.fstat(file.fileno()).st_size
-        self.saved = Saved(lines, str(digest), sizes, _as_json(settings), random_state)
+        self.saved = Saved(lines, str(digest), sizes, _as_json(settings))
         write_json(self._journal, self.saved._asdict())
 
     def publish(self) -> None:

@@ -213,7 +213,6 @@ class _Work:
         """Translate what is not done yet."""
         if self.files is not None and self.done:
             self.files.check_settings(settings_of(self.request, self.translator))
-            self.translator.search.set_random_state(self.files.saved.random_state)
         for lines in self._chunks():
             given, contexts = self._take(lines)
             batches = -(-len(lines) // (self.translator.batch_sentences * self.translator.processes.count))
@@ -283,8 +282,7 @@ class _Work:
         if self.files is None or self.done == self.files.saved.lines:
             return
         if time.monotonic() - self._last_save >= SAVE_SECONDS:
-            settings = settings_of(self.request, self.translator)
-            self.files.save(self.done, self.digest, settings, self.translator.search.random_state())
+            self.files.save(self.done, self.digest, settings_of(self.request, self.translator))
             self._last_save = time.monotonic()
 
     def _warn(self, line: str) -> None:

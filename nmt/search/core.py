@@ -1,6 +1,6 @@
 """The contract of every search: the step function, the limits, and the hypotheses that it returns."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol, Self
 
 import numpy as np
@@ -38,6 +38,7 @@ class Limits(NamedTuple):
     the coverage penalty. fast: whether fast kernels may run. prefixes: how each translation must begin, () for no
     prefix; `lengths` must leave room for the longest prefix. penalties: of each sentence, in place of those of a beam
     search; () for none. few_sizes: whether sentences that are finished stay in the batch until it has one of few sizes.
+    sources: the source tokens of each sentence, on which its random draws depend; () for the numbers of the sentences.
     """
 
     bos: int
@@ -49,6 +50,7 @@ class Limits(NamedTuple):
     prefixes: Sequence[Prefix] = ()
     penalties: Sequence[Penalties] = ()
     few_sizes: bool = False
+    sources: Sequence[Sequence[int]] = ()
 
 
 class Hypothesis(NamedTuple):
@@ -82,13 +84,6 @@ class Search:
     def draws(self) -> bool:
         """Whether the result depends on random draws."""
         return False
-
-    def random_state(self) -> dict[str, str]:
-        """The states of its generators by device, hexadecimal, from which `set_random_state` goes on."""
-        return {}
-
-    def set_random_state(self, state: Mapping[str, str]) -> None:
-        """Go on from a `random_state`; a device without a state there starts from the seed."""
 
     def __call__(self, step: Step, state: SearchState, limits: Limits) -> list[list[Hypothesis]]:
         """Search all sentences of a batch at once; the first state has one row per sentence."""

@@ -1,10 +1,13 @@
 """Greedy search and ancestral sampling: one hypothesis per row, finished rows leave the batch."""
 
-from collections.abc import Mapping
+from collections.abc import Callable
+from functools import partial
 from typing import Annotated
 
+import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from nmt.limits import Limit, NotNegative, Positive
 from nmt.search.core import Forbidding, Hypothesis, Limits, Search, SearchState, Step
@@ -19,46 +22,15 @@ class GreedySearch(Search):
     def __init__(self) -> None:
         """Greedy search has no settings."""
 
-    def choose(self, log_probs: Tensor) -> Tensor:
-        """The next tokens [N] from log-probabilities [N, V]."""
-        return log_probs.argmax(-1)
-
     def __call__(self, step: Step, state: SearchState, limits: Limits) -> list[list[Hypothesis]]:
-        return [[hypothesis] for hypothesis in self._run(step, state, limits)]
-
-    def _run(self, step: Step, state: SearchState, limits: Limits) -> list[Hypothesis]:
-        count = limits.lengths.shape[0]
-        device = limits.lengths.device
-        live = torch.arange(count, device=device)
-        tokens = torch.full((count,), limits.bos, dtype=torch.int64, device=device)
-        totals = torch.zeros(count, dtype=torch.float64, device=device)
-        token_rows: list[Tensor] = []  # per step: [B] tokens, -1 for finished sentences
-        weight_rows: list[tuple[Tensor, Tensor] | None] = []  # per step: its live sentences and their weights
-        prefix, forbid = PrefixStates.start(limits.prefixes), Forbidding(limits)
-        position = 0
-        while live.numel():
-            log_probs, weights, state = step(tokens, state)
-            position += 1
-            allowed = forbid(log_probs, limits.lengths[live], position, prefix)
-            tokens = self.choose(allowed)
-            totals[live] += allowed.gather(1, tokens.unsqueeze(1)).squeeze(1).double()
-            row = torch.full((count,), -1, dtype=torch.int64, device=device)
-            row[live] = tokens
-            token_rows.append(row)
-            weight_rows.append(None if weights is None else (live, weights))
-            unfinished = (tokens != limits.eos).nonzero().squeeze(1)
-            if prefix is not None:
-                prefix = prefix.select(unfinished, tokens[unfinished])
-            if unfinished.numel() < live.numel():
-                live, tokens = live[unfinished], tokens[unfinished]
-                state = state.select(unfinished, unfinished)
-        return _collect(token_rows, weight_rows, totals)
+        return [[hypothesis] for hypothesis in _run(step, state, limits, lambda log_probs, *_: log_probs.argmax(-1))]
 
 
 class SamplingSearch(GreedySearch):
     """Each token is sampled from the model's distribution, sharpened by a temperature, of the k most probable tokens.
 
-    Each sentence gets `nbest` independent samples, best first. `seed` makes them reproducible.
+    Each sentence gets `nbest` independent samples, best first. They depend on `seed` and on the sentence alone, not on
+    its batch.
     """
 
     def __init__(
@@ -66,44 +38,70 @@ class SamplingSearch(GreedySearch):
     ) -> None:
         """`top_k=0` samples from the whole vocabulary."""
         super().__init__()
-        self.temperature, self.top_k, self.nbest = temperature, top_k, nbest
-        self.generator_seed = seed
-        self._generators: dict[str, torch.Generator] = {}
-        self._states: dict[str, str] = {}
+        self.temperature, self.top_k, self.nbest, self.seed = temperature, top_k, nbest, seed
 
     @property
     def draws(self) -> bool:
         return True
 
-    def random_state(self) -> dict[str, str]:
-        states = {name: generator.get_state() for name, generator in self._generators.items()}
-        return {**self._states, **{name: state.numpy().tobytes().hex() for name, state in states.items()}}
+    def __call__(self, step: Step, state: SearchState, limits: Limits) -> list[list[Hypothesis]]:
+        uniform = self._uniform(limits)
+        samples = [_run(step, state, limits, partial(self._choose, numbers)) for numbers in uniform.unbind(-1)]
+        return [sorted(each, key=lambda hypothesis: -hypothesis.score) for each in zip(*samples, strict=True)]
 
-    def set_random_state(self, state: Mapping[str, str]) -> None:
-        self._generators, self._states = {}, dict(state)
+    def _uniform(self, limits: Limits) -> Tensor:
+        """Random numbers [B, T, nbest] from 0 to 1 for each sentence, step and sample."""
+        sources = limits.sources or [[row] for row in range(len(limits.lengths))]
+        rows = [
+            np.random.default_rng((self.seed % 2**64, *source)).random((length, self.nbest), dtype=np.float32)
+            for source, length in zip(sources, limits.lengths.tolist(), strict=True)
+        ]
+        return pad_sequence([torch.from_numpy(row) for row in rows], batch_first=True).to(limits.lengths.device)
 
-    def _generator(self, device: torch.device) -> torch.Generator:
-        name = str(device)
-        if name not in self._generators:
-            self._generators[name] = torch.Generator(device).manual_seed(self.generator_seed)
-            if name in self._states:
-                state = torch.frombuffer(bytearray.fromhex(self._states[name]), dtype=torch.uint8)
-                self._generators[name].set_state(state)
-        return self._generators[name]
-
-    def choose(self, log_probs: Tensor) -> Tensor:
-        generator = self._generator(log_probs.device)
+    def _choose(self, uniform: Tensor, log_probs: Tensor, live: Tensor, position: int) -> Tensor:
+        """The tokens at which the cumulative probabilities exceed the random numbers [B, T]."""
         sharpened = log_probs / self.temperature
         if self.top_k:
             lowest = sharpened.topk(min(self.top_k, sharpened.shape[1]), -1).values[:, -1:]
             sharpened = sharpened.masked_fill(sharpened < lowest, float("-inf"))
-        return torch.multinomial(torch.softmax(sharpened, -1), 1, generator=generator).squeeze(1)
+        sums = torch.softmax(sharpened, -1, dtype=torch.float64).cumsum(-1)
+        return torch.searchsorted(sums, uniform[live, position - 1, None] * sums[:, -1:], right=True).squeeze(1)
 
-    def __call__(self, step: Step, state: SearchState, limits: Limits) -> list[list[Hypothesis]]:
-        return [
-            sorted(samples, key=lambda hypothesis: -hypothesis.score)
-            for samples in zip(*(self._run(step, state, limits) for _ in range(self.nbest)), strict=True)
-        ]
+
+def _run(
+    step: Step, state: SearchState, limits: Limits, choose: Callable[[Tensor, Tensor, int], Tensor]
+) -> list[Hypothesis]:
+    """The hypothesis of each sentence.
+
+    `choose` returns the next tokens [N] from log-probabilities [N, V], the numbers [N] of their sentences and the
+    number of the token, from 1.
+    """
+    count = limits.lengths.shape[0]
+    device = limits.lengths.device
+    live = torch.arange(count, device=device)
+    tokens = torch.full((count,), limits.bos, dtype=torch.int64, device=device)
+    totals = torch.zeros(count, dtype=torch.float64, device=device)
+    token_rows: list[Tensor] = []  # per step: [B] tokens, -1 for finished sentences
+    weight_rows: list[tuple[Tensor, Tensor] | None] = []  # per step: its live sentences and their weights
+    prefix, forbid = PrefixStates.start(limits.prefixes), Forbidding(limits)
+    position = 0
+    while live.numel():
+        log_probs, weights, state = step(tokens, state)
+        position += 1
+        allowed = forbid(log_probs, limits.lengths[live], position, prefix)
+        tokens = choose(allowed, live, position)
+        totals[live] += allowed.gather(1, tokens.unsqueeze(1)).squeeze(1).double()
+        row = torch.full((count,), -1, dtype=torch.int64, device=device)
+        row[live] = tokens
+        token_rows.append(row)
+        weight_rows.append(None if weights is None else (live, weights))
+        unfinished = (tokens != limits.eos).nonzero().squeeze(1)
+        if prefix is not None:
+            prefix = prefix.select(unfinished, tokens[unfinished])
+        if unfinished.numel() < live.numel():
+            live, tokens = live[unfinished], tokens[unfinished]
+            state = state.select(unfinished, unfinished)
+    return _collect(token_rows, weight_rows, totals)
 
 
 def _collect(

@@ -1,10 +1,11 @@
-"""A shortlist: search uses only the target pieces that the sources of a batch probably need.
+"""A shortlist: search uses only the target pieces that a sentence probably needs.
 
 The softmax over all pieces is most of a step's arithmetic. As in Jean et al. 2015, section 3.3, the shortlist has the
-most frequent pieces and, for each source piece, its likeliest translations.
+most frequent pieces and, for each source piece, its likeliest translations. A batch multiplies by the rows of all its
+sentences' candidates at once, and the biases of a sentence exclude those of others, so that it is translated as alone.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -12,60 +13,74 @@ from torch import Tensor, nn
 
 from nmt.errors import UserError
 from nmt.model.seq2seq import Output
-from nmt.search import Hypothesis, Prefix
+from nmt.search import Hypothesis, Limits, Prefix
 from nmt.text.lexicon import TRANSLATIONS, Lexicon
-from nmt.text.tokenizer import EOS
+from nmt.text.tokenizer import EOS, PAD
 
 COMMON = 200  # number of most frequent pieces
 
 
 class Candidates(NamedTuple):
-    """ids [C]: the pieces in ascending order, so that specials keep their ids. outputs: rows of each model for them."""
+    """The candidates of a batch: ids [C] in ascending order, so that specials keep their ids; own [B, C], whose."""
 
     ids: Tensor
-    outputs: tuple[Output, ...]
+    own: Tensor
+
+    def output(self, layer: nn.Linear) -> Output:
+        """The weight [C, F] of an output layer in the type of matrix products, and the biases [B, C].
+
+        The biases of pieces that are candidates of other sentences alone are -inf.
+        """
+        weight, device = layer.weight[self.ids], self.ids.device.type
+        if torch.is_autocast_enabled(device):
+            weight = weight.to(torch.get_autocast_dtype(device))
+        return weight, torch.where(self.own, layer.bias[self.ids].float(), -torch.inf)
+
+    def limits(self, limits: Limits) -> Limits:
+        """The limits with pieces replaced by their indices among the candidates."""
+        places = {token: place for place, token in enumerate(self.ids.tolist())}
+        prefixes = [
+            [{places[token]: state for token, state in row.items() if token in places} for row in prefix]
+            for prefix in limits.prefixes
+        ]
+        return limits._replace(
+            forbidden=[places[token] for token in limits.forbidden if token in places], prefixes=prefixes
+        )
+
+    def named(self, nbest: Sequence[Hypothesis]) -> list[Hypothesis]:
+        """The hypotheses with indices among the candidates replaced by pieces."""
+        return [hypothesis._replace(tokens=self.ids[hypothesis.tokens].tolist()) for hypothesis in nbest]
 
 
 class Shortlist:
-    """Selects the candidates of a batch."""
+    """Selects the candidates of each sentence."""
 
-    def __init__(self, lexicon: Lexicon, count: int, joint: bool) -> None:
+    def __init__(self, lexicon: Lexicon, count: int, size: int, joint: bool) -> None:
         """`count` translations of each source piece; with a `joint` vocabulary, also the source pieces.
+
+        `size` is that of the target vocabulary.
 
         Raises:
             UserError: the lexicon has fewer.
         """
         if not 1 <= count <= TRANSLATIONS:
             raise UserError(f"shortlist={count}: must be from 1 to {TRANSLATIONS}, or 0 for the whole vocabulary.")
-        self.translations = torch.from_numpy(lexicon.translations[:, :count]).long()
+        translations = torch.from_numpy(lexicon.translations[:, :count]).long()
+        translations[PAD] = PAD  # padding is not a piece of the sentence
+        self.translations = translations.clamp(min=PAD)
         specials = torch.arange(EOS + 1)
         self.always = torch.cat([specials, torch.from_numpy(lexicon.common[:COMMON]).long()])
-        self.joint = joint
+        self.size, self.joint = size, joint
 
-    def candidates(self, source: Tensor, also: Iterable[int] = ()) -> Tensor:
-        """The ids [C] for source [B, S], in ascending order, with those of `also`."""
-        source_pieces = source.unique().cpu()
-        parts = [self.always, self.translations[source_pieces].flatten(), *([source_pieces] if self.joint else [])]
-        parts.append(torch.tensor(list(also), dtype=torch.int64))
-        ids = torch.unique(torch.cat(parts)).to(source.device)
-        wanted: Tensor = ids[ids >= 0]
-        return wanted
-
-
-def rows_of(output: nn.Linear, ids: Tensor) -> Output:
-    """The weight [C, F] and the bias [C] of an output layer for these pieces, in the type of matrix products."""
-    weight, device = output.weight[ids], ids.device.type
-    if torch.is_autocast_enabled(device):
-        weight = weight.to(torch.get_autocast_dtype(device))
-    return weight, output.bias[ids]
-
-
-def among(prefix: Prefix, ids: Sequence[int]) -> Prefix:
-    """The prefix with tokens replaced by their indices among the candidates."""
-    places = {token: place for place, token in enumerate(ids)}
-    return [{places[token]: state for token, state in row.items() if token in places} for row in prefix]
-
-
-def named(hypothesis: Hypothesis, ids: Tensor) -> Hypothesis:
-    """The hypothesis with indices among the candidates replaced by pieces."""
-    return hypothesis._replace(tokens=ids[hypothesis.tokens].tolist())
+    def candidates(self, source: Tensor, prefixes: Sequence[Prefix]) -> Candidates:
+        """Those of source [B, S], whose translations have these prefixes."""
+        pieces = source.cpu()
+        own = torch.zeros(len(pieces), self.size, dtype=torch.bool)
+        own[:, self.always] = True
+        own.scatter_(1, self.translations[pieces].flatten(1), True)
+        if self.joint:
+            own.scatter_(1, pieces, True)
+        for row, prefix in zip(own, prefixes, strict=True):
+            row[[next(iter(state)) for state in prefix]] = True  # the first token of a state belongs to the prefix
+        ids = own.any(0).nonzero().squeeze(1)
+        return Candidates(ids.to(source.device), own[:, ids].to(source.device))

@@ -15,30 +15,34 @@ from nmt.model.contract import Selectable
 from nmt.model.seq2seq import Output
 from nmt.search import SearchState
 from nmt.translation.int8 import Int8Linear
-from nmt.translation.shortlist import Candidates, rows_of
+from nmt.translation.shortlist import Candidates
 
 
 class ModelState(NamedTuple):
-    """The search state of one model. All hypotheses of a sentence share its memory."""
+    """The search state of one model. All hypotheses of a sentence share its memory and its part of the output layer."""
 
     memory: Selectable
     decoder: Selectable
+    output: Output | None = None
 
     def select(self, rows: Tensor, sentences: Tensor | None = None) -> "ModelState":
         """The hypotheses `rows`, of the sentences that are still searched."""
-        memory = self.memory if sentences is None else self.memory.select(sentences)
-        return ModelState(memory, self.decoder.select(rows))
+        memory, output = self.memory, self.output
+        if sentences is not None:
+            memory = memory.select(sentences)
+            output = None if output is None else (output[0], output[1].index_select(0, sentences))
+        return ModelState(memory, self.decoder.select(rows), output)
 
 
 class EnsembleState(NamedTuple):
-    """The states of all models, in order, and the candidates if there is a shortlist."""
+    """The states of all models, in order, and the ids [C] of the candidates if there is a shortlist."""
 
     members: tuple[ModelState, ...]
-    candidates: Candidates | None = None
+    ids: Tensor | None = None
 
     def select(self, rows: Tensor, sentences: Tensor | None = None) -> "EnsembleState":
         """Hypotheses `rows` of every member."""
-        return EnsembleState(tuple(member.select(rows, sentences) for member in self.members), self.candidates)
+        return EnsembleState(tuple(member.select(rows, sentences) for member in self.members), self.ids)
 
 
 class Stepper:
@@ -59,43 +63,38 @@ class Stepper:
         source: Tensor,
         mask: Tensor,
         lengths: Tensor,
-        ids: Tensor | None = None,
+        candidates: Candidates | None = None,
         context: Tensor | None = None,
         pins: Sequence[Pins] = (),
     ) -> EnsembleState:
         """The state before the first token of source [B, S] with previous sentences `context` [B, K, C].
 
-        With `ids` [C], search uses only these pieces, each represented by its index in `ids`. `pins` are those of each
-        sentence, () for none.
+        Search uses only the `candidates`, each represented by its index among them. `pins` are those of each sentence,
+        () for none.
 
         Raises:
             UserError: there are pins, but a model has no attention.
         """
-        members = tuple(
-            ModelState(*model.encode(source, mask, lengths, context, searching=True, pins=pins))
-            for model in self.models
-        )
-        if ids is None:
-            return EnsembleState(members)
-        return EnsembleState(members, Candidates(ids, tuple(rows_of(model.output, ids) for model in self.models)))
+        encoded = [model.encode(source, mask, lengths, context, searching=True, pins=pins) for model in self.models]
+        outputs = [None if candidates is None else candidates.output(model.output) for model in self.models]
+        members = tuple(ModelState(*parts, output) for parts, output in zip(encoded, outputs, strict=True))
+        return EnsembleState(members, None if candidates is None else candidates.ids)
 
     def __call__(self, tokens: Tensor, state: SearchState) -> tuple[Tensor, Tensor | None, SearchState]:
         """Previous tokens [N] -> log-probabilities [N, V or C], weights [N, H, S] or None, the next state."""
         assert isinstance(state, EnsembleState)
-        candidates = state.candidates
-        outputs: Sequence[Output | None] = [None] * len(self.models)
-        if candidates is not None:
-            tokens, outputs = candidates.ids[tokens], candidates.outputs
+        if state.ids is not None:
+            tokens = state.ids[tokens]
         log_probs: list[Tensor] = []
         weights: list[Tensor] = []
         members: list[ModelState] = []
-        for model, member, output in zip(self.models, state.members, outputs, strict=True):
-            stepped = model.step(tokens, member.decoder, member.memory, output, weights=self.weights)
+        for model, member in zip(self.models, state.members, strict=True):
+            stepped = model.step(tokens, member.decoder, member.memory, member.output, weights=self.weights)
             log_probs.append(stepped.log_probs)
             if stepped.weights is not None:
                 weights.append(stepped.weights)
-            members.append(ModelState(member.memory, stepped.state))
-        following = EnsembleState(tuple(members), candidates)
+            members.append(member._replace(decoder=stepped.state))
+        following = EnsembleState(tuple(members), state.ids)
         if len(self.models) == 1:
             return log_probs[0], weights[0] if weights else None, following
         mixed = torch.logsumexp(torch.stack(log_probs), 0) - torch.log(torch.tensor(float(len(log_probs))))

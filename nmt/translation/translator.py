@@ -23,7 +23,7 @@ from nmt.translation.joining import join
 from nmt.translation.lengths import excess_of_source, excess_of_target
 from nmt.translation.looking import view_all
 from nmt.translation.sharing import search_batches, split
-from nmt.translation.shortlist import Shortlist, among, named
+from nmt.translation.shortlist import Shortlist
 from nmt.translation.stepping import Stepper, evaluating
 from nmt.translation.types import ContextSentence, Translation, Views
 
@@ -144,14 +144,13 @@ class Translator:
         if pins:
             parts = [part._replace(pins=pins[part.sentence]) for part in parts]
         order = sorted(range(len(parts)), key=lambda part: -len(parts[part].tokens))
-        # The draws of a batch depend on those before.
-        processes, searches = (ALONE, 1) if self.search.draws else (self.processes, self.compute.parallel_searches)
+        searches = self.compute.parallel_searches
         batches = split(order, self.batch_sentences, searches)
         with evaluating(self.stepper.models):
             found = search_batches(
                 [[parts[row] for row in rows] for rows in batches],
                 lambda batch: self.search_batch(batch, watch),
-                processes,
+                self.processes,
                 searches,
                 self.warn if len(parts) > len(sentences) else None,
             )
@@ -304,26 +303,20 @@ class Translator:
             batch = make_batch(sources, None, list(range(len(sources))))
             batch = batch._replace(context=context_tensor([part.context for part in parts])).to(self.compute.device)
             lengths = [len(part.prefix) + self._most_pieces(part) for part in parts]
-            ids = None
-            if self.shortlist is not None:
-                # The first token of a state belongs to the prefix.
-                also = (next(iter(state)) for prefix in prefixes for state in prefix)
-                ids = self.shortlist.candidates(batch.source, also)
-                prefixes = [among(prefix, ids.tolist()) for prefix in prefixes]
-            forbidden = self.tokenizer.target.forbidden
-            if ids is not None:
-                forbidden = tuple(torch.isin(ids.cpu(), torch.tensor(forbidden)).nonzero().flatten().tolist())
             fast = all(model.fast for model in self.models)
             most = torch.tensor(lengths, device=self.compute.device)
             penalties = [part.penalties for part in parts if part.penalties is not None]
-            few = self.compute.compiles_shapes
-            limits = Limits(BOS, EOS, forbidden, most, batch.source_mask, fast, prefixes, penalties, few)
+            few, forbidden = self.compute.compiles_shapes, self.tokenizer.target.forbidden
+            limits = Limits(BOS, EOS, forbidden, most, batch.source_mask, fast, prefixes, penalties, few, sources)
+            candidates = None if self.shortlist is None else self.shortlist.candidates(batch.source, prefixes)
+            if candidates is not None:
+                limits = candidates.limits(limits)
             source, pins = (batch.source, batch.source_mask, batch.source_lengths), [part.pins for part in parts]
-            state = self.stepper.start(*source, ids, batch.context, pins)
+            state = self.stepper.start(*source, candidates, batch.context, pins)
             step, first = (self.stepper, state) if watch is None else watch(self.stepper, state)
             nbest_lists = self.search(step, first, limits)
-            if ids is not None:
-                nbest_lists = [[named(hypothesis, ids) for hypothesis in nbest] for nbest in nbest_lists]
+            if candidates is not None:
+                nbest_lists = [candidates.named(nbest) for nbest in nbest_lists]
         nbest_lists = [
             [hypothesis._replace(cut=len(hypothesis.tokens) >= length) for hypothesis in nbest]
             for nbest, length in zip(nbest_lists, lengths, strict=True)

@@ -83,7 +83,7 @@ def translator_of(
         batch_sentences=batch,
         length_ratio=length_ratio(pairs, EXTRA_LENGTH),
         weights=False,  # as long as nobody asks for links or pictures
-        shortlist=Shortlist(lexicon, shortlist, tokenizer.joint) if lexicon else None,
+        shortlist=Shortlist(lexicon, shortlist, tokenizer.target.size, tokenizer.joint) if lexicon else None,
     )
 
 

@@ -1,7 +1,6 @@
 """Search on hand-written transition matrices, with no model, and against exhaustive search."""
 
 import itertools
-import json
 import math
 from typing import NamedTuple
 
@@ -244,23 +243,20 @@ def test_sampling_draws_from_the_distribution_and_repeats_with_its_seed() -> Non
     assert abs(share - 0.7) < 4 * math.sqrt(0.7 * 0.3 / 400)
 
 
-def test_sampling_goes_on_from_a_saved_state() -> None:
-    step = Markov(matrix({BOS: {A: 0.7, B: 0.3}, A: {EOS: 1.0}, B: {EOS: 1.0}}))
+@given(st.integers(0, 10_000), st.permutations(range(4)), st.integers(0, 3))
+def test_samples_of_a_sentence_depend_on_it_alone(seed: int, order: list[int], top_k: int) -> None:
+    chains, lengths = random_matrices(seed, 4)[[0, 1, 2, 0]], [5, 3, 4, 5]
+    sources = [[7], [8], [9, 9], [7]]
+    search = SamplingSearch(top_k=top_k, nbest=3, seed=seed)
 
-    def drawn(search: SamplingSearch) -> list[int]:
-        return [hypothesis.tokens[0] for hypothesis in search(step, step.start(), limits([3]))[0]]
+    def drawn(rows: list[int]) -> list[list[list[int]]]:
+        step = Markov(chains[rows])
+        given = limits([lengths[row] for row in rows])._replace(sources=[sources[row] for row in rows])
+        return [[each.tokens for each in nbest] for nbest in search(step, step.start(), given)]
 
-    # Sorted by score, so that only their number is left of the draws.
-    search, other = SamplingSearch(nbest=200, seed=1), SamplingSearch(nbest=200, seed=1)
-    drawn(search)
-    state = json.loads(json.dumps(search.random_state()))
-    other.set_random_state(state)
-    assert other.random_state() == state
-    following = [drawn(search) for _ in range(4)]
-    assert [drawn(other) for _ in range(4)] == following
-    assert len({tuple(draws) for draws in following}) > 1
-    assert search.random_state() != state
-    assert GreedySearch().random_state() == {}
+    alone = [drawn([row])[0] for row in range(4)]
+    assert alone[0] == alone[3]
+    assert drawn(order) == [alone[row] for row in order]
 
 
 def test_top_k_keeps_the_most_probable() -> None:

@@ -8,7 +8,7 @@ from torch import nn
 
 from nmt.compute import Compute, has_int8
 from nmt.translation.int8 import Int8Linear
-from nmt.translation.shortlist import rows_of
+from nmt.translation.shortlist import Candidates
 from nmt.translation.stepping import Stepper
 from tests.catalogue import model, sentences
 
@@ -91,9 +91,9 @@ def test_a_shortlist_takes_exact_rows() -> None:
     made = model("decoder=luong").float()
     own = Stepper([made], INT8).models[0]
     ids = torch.tensor([0, 3, 9])
-    weight, bias = rows_of(own.output, ids)
+    weight, biases = Candidates(ids, torch.tensor([[True, True, False]])).output(own.output)
     assert torch.equal(weight, made.output.weight[ids])
-    assert torch.equal(bias, made.output.bias[ids])
+    assert biases.tolist() == [[*made.output.bias[ids[:2]].tolist(), float("-inf")]]
 
 
 def test_without_fast_kernels_nothing_is_rounded() -> None:
