@@ -25,13 +25,14 @@ Json = dict[str, Any]
 STUCK = 300.0
 
 
-def application(asker: Asker, *, hosts: list[str], most_bytes: int) -> ASGIApp:
+def application(asker: Asker, *, hosts: list[str], most_bytes: int, host: str = "localhost") -> ASGIApp:
     """The application for some models.
 
     Args:
         asker: the models, whose workers run.
-        hosts: names by which clients may call the server.
+        hosts: names by which clients may call the server, or a proxy in front of it.
         most_bytes: of a request.
+        host: where the server listens.
     """
     metrics = Metrics()
     app = FastAPI(
@@ -40,6 +41,8 @@ def application(asker: Asker, *, hosts: list[str], most_bytes: int) -> ASGIApp:
         description="Neural machine translation, and what its attention looks at.",
         docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,  # a proxy's prefix is not known here
+        servers=[{"url": "."}],  # next to openapi.json
     )
     _add_errors(app)
     _add_translation(app, asker)
@@ -48,7 +51,7 @@ def application(asker: Asker, *, hosts: list[str], most_bytes: int) -> ASGIApp:
     add_corpus(app, asker)
     add_libre(app, asker)
     add_pages(app)
-    return Guard(app, hosts, most_bytes, metrics.observe)
+    return Guard(app, hosts, most_bytes, metrics.observe, host)
 
 
 def _add_errors(app: FastAPI) -> None:

@@ -56,8 +56,8 @@ def serve(request: Serving) -> int:
     with listening.listening(request.host, request.port) as listener:
         models = [served(request, run, name) for run, name in zip(runs, names(runs), strict=True)]
         caps = Caps(request.max_texts, request.max_pieces, request.max_beam, seconds=request.deadline)
-        hosts = [request.host, *map(str, request.hosts)]
-        app = application(Asker(models, caps), hosts=hosts, most_bytes=request.max_bytes)
+        hosts = list(map(str, request.hosts))
+        app = application(Asker(models, caps), hosts=hosts, most_bytes=request.max_bytes, host=request.host)
         for model in models:
             model.worker.start()
         address, port = listener.getsockname()[:2]
