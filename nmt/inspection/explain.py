@@ -162,7 +162,7 @@ def _falls(
     """[Tw, N] how much the log-probability of each target word falls from the first source to each of N others."""
     members = target_units(translation).members[:, rows]
     # Pieces after the last word that is asked for change nothing.
-    count = 1 + int(members.any(1).nonzero()[0].max(initial=0))
+    count = 1 + int(np.flatnonzero(members.any(1)).max(initial=0))
     pieces = tokens_of(translator.tokenizer, translation)[1][:count]
     size = translator.batch_sentences
     found = [

@@ -1,7 +1,7 @@
 """The application: routes of the REST interface, the page, and their errors."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response, Strea
 from starlette.types import ASGIApp
 
 from nmt import __version__
-from nmt.serving.asking import Asker, answers, beginnings, collected, enqueue, listen, unless_gone
+from nmt.serving.asking import Asker, Served, answers, beginnings, collected, enqueue, listen, unless_gone
 from nmt.serving.bodies import ExplainBody, ScoreBody, TranslateBody, WhatIfBody
 from nmt.serving.corpus import add_corpus
 from nmt.serving.guard import Guard
@@ -19,10 +19,13 @@ from nmt.serving.libre import add_libre
 from nmt.serving.metrics import Metrics
 from nmt.serving.pages import add_pages
 from nmt.serving.problems import ProblemError, of_pydantic
+from nmt.serving.queueing import Row
 
 Json = dict[str, Any]
 #: A model that computes one batch for longer than this is taken to be stuck, in seconds.
 STUCK = 300.0
+#: Levels of an answer that are encoded part by part: down to the layers of a hypothesis.
+PARTS = 6
 
 
 def application(asker: Asker, *, hosts: list[str], most_bytes: int, host: str = "localhost") -> ASGIApp:
@@ -75,15 +78,15 @@ def _add_errors(app: FastAPI) -> None:
 
 def _add_translation(app: FastAPI, asker: Asker) -> None:
     @app.post("/v1/translate", summary="Translate lines")
-    async def translate(body: TranslateBody, request: Request) -> JSONResponse:
-        model, rows, search = asker.translations(body)
+    async def translate(body: TranslateBody, request: Request) -> Response:
+        model, rows, search = await asker.off_loop(asker.translations, body)
         enqueue(model, rows)
         documents, timing = await unless_gone(request, collected(rows, asker.caps.seconds))
-        return JSONResponse({"model": model.named, "search": search, "translations": documents, "timing": timing})
+        return await answer({"model": model.named, "search": search, "translations": documents, "timing": timing})
 
     @app.post("/v1/translate/stream", summary="Translate lines; each is an event as soon as it is done")
     async def stream(body: TranslateBody) -> StreamingResponse:
-        model, rows, _ = asker.translations(body, live=True)
+        model, rows, _ = await asker.off_loop(asker.translations, body, live=True)
         certain = listen(rows[0]) if len(rows) == 1 else None
         enqueue(model, rows)
 
@@ -93,43 +96,59 @@ def _add_translation(app: FastAPI, asker: Asker) -> None:
                     async for text in beginnings(certain, asker.caps.seconds):
                         yield _event("beginning", {"index": 0, "text": text})
                 async for at, _, document in answers(rows, asker.caps.seconds):
-                    yield _event("translation", {"index": at, "translation": document})
+                    done = {"index": at, "translation": document}
+                    yield await asker.off_loop(_event, "translation", done, encoded)
             except ProblemError as problem:
                 yield _event("error", problem.document)
             else:
                 yield _event("done", {"count": len(rows)})
             finally:
                 for row in rows:
-                    row.result.cancel()
+                    row.leave()
 
         return StreamingResponse(events(), media_type="text/event-stream")
 
     @app.post("/v1/score", summary="How probable is this translation?")
-    async def score(body: ScoreBody, request: Request) -> JSONResponse:
-        model, rows = asker.scores(body)
+    async def score(body: ScoreBody, request: Request) -> Response:
+        model, rows = await asker.off_loop(asker.scores, body)
         enqueue(model, rows)
         documents, timing = await unless_gone(request, collected(rows, asker.caps.seconds))
-        return JSONResponse({"model": model.named, "search": None, "translations": documents, "timing": timing})
+        return await answer({"model": model.named, "search": None, "translations": documents, "timing": timing})
+
+    async def answer(content: Json) -> Response:
+        return Response(await asker.off_loop(encoded, content), media_type="application/json")
 
 
-def _event(name: str, data: Json) -> str:
-    return f"event: {name}\ndata: {json.dumps(data, ensure_ascii=True)}\n\n"
+def _event(name: str, data: Json, encode: Callable[[Json], str] = json.dumps) -> str:
+    return f"event: {name}\ndata: {encode(data)}\n\n"
+
+
+def encoded(value: Any, depth: int = 0) -> str:
+    """JSON, of which parts are encoded one by one: no other thread runs while a part is."""
+    if depth < PARTS and isinstance(value, dict):
+        parts = (f"{json.dumps(key)}:{encoded(each, depth + 1)}" for key, each in value.items())
+        return f"{{{','.join(parts)}}}"
+    if depth < PARTS and isinstance(value, list) and value and isinstance(value[0], dict):
+        return f"[{','.join(encoded(each, depth + 1) for each in value)}]"
+    return json.dumps(value, allow_nan=False, separators=(",", ":"))
 
 
 def _add_inspection(app: FastAPI, asker: Asker) -> None:
     @app.post("/v1/whatif", summary="What would the model say if?")
-    async def what_if(body: WhatIfBody, request: Request) -> JSONResponse:
-        model, rows = asker.what_ifs(body)
-        enqueue(model, rows)
-        (answer,), timing = await unless_gone(request, collected(rows, asker.caps.seconds))
-        return JSONResponse({"model": model.named, **answer, "timing": timing})
+    async def what_if(body: WhatIfBody, request: Request) -> Response:
+        model, rows = await asker.off_loop(asker.what_ifs, body)
+        return await alone(request, model, rows)
 
     @app.post("/v1/explain", summary="Which source words does each word depend on?")
-    async def explain(body: ExplainBody, request: Request) -> JSONResponse:
-        model, rows = asker.explanations(body)
+    async def explain(body: ExplainBody, request: Request) -> Response:
+        model, rows = await asker.off_loop(asker.explanations, body)
+        return await alone(request, model, rows)
+
+    async def alone(request: Request, model: Served, rows: list[Row]) -> Response:
         enqueue(model, rows)
         (answer,), timing = await unless_gone(request, collected(rows, asker.caps.seconds))
-        return JSONResponse({"model": model.named, **answer, "timing": timing})
+        content = {"model": model.named, **answer, "timing": timing}
+        return Response(await asker.off_loop(encoded, content), media_type="application/json")
 
 
 def _add_state(app: FastAPI, asker: Asker, metrics: Metrics) -> None:

@@ -101,7 +101,9 @@ def served(request: Serving, run: Run, name: str) -> "Served":
     description["search"] = engine.described(engine.defaults, engine.nbest)
     if description["example"]:  # the first request need not wait for what is loaded on first use
         translator.translate_chunk([description["example"]])
-    return Served(name, run, description, engine, Worker(queue, engine.compute, name))
+    worker = Worker(queue, engine.compute, name)
+    translator.stepper.check = worker.check
+    return Served(name, run, description, engine, worker)
 
 
 def describe(run: Run, translator: Translator) -> dict[str, Any]:
