@@ -1,7 +1,7 @@
 """The application: routes of the REST interface, the page, and their errors."""
 
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -82,7 +82,9 @@ def _add_translation(app: FastAPI, asker: Asker) -> None:
         model, rows, search = await asker.off_loop(asker.translations, body)
         enqueue(model, rows)
         documents, timing = await unless_gone(request, collected(rows, asker.caps.seconds))
-        return await answer({"model": model.named, "search": search, "translations": documents, "timing": timing})
+        return await answered(
+            asker, {"model": model.named, "search": search, "translations": documents, "timing": timing}
+        )
 
     @app.post("/v1/translate/stream", summary="Translate lines; each is an event as soon as it is done")
     async def stream(body: TranslateBody) -> StreamingResponse:
@@ -97,7 +99,7 @@ def _add_translation(app: FastAPI, asker: Asker) -> None:
                         yield _event("beginning", {"index": 0, "text": text})
                 async for at, _, document in answers(rows, asker.caps.seconds):
                     done = {"index": at, "translation": document}
-                    yield await asker.off_loop(_event, "translation", done, encoded)
+                    yield await asker.off_loop(_event, "translation", done)
             except ProblemError as problem:
                 yield _event("error", problem.document)
             else:
@@ -113,24 +115,29 @@ def _add_translation(app: FastAPI, asker: Asker) -> None:
         model, rows = await asker.off_loop(asker.scores, body)
         enqueue(model, rows)
         documents, timing = await unless_gone(request, collected(rows, asker.caps.seconds))
-        return await answer({"model": model.named, "search": None, "translations": documents, "timing": timing})
-
-    async def answer(content: Json) -> Response:
-        return Response(await asker.off_loop(encoded, content), media_type="application/json")
-
-
-def _event(name: str, data: Json, encode: Callable[[Json], str] = json.dumps) -> str:
-    return f"event: {name}\ndata: {encode(data)}\n\n"
+        return await answered(
+            asker, {"model": model.named, "search": None, "translations": documents, "timing": timing}
+        )
 
 
-def encoded(value: Any, depth: int = 0) -> str:
+async def answered(asker: Asker, content: Json) -> Response:
+    """The answer with this content, which may be large."""
+    text = await asker.off_loop(encoded, content)
+    return Response(text.encode("utf-8", "replace"), media_type="application/json")
+
+
+def _event(name: str, data: Json) -> str:
+    return f"event: {name}\ndata: {encoded(data, ascii_only=True)}\n\n"
+
+
+def encoded(value: Any, depth: int = 0, *, ascii_only: bool = False) -> str:
     """JSON, of which parts are encoded one by one: no other thread runs while a part is."""
     if depth < PARTS and isinstance(value, dict):
-        parts = (f"{json.dumps(key)}:{encoded(each, depth + 1)}" for key, each in value.items())
-        return f"{{{','.join(parts)}}}"
+        parts = (f"{json.dumps(key)}: {encoded(each, depth + 1, ascii_only=ascii_only)}" for key, each in value.items())
+        return f"{{{', '.join(parts)}}}"
     if depth < PARTS and isinstance(value, list) and value and isinstance(value[0], dict):
-        return f"[{','.join(encoded(each, depth + 1) for each in value)}]"
-    return json.dumps(value, allow_nan=False, separators=(",", ":"))
+        return f"[{', '.join(encoded(each, depth + 1, ascii_only=ascii_only) for each in value)}]"
+    return json.dumps(value, ensure_ascii=ascii_only, allow_nan=False)
 
 
 def _add_inspection(app: FastAPI, asker: Asker) -> None:
@@ -147,8 +154,7 @@ def _add_inspection(app: FastAPI, asker: Asker) -> None:
     async def alone(request: Request, model: Served, rows: list[Row]) -> Response:
         enqueue(model, rows)
         (answer,), timing = await unless_gone(request, collected(rows, asker.caps.seconds))
-        content = {"model": model.named, **answer, "timing": timing}
-        return Response(await asker.off_loop(encoded, content), media_type="application/json")
+        return await answered(asker, {"model": model.named, **answer, "timing": timing})
 
 
 def _add_state(app: FastAPI, asker: Asker, metrics: Metrics) -> None:
