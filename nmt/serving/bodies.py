@@ -28,7 +28,7 @@ class Checked(BaseModel):
                 raise ProblemError(422, f"{len(data):,} fields.", limit=MOST_FIELDS, cure="GET /docs lists the fields.")
             for field, value in data.items():
                 try:
-                    json.dumps([field, value], ensure_ascii=False).encode()
+                    json.dumps([field, value], ensure_ascii=False, default=repr).encode()
                 except UnicodeEncodeError as error:
                     field = field.encode(errors="replace").decode()
                     raise invalid(field, "has half of a surrogate pair.", cure="Send whole characters.") from error
