@@ -139,7 +139,7 @@ class Asker:
         if rows[0].pieces * size > self.caps.places:
             detail = f"{rows[0].pieces:,} pieces for {size:,} of the target."
             raise too_long("text", detail, self.caps.places, "Split both into sentences.")
-        self._check_answer(model, rows)
+        self._check_answer(model, rows, size)
         return model, rows
 
     def what_ifs(self, body: WhatIfBody) -> tuple[Served, list[Row]]:
@@ -239,12 +239,15 @@ class Asker:
             raise too_long(field, detail, most, "Split it into sentences.")
         return sizes
 
-    def _check_answer(self, model: Served, rows: Sequence[Row]) -> None:
-        """ProblemError if the answer for these rows might be too large, or pins are beyond any translation of them."""
+    def _check_answer(self, model: Served, rows: Sequence[Row], target: int | None = None) -> None:
+        """ProblemError if the answer for these rows might be too large, or pins are beyond any translation of them.
+
+        `target` is the number of pieces of a translation that is given.
+        """
         numbers, engine = 0, model.engine
         for row in rows:
             work: Work = row.work
-            steps = engine.most_pieces(row.pieces, work.prefix, work.max_length)
+            steps = engine.most_pieces(row.pieces, work.prefix, work.max_length) if target is None else target
             numbers += engine.numbers(row.pieces, steps, work.nbest, work.include)
             if max((*work.pins, *work.edits.pins), default=-1) >= steps:
                 raise invalid("pins", "a step does not exist.", limit=steps - 1, cure=f"Give 0 to {steps - 1}.")
