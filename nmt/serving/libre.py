@@ -39,7 +39,7 @@ def add_libre(app: FastAPI, asker: Asker) -> None:
         flat = [line.rstrip("\r") for each in lines for line in (*each, *gap)]
         search = SearchBody(nbest=nbest)
         asked = TranslateBody(model=model.id, text=flat, search=search, documents=follows, include=[])
-        model, rows, _ = asker.translations(asked)
+        model, rows, _ = await asker.off_loop(asker.translations, asked)
         enqueue(model, rows)
         documents, _ = await unless_gone(request, collected(rows, asker.caps.seconds))
         of_lines = [[hypothesis["text"] for hypothesis in document["hypotheses"]] for document in documents]

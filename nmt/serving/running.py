@@ -56,8 +56,8 @@ def serve(request: Serving) -> int:
     with listening.listening(request.host, request.port) as listener:
         models = [served(request, run, name) for run, name in zip(runs, names(runs), strict=True)]
         caps = Caps(request.max_texts, request.max_pieces, request.max_beam, seconds=request.deadline)
-        hosts = [request.host, *map(str, request.hosts)]
-        app = application(Asker(models, caps), hosts=hosts, most_bytes=request.max_bytes)
+        hosts = list(map(str, request.hosts))
+        app = application(Asker(models, caps), hosts=hosts, most_bytes=request.max_bytes, host=request.host)
         for model in models:
             model.worker.start()
         address, port = listener.getsockname()[:2]
@@ -101,7 +101,9 @@ def served(request: Serving, run: Run, name: str) -> "Served":
     description["search"] = engine.described(engine.defaults, engine.nbest)
     if description["example"]:  # the first request need not wait for what is loaded on first use
         translator.translate_chunk([description["example"]])
-    return Served(name, run, description, engine, Worker(queue, engine.compute, name))
+    worker = Worker(queue, engine.compute, name)
+    translator.stepper.check = worker.check
+    return Served(name, run, description, engine, worker)
 
 
 def describe(run: Run, translator: Translator) -> dict[str, Any]:
