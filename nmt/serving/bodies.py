@@ -1,8 +1,8 @@
 """The bodies of requests, checked: what `/openapi.json` describes."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, model_validator
 
 from nmt.inspection.details import Detail
 from nmt.inspection.explain import METHODS, Method
@@ -108,10 +108,15 @@ class ExplainBody(ModelBody):
 
 
 class LibreBody(BaseModel):
-    """A request of LibreTranslate's clients; they may send fields that have no meaning here."""
+    """A request of LibreTranslate's clients; they may send fields that have no meaning here, and empty ones."""
 
-    q: StrictStr | list[StrictStr]
-    source: StrictStr = "auto"
-    target: StrictStr = ""
+    q: str | list[str]
+    source: str = "auto"
+    target: str = ""
     format: Literal["text", "html"] = "text"
-    alternatives: Annotated[int, Field(ge=0)] = 0
+    alternatives: int = 0
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_empty(cls, fields: dict[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in fields.items() if name == "q" or value not in (None, "")}
