@@ -110,7 +110,7 @@ class ExplainBody(ModelBody):
 class LibreBody(BaseModel):
     """A request of LibreTranslate's clients; they may send fields that have no meaning here, and empty ones."""
 
-    q: str | list[str]
+    q: str | Annotated[list[str], Field(fail_fast=True)]
     source: str = "auto"
     target: str = ""
     format: Literal["text", "html"] = "text"

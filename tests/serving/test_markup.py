@@ -11,11 +11,17 @@ from nmt.serving.passages import join_passages, split_passages
 
 SIGNS = st.lists(
     st.sampled_from(
-        ["<", ">", "</", "/>", "<!--", "-->", "<!", "<?", "<p", "<b>", "</b>", "<code>", "</code>", "<script>", "</script",
-         "=", '"', "'", " class=", "mention", " translate=no", "&", "&amp;", "&#", "9", ";", "<![CDATA[", "]]>", "a", " ", "\n"]
+        ["<", ">", "</", "/>", "<!--", "-->", "<!", "<?", "<p", "<b>", "</b>", "<code>", "</code>", "<script>", "=",
+         '"', "</script", "'", " class=", "mention", " translate=no", "&", "&amp;", "&#", "9", ";", "<![CDATA[", "]]>",
+         "a", " ", "\n"]
     ),
     max_size=40,
 ).map("".join)  # fmt: skip
+#: A mention and a link, as Mastodon writes them.
+POST = (
+    '<p><span class="h-card"><a href="https://m.example/@ann" class="u-url mention">@<span>ann</span></a></span> {} '
+    '<a href="https://x.example/y"><span class="invisible">https://</span><span class="">{}</span></a></p>'
+)
 
 
 def upper(text: str, markup: bool = True) -> str:
@@ -64,12 +70,7 @@ def test_tags_stay_byte_for_byte_and_translations_add_none(text: str) -> None:
         ("caf&eacute;", "CAFÉ"),
         ("a <b unclosed", "A <b unclosed"),
         ("one</p>", "ONE</p>"),
-        (
-            '<p><span class="h-card"><a href="https://m.example/@ann" class="u-url mention">@<span>ann</span></a></span> hi '
-            '<a href="https://x.example/y"><span class="invisible">https://</span><span class="">x.example</span></a></p>',
-            '<p><span class="h-card"><a href="https://m.example/@ann" class="u-url mention">@<span>ann</span></a></span> HI '
-            '<a href="https://x.example/y"><span class="invisible">https://</span><span class="">X.EXAMPLE</span></a></p>',
-        ),
+        (POST.format("hi", "x.example"), POST.format("HI", "X.EXAMPLE")),
     ],
 )
 def test_text_between_tags_is_translated(given: str, expected: str) -> None:
