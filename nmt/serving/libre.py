@@ -5,6 +5,7 @@ with context sees those before each one in the same text.
 """
 
 import asyncio
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
@@ -93,7 +94,8 @@ async def _translations(
         model, rows, _ = asker.translations(asked)
     except ProblemError as problem:  # the field is called q here
         more = {**problem.more, **({"field": "q"} if problem.more.get("field") == "text" else {})}
-        raise ProblemError(problem.status, problem.detail.replace("text:", "q:", 1), **more) from problem
+        detail = re.sub(r"text \d+ has", "a sentence has", problem.detail.replace("text:", "q:", 1))
+        raise ProblemError(problem.status, detail, **more) from problem
     enqueue(model, rows)
     documents, _ = await unless_gone(request, collected(rows, asker.caps.seconds))
     return [
@@ -178,9 +180,9 @@ def _detected(asker: Asker, body: LibreBody, target: str = "") -> list[dict[str,
     codes = [ours for ours, theirs in pairs if _fit(theirs, target, alone=len(pairs) == 1)] or [pairs[0][0]]
     codes = list(dict.fromkeys(codes))
     script = script_of(detectable(text, body.format == "html").split("\n"))
-    fitting = [code for code in codes if script_name(code) in (script, "")] if script else codes
-    fitting = fitting or codes
-    return [{"language": code, "confidence": round(100 / len(fitting), 1)} for code in fitting]
+    fitting = [code for code in codes if not script or script_name(code) in (script, "")]
+    confidence = round(100 / len(fitting), 1) if fitting else 0.0
+    return [{"language": code, "confidence": confidence} for code in fitting or codes]
 
 
 def _languages(asker: Asker) -> list[dict[str, Any]]:

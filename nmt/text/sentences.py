@@ -5,7 +5,7 @@ sentences at once better than half of one.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from nmt.text.scripts import base_language
 
@@ -38,9 +38,8 @@ def split_sentences(text: str, language: str = "", lines_only: bool = False) -> 
     for at, token in enumerate(tokens):
         if token.isspace():
             following = tokens[at + 1] if at + 1 < len(tokens) else ""
-            last = sentence[-1] if sentence else ""
-            ends = not lines_only and _ends(last, following, language, alone=len(sentence) == 1)
-            if not sentence or not following or ends or _LINE_BREAK.search(token):
+            ends = not sentence or not following or _LINE_BREAK.search(token)
+            if ends or (not lines_only and _ends(sentence, following, language)):
                 yield "".join(sentence), token
                 sentence = []
             else:
@@ -54,13 +53,16 @@ def split_sentences(text: str, language: str = "", lines_only: bool = False) -> 
         yield "".join(sentence), ""
 
 
-def _ends(word: str, following: str, language: str, alone: bool) -> bool:
-    """Whether a sentence ends between two words; `alone` if the first is all of it."""
-    core = word.rstrip(_CLOSING)
+def _ends(sentence: Sequence[str], following: str, language: str) -> bool:
+    """Whether a sentence ends before a word. If it began with a small letter, the next one may."""
+    core = sentence[-1].rstrip(_CLOSING)
     stem = core.rstrip(_MARKS)
     first = following.lstrip(_OPENING)[:1]
-    if stem == core or not first.isalnum() or first.islower():
+    if stem == core or not first.isalnum():
         return False
+    if first.islower() and (core != sentence[-1] or not sentence[0].lstrip(_OPENING)[:1].islower()):
+        return False
+    alone = len(sentence) == 1
     return core[len(stem) :] != "." or not _abbreviated(stem.lstrip(_OPENING), first.isdigit(), language, alone)
 
 

@@ -37,6 +37,8 @@ def test_sentences_and_spaces_add_up_to_the_text(text: str, language: str, lines
         ("ar", "هل أنت بخير؟|نعم.|شكرا."),
         ("am", "ሰላም።|ደህና ነኝ።"),
         ("de", "Das Haus .|Der Hund ."),
+        ("de", "der Käfer löscht 12 Züge.|er trägt z. B. Äpfel.|hört sie zu?|ja!"),
+        ("en", "'why?' he asked.|because.|It cost approx. five dollars."),
     ],
 )
 def test_sentences_end_where_readers_end_them(language: str, text: str) -> None:
