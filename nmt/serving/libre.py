@@ -70,7 +70,7 @@ def add_libre(app: FastAPI, asker: Asker, lines_only: bool = False) -> None:
         return JSONResponse(_settings(_languages(asker)))
 
     async def missing(request: Request) -> JSONResponse:
-        raise ProblemError(403, _MISSING[request.url.path], cure="Send texts to /translate.")
+        raise ProblemError(403, _MISSING[request.scope["route"].path], cure="Send texts to /translate.")
 
     for path in _MISSING:
         app.add_api_route(path, missing, methods=["POST"], include_in_schema=False)
