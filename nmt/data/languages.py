@@ -19,6 +19,8 @@ UNNAMED = ("source", "target")
 
 #: Common names that Babel does not know, and "kr", which means Korean far more often than Kanuri.
 _COMMON = {"kr": "ko", "mandarin": "zh", "farsi": "fa"}
+#: Codes that Babel has no alias for: Norwegian, and those of LibreTranslate.
+_OTHER_CODES = {"no": ["nb"], "pb": ["pt", "BR"], "zt": ["zh", "Hant"]}
 #: Parts of file names that name no language, whatever Babel says.
 _ENDINGS = {"gz", "txt", "tsv", "csv", "tab", "raw", "tok", "src", "trg", "tgt"}
 #: Lines of a file that tell its languages.
@@ -61,6 +63,31 @@ def language_code(name: str) -> str | None:
         likely = get_global("likely_subtags").get(f"und_{name.upper()}")
         return None if likely is None else str(likely).partition("_")[0]
     return None
+
+
+def canonical(code: str) -> tuple[str, str]:
+    """The language of a code and its script, which codes of one language share: "eng", "en_US" -> ("en", "Latn").
+
+    Parts that Babel does not know stay as they are; a script that it does not know is "".
+    """
+    from babel.core import get_global
+
+    aliases, likely = get_global("language_aliases"), get_global("likely_subtags")
+    parts = code.replace("-", "_").split("_")
+    first, *rest = _OTHER_CODES.get(parts[0].lower(), parts[:1]) + parts[1:]
+    language = str(aliases.get(first.lower(), first.lower())).partition("_")[0]
+    script = next((part.title() for part in rest if len(part) == 4), "")
+    for name in ("_".join([language, *(part.upper() for part in rest)]), language):
+        full = str(likely.get(name, "")).split("_")
+        script = script or (full[1] if len(full) == 3 else "")
+    return language, script
+
+
+def script_name(code: str) -> str:
+    """The script of a language as `script_of` names it; "" if it is not known."""
+    from babel import Locale
+
+    return script_of_language(code) or str(Locale("en").scripts.get(canonical(code)[1], ""))
 
 
 def checked_languages(source: str | bool | None, target: str | bool | None) -> tuple[str, str]:

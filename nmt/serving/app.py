@@ -6,8 +6,10 @@ from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from nmt import __version__
@@ -28,7 +30,9 @@ STUCK = 300.0
 PARTS = 6
 
 
-def application(asker: Asker, *, hosts: list[str], most_bytes: int, host: str = "localhost") -> ASGIApp:
+def application(
+    asker: Asker, *, hosts: list[str], most_bytes: int, host: str = "localhost", split_sentences: bool = True
+) -> ASGIApp:
     """The application for some models.
 
     Args:
@@ -36,6 +40,7 @@ def application(asker: Asker, *, hosts: list[str], most_bytes: int, host: str = 
         hosts: names by which clients may call the server, or a proxy in front of it.
         most_bytes: of a request.
         host: where the server listens.
+        split_sentences: of texts of LibreTranslate's clients.
     """
     metrics = Metrics()
     app = FastAPI(
@@ -52,8 +57,11 @@ def application(asker: Asker, *, hosts: list[str], most_bytes: int, host: str = 
     _add_inspection(app, asker)
     _add_state(app, asker, metrics)
     add_corpus(app, asker)
-    add_libre(app, asker)
+    add_libre(app, asker, lines_only=not split_sentences)
     add_pages(app)
+    for route in [*app.routes]:
+        if isinstance(route, APIRoute) and route.methods == {"GET"}:
+            app.add_api_route(route.path, route.endpoint, methods=["HEAD"], include_in_schema=False)
     return Guard(app, hosts, most_bytes, metrics.observe, host)
 
 
@@ -69,7 +77,17 @@ def _add_errors(app: FastAPI) -> None:
     @app.exception_handler(HTTPException)
     async def other(request: Request, error: HTTPException) -> Response:
         cure = "GET /docs lists the routes." if error.status_code in (404, 405) else "Send JSON."
-        return ProblemError(error.status_code, f"{error.detail}.", cure=cure).response()
+        response: Response = ProblemError(error.status_code, f"{error.detail}.", cure=cure).response()
+        if error.status_code == 405:
+            if request.method == "OPTIONS":
+                response = Response(status_code=204)
+            routes = [
+                route for route in app.routes if isinstance(route, Route) and route.matches(request.scope)[0].value
+            ]
+            response.headers["Allow"] = ", ".join(
+                sorted({method for route in routes for method in route.methods or ()})
+            )
+        return response
 
     @app.exception_handler(Exception)
     async def failed(request: Request, error: Exception) -> Response:

@@ -133,10 +133,15 @@ class ExplainBody(ModelBody):
 
 
 class LibreBody(Checked):
-    """A request of LibreTranslate's clients; they may send fields that have no meaning here."""
+    """A request of LibreTranslate's clients; they may send fields that have no meaning here, and empty ones."""
 
     q: StrictStr | Texts
-    source: StrictStr = "auto"
-    target: StrictStr = ""
+    source: str = "auto"
+    target: str = ""
     format: Literal["text", "html"] = "text"
-    alternatives: Annotated[int, Field(ge=0)] = 0
+    alternatives: int = 0
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_empty(cls, fields: dict[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in fields.items() if name == "q" or value not in (None, "")}

@@ -1,79 +1,131 @@
 """The part of LibreTranslate's interface that its clients use: translate, languages, detect, frontend settings.
 
-Clients send JSON or a form. A text may have several lines, which are translated one by one. A model with context sees
-the lines before each one in the same text.
+Clients send JSON or forms, texts of several sentences and lines, and HTML. Sentences are translated one by one. A model
+with context sees those before each one in the same text.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
-from urllib.parse import parse_qs
 
 from fastapi import FastAPI, Request
 from pydantic import ValidationError
 from starlette.responses import JSONResponse
 
+from nmt.data.languages import UNNAMED, canonical, script_name
 from nmt.serving.asking import Asker, Served, collected, enqueue, unless_gone
 from nmt.serving.bodies import LibreBody, SearchBody, TranslateBody
-from nmt.serving.problems import ProblemError, invalid, of_pydantic
-from nmt.text.scripts import base_language, script_of, script_of_language
+from nmt.serving.forms import read_fields
+from nmt.serving.passages import Passage, detectable, join_passages, split_passages
+from nmt.serving.problems import ProblemError, of_pydantic
+from nmt.text.scripts import script_of
 
 #: The most alternatives, which are the rest of an n-best list.
 MOST_ALTERNATIVES = 10
+#: Characters of a request that tell its script.
+_SAMPLE = 10_000
+#: What LibreTranslate has and a server of models has not.
+_MISSING = {"/suggest": "Suggestions are not collected here.", "/translate_file": "Files are not translated here."}
 
 
-def add_libre(app: FastAPI, asker: Asker) -> None:
-    """Add the routes."""
+def add_libre(app: FastAPI, asker: Asker, lines_only: bool = False) -> None:
+    """Add the routes. With `lines_only`, lines are not split into sentences."""
 
     @app.post("/translate", summary="LibreTranslate: translate")
     async def translate(request: Request) -> JSONResponse:
-        body = await _body(request)
-        if body.format == "html":
-            raise invalid("format", "html is not supported.", cure="Give format=text.")
+        body = await _body(request, asker)
+        single, markup = isinstance(body.q, str), body.format == "html"
         texts = [body.q] if isinstance(body.q, str) else body.q
-        model = _model_for(asker, texts, body.source, body.target)
-        nbest = 1 + min(body.alternatives, MOST_ALTERNATIVES)
-        lines = [text.split("\n") for text in texts]
-        follows: Literal["blank", "none"] = "blank" if model.engine.translator.context_sentences else "none"
-        # An empty line ends a document, so that no text is context of another one.
-        gap = [""] if follows == "blank" else []
-        flat = [line.rstrip("\r") for each in lines for line in (*each, *gap)]
-        search = SearchBody(nbest=nbest)
-        asked = TranslateBody(model=model.id, text=flat, search=search, documents=follows, include=[])
-        model, rows, _ = await asker.off_loop(asker.translations, asked)
-        enqueue(model, rows)
-        documents, _ = await unless_gone(request, collected(rows, asker.caps.seconds))
-        of_lines = [[hypothesis["text"] for hypothesis in document["hypotheses"]] for document in documents]
-        results = []
-        for each in lines:
-            mine, of_lines = of_lines[: len(each)], of_lines[len(each) + len(gap) :]
-            results.append(_ranked(mine, nbest))
-        single = isinstance(body.q, str)
+        detected = _detected(asker, body, body.target)[0] if body.source.lower() == "auto" else None
+        model = _model_for(asker, body.source if detected is None else detected["language"], body.target)
+        try:
+            passages = await asker.off_loop(
+                lambda: [split_passages(text, _codes(model)[0], markup, lines_only) for text in texts]
+            )
+        except ValueError as error:
+            raise ProblemError(400, "q: a character reference is too long.", field="q", cure="Send text.") from error
+        nbest = 1 + min(max(body.alternatives, 0), MOST_ALTERNATIVES, asker.caps.beam - 1)
+        of_sentences = iter(await _translations(request, asker, model, passages, nbest))
+        results = [_ranked(each, of_sentences, nbest, markup) for each in passages]
         answer: dict[str, Any] = {"translatedText": results[0][0] if single else [ranked[0] for ranked in results]}
-        if body.alternatives:
+        if body.alternatives > 0:
             answer["alternatives"] = results[0][1:] if single else [ranked[1:] for ranked in results]
-        if body.source == "auto":
-            found = [_detected(asker, text)[0] for text in texts]
-            answer["detectedLanguage"] = found[0] if single else found
+        if detected is not None:
+            answer["detectedLanguage"] = detected if single else [detected] * len(texts)
         return JSONResponse(answer)
 
     @app.get("/languages", summary="LibreTranslate: languages")
     async def languages() -> JSONResponse:
         return JSONResponse(_languages(asker))
 
+    app.add_api_route("/languages", languages, methods=["POST"], include_in_schema=False)
+
     @app.post("/detect", summary="LibreTranslate: which source language, by its script")
     async def detect(request: Request) -> JSONResponse:
-        body = await _body(request)
-        text = body.q if isinstance(body.q, str) else "\n".join(body.q)
-        return JSONResponse(_detected(asker, text))
+        return JSONResponse(_detected(asker, await _body(request, asker)))
 
     @app.get("/frontend/settings", summary="LibreTranslate: settings")
     async def settings() -> JSONResponse:
-        return JSONResponse(_settings(_languages(asker)[0]))
+        return JSONResponse(_settings(_languages(asker)))
+
+    async def missing(request: Request) -> JSONResponse:
+        raise ProblemError(403, _MISSING[request.scope["route"].path], cure="Send texts to /translate.")
+
+    for path in _MISSING:
+        app.add_api_route(path, missing, methods=["POST"], include_in_schema=False)
 
 
-def _settings(language: dict[str, Any]) -> dict[str, Any]:
+async def _translations(
+    request: Request, asker: Asker, model: Served, texts: Sequence[Sequence[Passage]], nbest: int
+) -> list[list[str]]:
+    """The n-best list of each sentence of some texts (ProblemError)."""
+    follows: Literal["blank", "none"] = "blank" if model.engine.translator.context_sentences else "none"
+    # An empty line ends a document, so that no text is context of another one.
+    lines = [
+        passage.text if passage.translated else ""
+        for text in texts
+        for passage in [*text, Passage("", ends_document=True)]
+        if passage.translated or (passage.ends_document and follows == "blank")
+    ]
+    search = SearchBody(nbest=nbest)
+    asked = TranslateBody(model=model.id, text=lines, search=search, documents=follows, include=[])
+    try:
+        model, rows, _ = await asker.off_loop(asker.translations, asked)
+    except ProblemError as problem:  # the field is called q here
+        more = {**problem.more, **({"field": "q"} if problem.more.get("field") == "text" else {})}
+        detail = re.sub(r"text \d+ has", "a sentence has", problem.detail.replace("text:", "q:", 1))
+        raise ProblemError(problem.status, detail, **more) from problem
+    enqueue(model, rows)
+    documents, _ = await unless_gone(request, collected(rows, asker.caps.seconds))
+    return [
+        [each["text"].strip() for each in document["hypotheses"]] for line, document in zip(lines, documents) if line
+    ]
+
+
+def _ranked(passages: Sequence[Passage], of_sentences: Iterator[list[str]], count: int, markup: bool) -> list[str]:
+    """The n-best list of a text from those of its sentences, rank by rank; distinct translations only."""
+    lists = [next(of_sentences) for passage in passages if passage.translated]
+    ranks = ((each[min(rank, len(each) - 1)] for each in lists) for rank in range(count))
+    return list(dict.fromkeys(join_passages(passages, rank, markup) for rank in ranks))
+
+
+async def _body(request: Request, asker: Asker) -> LibreBody:
+    """The body, JSON or a form (ProblemError)."""
+    fields = await read_fields(request, asker.caps.texts)
+    try:
+        return LibreBody.model_validate(fields)
+    except ValidationError as error:
+        first = error.errors()[0]
+        if first["loc"][:1] == ("q",) and "q" in fields:
+            raise ProblemError(400, "q: must be a text, or a list of texts.", field="q", cure="Give q.") from error
+        raise of_pydantic(first, status=400) from error
+    except ProblemError as problem:
+        raise ProblemError(400, str(problem.detail), **problem.more) from problem
+
+
+def _settings(languages: list[dict[str, Any]]) -> dict[str, Any]:
     """What LibreTranslate's page is told; the first source language is chosen."""
-    target = language["targets"][0]
+    chosen = {language["code"]: {"code": language["code"], "name": language["name"]} for language in languages}
     return {
         "apiKeys": False,
         "keyRequired": False,
@@ -82,72 +134,60 @@ def _settings(language: dict[str, Any]) -> dict[str, Any]:
         "suggestions": False,
         "supportedFilesFormat": [],
         "filesTranslation": False,
-        "language": {
-            "source": {"code": language["code"], "name": language["name"]},
-            "target": {"code": target, "name": target},
-        },
+        "language": {"source": chosen[languages[0]["code"]], "target": chosen[languages[0]["targets"][0]]},
     }
 
 
-async def _body(request: Request) -> LibreBody:
-    """The body, JSON or a form (ProblemError)."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    try:
-        if kind == "application/json":
-            return LibreBody.model_validate(await request.json())
-        if kind in ("application/x-www-form-urlencoded", ""):
-            form = parse_qs((await request.body()).decode("utf-8"), keep_blank_values=True)
-            return LibreBody.model_validate({name: values[-1] for name, values in form.items()})
-    except ValidationError as error:
-        raise of_pydantic(error.errors()[0], status=400) from error
-    except (ValueError, RecursionError) as error:  # not JSON, or of too many levels, or not UTF-8
-        raise ProblemError(400, "The body is not valid.", cure="Send JSON or a form, in UTF-8.") from error
-    raise ProblemError(400, "The body has an unknown type.", cure="Send application/json or a form.")
-
-
 def _codes(model: Served) -> tuple[str, str]:
-    return str(model.description["source"] or "source"), str(model.description["target"] or "target")
+    return str(model.description["source"] or UNNAMED[0]), str(model.description["target"] or UNNAMED[1])
 
 
-def _model_for(asker: Asker, texts: Sequence[str], source: str, target: str) -> Served:
+def _fit(own: str, asked: str, alone: bool) -> int:
+    """How well the language of a model fits the one that is asked for, 0 if not; no language is asked for by ""."""
+    if not asked or own.replace("-", "_").lower() == asked.replace("-", "_").lower():
+        return 4
+    if own in UNNAMED:  # what the only model translates is not known here, but to those who have set up the client
+        return int(alone and asked not in UNNAMED)
+    (language, script), (wanted, in_script) = canonical(own), canonical(asked)
+    return 0 if language != wanted else 3 if script == in_script else 2
+
+
+def _model_for(asker: Asker, source: str, target: str) -> Served:
     """The model that translates from one language to another; ProblemError 400 if there is none."""
-    if source == "auto":
-        source = _detected(asker, "\n".join(texts), target)[0]["language"]
+    alone = len(asker.models) == 1
+    fits = []
     for model in asker.models.values():
-        ours, theirs = _codes(model)
-        if base_language(source) == base_language(ours) and base_language(target) in ("", base_language(theirs)):
-            return model
+        fit = [_fit(own, asked, alone) for own, asked in zip(_codes(model), (source, target), strict=True)]
+        if all(fit):
+            fits.append((sum(fit), model))
     known = ", ".join(f"{ours} to {theirs}" for ours, theirs in map(_codes, asker.models.values()))
-    raise ProblemError(400, "source, target: no model translates between these languages.", cure=f"Give {known}.")
+    if not fits:
+        detail = "source, target: no model translates between these languages."
+        raise ProblemError(400, detail, cure=f"Give {known}.")
+    if not target and len({_codes(model)[1] for _, model in fits}) > 1:
+        raise ProblemError(400, "target: several languages are possible.", field="target", cure=f"Give {known}.")
+    return max(fits, key=lambda fit: fit[0])[1]
 
 
-def _detected(asker: Asker, text: str, target: str = "") -> list[dict[str, Any]]:
+def _detected(asker: Asker, body: LibreBody, target: str = "") -> list[dict[str, Any]]:
     """Source languages whose script is that of the text, or all. Languages of one script are equally likely."""
-    codes = []
-    for model in asker.models.values():
-        ours, theirs = _codes(model)
-        if not target or base_language(target) == base_language(theirs):
-            codes.append(ours)
-    codes = list(dict.fromkeys(codes)) or [_codes(asker.first)[0]]
-    script = script_of(text.split("\n"))
-    fitting = [code for code in codes if script_of_language(code) in (script, "")] or codes
-    confidence = round(100 / len(fitting), 1)
-    return [{"language": code, "confidence": confidence} for code in fitting]
+    text = "\n".join([body.q] if isinstance(body.q, str) else body.q)[:_SAMPLE]
+    pairs = [_codes(model) for model in asker.models.values()]
+    codes = [ours for ours, theirs in pairs if _fit(theirs, target, alone=len(pairs) == 1)] or [pairs[0][0]]
+    codes = list(dict.fromkeys(codes))
+    script = script_of(detectable(text, body.format == "html").split("\n"))
+    fitting = [code for code in codes if not script or script_name(code) in (script, "")]
+    confidence = round(100 / len(fitting), 1) if fitting else 0.0
+    return [{"language": code, "confidence": confidence} for code in fitting or codes]
 
 
 def _languages(asker: Asker) -> list[dict[str, Any]]:
+    """Every language, sources first; clients look for both languages of a pair here."""
     targets: dict[str, list[str]] = {}
+    names: dict[str, str] = {}
     for model in asker.models.values():
         source, target = _codes(model)
         if target not in targets.setdefault(source, []):
             targets[source].append(target)
-    names: dict[str, str] = {}
-    for model in asker.models.values():
-        names.update(zip(_codes(model), model.description["languages"], strict=True))
-    return [{"code": code, "name": names[code], "targets": others} for code, others in targets.items()]
-
-
-def _ranked(lines: Sequence[Sequence[str]], count: int) -> list[str]:
-    """The n-best list of a text from those of its lines, rank by rank; distinct alternatives only."""
-    ranked = ["\n".join(line[min(rank, len(line) - 1)] for line in lines) for rank in range(count)]
-    return list(dict.fromkeys(ranked))
+        names |= dict(zip((source, target), model.description["languages"], strict=True))
+    return [{"code": code, "name": names[code], "targets": targets.get(code, [])} for code in {**targets, **names}]

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
+from nmt.data.languages import UNNAMED
 from nmt.errors import UserError
 from nmt.limits import Amount, Positive, between
+from nmt.pipeline.linking import named_languages
 from nmt.pipeline.opening import TranslatorRequest, default_head, has_weights
 from nmt.runs import Run
 from nmt.serving.examples import example
@@ -35,6 +37,8 @@ class Serving:
     max_beam: Positive
     max_bytes: Positive
     deadline: Amount
+    languages: Any
+    split_sentences: bool
 
     def __post_init__(self) -> None:
         if self.translator.shortlist:
@@ -56,8 +60,13 @@ def serve(request: Serving) -> int:
     with listening.listening(request.host, request.port) as listener:
         models = [served(request, run, name) for run, name in zip(runs, names(runs), strict=True)]
         caps = Caps(request.max_texts, request.max_pieces, request.max_beam, seconds=request.deadline)
-        hosts = list(map(str, request.hosts))
-        app = application(Asker(models, caps), hosts=hosts, most_bytes=request.max_bytes, host=request.host)
+        app = application(
+            Asker(models, caps),
+            hosts=list(map(str, request.hosts)),
+            most_bytes=request.max_bytes,
+            host=request.host,
+            split_sentences=request.split_sentences,
+        )
         for model in models:
             model.worker.start()
         address, port = listener.getsockname()[:2]
@@ -93,7 +102,7 @@ def served(request: Serving, run: Run, name: str) -> "Served":
 
     opening = replace(request.translator, run=str(run.folder))
     translator = opening.open(keep_weights=True)
-    description = describe(run, translator)
+    description = describe(run, translator, request.languages)
     head = default_head([run], translator) if has_weights(translator) else "auto"
     model = {"id": name, "fingerprint": description["fingerprint"]}
     engine = Engine(translator, head=head, model=model)
@@ -106,10 +115,12 @@ def served(request: Serving, run: Run, name: str) -> "Served":
     return Served(name, run, description, engine, worker)
 
 
-def describe(run: Run, translator: Translator) -> dict[str, Any]:
-    """What GET /v1/models says of a run."""
-    languages = [str(code) for code in run.facts().get("languages", [])]
-    source, target = languages if len(languages) == 2 else (None, None)
+def describe(run: Run, translator: Translator, languages: Any = None) -> dict[str, Any]:
+    """What GET /v1/models says of a run; `languages` are those of a run whose training has not named them."""
+    codes = tuple(str(code) for code in run.facts().get("languages", []))
+    source, target = codes if len(codes) == 2 else (None, None)
+    if languages is not None and {source, target} & {None, *UNNAMED}:
+        source, target = named_languages(languages, UNNAMED)
     model = translator.models[0]
     return {
         "fingerprint": fingerprint(run),

@@ -205,4 +205,4 @@ def test_the_lines_of_a_text_of_libretranslate_are_a_document(seeing: Path) -> N
     assert answer[0] == "blue eins\nblue again eins"
     assert answer[1] == alone
     assert answer[2] == f"yellow zwei\n\n{alone}\n"
-    assert answer[3].split("\n") == ["yellow zwei", "yellow again zwei"]
+    assert answer[3] == "yellow zwei\r\nyellow again zwei"

@@ -57,8 +57,9 @@ def translated(address: str, texts: list[str]) -> list[str]:
 def test_a_public_client_of_libretranslate_works_unchanged(address: str) -> None:
     library = pytest.importorskip("libretranslatepy", reason="libretranslatepy is not installed")
     found = library.LibreTranslateAPI(address)
-    (language,) = found.languages()
+    language, other = found.languages()
     (target,) = language["targets"]
+    assert other == {"code": target, "name": "English", "targets": []}
     for source, translation in PAIRS[:5]:
         assert found.translate(source, language["code"], target, timeout=TIMEOUT) == translation
     assert found.detect("zwei drei")[0]["language"] == language["code"]
@@ -72,7 +73,7 @@ def test_libretranslate_with_json_lists_and_alternatives(address: str) -> None:
     answer = asked(address, "translate", q=["zwei", "drei"], alternatives=2, **languages)
     assert answer["translatedText"] == ["two", "three"]
     assert all(0 < len(each) <= 2 for each in answer["alternatives"])
-    for wrong in ({"format": "html", **languages}, {**languages, "target": "xx"}):
+    for wrong in ({"format": "odt", **languages}, {**languages, "target": "xx"}):
         with pytest.raises(urllib.error.HTTPError) as refused:
             asked(address, "translate", q="zwei", **wrong)
         with refused.value:

@@ -1,0 +1,302 @@
+"""LibreTranslate's clients: the requests that they send, read in their sources, and whatever else somebody may send."""
+
+import json
+import urllib.parse
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from starlette.testclient import TestClient
+
+from nmt.serving.asking import Caps
+from tests.pipeline.small import call, pairs, translation_of, words
+from tests.serving.conftest import asker, client
+
+TEXTS = [source for source, _ in pairs(20)]
+FORM = {"content-type": "application/x-www-form-urlencoded"}
+CODES = {"source": "de", "target": "en"}
+
+
+def translated(to: TestClient, **fields: Any) -> Any:
+    answer = to.post("/translate", json={**CODES, **fields})
+    assert answer.status_code == 200, answer.text
+    return answer.json()["translatedText"]
+
+
+def multipart(to: TestClient, path: str, *fields: tuple[str, str], **headers: str) -> Any:
+    """The answer to a form as curl -F and FormData of browsers send it."""
+    lines = [f'--b\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n' for name, value in fields]
+    content = "".join([*lines, "--b--\r\n"] if fields else []).encode()
+    return to.post(path, content=content, headers={"content-type": "multipart/form-data; boundary=b", **headers})
+
+
+def test_weblate_finds_both_languages_and_translates_units(both: TestClient) -> None:
+    codes = [language["code"] for language in both.get("/languages").json()]
+    assert codes == ["de", "en"]
+    body = {"api_key": "", "q": TEXTS, "source": codes[0], "target": codes[1]}
+    answer = both.post("/translate", json=body).json()
+    assert answer == {"translatedText": [translation_of(text) for text in TEXTS]}
+
+
+def test_mastodon_translates_a_post(both: TestClient) -> None:
+    targets = {
+        each["code"]: [code for code in each["targets"] if code != each["code"]]
+        for each in both.get("/languages").json()
+    }
+    assert targets == {"de": ["en"], "en": []}
+    mention = '<span class="h-card"><a href="https://m.example/@a" class="u-url mention">@<span>zwei</span></a></span>'
+    post = f'<p>{mention} {TEXTS[0]}<br />{TEXTS[3]} <span translate="no">:drei:</span></p><p>👍</p>'
+    body = {"q": [post, TEXTS[1]], "source": "auto", "target": "en", "format": "html", "api_key": None}
+    answer = both.post("/translate", json=body).json()
+    expected = post.replace(TEXTS[0], translation_of(TEXTS[0])).replace(TEXTS[3], translation_of(TEXTS[3]))
+    assert answer["translatedText"] == [expected, translation_of(TEXTS[1])]
+    assert [each["language"] for each in answer["detectedLanguage"]] == ["de", "de"]
+
+
+def test_libretranslate_sh_sends_multipart_forms_and_posts_for_languages(both: TestClient) -> None:
+    fields = (("q", TEXTS[0]), ("source", "de"), ("target", "en"), ("api_key", "x"))
+    answer = multipart(both, "/translate", *fields).json()
+    assert answer == {"translatedText": translation_of(TEXTS[0])}
+    assert multipart(both, "/detect", ("q", TEXTS[0])).json()[0]["language"] == "de"
+    assert both.post("/languages").json() == both.get("/languages").json()
+
+
+def test_linguist_sends_form_data_from_an_extension(both: TestClient) -> None:
+    fields = (("q", TEXTS[0]), ("source", "auto"), ("target", "en"), ("format", "text"), ("api_key", ""))
+    answer = multipart(both, "/translate", *fields, origin="moz-extension://a")
+    assert answer.json()["translatedText"] == translation_of(TEXTS[0])
+
+
+def test_crow_translate_detects_then_translates(both: TestClient) -> None:
+    text = urllib.parse.quote(TEXTS[0])
+    code = both.post("/detect", content=f"&q={text}&api_key=", headers=FORM).json()[0]["language"]
+    answer = both.post("/translate", content=f"&q={text}&source={code}&target=en&api_key=", headers=FORM)
+    assert answer.json()["translatedText"] == translation_of(TEXTS[0])
+
+
+def test_the_php_client_puts_fields_into_the_address(both: TestClient) -> None:
+    assert (
+        both.request("GET", "/languages", headers={"content-type": "multipart/form-data; boundary=b"}).status_code
+        == 200
+    )
+    chosen = both.get("/frontend/settings").json()["language"]
+    assert chosen == {"source": {"code": "de", "name": "German"}, "target": {"code": "en", "name": "English"}}
+    path = "/detect?" + urllib.parse.urlencode({"q": TEXTS[0], "api_key": ""})
+    assert multipart(both, path).json()[0]["language"] == "de"
+    fields = (("q", f"<b>{TEXTS[0]}</b>"), ("format", "html"), ("source", "de"), ("target", "en"))
+    assert multipart(both, "/translate", *fields).json()["translatedText"] == f"<b>{translation_of(TEXTS[0])}</b>"
+    for path in ("/suggest", "/translate_file"):
+        refused = multipart(both, path, ("q", "a"), ("s", "b"))
+        assert refused.status_code == 403
+        assert refused.json()["error"]
+
+
+@pytest.mark.parametrize("name", ["q", "q[]"])
+def test_a_repeated_text_is_a_list(both: TestClient, name: str) -> None:
+    fields = [(name, text) for text in TEXTS[:3]] + [*CODES.items()]
+    expected = {"translatedText": [translation_of(text) for text in TEXTS[:3]]}
+    assert both.post("/translate", content=urllib.parse.urlencode(fields), headers=FORM).json() == expected
+    assert multipart(both, "/translate", *fields).json() == expected
+    assert both.post("/translate", json={"q": TEXTS[:3], **CODES}).json() == expected
+
+
+@pytest.mark.parametrize(
+    "kind", ["application/json; charset=utf-8", "text/plain;charset=UTF-8", "text/json", None, FORM["content-type"]]
+)
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_json_is_read_whatever_its_type(both: TestClient, kind: str | None, mark: str) -> None:
+    content = (mark + json.dumps({"q": TEXTS[0], **CODES})).encode()
+    answer = both.post("/translate", content=content, headers={"content-type": kind} if kind else {})
+    assert answer.json()["translatedText"] == translation_of(TEXTS[0])
+
+
+@pytest.mark.parametrize("source", ["de", "de-AT", "de_DE", "DE", "deu", "ger", "de_Latn", "auto", "", None])
+@pytest.mark.parametrize("target", ["en", "en-US", "EN", "eng", "eng_Latn", "", None])
+def test_codes_of_one_language_are_known(both: TestClient, source: str | None, target: str | None) -> None:
+    assert translated(both, q="zwei", source=source, target=target) == "two"
+
+
+@pytest.mark.parametrize(
+    "codes", [("de", "fr"), ("fr", "en"), ("en", "de"), ("de", "de"), ("d", "en"), ("de", "e" * 10_000)]
+)
+def test_other_languages_are_refused(both: TestClient, codes: tuple[str, str]) -> None:
+    answer = both.post("/translate", json={"q": "zwei", "source": codes[0], "target": codes[1]})
+    assert answer.status_code == 400
+    assert answer.json()["error"]
+    assert "de to en" in answer.json()["cure"]
+
+
+def test_sentences_and_what_stays_between_them(both: TestClient) -> None:
+    single = [translated(both, q=f"{text.capitalize()}.") for text in TEXTS[:3]]
+    assert translated(both, q=" ".join(f"{text.capitalize()}." for text in TEXTS[:3])) == " ".join(single)
+    lines = f"  {TEXTS[0]}\r\n\r\n\t{TEXTS[1]}\u2028{TEXTS[2]}\n"
+    expected = f"  {translation_of(TEXTS[0])}\r\n\r\n\t{translation_of(TEXTS[1])}\u2028{translation_of(TEXTS[2])}\n"
+    assert translated(both, q=lines) == expected
+    for text in ("", " ", "\n", "---", "🙂 👨‍👩‍👧", "* * *\n"):
+        assert translated(both, q=text) == text
+
+
+def test_lines_are_left_whole_if_asked_for(trained: Path) -> None:
+    from nmt.serving.app import application
+
+    made = asker(trained)
+    made.first.worker.start()
+    app = application(made, hosts=["127.0.0.1"], most_bytes=100_000, split_sentences=False)
+    text = f"{TEXTS[0]}. {TEXTS[2].capitalize()}.\n{TEXTS[1]}"
+    with TestClient(app, base_url="http://127.0.0.1:8765") as opened:
+        lines = opened.post("/v1/translate", json={"text": text.split("\n"), "include": []}).json()["translations"]
+        expected = "\n".join(line["hypotheses"][0]["text"] for line in lines)
+        assert translated(opened, q=text) == expected
+    assert made.first.worker.stop(600)
+
+
+@pytest.mark.parametrize("markup", ["text", "html"])
+@pytest.mark.parametrize("count", [0, 1, 3, "3", 100, -1, None, ""])
+def test_alternatives_differ_from_each_other_and_the_translation(both: TestClient, count: Any, markup: str) -> None:
+    text = f"{TEXTS[2]}\n{TEXTS[0]}"
+    body = {"q": [text, TEXTS[1]], "alternatives": count, "format": markup, **CODES}
+    answer = both.post("/translate", json=body).json()
+    assert answer["translatedText"] == ["\n".join(map(translation_of, text.split("\n"))), translation_of(TEXTS[1])]
+    most = max(0, int(count or 0))
+    assert ("alternatives" in answer) == (most > 0)
+    for best, others in zip(answer["translatedText"], answer.get("alternatives", []), strict=bool(most)):
+        assert 0 < len(others) <= most
+        assert len({best, *others}) == 1 + len(others)
+
+
+def test_alternatives_stay_within_the_servers_beam(trained: Path) -> None:
+    made = asker(trained, caps=Caps(beam=2))
+    made.first.worker.start()
+    with client(made) as opened:
+        answer = opened.post("/translate", json={"q": "zwei", "alternatives": 5, **CODES}).json()
+    assert len(answer["alternatives"]) == 1
+    assert made.first.worker.stop(600)
+
+
+def test_a_run_without_names_takes_any_and_can_be_named(text: Path, tmp_path: Path) -> None:
+    for path in text.glob("*.*"):
+        name = path.name.replace(".de", ".source").replace(".en", ".target")
+        (tmp_path / name).write_bytes(path.read_bytes())
+    unnamed = ("data.source=source", "data.target=target", "trainer.steps=1", "trainer.validate_every=1")
+    assert call("train", *words(tmp_path, tmp_path, "name=unnamed", *unnamed)) == 0
+    for given_names, codes in (((), ["source", "target"]), (("languages=[fr,oc]",), ["fr", "oc"])):
+        made = asker(tmp_path / "unnamed", words=given_names)
+        made.first.worker.start()
+        with client(made) as opened:
+            assert [each["code"] for each in opened.get("/languages").json()] == codes
+            assert opened.post("/translate", json={"q": "zwei", "source": "fr", "target": "oc"}).status_code == 200
+            other = opened.post("/translate", json={"q": "zwei", "source": "ja", "target": "oc"})
+            assert other.status_code == (400 if given_names else 200)
+        assert made.first.worker.stop(600)
+
+
+def test_head_is_get_without_a_body_and_other_methods_are_named(both: TestClient) -> None:
+    for path in (
+        "/",
+        "/health",
+        "/languages",
+        "/frontend/settings",
+        "/v1/models",
+        "/metrics",
+        "/docs",
+        "/openapi.json",
+    ):
+        head, get = both.head(path), both.get(path)
+        assert (head.status_code, head.content) == (200, b"")
+        assert head.headers["content-type"] == get.headers["content-type"]
+    for method, path, allowed in (
+        ("GET", "/translate", "POST"),
+        ("HEAD", "/detect", "POST"),
+        ("DELETE", "/languages", "GET, HEAD, POST"),
+        ("POST", "/health", "GET, HEAD"),
+        ("PUT", "/", "GET, HEAD"),
+    ):
+        refused = both.request(method, path)
+        assert (refused.status_code, refused.headers["allow"]) == (405, allowed)
+        options = both.request("OPTIONS", path)
+        assert (options.status_code, options.headers["allow"]) == (204, allowed)
+
+
+def check_answer(answer: Any) -> None:
+    """A translation, or an error with a text, whatever the client has sent."""
+    assert answer.status_code < 500, answer.text
+    assert isinstance(answer.json()["translatedText" if answer.status_code == 200 else "error"], str | list)
+
+
+KINDS = st.sampled_from(
+    [
+        "application/json",
+        "application/json; charset=utf-16",
+        FORM["content-type"],
+        "multipart/form-data; boundary=b",
+        "multipart/form-data",
+        "multipart/form-data; boundary*=utf-8''%ff",
+        "text/plain",
+        "image/png",
+        "",
+        ";",
+    ]
+)
+PIECES = [
+    b"--b", b"--b--", b"\r\n", b"\n\n", b'Content-Disposition: form-data; name="q"', b"; filename=x", b"q=", b"&",
+    b"source=de", b"target=en", b"zwei", b'{"q": ', b'"zwei"', b"}", b"[", b'"\\ud800"', b"\xff", b"\x00", b"%ff",
+    b"format=html", b"&#" + b"9" * 5000 + b";", b"alternatives=", b"9" * 5000, b", ",
+]  # fmt: skip
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.one_of(st.binary(max_size=100), st.lists(st.sampled_from(PIECES), max_size=12).map(b"".join)), KINDS)
+def test_any_body_is_answered(both: TestClient, body: bytes, kind: str) -> None:
+    for path in ("/translate", "/translate?q=zwei&source=de&target=en"):
+        check_answer(both.post(path, content=body, headers={"content-type": kind}))
+
+
+STRANGE = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(), st.text(st.characters(), max_size=20), st.just("\ud800"),
+    st.lists(st.one_of(st.text(st.characters(), max_size=8), st.none(), st.just("a\udfff")), max_size=3),
+    st.dictionaries(st.text(max_size=3), st.integers(), max_size=2), st.sampled_from(["de", "en", "auto", "html"]),
+)  # fmt: skip
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.dictionaries(st.sampled_from(["q", "source", "target", "format", "alternatives", "api_key"]), STRANGE))
+def test_any_values_are_answered(both: TestClient, fields: dict[str, Any]) -> None:
+    body = {"q": "zwei", **CODES, "format": "html", **fields}
+    answer = both.post("/translate", content=json.dumps(body), headers={"content-type": "application/json"})
+    check_answer(answer)
+    assert both.post("/detect", content=json.dumps(body)).status_code in (200, 400)
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.lists(
+        st.one_of(
+            st.sampled_from(TEXTS),
+            st.sampled_from(["<b class='x'>", "</b>", "<br/>", "<!-- zwei -->", " ", "\n", ", "]),
+        ),
+        max_size=8,
+    )
+)
+def test_html_has_its_texts_translated(both: TestClient, parts: list[str]) -> None:
+    texts = [part for at, part in enumerate(parts) if part not in TEXTS or at == 0 or parts[at - 1] not in TEXTS]
+    joined = "".join(f"<i>{part}</i>" if part in TEXTS else part for part in texts)
+    expected = "".join(f"<i>{translation_of(part)}</i>" if part in TEXTS else part for part in texts)
+    assert translated(both, q=joined, format="html") == expected
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["q", "source", "api_key"]), st.text(st.characters(exclude_categories=["Cs"]))),
+        max_size=5,
+    )
+)
+def test_multipart_values_are_those_of_an_urlencoded_form(both: TestClient, fields: list[tuple[str, str]]) -> None:
+    answers = [
+        multipart(both, "/detect", *fields),
+        both.post("/detect", content=urllib.parse.urlencode(fields), headers=FORM),
+    ]
+    assert answers[0].status_code == answers[1].status_code
+    assert answers[0].json() == answers[1].json()
