@@ -49,13 +49,16 @@ def choose_columns(
     else:
         chosen = _chosen(table, columns, kinds, languages) or _first_two(path, table, columns, kinds)
     notes = [
-        f"warning: {path}, column {number}, looks like numbers, not like text ({_examples(columns[number - 1])})."
+        f"warning: {path}, column {number}, looks like numbers, not like text ({_examples(columns[number - 1])}). To "
+        "use others, give data.columns=[A,B]."
         for number in chosen
         if number <= width and kinds[number - 1] == "numbers"
     ]
     if width > 2:
         used = " and ".join(_named(table, number) for number in chosen)
-        others = "" if wanted is not None else " Others: data.columns=[A,B]."
+        skipped = [number for number in (1, 2) if number not in chosen and kinds[number - 1] != "text"]
+        why = [f" Column {number} is no text ({_examples(columns[number - 1])})." for number in skipped]
+        others = "" if wanted is not None else f"{''.join(why)} Others: data.columns=[A,B]."
         notes.append(f"{path} has {width} columns; columns {used} are used.{others}")
     return chosen, notes
 
@@ -159,7 +162,7 @@ def guess_languages(
         try:
             table = peek(files[0], names_in(columns))
             table = table._replace(header=[]) if plain else table
-            chosen, _ = choose_columns(files[0], table, columns, language_codes_or_none(languages))
+            chosen, _ = choose_columns(files[0], table, columns, _codes(languages))
         except UserError:  # `DataSource.check` says what is wrong
             table = TextTable([])
     if not table.rows and columns is not None and not names_in(columns):
@@ -167,7 +170,7 @@ def guess_languages(
     pair = [language_code(name) for name in re.split("[-_]", stems[0])]
     by_column: Mapping[int, str] = {}
     header = {number: code for number, name in enumerate(table.header, 1) if (code := language_of_column(name))}
-    if header.get(chosen[0]) and header.get(chosen[1]):
+    if header.get(chosen[0]) != header.get(chosen[1]):
         by_column = header
     elif len(pair) == 2 and pair[0] and pair[1] and pair[0] != pair[1]:
         first = (1, 2) if columns is not None else (min(chosen), max(chosen))
@@ -178,7 +181,7 @@ def guess_languages(
     return source, target
 
 
-def language_codes_or_none(names: Languages) -> Languages:
+def _codes(names: Languages) -> Languages:
     """The codes of the languages that are named."""
     return names if None in names else language_codes((str(names[0]), str(names[1])))
 

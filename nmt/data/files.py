@@ -257,12 +257,10 @@ class UserFiles(DataSource):
             return self._splits
         corpus = self._pairs("train", self._files, self._train_links)
         count = len(corpus.source)
-        notes = [f"{' to '.join(self.languages)}: {count:,} pairs from {_names(self._files)}."]
-        if UNNAMED[0] in self.languages or UNNAMED[1] in self.languages:
-            notes = [
-                f"{count:,} pairs from {_names(self._files)}. To name the languages, give data.source=CODE and "
-                "data.target=CODE, such as data.source=de."
-            ]
+        keys = zip(("source", "target"), self.languages, strict=True)
+        unnamed = " ".join(f"data.{side}=CODE" for side, code in keys if code in UNNAMED)
+        named = f"Languages not named ({unnamed})" if unnamed else " to ".join(self.languages)
+        notes = [f"{named}: {count:,} pairs from {_names(self._files)}."]
         splits = {}
         for name, files in self._given.items():
             splits[name] = self._pairs(name, files)

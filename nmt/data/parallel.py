@@ -95,6 +95,7 @@ class ParallelLines(NamedTuple):
         notes: for the user.
         names: of the two sides, for messages.
         first: the number of the first line in its file.
+        is_table: whether both sides are columns of one file.
     """
 
     source: Sequence[str]
@@ -103,10 +104,12 @@ class ParallelLines(NamedTuple):
     notes: list[str]
     names: Sequence[str]
     first: int = 1
+    is_table: bool = False
 
     def doubts(self) -> list[str]:
         """What to tell the user if lines do not seem to be sentences, or translations (reads all, in some seconds)."""
-        notes = [note for side, name in zip((self.source, self.target), self.names) for note in doubts_of(side, name)]
+        sides = [] if self.is_table else zip((self.source, self.target), self.names, strict=True)
+        notes = [note for side, name in sides for note in doubts_of(side, name)]
         shift = find_shift(self.source, self.target)
         return notes if shift is None else [*notes, shift_note(shift, self.names, len(self.source), self.first)]
 
@@ -155,12 +158,12 @@ def read_files(
         notes, first = [*table.notes, *notes], table.first
         names = [f"{files[0]} (column {column})" for column in chosen]
     if documents is None:
-        return ParallelLines(source, target, None, notes, names, first)
+        return ParallelLines(source, target, None, notes, names, first, len(files) == 1)
     if documents == "blank":
         numbers = by_blank_lines(source, target, names=names)
     else:
         numbers = by_ids(_document_ids(table, documents, files[0]), str(files[0]))
-    return ParallelLines(source, target, counted(numbers, len(source), known), notes, names, first)
+    return ParallelLines(source, target, counted(numbers, len(source), known), notes, names, first, len(files) == 1)
 
 
 def _checked_sides(
