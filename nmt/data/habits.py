@@ -42,7 +42,7 @@ class LineWatch:
         known, languages = facts.get("source_lines"), facts.get("languages") or [""]
         known = known if isinstance(known, Mapping) else {}
         numbers = {key: value for key, value in known.items() if type(value) in (int, float) and value >= 0}
-        self.name, self._lines = name, 0
+        self.name, self._lines, self._named = name, 0, False
         longest = float(numbers.get("longest", float("inf")))
         self._checks: tuple[tuple[str, str, bool, Callable[[str], bool]], ...] = (
             (
@@ -83,6 +83,7 @@ class LineWatch:
                     self._found[at] = (count + 1, first or self._lines)
         if found is None:
             return []
+        self._named = True
         return [f"{self.name} looks like {found.name}. Every line is translated as text. {found.cure}"]
 
     def notes(self) -> list[str]:
@@ -90,8 +91,8 @@ class LineWatch:
         notes = [
             f"{self.name}: {count:,} line{'s have' if count > 1 else ' has'} {what} (line {first:,}"
             f"{' is the first' if count > 1 else ''}). {cure}"
-            for (count, first), (what, cure, _, _) in zip(self._found, self._checks, strict=True)
-            if count
+            for (count, first), (what, cure, _, check) in zip(self._found, self._checks, strict=True)
+            if count and not (self._named and check is is_markup)
         ]
         self._found = [(0, 0)] * len(self._checks)
         return notes

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from nmt.data.tables import doubts_of
 from nmt.text.scripts import lengths
 
 Scores = npt.NDArray[np.float64]
@@ -77,6 +78,19 @@ def find_shift(source: Sequence[str], target: Sequence[str]) -> Shift | None:
     return Shift(0, len(source) - 1, 0) if unrelated else None
 
 
+def doubts_about(sides: Sequence[Sequence[str]], names: Sequence[str], start: int = 1) -> list[str]:
+    """What to tell the user if lines of two files do not seem to be text, or translations of each other.
+
+    Args:
+        sides: all lines of both.
+        names: of both.
+        start: the number of the first line.
+    """
+    notes = [note for side, name in zip(sides, names, strict=True) for note in doubts_of(side, name)]
+    shift = find_shift(*sides)
+    return notes if shift is None else [*notes, shift_note(shift, names, len(sides[0]), start)]
+
+
 def shift_note(shift: Shift, names: Sequence[str], count: int, start: int = 1) -> str:
     """What to tell the user of a shift.
 
@@ -97,7 +111,7 @@ def shift_note(shift: Shift, names: Sequence[str], count: int, start: int = 1) -
     return (
         f"warning: the two sides do not seem to match from about line {line:,} on{until}: line {line:,} of {names[0]} "
         f"seems to belong to line {max(other, start):,} of {names[1]}. Is a line missing in {shorter} near there, or "
-        f"added in {longer}? Correct it before you train: the pairs after it are wrong."
+        f"added in {longer}? Correct it: the pairs after it are wrong."
     )
 
 

@@ -10,8 +10,8 @@ from nmt.data.documents import Documents, by_blank_lines, by_ids, read_folders
 from nmt.data.formats import FIRST_LINES
 from nmt.data.languages import UNNAMED
 from nmt.data.large import FileLines, counted, parallel_text_lines, text_lines, without
-from nmt.data.misaligned import find_shift, shift_note
-from nmt.data.tables import TextTable, are_names, doubts_of, names_columns, read_table, refuse_format
+from nmt.data.misaligned import doubts_about
+from nmt.data.tables import TextTable, are_names, names_columns, read_table, refuse_format
 from nmt.errors import UserError, check_parallel
 from nmt.links import check_range, format_links, is_naacl, parse_file
 
@@ -95,7 +95,6 @@ class ParallelLines(NamedTuple):
         notes: for the user.
         names: of the two sides, for messages.
         first: the number of the first line in its file.
-        is_table: whether both sides are columns of one file.
     """
 
     source: Sequence[str]
@@ -104,14 +103,10 @@ class ParallelLines(NamedTuple):
     notes: list[str]
     names: Sequence[str]
     first: int = 1
-    is_table: bool = False
 
     def doubts(self) -> list[str]:
-        """What to tell the user if lines do not seem to be sentences, or translations (reads all, in some seconds)."""
-        sides = [] if self.is_table else zip((self.source, self.target), self.names, strict=True)
-        notes = [note for side, name in sides for note in doubts_of(side, name)]
-        shift = find_shift(self.source, self.target)
-        return notes if shift is None else [*notes, shift_note(shift, self.names, len(self.source), self.first)]
+        """See `doubts_about` (reads all lines, in some seconds)."""
+        return doubts_about((self.source, self.target), self.names, self.first)
 
 
 def read_files(
@@ -158,12 +153,12 @@ def read_files(
         notes, first = [*table.notes, *notes], table.first
         names = [f"{files[0]} (column {column})" for column in chosen]
     if documents is None:
-        return ParallelLines(source, target, None, notes, names, first, len(files) == 1)
+        return ParallelLines(source, target, None, notes, names, first)
     if documents == "blank":
         numbers = by_blank_lines(source, target, names=names)
     else:
         numbers = by_ids(_document_ids(table, documents, files[0]), str(files[0]))
-    return ParallelLines(source, target, counted(numbers, len(source), known), notes, names, first, len(files) == 1)
+    return ParallelLines(source, target, counted(numbers, len(source), known), notes, names, first)
 
 
 def _checked_sides(

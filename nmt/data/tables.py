@@ -186,9 +186,7 @@ def _without_quotes(
         rows = _held(_parsed(path, lines, "\t", 1, whole), lines, known)
     except UserError as error:
         # Without doubled quotes, these are the quotes of the text.
-        save = "Save the table as tab-separated text without quotes and without line breaks in cells."
-        message = f"warning: {about} (lines like it: {len(quoted):,}), but not everywhere, so they stay. {error} {save}"
-        return lines, [message] if quoted else []
+        return lines, [f"warning: {about}, but not everywhere, so they stay. {error}"] if quoted else []
     breaks = (
         f", {len(lines) - len(rows):,} line breaks in cells became spaces" if whole and len(rows) < len(lines) else ""
     )
@@ -205,7 +203,7 @@ def doubts_of(lines: Sequence[str], name: str) -> list[str]:
     quoted = [row for row, line in enumerate(lines) if '"' in line and _QUOTED.fullmatch(line)]
     return notes + [
         f"warning: {name}: {len(quoted):,} lines have the quotes of a spreadsheet around them and double quotes inside "
-        f"(line {row + 1:,} is the first). They are taken as text. Save both columns as one table (.tsv, .csv) instead."
+        f"(line {row + 1:,} is the first). They are taken as text. Save the table without them, or as CSV."
         for row in quoted[:1]
     ]
 
