@@ -35,7 +35,7 @@ _SIGNS: Final = (
     ),
     (r"WEBVTT\b", TextFormat("WebVTT subtitles", _TIMES)),
     (r"\[Script Info\]", TextFormat("SubStation subtitles", _TIMES)),
-    (r"(?m)(.*\n){0,3}\d+:\d\d:\d\d[,.]\d{3} +-->", TextFormat("SRT subtitles", _TIMES)),
+    (r"(\d+\n)?\d+:\d\d:\d\d[,.]\d{3} +-->", TextFormat("SRT subtitles", _TIMES)),
     (r"(\[[a-z]+:.*\]\n)*\[\d\d:\d\d[.:]\d\d\]", TextFormat("LRC lyrics", _TIMES)),
     (r"(?s).{0,60}ooTextFile", TextFormat("a Praat TextGrid", "Export its tiers as a table.")),
     (r"@(UTF8|Begin)\s*\n", TextFormat("a CHAT transcript", _STRIP)),

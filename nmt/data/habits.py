@@ -46,18 +46,6 @@ class LineWatch:
         longest = float(numbers.get("longest", float("inf")))
         self._checks: tuple[tuple[str, str, bool, Callable[[str], bool]], ...] = (
             (
-                "several sentences",
-                "Its translation may lack some: write one sentence per line.",
-                numbers.get("several", 1) < _RARE,
-                lambda line: has_several(line, str(languages[0])),
-            ),
-            (
-                f"more characters than any line of the training text ({longest:,.0f})",
-                "Such lines are translated badly: write one sentence per line.",
-                True,
-                lambda line: len(line) > _LONGER * longest + _MORE,
-            ),
-            (
                 "tags or time codes, which are translated as text",
                 "Take the text out first, and put its translation back.",
                 numbers.get("markup", 0) < _RARE,
@@ -68,6 +56,18 @@ class LineWatch:
                 "Take one column: cut -f 1 FILE.",
                 True,
                 lambda line: "\t" in line.strip(),
+            ),
+            (
+                "several sentences",
+                "Its translation may lack some: write one sentence per line.",
+                numbers.get("several", 1) < _RARE,
+                lambda line: has_several(line, str(languages[0])),
+            ),
+            (
+                f"more characters than any line of the training text ({longest:,.0f})",
+                "Such lines are translated badly: write one sentence per line.",
+                True,
+                lambda line: len(line) > _LONGER * longest + _MORE,
             ),
         )
         self._found: list[tuple[int, int]] = [(0, 0)] * len(self._checks)  # how many, and the first
@@ -81,6 +81,7 @@ class LineWatch:
                 if unusual and check(line):
                     count, first = self._found[at]
                     self._found[at] = (count + 1, first or self._lines)
+                    break
         if found is None:
             return []
         self._named = True
