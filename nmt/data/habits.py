@@ -23,6 +23,11 @@ def has_several(line: str, language: str = "") -> bool:
     return len(list(islice(sentences, 2))) > 1
 
 
+def has_tabs(line: str) -> bool:
+    """Whether a line has a tab between two texts."""
+    return "\t" in line.strip()
+
+
 def habits(lines: Sequence[str], language: str) -> dict[str, float]:
     """What lines are like: the shares with several sentences and with markup, and the longest in characters."""
     some = [line for line in lines[:: len(lines) // _SAMPLE + 1] if line.strip()]
@@ -42,7 +47,7 @@ class LineWatch:
         known, languages = facts.get("source_lines"), facts.get("languages") or [""]
         known = known if isinstance(known, Mapping) else {}
         numbers = {key: value for key, value in known.items() if type(value) in (int, float) and value >= 0}
-        self.name, self._lines, self._named = name, 0, False
+        self.name, self._lines, self._filled, self._named = name, 0, 0, False
         longest = float(numbers.get("longest", float("inf")))
         self._checks: tuple[tuple[str, str, bool, Callable[[str], bool]], ...] = (
             (
@@ -55,7 +60,7 @@ class LineWatch:
                 "tabs: all columns are translated as one text",
                 "Take one column: cut -f 1 FILE.",
                 True,
-                lambda line: "\t" in line.strip(),
+                has_tabs,  # most lines of a table
             ),
             (
                 "several sentences",
@@ -77,6 +82,7 @@ class LineWatch:
         found = None if self._lines else format_of(lines)
         for line in lines:
             self._lines += 1
+            self._filled += bool(line.strip())
             for at, (_, _, unusual, check) in enumerate(self._checks):
                 if unusual and check(line):
                     count, first = self._found[at]
@@ -93,7 +99,9 @@ class LineWatch:
             f"{self.name}: {count:,} line{'s have' if count > 1 else ' has'} {what} (line {first:,}"
             f"{' is the first' if count > 1 else ''}). {cure}"
             for (count, first), (what, cure, _, check) in zip(self._found, self._checks, strict=True)
-            if count and not (self._named and check is is_markup)
+            if count
+            and not (self._named and check is is_markup)
+            and (check is not has_tabs or 2 * count >= self._filled)
         ]
         self._found = [(0, 0)] * len(self._checks)
         return notes
