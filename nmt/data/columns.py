@@ -45,7 +45,7 @@ def choose_columns(
     columns = [[row[at] if at < len(row) else "" for row in rows] for at in range(width)]
     kinds = [kind(cells) for cells in columns]
     if wanted is not None:
-        chosen = _numbered(path, table, wanted)
+        chosen = _numbered(path, table, wanted, width)
     else:
         chosen = _chosen(table, columns, kinds, languages) or _first_two(path, table, columns, kinds)
     notes = [
@@ -63,7 +63,7 @@ def choose_columns(
     return chosen, notes
 
 
-def _numbered(path: Path, table: TextTable, wanted: Sequence[int | str]) -> tuple[int, int]:
+def _numbered(path: Path, table: TextTable, wanted: Sequence[int | str], width: int) -> tuple[int, int]:
     """The numbers of columns that the user names."""
     numbers = []
     for name in wanted:
@@ -72,6 +72,8 @@ def _numbered(path: Path, table: TextTable, wanted: Sequence[int | str]) -> tupl
             names = [each for each in table.header if each]
             has = f"it has {', '.join(names)}" if names else "its first line is no header"
             raise UserError(f"{path} has no column {name!r}: {has}.{nearest(str(name), names)}")
+        if number < 1 or (1 < width < number):
+            raise UserError(f"{path} has no column {number}: its columns are 1 to {width}. Give data.columns=[A,B].")
         numbers.append(number)
     if numbers[0] == numbers[1]:
         raise UserError(f"data.columns=[{wanted[0]},{wanted[1]}] names column {numbers[0]} twice.")

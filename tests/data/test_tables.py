@@ -113,6 +113,9 @@ def test_columns_have_names(tmp_path: Path) -> None:
         UserFiles(path, columns=("Dorff", "English")).check()
     with pytest.raises(UserError, match="twice"):
         UserFiles(path, columns=("Dorf", 2)).check()
+    for columns in (("0", "1"), (1, 9)):
+        with pytest.raises(UserError, match=r"no column [09]: its columns are 1 to 4"):
+            UserFiles(path, columns=columns).check()  # type: ignore[arg-type]
     both = table(tmp_path / "b.tsv", [("German", "English"), *PAIRS])
     assert texts(UserFiles(both, source="en", target="de")) == WHOLE[::-1]
 
