@@ -108,7 +108,7 @@ LATER: dict[tuple[str, str | None], dict[str, Any]] = {
     ("model", None): {"output_dropout": None},
     **{("tokenizer", choice): {"sample_characters": 10**11} for choice in ("unigram", "bpe", "char", "word")},
     ("data", "text"): {"documents": None},
-    ("data", "files"): {"documents": None},
+    ("data", "files"): {"documents": None, "lines": "plain"},
     ("trainer", "default"): {"guided_head": None, "r_drop": 0.0, "skipped_updates": 10, "graphs": "never"},
     **{("attention", choice): {"coverage_loss": 0.0} for choice in ("default", "multihead")},
     ("attention/read", "hard"): {"baseline": "average"},

@@ -19,8 +19,10 @@ from typing import Any, Self
 
 from huggingface_hub import EvalResult, ModelCard, ModelCardData, ModelHubMixin, snapshot_download
 
+from nmt import __version__
 from nmt.api import RunTranslator, load
 from nmt.checksums import add
+from nmt.data.languages import UNNAMED
 from nmt.errors import UserError
 from nmt.files import write_bytes, write_json
 from nmt.records import portable
@@ -141,11 +143,12 @@ class HubTranslator(RunTranslator, ModelHubMixin, library_name="nmt", pipeline_t
         """A card from the facts of the run: languages, mechanism, scores with their signatures, how it was trained."""
         run = self._run
         facts, choices = run.facts(), run.tree()["choices"]
-        source, target = (facts.get("languages") or ["source", "target"])[:2]
+        source, target = (facts.get("languages") or UNNAMED)[:2]
+        codes = [code for code in (source, target) if code not in UNNAMED]
         scores = [run.scores(split) for split in run.splits()]
         name, versions = run.folder.resolve().name, dict(facts.get("versions", {}))
         data = ModelCardData(
-            language=[source, target],
+            language=codes or None,
             library_name="nmt",
             pipeline_tag="translation",
             tags=["translation", "attention"],
@@ -161,8 +164,8 @@ class HubTranslator(RunTranslator, ModelHubMixin, library_name="nmt", pipeline_t
             CARD.format(
                 metadata=data.to_yaml(),
                 name=name,
-                source=source,
-                target=target,
+                languages=f"from `{source}` to `{target}`" if len(codes) == 2 else "between languages not named",
+                version=__version__,
                 mechanism=mechanism,
                 parameters=parameters,
                 pieces=self._translator.tokenizer.target.size,
@@ -248,9 +251,12 @@ CARD = """---
 
 # {name}
 
-A translator from `{source}` to `{target}`: {mechanism}; {parameters:,} parameters, {pieces:,} pieces.
+A translator {languages}: {mechanism}; {parameters:,} parameters, {pieces:,} pieces.
 
 ## Use
+
+It needs the program nmt {version}, installed from its source: `pip install -e .` in the folder of the source. The
+package of that name on PyPI is another program.
 
     from nmt.hub import HubTranslator
 

@@ -177,6 +177,8 @@ def _fits(value: Any, hint: Any) -> bool:
 
 
 def _rule(hint: Any) -> str:
+    if get_origin(hint) in (Union, UnionType):
+        return _either([_rule(option) for option in get_args(hint)])
     kind, limits = _parted(hint)
     if get_origin(kind) is Literal:
         return _either([str(name) for name in get_args(kind)])

@@ -90,7 +90,7 @@ TOP = {
     "system": set[str](),
     "notebook": {"viewer", "drawing"},
     "api": {"data", "alignment", "drawing", "inspection", "translation", "command", "pipeline", "notebook"},
-    "hub": {"api", "records", "runs"},
+    "hub": {"nmt", "api", "data", "records", "runs"},  # nmt for the version
     "__init__": {"api", "notebook"},  # on request
     "serving": {"nmt", *ROOMS, "foreign", "runs", "pipeline"},  # nmt for the version
     "verbs": {"command", "pipeline", "serving"},

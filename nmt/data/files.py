@@ -5,14 +5,16 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
+from nmt.data.columns import Wanted, guess_languages
 from nmt.data.corpus import DataSource, Split, safe_name
 from nmt.data.documents import Documents
 from nmt.data.holdout import divide, shared_pairs
 from nmt.data.hub import Hub
-from nmt.data.languages import UNNAMED, checked_languages, guess_languages, language_codes
+from nmt.data.languages import UNNAMED, checked_languages, language_codes
 from nmt.data.large import counted, without
-from nmt.data.parallel import read_files, with_links
+from nmt.data.parallel import ParallelLines, read_files, with_links
 from nmt.errors import UserError, nearest
 from nmt.limits import NotNegative, Positive
 
@@ -73,9 +75,16 @@ class TextFiles(DataSource):
         """See `DataSource.read`; UserError for files that are missing, unequal in length, empty or not UTF-8."""
         if split not in self._prefixes:
             raise self.unknown_split(split)
-        lines = read_files(self._paths(split), (1, 2), self._documents, self._endings, self.known)
+        lines = self._lines(split)
         pairs = Split(split, lines.source, lines.target, documents=lines.documents)
         return pairs if split != "train" else with_links(pairs, self._train_links, self.known)
+
+    def notes(self) -> list[str]:
+        """What is wrong with the training and the validation pairs, as far as it shows (reads the files)."""
+        return [note for split in ("train", "valid") for note in self._lines(split).doubts()]
+
+    def _lines(self, split: str) -> ParallelLines:
+        return read_files(self._paths(split), None, self._documents, self._endings, self.known, plain=True)
 
     def _paths(self, split: str) -> tuple[Path, Path]:
         prefix = Path(self._prefixes[split]).expanduser()
@@ -143,6 +152,10 @@ class Multi30k(DataSource):
         if self._root is not None:
             self._files.check()
 
+    def notes(self) -> list[str]:
+        """See `TextFiles.notes`."""
+        return [] if self._root is None else self._files.notes()
+
     def read(self, split: str) -> Split:
         """See `DataSource.read`."""
         if split not in self.splits():
@@ -156,20 +169,23 @@ class Multi30k(DataSource):
 
 
 class UserFiles(DataSource):
-    """Two files whose lines n translate each other, or one file with a tab between the two; plain or gzip.
+    """Two files whose lines n translate each other, or one table (tab-separated or CSV); plain or gzip.
 
     Validation and test pairs are held out by connected components of shared sentences, unless they are given.
 
     Args:
-        files: [source file, target file], or one tab-separated file.
-        source: source language; None takes it from the file's name (corpus.de, de-en.tsv, cmn.txt), or leaves it
-            unnamed; see `guess_languages`.
+        files: [source file, target file], or one table.
+        source: source language; None takes it from the file's name (corpus.de, de-en.tsv, cmn.txt) or the header, or
+            leaves it unnamed; see `guess_languages`.
         target: target language, likewise.
         valid: files of validation pairs, as `files`; None holds them out.
         test: files of test pairs, as `files`; None holds them out.
         valid_pairs: number of pairs to hold out for validation; the default depends on the size of the corpus.
         test_pairs: number of pairs to hold out for the test, likewise; 0 for no test set.
-        columns: source and target column of a tab-separated file, counted from 1.
+        columns: source and target column of a table, by name or counted from 1; None chooses them; see
+            `choose_columns`.
+        lines: "auto" recognises headers, CSV and the quotes of spreadsheets, and refuses other formats; "plain" takes
+            each line as a pair.
         seed: of the choice of held-out pairs.
         train_links: file of word links, one line per pair of `files`; see `with_links`. Held-out pairs lose theirs.
         documents: "blank" if empty lines separate documents; "files" if `files` are two folders with one file a
@@ -189,12 +205,13 @@ class UserFiles(DataSource):
         test: str | Sequence[str] | None = None,
         valid_pairs: Positive | None = None,
         test_pairs: NotNegative | None = None,
-        columns: tuple[Positive, Positive] = (1, 2),
+        columns: tuple[Positive | str, Positive | str] | None = None,
         seed: NotNegative = 1,
         train_links: str | None = None,
         documents: Documents | Positive | None = None,
+        lines: Literal["auto", "plain"] = "auto",
     ) -> None:
-        self._train_links, self._documents = train_links, documents
+        self._train_links, self._documents, self._plain = train_links, documents, lines == "plain"
         self._files = _one_or_two("data.files", files)
         self._given = {
             name: _one_or_two(f"data.{name}", value)
@@ -202,9 +219,9 @@ class UserFiles(DataSource):
             if value is not None
         }
         self._sizes = {"valid": valid_pairs, "test": test_pairs}
-        self._columns = tuple(columns)
+        self._columns: Wanted = columns
         self._seed = seed
-        guessed = guess_languages(self._files, self._columns)
+        guessed = guess_languages(self._files, columns, (source, target), self._plain)
         names = checked_languages(guessed[0] if source is None else source, guessed[1] if target is None else target)
         self.languages = language_codes(names)
         stems = [path.name.split(".")[0] for path in self._files]
@@ -212,6 +229,7 @@ class UserFiles(DataSource):
         self.name = safe_name("-".join(["files", *self.languages] if named else stems)) or "files"
         self._splits: dict[str, Split] | None = None
         self._notes: list[str] = []
+        self._unchecked: list[ParallelLines] = []
 
     def tests(self) -> list[str]:
         """["test"], or nothing with test_pairs=0."""
@@ -230,6 +248,8 @@ class UserFiles(DataSource):
     def notes(self) -> list[str]:
         """Languages, numbers of pairs and the held-out pairs (reads the files)."""
         self._load()
+        while self._unchecked:
+            self._notes += self._unchecked.pop(0).doubts()
         return list(self._notes)
 
     def _load(self) -> dict[str, Split]:
@@ -237,7 +257,10 @@ class UserFiles(DataSource):
             return self._splits
         corpus = self._pairs("train", self._files, self._train_links)
         count = len(corpus.source)
-        notes = [f"{self.languages[0]} to {self.languages[1]}: {count:,} pairs from {_names(self._files)}."]
+        keys = zip(("source", "target"), self.languages, strict=True)
+        unnamed = " ".join(f"data.{side}=CODE" for side, code in keys if code in UNNAMED)
+        named = f"Languages not named ({unnamed})" if unnamed else " to ".join(self.languages)
+        notes = [f"{named}: {count:,} pairs from {_names(self._files)}."]
         splits = {}
         for name, files in self._given.items():
             splits[name] = self._pairs(name, files)
@@ -259,8 +282,12 @@ class UserFiles(DataSource):
 
     def _pairs(self, name: str, files: Sequence[Path], links: str | None = None) -> Split:
         """The pairs of one or two files that have text on both sides, with their links if `links` names a file."""
-        source, target, documents, notes = read_files(files, self._columns, self._documents, known=self.known)
-        self._notes += notes
+        lines = read_files(
+            files, self._columns, self._documents, known=self.known, languages=self.languages, plain=self._plain
+        )
+        source, target, documents = lines[:3]
+        self._notes += lines.notes
+        self._unchecked.append(lines)
         empty = [row for row, pair in enumerate(zip(source, target, strict=True)) if not all(map(str.strip, pair))]
         if empty:
             self._notes.append(

@@ -18,11 +18,14 @@ from nmt.data.corpus import DataSource, Split, safe_name
 from nmt.data.holdout import divide
 from nmt.data.languages import checked_languages, language_codes
 from nmt.data.large import Stored, without
+from nmt.data.lines import missing_file
 from nmt.errors import UserError, nearest
 from nmt.limits import NotNegative, Positive
 
 #: Usual names of validation splits on the Hub.
 _VALID = ("validation", "valid", "val", "dev")
+#: Formats of a single file, by the ending of its name.
+_READERS = {"json": "json", "jsonl": "json", "ndjson": "json", "csv": "csv", "tsv": "csv", "parquet": "parquet"}
 #: Seconds to wait for an answer of the Hub.
 _PATIENCE = 10.0
 
@@ -32,7 +35,7 @@ class Hub(DataSource):
 
     Args:
         path: the data set's name on the Hub, such as Helsinki-NLP/opus_books, or a local folder: saved by
-            `save_to_disk`, or of parquet, JSON or CSV files.
+            `save_to_disk`, or of parquet, JSON or CSV files; or one such file.
         name: of a configuration, if the data set has several (opus_books: "de-en").
         source: source language.
         target: target language.
@@ -208,19 +211,30 @@ def load_tables(path: str, name: str | None, revision: str | None) -> Mapping[st
     import datasets  # type: ignore[import-untyped]  # slow to import
 
     folder = Path(path).expanduser()
-    local = folder.is_dir()
+    local, ending = folder.is_dir(), next((each[1:] for each in folder.suffixes[::-1] if each[1:] in _READERS), None)
+    if ending is not None and not local and not folder.is_file():
+        raise missing_file(folder)
+    if ending is None and folder.is_file():
+        raise UserError(
+            f"data.path={path}: a file must end in .{', .'.join(_READERS)}. Text files are for data.files=."
+        )
     try:
         if local and any((folder / mark).is_file() for mark in ("dataset_dict.json", "state.json")):
             tables = datasets.load_from_disk(str(folder))
         elif local:
             tables = datasets.load_dataset(str(folder), name)
+        elif ending is not None:
+            local, more = True, {"sep": "\t"} if ending == "tsv" else {}
+            tables = datasets.load_dataset(_READERS[ending], data_files=str(folder), **more)
         else:
             with _offline_if_unreachable():
                 tables = datasets.load_dataset(path, name, revision=revision)
     except Exception as error:  # the library does not document which errors it raises
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         if local:
-            cure = "A folder must be written by `save_to_disk`, or contain parquet, JSON or CSV files."
+            cure = (
+                "A folder must be written by `save_to_disk`, or contain parquet, JSON or CSV files; or name one file."
+            )
         elif isinstance(error, ConnectionError):
             cure = (
                 "The Hub cannot be reached and the data set is not in its cache: connect to a network, or use local "

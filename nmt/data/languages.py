@@ -1,18 +1,15 @@
-"""Language codes: read from file names and from users, and held against the script of the text.
+"""Language codes: read from names and from users, and held against the script of the text.
 
 Babel's list decides what is a code. Babel is loaded only if a name has to be read.
 """
 
 import datetime
 import functools
-import itertools
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
-from nmt.data.lines import open_lines
 from nmt.errors import UserError
-from nmt.text.scripts import language_by_script, script_of, script_of_language
+from nmt.text.scripts import language_by_script, script_of
 
 #: The language codes of text whose languages nobody has named.
 UNNAMED = ("source", "target")
@@ -22,9 +19,7 @@ _COMMON = {"kr": "ko", "mandarin": "zh", "farsi": "fa"}
 #: Codes that Babel has no alias for: Norwegian, and those of LibreTranslate.
 _OTHER_CODES = {"no": ["nb"], "pb": ["pt", "BR"], "zt": ["zh", "Hant"]}
 #: Parts of file names that name no language, whatever Babel says.
-_ENDINGS = {"gz", "txt", "tsv", "csv", "tab", "raw", "tok", "src", "trg", "tgt"}
-#: Lines of a file that tell its languages.
-_FIRST_LINES = 100
+ENDINGS = {"gz", "txt", "tsv", "csv", "tab", "raw", "tok", "src", "trg", "tgt"}
 
 
 @functools.cache
@@ -108,46 +103,6 @@ def language_codes(names: tuple[str, str]) -> tuple[str, str]:
     """The codes that two names mean; names that mean no language, or both the same, stay as they are."""
     codes = tuple(name if name in UNNAMED else language_code(name) or name for name in names)
     return names if codes[0] == codes[1] else (codes[0], codes[1])
-
-
-def guess_languages(files: Sequence[Path], columns: Sequence[int] = (1, 2)) -> tuple[str, str]:
-    """Codes from the names of two files (corpus.de.gz, german.txt) or of one (de-en.tsv, cmn.txt).
-
-    Args:
-        files: a source and a target file, or one tab-separated file. One that is named after one language is read for
-            a few lines: in a file of Tatoeba's the first column is English, in others the script tells the column.
-        columns: of a tab-separated file: which are source and target, counted from 1.
-
-    Returns:
-        Codes, or a name of `UNNAMED` for a side that is not known.
-    """
-    parts = [[part for part in path.name.split(".") if part.lower() not in _ENDINGS] for path in files]
-    stems = [part[-1] if part else "" for part in parts]
-    if len(files) == 2:
-        source, target = map(language_code, stems)
-        return (source, target) if source and target and source != target else UNNAMED
-    pair = [language_code(name) for name in re.split("[-_]", stems[0])]
-    by_column: Mapping[int, str] = {}
-    if len(pair) == 2 and pair[0] and pair[1] and pair[0] != pair[1]:
-        by_column = {1: pair[0], 2: pair[1]}
-    elif (code := language_code(stems[0])) is not None:
-        by_column = _languages_of_columns(files[0], code)
-    source, target = (by_column.get(column, name) for column, name in zip(columns, UNNAMED, strict=True))
-    return source, target
-
-
-def _languages_of_columns(path: Path, code: str) -> Mapping[int, str]:
-    """The languages of the first two columns of a file that is named after one language, as far as they are known."""
-    try:
-        with open_lines(path) as lines:
-            rows = [line.split("\t") for line in itertools.islice(lines, _FIRST_LINES)]
-    except UserError:  # `DataSource.check` says what is wrong
-        return {}
-    if rows and len(rows[0]) > 2 and "tatoeba.org" in rows[0][2]:
-        return {1: "en", 2: code}
-    columns = [[row[column] for row in rows if column < len(row)] for column in (0, 1)]
-    fits = [column for column, text in enumerate(columns, start=1) if script_of(text) == script_of_language(code) != ""]
-    return {fits[0]: code} if len(fits) == 1 else {}
 
 
 def doubts(languages: tuple[str, str], text: tuple[Sequence[str], Sequence[str]]) -> list[str]:

@@ -1,12 +1,17 @@
-"""Files of sentence pairs, as their lines: two files, a tab-separated file, two folders; and files of word links."""
+"""Files of sentence pairs, as their lines: two files, a table, two folders; and files of word links."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from nmt.data.columns import Wanted, choose_columns, names_in
 from nmt.data.corpus import Split
 from nmt.data.documents import Documents, by_blank_lines, by_ids, read_folders
-from nmt.data.large import Column, FileLines, Stored, counted, parallel_text_lines, text_lines
+from nmt.data.formats import FIRST_LINES
+from nmt.data.languages import UNNAMED
+from nmt.data.large import FileLines, counted, parallel_text_lines, text_lines, without
+from nmt.data.misaligned import doubts_about
+from nmt.data.tables import TextTable, are_names, names_columns, read_table, refuse_format
 from nmt.errors import UserError, check_parallel
 from nmt.links import check_range, format_links, is_naacl, parse_file
 
@@ -60,107 +65,129 @@ def read_parallel(source: Path, target: Path, known: Path | None = None) -> tupl
     return lines, others
 
 
-def read_tab_separated(
-    path: Path, source: int, target: int, known: Path | None = None
-) -> tuple[Sequence[str], Sequence[str], list[str]]:
-    """Two columns of a file, counted from 1, and notes for the user; blank lines give empty pairs.
+def read_columns(path: Path, table: TextTable, columns: tuple[int, int]) -> tuple[Sequence[str], Sequence[str]]:
+    """Two columns of a table, counted from 1; blank rows give empty pairs.
 
     Raises:
-        UserError: a line has too few columns, no pair has text, or the file is missing, broken or not UTF-8.
+        UserError: a row has too few columns, or no pair has text.
     """
-    need = max(source, target)
-    lines, widest = text_lines(path, known), 0
-    first, second = list[str](), list[str]()
-    for number, line in enumerate(lines, start=1):
-        fields = line.split("\t")
-        widest = max(widest, len(fields))
-        if len(fields) < need:
-            if line.strip():
-                raise UserError(
-                    f"{path}, line {number}: {len(fields)} column{'s' * (len(fields) > 1)} where {need} are needed. A "
-                    "single file must have a tab between source and target in every line; otherwise give two files: "
-                    "data.files=[SOURCE_FILE,TARGET_FILE]."
-                )
-            fields = [""] * need
-        if not isinstance(lines, Stored):
-            first.append(fields[source - 1])
-            second.append(fields[target - 1])
-    sides = (Column(lines, source), Column(lines, target)) if isinstance(lines, Stored) else (first, second)
-    if not any(a.strip() and b.strip() for a, b in zip(*sides, strict=True)):
+    need = max(columns)
+    for number, row in enumerate(table.rows):
+        if row.count("\t") + 1 < need and row.strip():
+            width = row.count("\t") + 1
+            raise UserError(
+                f"{table.place(number, path)}: {width} column{'s' * (width > 1)} where {need} are needed. A single "
+                "file must have a tab between source and target in every line, or be CSV; otherwise give two files: "
+                "data.files=[SOURCE_FILE,TARGET_FILE]."
+            )
+    source, target = (table.column(column) for column in columns)
+    if not any(a.strip() and b.strip() for a, b in zip(source, target, strict=True)):
         raise UserError(f"{path} is empty: no line has text in both columns.")
-    notes = []
-    if widest > 2:
-        notes.append(
-            f"{path} has up to {widest} columns: {source} and {target} are used (data.columns=[1,2] says which)."
-        )
-    return *sides, notes
+    return source, target
 
 
 class ParallelLines(NamedTuple):
-    """The lines of both sides, the document of each line if there are documents, and notes for the user."""
+    """The lines of both sides.
+
+    Attributes:
+        source, target: line n of one translates line n of the other.
+        documents: the document of each line, if there are documents.
+        notes: for the user.
+        names: of the two sides, for messages.
+        first: the number of the first line in its file.
+    """
 
     source: Sequence[str]
     target: Sequence[str]
     documents: Sequence[int] | None
     notes: list[str]
+    names: Sequence[str]
+    first: int = 1
+
+    def doubts(self) -> list[str]:
+        """See `doubts_about` (reads all lines, in some seconds)."""
+        return doubts_about((self.source, self.target), self.names, self.first)
 
 
 def read_files(
     files: Sequence[Path],
-    columns: Sequence[int],
+    columns: Wanted,
     documents: Documents | int | None,
     endings: tuple[str, str] = ("", ""),
     known: Path | None = None,
+    languages: tuple[str, str] = UNNAMED,
+    plain: bool = False,
 ) -> ParallelLines:
-    """Two files, two folders with one file a document, or one tab-separated file.
+    """Two files, two folders with one file a document, or one table.
 
     Args:
         files: one or two paths.
-        columns: source and target column of a tab-separated file, counted from 1.
+        columns: of a table; see `choose_columns`.
         documents: "blank", "files", or the column with the id of a line's document; None without documents.
         endings: of the files in two folders; see `nmt.data.documents.read_folders`.
         known: see `nmt.data.large.text_lines`.
+        languages: codes, for the columns of a table.
+        plain: take the lines as they are: no headers, CSV and quotes, and a note in place of an error for another
+            format.
 
     Raises:
-        UserError: a file is missing, malformed or not UTF-8, or the two sides are not parallel.
+        UserError: a file is missing, malformed, of another format or not UTF-8, or the two sides are not parallel.
     """
     if documents == "files":
         if len(files) != 2:
             raise UserError(f"data.documents=files needs two folders, not {len(files)}: [SOURCE_FOLDER,TARGET_FOLDER].")
-        return ParallelLines(*read_folders(files[0], files[1], endings), [])
+        return ParallelLines(*read_folders(files[0], files[1], endings), [], [str(path) for path in files])
     if isinstance(documents, int) and len(files) != 1:
         raise UserError(
             f"data.documents={documents} is a column of a tab-separated file, but there are {len(files)} files. Give "
             "data.documents=blank for documents that empty lines separate."
         )
-    notes: list[str] = []
+    table, names = TextTable([]), [str(path) for path in files]
     if len(files) == 2:
         source, target = read_parallel(files[0], files[1], known)
-        names = [str(path) for path in files]
+        source, target, notes, first = _checked_sides(files, source, target, plain)
     else:
-        source, target, notes = read_tab_separated(files[0], columns[0], columns[1], known)
-        names = [f"{files[0]} (column {column})" for column in columns]
+        table = read_table(files[0], known, plain, names_in(columns))
+        chosen, notes = choose_columns(files[0], table, columns if columns or not plain else (1, 2), languages)
+        source, target = read_columns(files[0], table, chosen)
+        notes, first = [*table.notes, *notes], table.first
+        names = [f"{files[0]} (column {column})" for column in chosen]
     if documents is None:
-        return ParallelLines(source, target, None, notes)
+        return ParallelLines(source, target, None, notes, names, first)
     if documents == "blank":
         numbers = by_blank_lines(source, target, names=names)
     else:
-        numbers = by_ids(read_column(files[0], documents), str(files[0]))
-    return ParallelLines(source, target, counted(numbers, len(source), known), notes)
+        numbers = by_ids(_document_ids(table, documents, files[0]), str(files[0]))
+    return ParallelLines(source, target, counted(numbers, len(source), known), notes, names, first)
 
 
-def read_column(path: Path, column: int) -> Iterator[str]:
-    """A column of a tab-separated file, counted from 1; a blank line repeats the entry before it.
+def _checked_sides(
+    files: Sequence[Path], source: Sequence[str], target: Sequence[str], plain: bool
+) -> tuple[Sequence[str], Sequence[str], list[str], int]:
+    """The sides without a header, notes for the user, and the number of the first line; see `read_files`."""
+    if plain:
+        return source, target, [], 1
+    for path, side in zip(files, (source, target), strict=True):
+        refuse_format(path, side)
+    names = [side[0].strip() for side in (source, target)]
+    if not (are_names(names) and names_columns(names, [source[1:FIRST_LINES], target[1:FIRST_LINES]])):
+        return source, target, [], 1
+    note = f"Line 1 of both files is a header, not a pair ({', '.join(names)}). If it is a pair, give data.lines=plain."
+    return without(source, [0]), without(target, [0]), [note], 2
+
+
+def _document_ids(table: TextTable, column: int, path: Path) -> Iterator[str]:
+    """A column of a table, counted from 1; a blank row repeats the entry before it.
 
     Raises:
-        UserError: a line does not have the column.
+        UserError: a row does not have the column.
     """
     entry = ""
-    for number, line in enumerate(text_lines(path), start=1):
-        fields = line.split("\t")
-        if len(fields) < column and line.strip():
+    for number, row in enumerate(table.rows):
+        fields = row.split("\t")
+        if len(fields) < column and row.strip():
             raise UserError(
-                f"{path}, line {number}: no column {column} with the document's id (data.documents={column})."
+                f"{table.place(number, path)}: no column {column} with the document's id (data.documents={column})."
             )
         entry = fields[column - 1] if len(fields) >= column else entry
         yield entry

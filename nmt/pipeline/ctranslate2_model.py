@@ -71,7 +71,7 @@ def _refusals(model: Seq2Seq, choices: Mapping[str, str]) -> Iterator[str]:
         )
     for name, part, known in (("encoder", encoder, TransformerEncoder), ("decoder", decoder, TransformerDecoder)):
         if type(part) is not known:
-            yield f"CTranslate2 does not know {name}={choices[name]}. Train a run with {name}=transformer."
+            yield f"CTranslate2 cannot hold {name}={choices[name]}. Train a run with {name}=transformer."
             return
     assert isinstance(encoder, TransformerEncoder)
     assert isinstance(decoder, TransformerDecoder)

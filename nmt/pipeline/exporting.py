@@ -35,6 +35,9 @@ Quantization = Literal[
 #: Writes a folder; returns the largest difference of a log-probability, if it was measured.
 Write = Callable[[Path], float | None]
 
+#: Raises UserError if a format cannot hold a model with these choices, of the run in this folder.
+Check = Callable[[Seq2Seq, Mapping[str, str], Path], None]
+
 #: The most by which a log-probability of a float32 model may differ. Rounding gives about 1e-5.
 TOLERANCE = 1e-2
 
@@ -135,7 +138,7 @@ def export(request: Exporting) -> int:
 
 def _ctranslate2(run: Run, request: Exporting, model: Seq2Seq, tokenizer: Tokenizer) -> Write:
     """What writes the folder of CTranslate2 (UserError if the run cannot be converted)."""
-    check_convertible(model, run.config().choices, run.folder)
+    _check(model, run, check_convertible, check_exportable, "format=onnx")
     check_installed()
     converted = to_ctranslate2(model, tokenizer, request.quantization)
 
@@ -155,7 +158,7 @@ def _onnx(run: Run, request: Exporting, model: Seq2Seq, tokenizer: Tokenizer) ->
         raise UserError(
             f"quantization={request.quantization}: must be float32 or int8 with format=onnx. Give quantization=int8."
         )
-    check_exportable(model, run.config().choices, run.folder)
+    _check(model, run, check_exportable, check_convertible, "format=ctranslate2")
     check_onnx_installed()
 
     def write(staging: Path) -> float | None:
@@ -163,6 +166,20 @@ def _onnx(run: Run, request: Exporting, model: Seq2Seq, tokenizer: Tokenizer) ->
         return largest_onnx_difference(staging, model, tokenizer) if request.quantization == "float32" else None
 
     return write
+
+
+def _check(model: Seq2Seq, run: Run, check: Check, other: Check, other_format: str) -> None:
+    """UserError if a format cannot hold a model; it names the other format if that one can."""
+    choices = run.config().choices
+    try:
+        check(model, choices, run.folder)
+    except UserError as error:
+        try:
+            other(model, choices, run.folder)
+        except UserError:
+            raise error from None
+        reason = str(error).partition(" Train a run")[0]
+        raise UserError(f"{reason} Give {other_format}, which can hold this run.") from error
 
 
 def _checked(run: Run, difference: float) -> str:

@@ -40,6 +40,18 @@ class Format(NamedTuple):
     head: Head = AUTO
     shift: int = 0
 
+    def legend(self) -> str:
+        """What a record consists of, for a reader who sees numbers without names; "" if it needs no words."""
+        if self.name == "tsv":
+            return "Columns: source, translation, log-probability, score, pieces, links."
+        if self.name != "text" or not (self.scores or self.nbest > 1):
+            return ""
+        number = "line number ||| " if self.nbest > 1 else ""
+        return (
+            f"Each line: {number}translation ||| score ||| log-probability. The score ranks translations: the "
+            "log-probability, adjusted for length as the search does. Nearer to 0 is better."
+        )
+
     def records(self, line: int, ranked: Sequence[Translation]) -> list[str]:
         """The `nbest` records of a sentence.
 

@@ -13,6 +13,7 @@ from nmt.alignment.error_rate import against_gold, as_row
 from nmt.alignment.splitting import Splitter, splitter
 from nmt.data.languages import language_codes
 from nmt.data.lines import read_lines, read_parallel_lines
+from nmt.data.misaligned import doubts_about
 from nmt.drawing.layout import plain_table
 from nmt.errors import SettingError, UserError, check_parallel
 from nmt.links import (
@@ -160,6 +161,8 @@ def read_text(files: Mapping[str, Path | None]) -> tuple[list[str], list[str]] |
     if not paths:
         return None
     source, target = read_parallel_lines(*paths)
+    for doubt in doubts_about((source, target), list(map(str, paths))):
+        print_message(doubt)
     return source, target
 
 

@@ -16,9 +16,11 @@ from omegaconf import DictConfig, OmegaConf
 
 from nmt.data.corpus import Split, given_split
 from nmt.data.lines import read_parallel_lines
+from nmt.data.misaligned import doubts_about
 from nmt.errors import UserError
 from nmt.limits import checked
 from nmt.runs import Run
+from nmt.terminal import print_message
 
 Request = TypeVar("Request")
 #: The setting data= of commands that may use the data settings of a run: use them, whoever has made the run.
@@ -94,7 +96,10 @@ class GivenText:
         """The split that the files hold, if there are files (UserError if they do not fit together)."""
         if self.source is None or self.reference is None:
             return None
-        split = given_split(self.source, *read_parallel_lines(self.source, self.reference))
+        sides = read_parallel_lines(self.source, self.reference)
+        for doubt in doubts_about(sides, [str(self.source), str(self.reference)]):
+            print_message(doubt)
+        split = given_split(self.source, *sides)
         if not split.source:
             raise UserError(f"{self.source} is empty. Give sentences to translate.")
         return split

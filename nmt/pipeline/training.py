@@ -18,6 +18,7 @@ from nmt.checksums import replacing
 from nmt.command.quoting import pasteable, python, unquoted
 from nmt.data.documents import contexts_of
 from nmt.data.files import UserFiles
+from nmt.data.habits import habits
 from nmt.data.languages import doubts
 from nmt.data.pairs import length_ratio, lexicon_of
 from nmt.data.planning import TokenBatches
@@ -148,7 +149,7 @@ class _Session:
         facts = {"pairs": len(pairs)} if links is None else {"pairs": len(pairs), "links": links}
         run = self._open(tokenizer, facts)
         ratio = length_ratio(pairs, EXTRA_LENGTH)
-        run.note(length_ratio=ratio)
+        run.note(length_ratio=ratio, source_lines=habits(train_split.source, source.languages[0]))
         self.announcement.make(run.folder)
         if not run.lexicon.exists():
             lexicon_of(pairs, tokenizer.source.size).save(run.lexicon)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
 from nmt.data.documents import Followed, Follower
+from nmt.data.habits import LineWatch
 from nmt.data.languages import UNNAMED
 from nmt.data.lines import Invalid, LineDecoder, iterate_lines, open_lines
 from nmt.errors import UserError
@@ -177,6 +178,8 @@ def _writers(
     else:
         form = Format(request.format, nbest, request.scores, request.weights, head, request.shift)
         writers = [records(output, form)]
+        if legend := form.legend():
+            print_message(legend)
     if request.show == "links":
         writers.append(links_below(line_writer("output", None), head, request.shift))
     if request.alignments is not None:
@@ -205,6 +208,8 @@ class _Work:
         self.follower = Follower(translator.context_sentences, request.documents)
         self.progress = stack.enter_context(LineProgress(request.input, self.done, shown=files is not None))
         self.decoder = LineDecoder(request.invalid, self._warn)
+        facts = request.translator.runs[0].facts()
+        self.watch = LineWatch(str(request.input or "standard input"), facts)
         self._stack, self._last_save = stack, time.monotonic()
         if self.files is not None:
             translator.warn = self._warn
@@ -222,12 +227,15 @@ class _Work:
                 for write in writers:
                     write(line)
             self.progress.add(len(lines))
+            if self.request.converses:
+                self._warn_all(self.watch.notes())
             if self.request.output is None:
                 with writing(None):
                     sys.stdout.flush()
             self._save()
         self.prefixes.check_end()
         self.decoder.close()
+        self._warn_all(self.watch.notes())
         if self.follower.unseparated:
             note_one_document(self.done)
 
@@ -249,6 +257,7 @@ class _Work:
     def _take(self, lines: Sequence[str]) -> tuple[list[str], list[list[str]]]:
         """The prefixes and the contexts of the next lines."""
         given = self.prefixes.take(len(lines))
+        self._warn_all(self.watch.add(lines))
         if self.files is not None:
             self.digest.add(lines, given)
         return given, self.follower.take(lines)
@@ -284,6 +293,10 @@ class _Work:
         if time.monotonic() - self._last_save >= SAVE_SECONDS:
             self.files.save(self.done, self.digest, settings_of(self.request, self.translator))
             self._last_save = time.monotonic()
+
+    def _warn_all(self, lines: Sequence[str]) -> None:
+        for line in lines:
+            self._warn(line)
 
     def _warn(self, line: str) -> None:
         self.progress.say(f"warning: {line}")

@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import importlib.util
+import socket
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
@@ -70,14 +71,29 @@ def serve(request: Serving) -> int:
         for model in models:
             model.worker.start()
         address, port = listener.getsockname()[:2]
-        place = f"[{address}]" if ":" in address else address
-        print_message(f"nmt.serve: {', '.join(model.id for model in models)} at http://{place}:{port}/")
+        places = [f"http://{place}:{port}/" for place in addresses(address)]
+        print_message(f"nmt.serve: {', '.join(model.id for model in models)} at {' and '.join(places)}")
         listening.run(app, listener)
         stopped = [model.worker.stop(listening.DRAIN) for model in models]
         if not all(stopped):
             print_message("nmt.serve: a model did not finish in time.")
             return 1
     return 0
+
+
+def addresses(address: str) -> list[str]:
+    """The addresses in URLs of a server that listens at `address`: of all, this computer's here and in its network."""
+    if address not in ("0.0.0.0", "::"):
+        return [f"[{address}]" if ":" in address else address]
+    places = ["127.0.0.1" if address == "0.0.0.0" else "[::1]"]
+    for family, elsewhere in ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1")):
+        # Nothing is sent: the system only chooses the address that packets to elsewhere would have.
+        with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect((elsewhere, 9))
+            own = str(probe.getsockname()[0])
+            if family == socket.AF_INET or address == "::":
+                places.append(f"[{own}]" if ":" in own else own)
+    return list(dict.fromkeys(places))
 
 
 def names(runs: Sequence[Run]) -> list[str]:

@@ -224,7 +224,7 @@ class TestUserFiles:
         lines = [f"{a}\t{b}\tCC-BY 2.0 (France)" for a, b in zip(source, target, strict=True)]
         path = str(write(tmp_path / "deu.txt", [*lines, ""]))
         data = UserFiles(path)
-        assert "has up to 3 columns: 1 and 2 are used" in data.notes()[0]
+        assert "has 3 columns; columns 1 and 2 are used. Others: data.columns=[A,B]." in data.notes()[0]
         assert data.read("train").source[0].startswith("satz")
         assert UserFiles(path, columns=(2, 1)).read("train").source[0].startswith("sentence")
 

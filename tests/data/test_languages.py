@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from nmt.data.languages import UNNAMED, doubts, guess_languages, language_code, language_codes
+from nmt.data.columns import guess_languages
+from nmt.data.languages import UNNAMED, doubts, language_code, language_codes
 
 ENGLISH, CHINESE = ["I love you.", "Good morning."], ["我爱你。", "早上好。"]
 JAPANESE, GERMAN = ["わたしは学生です。", "おはようございます。"], ["Ich liebe dich.", "Guten Morgen."]

@@ -137,8 +137,8 @@ def test_weights_are_quantised(transformer: Path, here: Path, capfd: Capture) ->
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["encoder=gru"], "CTranslate2 does not know encoder=gru. Train a run with encoder=transformer."),
-        (["decoder=luong"], "CTranslate2 does not know decoder=luong. Train a run with decoder=transformer."),
+        (["encoder=gru"], "CTranslate2 cannot hold encoder=gru. Train a run with encoder=transformer."),
+        (["decoder=luong"], "CTranslate2 cannot hold decoder=luong. Train a run with decoder=transformer."),
         (["encoder/score=additive"], "know encoder/score=additive. Train a run with encoder/score=scaled_dot."),
         (["attention/score=general"], "know attention/score=general. Train a run with attention/score=scaled_dot."),
         (["decoder/window=local_m"], "know decoder/window=local_m. Train a run with decoder/window=global."),
@@ -191,7 +191,7 @@ def test_another_kind_of_layer_is_refused(tokenizer: Tokenizer, here: Path) -> N
         (["output=here/taken/file"], "output=here/taken/file is a file. Name a folder."),
         (["output=out", "quantization=int4"], "quantization=int4: must be float32, float16,"),
         (["output=out", "format=tflite"], "format=tflite: must be"),
-        (["output=out"], "CTranslate2 does not know encoder=gru. Train a run with encoder=transformer."),
+        (["output=out"], "CTranslate2 cannot hold encoder=gru. Give format=onnx, which can hold this run."),
         ([], "output= must be given. For example: python -m nmt.export run="),
     ],
 )

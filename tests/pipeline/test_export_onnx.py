@@ -241,13 +241,15 @@ def test_what_the_graphs_have_no_place_for_is_refused(
 
 
 def test_nothing_is_written_where_it_is_refused(
-    trained: Path, unattentive: Path, here: Path, capfd: Capture, monkeypatch: pytest.MonkeyPatch
+    trained: Path, unattentive: Path, transformer: Path, here: Path, capfd: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     more = ("format=onnx", "output=out")
     assert call("export", f"run={trained}", *more, "quantization=int16") == 1
     assert "quantization=int16: must be float32 or int8 with format=onnx." in capfd.readouterr().err
     assert call("export", f"run={unattentive}", *more) == 1
-    assert "does not support decoder=none" in capfd.readouterr().err
+    assert "does not support decoder=none. Train a run with" in capfd.readouterr().err  # CTranslate2 cannot, either
+    assert call("export", f"run={transformer}", *more) == 1
+    assert "does not support encoder=transformer. Give format=ctranslate2" in capfd.readouterr().err
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert call("export", f"run={trained}", *more) == 1
     assert (

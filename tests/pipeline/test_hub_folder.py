@@ -70,6 +70,16 @@ def test_the_card_says_what_it_is_and_how_good(saved: Path) -> None:
     assert "300 pairs" in body
 
 
+def test_a_card_of_languages_that_nobody_named_has_no_codes(trained: Path, tmp_path: Path) -> None:
+    run = Run(shutil.copytree(trained, tmp_path / "run"))
+    run.note(languages=["source", "target"])
+    HubTranslator(run.folder, "device=cpu").save_pretrained(tmp_path / "saved")
+    assert not ModelCard.load(tmp_path / "saved" / "README.md").data.language
+    run.note(languages=["source", "en"])
+    HubTranslator(run.folder, "device=cpu").save_pretrained(tmp_path / "half")
+    assert ModelCard.load(tmp_path / "half" / "README.md").data.language == ["en"]
+
+
 def test_the_scores_of_the_card_are_in_the_form_of_the_hub(saved: Path) -> None:
     """As the library reads them: a result for each metric, with the signature that it was computed with."""
     data = ModelCard.load(saved / "README.md").data

@@ -79,7 +79,7 @@ def test_the_log_has_what_was_said(trained: Path) -> None:
         "train: 300 pairs.",
         "valid: 20 pairs.",
         "Model: gru encoder, bahdanau decoder, additive",
-        "training by the fast path",
+        "fast training",
         "padding",
         "Run folder:",
         "Expected time: about",

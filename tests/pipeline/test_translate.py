@@ -73,7 +73,22 @@ def test_standard_input_becomes_standard_output(
     assert call("translate", f"run={trained}") == 0
     out, err = capfd.readouterr()
     assert out.split("\n") == [*expected, ""]
-    assert err == ""
+    assert [line for line in err.splitlines() if not line.startswith("warning: standard input: ")] == []
+
+
+def test_lines_unlike_the_training_text_are_said_once_and_translated_as_ever(
+    trained: Path, here: Path, capfd: Capture
+) -> None:
+    sentences = [sentence for sentence, _ in pairs(20, seed=9)]
+    expected = translate(trained, sentences, here)
+    assert "warning" not in capfd.readouterr().err
+    assert translate(trained, [*sentences, "Eins zwei. Drei vier. Rot?"], here)[:-1] == expected
+    err = capfd.readouterr().err
+    assert err.count("warning") == err.count("1 line has several sentences (line 21).") == 1
+    assert len(translate(trained, ["1", "00:00:02,000 --> 00:00:03,000", "eins"], here)) == 3
+    assert capfd.readouterr().err.count("SRT") == 1
+    assert call("translate", f"run={trained}", f"input={here / 'in.txt'}", "scores=true") == 0
+    assert "translation ||| score ||| log-probability" in capfd.readouterr().err
 
 
 def test_the_order_is_that_of_the_input_whatever_the_batches(trained: Path, here: Path) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from nmt.serving.running import addresses
 from tests.pipeline.small import ROOT, call, environment, pairs, start
 
 pytestmark = pytest.mark.long
@@ -31,6 +32,16 @@ def begin(run: Path | str, folder: Path, *words: str) -> "tuple[subprocess.Popen
     line = program.stderr.readline().decode()
     assert " at http://127.0.0.1:" in line, line + program.stderr.read().decode()
     return program, line.rpartition(" at ")[2].strip()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0", "::", "::1", "192.0.2.7"])
+def test_the_addresses_can_be_opened(host: str) -> None:
+    """What stands for all addresses of a computer is no address that a browser opens."""
+    places = addresses(host)
+    assert places == list(dict.fromkeys(places))
+    assert not {"0.0.0.0", "::", "[::]"} & {*places}
+    assert places[0] in {"0.0.0.0": ["127.0.0.1"], "::": ["[::1]"], "::1": ["[::1]"]}.get(host, [host])
+    assert len(places) == 1 or host in ("0.0.0.0", "::")
 
 
 @pytest.fixture(scope="module")

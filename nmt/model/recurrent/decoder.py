@@ -148,8 +148,9 @@ class RecurrentDecoder(Decoder[Asked, RecurrentState]):
         return False
 
     def describe(self) -> str:
-        way = "by the fast path" if self.has_fast_path else "step by step"
-        return f", first state {self.first_state.kind}, training {way}"
+        kind = "last, backward" if self.first_state.kind == "backward" else self.first_state.kind
+        first = kind if kind == "zero" else f"the encoder's {kind}"
+        return f"; first decoder state: {first}; {'fast training' if self.has_fast_path else 'training step by step'}"
 
     def context_weight(self, fed: Tensor) -> Tensor | None:
         """The matrix of `Products.context`; `fed` is that of what the first layer takes in beside the word."""

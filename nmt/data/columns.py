@@ -1,0 +1,198 @@
+"""Which columns of a table are source and target, and which languages they are in."""
+
+import itertools
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from nmt.data.formats import FIRST_LINES
+from nmt.data.languages import ENDINGS, UNNAMED, language_code, language_codes
+from nmt.data.tables import TextTable, kind, language_of_column, number_of, peek
+from nmt.errors import UserError, nearest
+from nmt.text.scripts import script_of, script_of_language
+
+#: Columns by number, from 1, or by name; None leaves the choice to the table.
+Wanted = Sequence[int | str] | None
+Languages = tuple[str | None, str | None]
+
+#: Names of columns that say which side they are.
+_SIDES: Final = {"source": 0, "src": 0, "target": 1, "tgt": 1, "trg": 1}
+
+
+def names_in(wanted: Wanted) -> list[str]:
+    """The names among the columns."""
+    return [name for name in wanted or () if isinstance(name, str) and not name.isdecimal()]
+
+
+def choose_columns(
+    path: Path, table: TextTable, wanted: Wanted, languages: Languages = UNNAMED
+) -> tuple[tuple[int, int], list[str]]:
+    """The numbers of source and target column, from 1, and notes for the user.
+
+    Args:
+        path: of the table, for messages.
+        table: the table.
+        wanted: the columns that the user names; None chooses those with text: of the languages, if the header names
+            them, or else the first two, or the only two.
+        languages: of source and target, as far as they are known.
+
+    Raises:
+        UserError: there is no such column, or it is not clear which columns have the text.
+    """
+    rows = [row.split("\t") for row in table.rows[:FIRST_LINES] if row.strip()]
+    width = max(map(len, rows), default=0)
+    columns = [[row[at] if at < len(row) else "" for row in rows] for at in range(width)]
+    kinds = [kind(cells) for cells in columns]
+    if wanted is not None:
+        chosen = _numbered(path, table, wanted, width)
+    else:
+        chosen = _chosen(table, columns, kinds, languages) or _first_two(path, table, columns, kinds)
+    notes = [
+        f"warning: {path}, column {number}, looks like numbers, not like text ({_examples(columns[number - 1])}). To "
+        "use others, give data.columns=[A,B]."
+        for number in chosen
+        if number <= width and kinds[number - 1] == "numbers"
+    ]
+    if width > 2:
+        used = " and ".join(_named(table, number) for number in chosen)
+        skipped = [number for number in (1, 2) if number not in chosen and kinds[number - 1] != "text"]
+        why = [f" Column {number} is no text ({_examples(columns[number - 1])})." for number in skipped]
+        others = "" if wanted is not None else f"{''.join(why)} Others: data.columns=[A,B]."
+        notes.append(f"{path} has {width} columns; columns {used} are used.{others}")
+    return chosen, notes
+
+
+def _numbered(path: Path, table: TextTable, wanted: Sequence[int | str], width: int) -> tuple[int, int]:
+    """The numbers of columns that the user names."""
+    numbers = []
+    for name in wanted:
+        number = int(name) if isinstance(name, int) or name.isdecimal() else number_of(name, table.header)
+        if number is None:
+            names = [each for each in table.header if each]
+            has = f"it has {', '.join(names)}" if names else "its first line is no header"
+            raise UserError(f"{path} has no column {name!r}: {has}.{nearest(str(name), names)}")
+        if number < 1 or (1 < width < number):
+            raise UserError(f"{path} has no column {number}: its columns are 1 to {width}. Give data.columns=[A,B].")
+        numbers.append(number)
+    if numbers[0] == numbers[1]:
+        raise UserError(f"data.columns=[{wanted[0]},{wanted[1]}] names column {numbers[0]} twice.")
+    return numbers[0], numbers[1]
+
+
+def _chosen(
+    table: TextTable, columns: Sequence[Sequence[str]], kinds: Sequence[str], languages: Languages
+) -> tuple[int, int] | None:
+    """The columns with the text, if it is clear which they are."""
+    texts = [number for number, each in enumerate(kinds, 1) if each == "text"]
+    if len(texts) < 2:
+        texts = [number for number, each in enumerate(kinds, 1) if each in ("text", "labels")]
+    filled = [number for number in texts if 2 * sum(map(bool, columns[number - 1])) >= len(columns[number - 1])]
+    texts = filled if len(filled) > 1 else texts
+    names = [name if number in texts else "" for number, name in enumerate(table.header, 1)]
+    numbers = [number_of(code, names) or 0 for code in languages if code is not None and code not in UNNAMED]
+    if len(numbers) == 2 and all(numbers) and numbers[0] != numbers[1]:
+        return numbers[0], numbers[1]
+    sides = {_SIDES[name.lower()]: number for number, name in enumerate(names, 1) if name.lower() in _SIDES}
+    if len(sides) == 2:
+        return sides[0], sides[1]
+    named = [number for number, name in enumerate(names, 1) if language_of_column(name)]
+    for some in (named, texts[:2] if texts[:2] == [1, 2] else texts):
+        if len(some) == 2:
+            return some[0], some[1]
+    return None
+
+
+def _first_two(path: Path, table: TextTable, columns: Sequence[Sequence[str]], kinds: Sequence[str]) -> tuple[int, int]:
+    """The first two columns, if there are no more and they may be a pair (UserError if not)."""
+    counts = [number for number, cells in enumerate(columns[:2], 1) if _counts(cells)]
+    if len(columns) < 3 and not counts:
+        return 1, 2
+    texts = [number for number, each in enumerate(kinds, 1) if each in ("text", "labels")]
+    others = [number for number in (1, 2) if number not in texts] or counts
+    bad = " and ".join(f"column {number} ({_examples(columns[number - 1])})" for number in others)
+    listed = ", ".join(f"{_named(table, number)}: {_examples(columns[number - 1], 1)}" for number in texts)
+    pair = texts[:2] if len(texts) > 1 else ["A", "B"]
+    raise UserError(
+        f"{path}: which columns are source and target? The first two are not: {bad} looks like numbers. Columns with "
+        f"text: {listed or 'none'}. Name two: data.columns=[{pair[0]},{pair[1]}]"
+        if others
+        else f"{path}: which columns are source and target? Columns with text: {listed}. Name two: data.columns=[A,B]"
+    )
+
+
+def _counts(cells: Sequence[str]) -> bool:
+    """Whether a column counts its rows: whole numbers, each greater by 1 than the one before, but for a few."""
+    numbers = [int(cell) if cell.strip().isdecimal() else -1 for cell in cells]
+    steps = sum(after == before + 1 for before, after in itertools.pairwise(numbers))
+    return len(numbers) > 2 and steps >= 0.9 * (len(numbers) - 1)
+
+
+def _named(table: TextTable, number: int) -> str:
+    name = table.header[number - 1] if number <= len(table.header) else ""
+    return f"{number} ({name})" if name else str(number)
+
+
+def _examples(cells: Sequence[str], count: int = 3) -> str:
+    short = [cell.strip() if len(cell) < 40 else f"{cell.strip()[:37]}..." for cell in cells if cell.strip()][:count]
+    return ", ".join(short) + (", ..." if count > 1 and len(cells) > count else "")
+
+
+def guess_languages(
+    files: Sequence[Path], columns: Wanted = None, languages: Languages = (None, None), plain: bool = False
+) -> tuple[str, str]:
+    """Codes from the names of two files (corpus.de.gz, german.txt), or of one and its columns (de-en.tsv, cmn.txt).
+
+    Args:
+        files: a source and a target file, or one table, whose first lines are read: a header may name languages, in a
+            file of Tatoeba's the first column is English, and the script may tell which column is in the language that
+            the file is named after.
+        columns: which are source and target; see `choose_columns`.
+        languages: that the user names, by which columns are chosen.
+        plain: whether the table has no header.
+
+    Returns:
+        Codes, or a name of `UNNAMED` for a side that is not known.
+    """
+    parts = [[part for part in path.name.split(".") if part.lower() not in ENDINGS] for path in files]
+    stems = [part[-1] if part else "" for part in parts]
+    if len(files) == 2:
+        source, target = map(language_code, stems)
+        return (source, target) if source and target and source != target else UNNAMED
+    table, chosen = TextTable([]), (1, 2)
+    if files[0].is_file():  # a pipe is read once
+        try:
+            table = peek(files[0], names_in(columns))
+            table = table._replace(header=[]) if plain else table
+            chosen, _ = choose_columns(files[0], table, columns, _codes(languages))
+        except UserError:  # `DataSource.check` says what is wrong
+            table = TextTable([])
+    if not table.rows and columns is not None and not names_in(columns):
+        chosen = int(columns[0]), int(columns[1])
+    pair = [language_code(name) for name in re.split("[-_]", stems[0])]
+    by_column: Mapping[int, str] = {}
+    header = {number: code for number, name in enumerate(table.header, 1) if (code := language_of_column(name))}
+    if header.get(chosen[0]) != header.get(chosen[1]):
+        by_column = header
+    elif len(pair) == 2 and pair[0] and pair[1] and pair[0] != pair[1]:
+        first = (1, 2) if columns is not None else (min(chosen), max(chosen))
+        by_column = {first[0]: pair[0], first[1]: pair[1]}
+    elif (code := language_code(stems[0])) is not None:
+        by_column = _languages_by_script(table, code, (1, 2) if columns is not None else chosen)
+    source, target = (by_column.get(column, name) for column, name in zip(chosen, UNNAMED, strict=True))
+    return source, target
+
+
+def _codes(names: Languages) -> Languages:
+    """The codes of the languages that are named."""
+    return names if None in names else language_codes((str(names[0]), str(names[1])))
+
+
+def _languages_by_script(table: TextTable, code: str, columns: tuple[int, int]) -> Mapping[int, str]:
+    """The languages of two columns of a file that is named after one language, as far as they are known."""
+    rows = [row.split("\t") for row in table.rows[:FIRST_LINES]]
+    if rows and len(rows[0]) > 2 and "tatoeba.org" in rows[0][2]:
+        return {1: "en", 2: code}
+    texts = {column: [row[column - 1] for row in rows if column <= len(row)] for column in columns}
+    fits = [column for column, text in texts.items() if script_of(text) == script_of_language(code) != ""]
+    return {fits[0]: code} if len(fits) == 1 else {}

@@ -1,0 +1,107 @@
+"""What a line of a text is: one sentence or several, how long, and whether it is text at all.
+
+A model that has only seen single sentences leaves out or makes up the rest of a paragraph. `habits` describes the
+lines of a training text, and `LineWatch` counts the lines to translate that are unlike them.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from nmt.data.formats import format_of, is_markup
+from nmt.text.sentences import split_sentences
+
+#: Lines that tell the habits of a text, and shares of them that make something unusual.
+_SAMPLE, _RARE = 20_000, 0.1
+#: How much longer than all others a line may be.
+_LONGER, _MORE = 1.5, 20
+
+
+def has_several(line: str, language: str = "") -> bool:
+    """Whether a line has more than one sentence."""
+    sentences = (sentence for sentence, _ in split_sentences(line, language) if sentence)
+    return len(list(islice(sentences, 2))) > 1
+
+
+def has_tabs(line: str) -> bool:
+    """Whether a line has a tab between two texts."""
+    return "\t" in line.strip()
+
+
+def habits(lines: Sequence[str], language: str) -> dict[str, float]:
+    """What lines are like: the shares with several sentences and with markup, and the longest in characters."""
+    some = [line for line in lines[:: len(lines) // _SAMPLE + 1] if line.strip()]
+    count = max(1, len(some))
+    return {
+        "several": round(sum(has_several(line, language) for line in some) / count, 4),
+        "markup": round(sum(map(is_markup, some)) / count, 4),
+        "longest": max(map(len, some), default=0),
+    }
+
+
+class LineWatch:
+    """Counts lines to translate that are unlike the training text."""
+
+    def __init__(self, name: str, facts: Mapping[str, Any]) -> None:
+        """Watch the text called `name`; the facts of the run have the habits of its training text."""
+        known, languages = facts.get("source_lines"), facts.get("languages") or [""]
+        known = known if isinstance(known, Mapping) else {}
+        numbers = {key: value for key, value in known.items() if type(value) in (int, float) and value >= 0}
+        self.name, self._lines, self._filled, self._named = name, 0, 0, False
+        longest = float(numbers.get("longest", float("inf")))
+        self._checks: tuple[tuple[str, str, bool, Callable[[str], bool]], ...] = (
+            (
+                "tags or time codes, which are translated as text",
+                "Take the text out first, and put its translation back.",
+                numbers.get("markup", 0) < _RARE,
+                is_markup,
+            ),
+            (
+                "tabs: all columns are translated as one text",
+                "Take one column: cut -f 1 FILE.",
+                True,
+                has_tabs,  # most lines of a table
+            ),
+            (
+                "several sentences",
+                "Its translation may lack some: write one sentence per line.",
+                numbers.get("several", 1) < _RARE,
+                lambda line: has_several(line, str(languages[0])),
+            ),
+            (
+                f"more characters than any line of the training text ({longest:,.0f})",
+                "Such lines are translated badly: write one sentence per line.",
+                True,
+                lambda line: len(line) > _LONGER * longest + _MORE,
+            ),
+        )
+        self._found: list[tuple[int, int]] = [(0, 0)] * len(self._checks)  # how many, and the first
+
+    def add(self, lines: Sequence[str]) -> list[str]:
+        """Look at the next lines; returns a warning if they begin a text of another format."""
+        found = None if self._lines else format_of(lines)
+        for line in lines:
+            self._lines += 1
+            self._filled += bool(line.strip())
+            for at, (_, _, unusual, check) in enumerate(self._checks):
+                if unusual and check(line):
+                    count, first = self._found[at]
+                    self._found[at] = (count + 1, first or self._lines)
+                    break
+        if found is None:
+            return []
+        self._named = True
+        return [f"{self.name} looks like {found.name}. Every line is translated as text. {found.cure}"]
+
+    def notes(self) -> list[str]:
+        """What to say of the lines so far, and nothing of them again."""
+        notes = [
+            f"{self.name}: {count:,} line{'s have' if count > 1 else ' has'} {what} (line {first:,}"
+            f"{' is the first' if count > 1 else ''}). {cure}"
+            for (count, first), (what, cure, _, check) in zip(self._found, self._checks, strict=True)
+            if count
+            and not (self._named and check is is_markup)
+            and (check is not has_tabs or 2 * count >= self._filled)
+        ]
+        self._found = [(0, 0)] * len(self._checks)
+        return notes

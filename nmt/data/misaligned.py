@@ -1,0 +1,226 @@
+"""Parallel text whose lines stop matching: a line is missing or added on one side, and all later pairs are wrong.
+
+The lines of both sides are compared at several offsets, by their lengths and by words that translate each other. Which
+words do is counted over the nearest lines as well, so that it does not depend on the offset. Where another offset fits
+better for a long stretch, the text is misaligned there. docs/own-data.md has measurements.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from nmt.data.tables import doubts_of
+from nmt.text.scripts import lengths
+
+Scores = npt.NDArray[np.float64]
+
+#: Offsets that are tried.
+_OFFSETS: Final = (-1, 1, -2, 2, -3, 3)
+#: Lines on either side that words are counted over.
+_NEAR: Final = 2
+#: The shortest text that is checked; lines in all, and in each part, of a longer text.
+_FEWEST, _MOST, _PART = 200, 50_000, 1000
+#: Lines that tell whether the sides belong together at all.
+_TELLING: Final = 500
+#: Pairs of a stretch, and how far its scores differ, in standard deviations of their mean.
+_STRETCH, _CERTAIN = 40, 8.0
+
+
+class Shift(NamedTuple):
+    """A stretch of lines that fit others better.
+
+    Attributes:
+        first, last: rows of the source side, from 0.
+        offset: source row n fits target row n + offset; 0 if it fits no row.
+    """
+
+    first: int
+    last: int
+    offset: int
+
+
+def find_shift(source: Sequence[str], target: Sequence[str]) -> Shift | None:
+    """The longest stretch in which source lines fit target lines of another row, or none; None if all lines fit."""
+    rows = _rows(len(source))
+    if len(rows) < _FEWEST:
+        return None
+    sides = [[side[row] for row in rows.tolist()] for side in (source, target)]
+    blank = np.array([not all(map(str.strip, pair)) for pair in zip(*sides, strict=True)])
+    by_word, by_length = _Words(*sides), _Lengths(*sides)
+
+    def scores(offset: int) -> Scores:
+        found = by_word.scores(offset) + by_length.scores(offset)
+        at = np.arange(len(rows)) + offset
+        inside = (at >= 0) & (at < len(rows))
+        at = np.clip(at, 0, len(rows) - 1)
+        inside &= (rows[at] == rows + offset) & ~blank & ~blank[at]
+        return np.where(inside, found, np.nan)
+
+    own, shifts = scores(0), list[tuple[int, Shift]]()
+    for offset in _OFFSETS:
+        fitting = scores(offset)
+        gain = np.nan_to_num(fitting - own)
+        first, end = _largest_sum(gain - 1e-3)
+        stretch = slice(first, end)
+        # The other neighbours of what fits must fit worse, too.
+        beyond = np.nan_to_num(fitting - scores(2 * offset))[stretch]
+        if end - first >= _STRETCH and min(_certainty(gain[stretch]), _certainty(beyond)) > _CERTAIN:
+            shifts.append(
+                (-int(np.count_nonzero(gain[stretch] > 0)), Shift(int(rows[first]), int(rows[end - 1]), offset))
+            )
+    if shifts:
+        return min(shifts)[1]
+    fits = min(_certainty(np.nan_to_num(own - scores(offset))) for offset in (-1, 1))
+    unrelated = fits < _CERTAIN / 2 and len(rows) >= _TELLING and by_word.share() > 0.2
+    return Shift(0, len(source) - 1, 0) if unrelated else None
+
+
+def doubts_about(sides: Sequence[Sequence[str]], names: Sequence[str], start: int = 1) -> list[str]:
+    """What to tell the user if lines of two files do not seem to be text, or translations of each other.
+
+    Args:
+        sides: all lines of both.
+        names: of both.
+        start: the number of the first line.
+    """
+    notes = [note for side, name in zip(sides, names, strict=True) for note in doubts_of(side, name)]
+    shift = find_shift(*sides)
+    return notes if shift is None else [*notes, shift_note(shift, names, len(sides[0]), start)]
+
+
+def shift_note(shift: Shift, names: Sequence[str], count: int, start: int = 1) -> str:
+    """What to tell the user of a shift.
+
+    Args:
+        shift: the shift.
+        names: of the two sides.
+        count: of their lines.
+        start: the number of the first line.
+    """
+    if not shift.offset:
+        return (
+            f"warning: line N of {names[0]} does not seem to be the translation of line N of {names[1]}: lines in "
+            "other rows fit as well. Are these the right files, in the right order?"
+        )
+    line, other = shift.first + start, shift.first + start + shift.offset
+    until = "" if shift.last >= count - max(_STRETCH, count // 50) else f" until about line {shift.last + start:,}"
+    longer, shorter = names[::-1] if shift.offset > 0 else names
+    return (
+        f"warning: the two sides do not seem to match from about line {line:,} on{until}: line {line:,} of {names[0]} "
+        f"seems to belong to line {max(other, start):,} of {names[1]}. Is a line missing in {shorter} near there, or "
+        f"added in {longer}? Correct it: the pairs after it are wrong."
+    )
+
+
+def _rows(count: int) -> npt.NDArray[np.int64]:
+    """The rows that are looked at: all, or of a long text parts at equal distances."""
+    if count <= _MOST:
+        return np.arange(count)
+    starts = np.linspace(0, count - _PART, _MOST // _PART).astype(np.int64)
+    return (starts[:, None] + np.arange(_PART)).ravel()
+
+
+def _certainty(gains: Scores) -> float:
+    """How many standard errors the mean is above zero."""
+    return float(gains.mean() / max(float(gains.std()), 1e-9) * np.sqrt(len(gains)))
+
+
+def _largest_sum(values: Scores) -> tuple[int, int]:
+    """The first and the end of the stretch whose sum is largest."""
+    sums = np.concatenate([[0.0], np.cumsum(values)])
+    end = int(np.argmax(sums - np.minimum.accumulate(sums)))
+    return int(np.argmin(sums[: end + 1])), end
+
+
+class _Lengths:
+    """How alike lines are in their numbers of characters, relative to the mean and the deviation of their side."""
+
+    def __init__(self, source: Sequence[str], target: Sequence[str]) -> None:
+        sides = []
+        for side in (source, target):
+            values = np.log1p([len(line.strip()) for line in side])
+            # Lines of about one length say nothing.
+            sides.append((values - values.mean()) / max(float(values.std()), 0.1))
+        self._source, self._target = sides
+
+    def scores(self, offset: int) -> Scores:
+        """Of each source line with the target line so many rows on."""
+        scores: Scores = np.clip(self._source * np.roll(self._target, -offset), -3, 3)
+        return scores
+
+
+class _Words:
+    """How many words of lines translate each other, by counts over the text itself."""
+
+    def __init__(self, source: Sequence[str], target: Sequence[str]) -> None:
+        from scipy.sparse import csr_array  # type: ignore[import-untyped]
+
+        count = len(source)
+        words, translations = (_occurrences(side) for side in (source, target))
+        near: Any = translations
+        for offset in (*range(-_NEAR, 0), *range(1, _NEAR + 1)):
+            near = near + _rolled(translations, offset)
+        near.data[:] = 1
+        pairs = (words.T @ near).tocoo()
+        often, often_near = (np.asarray(side.sum(axis=0)).ravel() for side in (words, near))
+        expected = often[pairs.row] * often_near[pairs.col] / count
+        surplus = (pairs.data - expected) / np.sqrt(expected)
+        likely = np.flatnonzero((pairs.data >= 2) & (surplus > 3))
+        likely = likely[np.lexsort((-surplus[likely], pairs.row[likely]))]
+        ranks = np.arange(len(likely)) - np.searchsorted(pairs.row[likely], pairs.row[likely])
+        best = likely[ranks < 3]
+        share = (pairs.data[best] / often[pairs.row[best]]).astype(np.float32)
+        shape = (words.shape[1], translations.shape[1])
+        self._expected = words @ csr_array((share, (pairs.row[best], pairs.col[best])), shape=shape)
+        self._expected.data = np.minimum(self._expected.data, 1)
+        rarity = np.log(count / np.maximum(np.asarray(translations.sum(axis=0)).ravel(), 1))
+        self._target = translations.multiply(rarity).tocsr()
+        self._norm = np.sqrt(np.maximum(1, np.asarray(self._target.sum(axis=1)).ravel()))
+        raw = self._raw(0)
+        # In standard deviations of what the lines themselves have.
+        self._deviation = max(float(raw.std()), float(self._raw(1).std()), 1e-9)
+
+    def _raw(self, offset: int) -> Scores:
+        found = np.asarray(self._expected.multiply(_rolled(self._target, offset)).sum(axis=1)).ravel()
+        scores: Scores = found / np.roll(self._norm, -offset)
+        return scores
+
+    def share(self) -> float:
+        """Of the lines that have a word with a likely translation on the other side."""
+        return float((self._raw(0) > 0).mean())
+
+    def scores(self, offset: int) -> Scores:
+        """Of each source line with the target line so many rows on."""
+        scores: Scores = self._raw(offset) / self._deviation
+        return scores
+
+
+def _rolled(rows: Any, offset: int) -> Any:
+    return rows[np.roll(np.arange(rows.shape[0]), -offset)]
+
+
+def _occurrences(lines: Sequence[str]) -> Any:
+    """Which words each line has, a sparse matrix: without words of one line, and of more than a tenth of the lines.
+
+    Text without spaces between words has pairs of characters for words.
+    """
+    from scipy.sparse import csr_array
+
+    spaced = lengths(lines[:2000]).unit == "words"
+    numbers: dict[str, int] = {}
+    rows, columns = list[int](), list[int]()
+    for row, line in enumerate(lines):
+        text = line.lower()
+        words = set(re.findall(r"\w+", text)) if spaced else {text[at : at + 2] for at in range(len(text) - 1)}
+        for word in words:
+            rows.append(row)
+            columns.append(numbers.setdefault(word, len(numbers)))
+    place = np.array(columns, dtype=np.int64)
+    counts = np.bincount(place, minlength=len(numbers))
+    kept = (counts > 1) & (counts <= 0.1 * len(lines))
+    new, inside = np.cumsum(kept) - 1, kept[place]
+    entries = (np.array(rows, dtype=np.int64)[inside], new[place[inside]])
+    return csr_array((np.ones(len(entries[0]), dtype=np.float32), entries), shape=(len(lines), int(kept.sum())))

@@ -1,0 +1,276 @@
+"""Tables as spreadsheets write them: tab-separated text or CSV, with a header, quotes, and columns that are no text."""
+
+import csv
+import itertools
+import re
+import statistics
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from nmt.data.formats import FIRST_LINES, format_of
+from nmt.data.languages import language_code
+from nmt.data.large import Column, FileLines, Stored, text_lines, without
+from nmt.data.lines import open_lines
+from nmt.errors import UserError
+from nmt.files import replace_atomically
+
+#: A quoted cell with a quote in it, which is doubled there.
+_QUOTED: Final = re.compile(r'(?:(?<=\t)|^)"(?:[^"\t]|"")*""(?:[^"\t]|"")*"(?=\t|$)')
+#: A cell that begins with a quote and ends in another line.
+_OPEN: Final = re.compile(r'(?:(?<=\t)|^)"(?:[^"\t]|"")*$')
+_SEPARATOR: Final = re.compile(r'"?sep=(.)"?')
+_SENTENCE_END: Final = tuple('.!?…。！？।؟።"»”’)')
+#: Words of headers, beside the names of languages.
+_HEADER_WORDS: Final = frozenset(
+    (
+        *("source", "target", "src", "tgt", "trg", "text", "sentence", "segment", "translation", "original", "gloss"),
+        *("id", "no", "nr", "num", "number", "index", "key", "date", "speaker", "author", "lang", "language"),
+        *("reference", "note", "notes", "comment", "comments"),
+    )
+)
+#: Words of the name of a column, and codes of languages, which are words of short lists as well.
+_NAME_WORDS, _CODE = 4, 3
+
+
+class TextTable(NamedTuple):
+    """The rows of a table.
+
+    Attributes:
+        rows: each with tabs between its cells, without the header.
+        header: the names of the columns; [] without a header.
+        first: the number of the first row in the file, from 1.
+        notes: for the user.
+        parsed: whether a row may consist of several lines.
+    """
+
+    rows: Sequence[str]
+    header: Sequence[str] = ()
+    first: int = 1
+    notes: Sequence[str] = ()
+    parsed: bool = False
+
+    def column(self, number: int) -> Sequence[str]:
+        """A column, counted from 1; a row that is too short has nothing there."""
+        if isinstance(self.rows, Stored):
+            return Column(self.rows, number)
+        return [_cell(row.split("\t"), number) for row in self.rows]
+
+    def place(self, row: int, path: Path) -> str:
+        """Where a row is, for messages."""
+        return f"{path}, {'row' if self.parsed else 'line'} {row + self.first}"
+
+
+def read_table(path: Path, known: Path | None = None, plain: bool = False, names: Sequence[str] = ()) -> TextTable:
+    """The rows of a file: tab-separated text or CSV.
+
+    Args:
+        path: the file.
+        known: see `nmt.data.large.text_lines`.
+        plain: take the lines as they are, without a header, CSV and quotes.
+        names: of columns, which a header must have.
+
+    Raises:
+        UserError: the file is missing, broken, not UTF-8, of another format, or its quotes do not match.
+    """
+    lines = text_lines(path, known)
+    return TextTable(lines) if plain else _table(path, lines, known, names)
+
+
+def peek(path: Path, names: Sequence[str] = ()) -> TextTable:
+    """The first rows of a file (UserError as `read_table`)."""
+    with open_lines(path) as lines:
+        first = list(itertools.islice(lines, FIRST_LINES))
+    return _table(path, first, None, names, whole=False)
+
+
+def _table(path: Path, lines: Sequence[str], known: Path | None, names: Sequence[str], whole: bool = True) -> TextTable:
+    refuse_format(path, lines)
+    delimiter, first, notes = "\t", 1, list[str]()
+    if lines and (named := _SEPARATOR.fullmatch(lines[0])):
+        delimiter, first = named[1], 2
+    else:
+        delimiter = _delimiter(lines[:FIRST_LINES], path)
+    if delimiter != "\t" or first > 1:
+        cells = _parsed(path, itertools.islice(lines, first - 1, None), delimiter, first, whole)
+        rows = _held(cells, lines, known)
+        notes.append(f"{path} is read as CSV with {delimiter!r} between columns.")
+    else:
+        rows, notes = _without_quotes(path, lines, known, whole)
+    parsed = rows is not lines
+    cells_of = [row.split("\t") for row in rows[:FIRST_LINES]]
+    header = [cell.strip() for cell in cells_of[0]] if cells_of else []
+    if not (names and all(number_of(name, header) for name in names)) and not _is_header(header, cells_of[1:]):
+        return TextTable(rows, [], first, notes, parsed)
+    listed = ", ".join(name or "-" for name in header)
+    notes.append(f"{path}, line {first}: a header, not a pair ({listed}). If it is a pair, give data.lines=plain.")
+    return TextTable(without(rows, [0]), header, first + 1, notes, parsed)
+
+
+def number_of(name: str, header: Sequence[str]) -> int | None:
+    """The number of the column of this name, or of the language that it names, from 1; None if there is none."""
+    folded = [each.casefold() for each in header]
+    if name.strip().casefold() in folded:
+        return folded.index(name.strip().casefold()) + 1
+    code = language_code(name.strip())
+    return next((at for at, each in enumerate(header, 1) if code and language_of_column(each) == code), None)
+
+
+def refuse_format(path: Path, lines: Sequence[str]) -> None:
+    """UserError if a file is certainly no plain text and no table."""
+    if (found := format_of(lines[:FIRST_LINES])) is not None:
+        raise UserError(
+            f"{path} looks like {found.name}, not like lines of text. {found.cure} (data.lines=plain takes its lines "
+            "as they are.)"
+        )
+
+
+def _delimiter(lines: Sequence[str], path: Path) -> str:
+    """What is between the columns: a tab, unless the lines are certainly CSV."""
+    filled = [line for line in lines if line.strip()]
+    if 2 * sum("\t" in line for line in filled) >= len(filled):
+        return "\t"
+    named = ".csv" in path.suffixes
+    best = (0.6 if named else 0.95, 1, "\t")
+    for delimiter in ",;|":
+        try:
+            widths = [len(row) for row in csv.reader((f"{line}\n" for line in filled), delimiter=delimiter) if row]
+        except csv.Error:
+            continue
+        width = statistics.mode(widths)
+        if width > 1 and (named or len(widths) >= 10):
+            best = max(best, (widths.count(width) / len(widths), width, delimiter))
+    return best[2]
+
+
+def _parsed(path: Path, lines: Iterable[str], delimiter: str, first: int, whole: bool) -> Iterator[str]:
+    """The rows of CSV, with a tab between cells and a space for a line break in a cell.
+
+    Raises:
+        UserError: quotes do not match, or a row has more cells than the first one.
+    """
+    cure = (
+        f"Put quotes around cells that have a {delimiter!r}, or save the table as tab-separated text (.tsv)."
+        if delimiter != "\t"
+        else ""
+    )
+    reader, width = csv.reader((f"{line}\n" for line in lines), delimiter=delimiter, strict=True), 0
+    try:
+        for cells in reader:
+            width = width or len(cells)
+            if len(cells) > width and any(cells[width:]):
+                line = f"{path}, line {reader.line_num + first - 1}"
+                raise UserError(f"{line}: {len(cells)} columns where {width} are expected. {cure}")
+            if delimiter == "\t" and any("\t" in cell for cell in cells):
+                raise UserError(f"{path}, line {reader.line_num}: a quote that is not closed in its cell.")
+            yield "\t".join(re.sub(r"\s*[\t\r\n]\s*", " ", cell).strip() for cell in cells[:width])
+    except csv.Error as error:
+        if whole or "end of data" not in str(error):
+            raise UserError(
+                f"{path}, line {reader.line_num + first - 1}: its quotes do not match ({error}). {cure}"
+            ) from error
+
+
+def _without_quotes(
+    path: Path, lines: Sequence[str], known: Path | None, whole: bool
+) -> tuple[Sequence[str], list[str]]:
+    """The rows of tab-separated text without the quotes of a spreadsheet, if it has any, and notes for the user."""
+    suspects = [(row, line) for row, line in enumerate(lines) if '"' in line]
+    quoted = [row for row, line in suspects if _QUOTED.search(line)]
+    opened = [row for row, line in suspects if _OPEN.search(line)]
+    if not quoted and not opened:
+        return lines, []
+    about = f"{path} has the quotes of a spreadsheet, such as in line {min(*quoted[:1], *opened[:1], len(lines)) + 1:,}"
+    try:
+        rows = _held(_parsed(path, lines, "\t", 1, whole), lines, known)
+    except UserError as error:
+        # Without doubled quotes, these are the quotes of the text.
+        return lines, [f"warning: {about}, but not everywhere, so they stay. {error}"] if quoted else []
+    breaks = (
+        f", {len(lines) - len(rows):,} line breaks in cells became spaces" if whole and len(rows) < len(lines) else ""
+    )
+    return rows, [
+        f"{about}: {len(quoted):,} lines with quotes in quotes{breaks}. The quotes around cells are removed "
+        "(data.lines=plain keeps them)."
+    ]
+
+
+def doubts_of(lines: Sequence[str], name: str) -> list[str]:
+    """What to tell the user of lines that are another format's, or have the quotes of a spreadsheet."""
+    found = format_of(lines[:FIRST_LINES])
+    notes = [] if found is None else [f"warning: {name} looks like {found.name}. Its lines are taken as they are."]
+    quoted = [row for row, line in enumerate(lines) if '"' in line and _QUOTED.fullmatch(line)]
+    return notes + [
+        f"warning: {name}: {len(quoted):,} lines have the quotes of a spreadsheet around them and double quotes inside "
+        f"(line {row + 1:,} is the first). They are taken as text. Save the table without them, or as CSV."
+        for row in quoted[:1]
+    ]
+
+
+def _held(rows: Iterable[str], lines: Sequence[str], known: Path | None) -> Sequence[str]:
+    """The rows of a text: a list, or if it is large another file with one line a row."""
+    if not isinstance(lines, Stored):
+        return list(rows)
+    path = (known or Path(tempfile.gettempdir())) / f"{lines.identity[:40]}.tsv"
+    if not path.is_file():
+        with replace_atomically(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(f"{row}\n" for row in rows)
+    return FileLines(path, known)
+
+
+def _cell(cells: Sequence[str], number: int) -> str:
+    return cells[number - 1] if len(cells) >= number else ""
+
+
+def language_of_column(name: str) -> str | None:
+    """The language that the name of a column means ("English", "German text", "de"); None if it names none."""
+    words = [word for word in re.findall(r"[^\W_]+", name) if word.lower() not in _HEADER_WORDS]
+    return (language_code(name.strip()) or language_code(words[0])) if len(words) == 1 else None
+
+
+def _is_header(names: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Whether the cells of the first row are the names of the columns, and not a pair as in the other rows."""
+    if not rows or not are_names(names):
+        return False
+    below = [list(column) for column in itertools.zip_longest(*rows, fillvalue="")][: len(names)]
+    if names_columns(names, below):
+        return True
+    if any(kind(column) == "numbers" and kind([name]) == "text" for name, column in zip(names, below, strict=False)):
+        return True
+    ends = [cell.rstrip().endswith(_SENTENCE_END) for column in below[:2] for cell in column if cell.strip()]
+    return len(ends) >= 20 and sum(ends) > 0.9 * len(ends)
+
+
+def are_names(cells: Sequence[str]) -> bool:
+    """Whether cells can be the names of columns: different, short, and without the end of a sentence."""
+    filled = [cell for cell in cells if cell]
+    short = all(len(cell.split()) <= _NAME_WORDS and not cell.endswith(_SENTENCE_END) for cell in filled)
+    return short and len(filled) > 1 and len({cell.casefold() for cell in filled}) == len(filled)
+
+
+def names_columns(names: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
+    """Whether two cells are names as headers have them: of two languages, or words such as source, target and ID."""
+    languages = {name: language_of_column(name) for name in names}
+    usual = sum(language is None and _is_usual(name) for name, language in languages.items())
+    cells = [cell for column in below for cell in column if kind([cell]) == "text"]
+    if not cells or statistics.mean(len(cell.split()) for cell in cells) < 3:
+        # Among single words, "is" and "es" are a pair as well as codes.
+        languages = {name: language for name, language in languages.items() if len(name) > _CODE}
+    return len({*languages.values()} - {None}) + usual > 1
+
+
+def _is_usual(name: str) -> bool:
+    words = re.findall(r"[^\W_]+", name.lower())
+    return bool(words) and all(word in _HEADER_WORDS for word in words)
+
+
+def kind(cells: Sequence[str]) -> str:
+    """What a column holds: nothing, numbers (dates and IDs, too), labels (the same few) or text."""
+    filled = [cell.strip() for cell in cells if cell.strip()]
+    if 20 * len(filled) < len(cells) or not filled:
+        return "nothing"
+    numbers = sum(not any(map(str.isalpha, cell)) or re.fullmatch(r"\S*\d\S*", cell) is not None for cell in filled)
+    if numbers >= 0.95 * len(filled):
+        return "numbers"
+    return "labels" if len(filled) >= 50 and 50 * len(set(filled)) <= len(filled) else "text"
