@@ -11,7 +11,7 @@ import stat
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from nmt.errors import UserError
 
@@ -21,6 +21,44 @@ class ClosedStream(io.TextIOWrapper):
 
     def __init__(self) -> None:
         super().__init__(open(os.devnull, "wb"), encoding="utf-8")  # noqa: SIM115  closed with this stream
+
+
+class OutlivingStream:
+    """A stream that outlives its terminal or pipe: what nobody can read any more is lost, without an error."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        """Write as far as anybody reads."""
+        with self._gone():
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Flush as far as anybody reads."""
+        with self._gone():
+            self._stream.flush()
+
+    @contextlib.contextmanager
+    def _gone(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            if error.errno not in (errno.EIO, errno.EPIPE, errno.ENXIO):
+                raise
+            drop(self._stream)
+
+
+def drop(stream: TextIO) -> None:
+    """Discard what a stream holds and gets from now on, so that the last flush cannot fail."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
 
 
 _RANDOM = "[a-z0-9_]{8}"  # what tempfile adds to a name

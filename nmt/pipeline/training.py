@@ -4,6 +4,7 @@ import contextlib
 import functools
 import io
 import shutil
+import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -307,7 +308,7 @@ class _Session:
                 f"Stopped by {outcome.finished_by} at step {outcome.step}; everything is saved. Resume with:\n"
                 f"  {python()} -m nmt.train {pasteable('name', run.folder.name)}{place} resume=true"
             )
-            return 130 if outcome.finished_by == "SIGINT" else 143
+            return 128 + signal.Signals[outcome.finished_by]
         best = next((entry for entry in reversed(outcome.history) if entry["best"]), None)
         if best is not None:
             self.say(

@@ -20,7 +20,7 @@ from nmt.memory import give_memory_back
 from nmt.model.transformer.weighted import branch_weights
 from nmt.processes import LostProcessError, Order, Task
 from nmt.progress import clock
-from nmt.signals import handling
+from nmt.signals import handling, stop_signals
 from nmt.training.budget import Spent
 from nmt.training.checkpoint import Checkpoint, Counters
 from nmt.training.display import Display, Records
@@ -85,7 +85,7 @@ class TrainingLoop:
         self.started = self.saved = self._read_at = time.monotonic()
 
     def run(self, seed: int, state: dict[str, Any] | None = None) -> Outcome:
-        """Train until the budget is used, patience ends, or SIGINT or SIGTERM arrives; save in every case.
+        """Train until the budget is used, patience ends, or a signal arrives (`stop_signals`); save in every case.
 
         Args:
             seed: for dropout and scheduled sampling.
@@ -104,7 +104,7 @@ class TrainingLoop:
         self._start_clock()
         with (
             Display(self.records, self.settings, self.counters.step) as self.display,
-            handling((signal.SIGINT, signal.SIGTERM), self.stop),
+            handling(stop_signals(), self.stop),
         ):
             if state is not None and len(state.get("means", ())) >= 3:  # earlier versions have none
                 self.display.means.restore(state["means"])
