@@ -4,6 +4,7 @@ import contextlib
 import errno
 import io
 import json
+import math
 import os
 import re
 import shutil
@@ -171,5 +172,16 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def json_text(value: Any) -> str:
-    """Indented JSON; what JSON has no word for becomes text."""
-    return json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n"
+    """Indented JSON; what JSON has no word for becomes text, and NaN and infinity become null."""
+    try:
+        return json.dumps(value, indent=2, ensure_ascii=False, default=str, allow_nan=False) + "\n"
+    except ValueError:
+        return json_text(_finite(json.loads(json.dumps(value, default=str))))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -28,7 +28,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
-from types import UnionType
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
@@ -38,20 +37,13 @@ from nmt.checksums import add, replacing
 from nmt.choices import place, with_classes
 from nmt.configuration import INCIDENTAL, config_folder, flattened, resolved, without_classes
 from nmt.errors import UserError, damaged, nearest
+from nmt.facts import MEASURES, OBJECT, RUN, SCORES, VALIDATION, Fields, Kind, fault
 from nmt.files import appearing, json_text, unwritable, write_json, write_text
 from nmt.foreign import MOST_YAML, check_contents, check_yaml, inside, parse_json, read_json, read_text, read_text_of
 from nmt.locks import lock_file
 from nmt.seals import is_sealed, key_file, seal
 from nmt.terminal import print_message
 from nmt.text.tokenizer import Tokenizer
-
-_FACTS: dict[str, type | UnionType] = {
-    **dict.fromkeys(("step", "pairs"), int),
-    **dict.fromkeys(("epochs", "minutes", "length_ratio"), int | float),
-    "text": dict,
-    "languages": list,
-    "status": str,
-}
 
 #: Before the sentence at the end of a training's log.
 EXAMPLE_FOLLOWS = "A sentence of the validation set, and its translation:"
@@ -237,10 +229,7 @@ class Run:
 
     def facts(self) -> dict[str, Any]:
         """Status, versions and counts."""
-        data = self.read_object("run.json")
-        if not all(isinstance(data[key], kind) for key, kind in _FACTS.items() if key in data):
-            raise damaged(self.folder / "run.json")
-        return data
+        return self.read_object("run.json", RUN)
 
     def note(self, **facts: Any) -> None:
         """Add facts to run.json."""
@@ -259,9 +248,7 @@ class Run:
         if not path.exists():
             return []
         history = [parse_json(path, line) for line in read_text_of(path).splitlines()]
-        if not all(isinstance(entry, dict) and "step" in entry and _are_numbers(entry) for entry in history):
-            raise damaged(path)
-        return history
+        return check_rows(path, history, VALIDATION)
 
     def keep_history(self, history: Sequence[dict[str, float]]) -> None:
         """Write the validations."""
@@ -279,13 +266,25 @@ class Run:
 
     def scores(self, split: str) -> dict[str, Any]:
         """The scores of a split (UserError if they are missing or damaged)."""
-        return self.read_object(f"evaluation/{split}/scores.json")
+        return self.read_object(f"evaluation/{split}/scores.json", SCORES)
 
-    def read_object(self, name: str) -> dict[str, Any]:
-        """The object in a JSON file of the run (UserError if it is missing or damaged)."""
-        data = self.read_json(name)
-        if not isinstance(data, dict):
-            raise damaged(self.folder / name)
+    def rows(self, split: str, name: str, kind: Kind | Fields) -> list[dict[str, Any]] | None:
+        """The rows of a file of an evaluation; None if an earlier version has not written it (UserError if damaged)."""
+        path = inside(self.evaluation, split, name)
+        return check_rows(path, read_json(path), kind) if path.exists() else None
+
+    def measures(self, split: str, sentences: int) -> list[dict[str, Any]] | None:
+        """The measures of each sentence of a split; see `rows`."""
+        rows = self.rows(split, "sentences.json", MEASURES)
+        if rows is not None and [row["line"] for row in rows] != list(range(1, sentences + 1)):
+            raise damaged(self.evaluation / split / "sentences.json", f"it has not {sentences:,} rows, one a line")
+        return rows
+
+    def read_object(self, name: str, fields: Fields = OBJECT) -> dict[str, Any]:
+        """The object in a JSON file of the run (UserError if it is missing or damaged, or has other fields)."""
+        data: dict[str, Any] = self.read_json(name)
+        if wrong := fault(data, fields):
+            raise damaged(self.folder / name, wrong)
         return data
 
     def read_json(self, name: str) -> Any:
@@ -297,8 +296,14 @@ class Run:
             raise UserError(f"{path} is missing: the run is incomplete. Restore it from an intact copy.") from error
 
 
-def _are_numbers(entry: Mapping[str, object]) -> bool:
-    return all(isinstance(value, int | float) for value in entry.values())
+def check_rows(path: Path, rows: Any, kind: Kind | Fields) -> list[dict[str, Any]]:
+    """The rows of a file (UserError if it has no list of them, or a row is of another kind)."""
+    if not isinstance(rows, list):
+        raise damaged(path, "it has no list")
+    for number, row in enumerate(rows, 1):
+        if wrong := fault(row, kind):
+            raise damaged(path, f"row {number}: {wrong}")
+    return rows
 
 
 def _texts(tree: object) -> Iterator[str]:

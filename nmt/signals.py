@@ -11,9 +11,13 @@ _STOP = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK", "SIGXCPU", "SIGUSR1", "SIGUS
 
 
 def stop_signals() -> list[signal.Signals]:
-    """The signals of this system that ask a program to end, without those that are ignored, as SIGHUP under nohup."""
+    """The signals of this system that ask a program to end.
+
+    Those that are ignored stay so, as SIGHUP under nohup, but not the first two: shells ignore SIGINT for a job in the
+    background, which `kill -INT` ends all the same.
+    """
     numbers = [signal.Signals[name] for name in _STOP if name in signal.Signals.__members__]
-    return [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
+    return numbers[:2] + [number for number in numbers[2:] if signal.getsignal(number) is not signal.SIG_IGN]
 
 
 @contextlib.contextmanager

@@ -36,6 +36,7 @@ EVERYWHERE = {
     "checksums",
     "compute",
     "errors",
+    "facts",
     "files",
     "heads",
     "limits",
@@ -50,6 +51,7 @@ EVERYWHERE = {
 }
 TOP = {
     "errors": set[str](),
+    "facts": set[str](),
     "files": set[str](),
     "heads": set[str](),
     "limits": {"errors"},

@@ -232,7 +232,8 @@ class TranslatorRequest:
     def _shortlist(self, tokenizer: Tokenizer) -> Shortlist | None:
         if not self.shortlist:  # null means none where more than the text is wanted
             return None
-        lexicon = load_lexicon(self.runs[0].lexicon, tokenizer.source.size, tokenizer.target.size)
+        sizes = tokenizer.source.size, tokenizer.target.size
+        lexicon = load_lexicon(self.runs[0].lexicon, *sizes, tokenizer.fingerprint)
         return Shortlist(lexicon, self.shortlist, tokenizer.joint)
 
 

@@ -151,7 +151,7 @@ class _Session:
         run.note(length_ratio=ratio)
         self.announcement.make(run.folder)
         if not run.lexicon.exists():
-            lexicon_of(pairs, tokenizer.source.size).save(run.lexicon)
+            lexicon_of(pairs, tokenizer.source.size).save(run.lexicon, tokenizer.fingerprint)
             give_memory_back()
         count = settings.validate_sentences
         sources, references = list(valid_split.source[:count]), list(valid_split.target[:count])
