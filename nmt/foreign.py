@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 import yaml  # type: ignore[import-untyped]
 
 from nmt.errors import UserError, damaged
+from nmt.facts import Fields, Kind, fault
 
 #: Bytes of a configuration and of any other file of settings and figures; usual ones have 5 kB and 1 MB.
 MOST_YAML, MOST_JSON = 1 << 18, 1 << 28
@@ -130,6 +131,16 @@ def _whole(text: str) -> int:
 def _finite(text: str) -> float:
     value = float(text)
     return value if math.isfinite(value) else _refuse(text)
+
+
+def check_rows(path: Path, rows: Any, kind: Kind | Fields) -> list[dict[str, Any]]:
+    """The rows of a file (UserError if it has no list of them, or a row is of another kind)."""
+    if not isinstance(rows, list):
+        raise damaged(path, "it has no list")
+    for number, row in enumerate(rows, 1):
+        if wrong := fault(row, kind):
+            raise damaged(path, f"row {number}: {wrong}")
+    return rows
 
 
 def check_yaml(text: str) -> None:

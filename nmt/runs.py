@@ -20,35 +20,42 @@ checkpoints/NAME/
 import contextlib
 import errno
 import functools
-import hashlib
 import json
 import os
-import platform
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
 from nmt import compat
-from nmt.checksums import add, replacing
+from nmt.checksums import add, known, replacing
 from nmt.choices import place, with_classes
-from nmt.configuration import INCIDENTAL, config_folder, flattened, resolved, without_classes
+from nmt.configuration import INCIDENTAL, flattened, resolved, without_classes
 from nmt.errors import UserError, damaged, nearest
 from nmt.facts import MEASURES, OBJECT, RUN, SCORES, VALIDATION, Fields, Kind, fault
 from nmt.files import appearing, json_text, unwritable, write_json, write_text
-from nmt.foreign import MOST_YAML, check_contents, check_yaml, inside, parse_json, read_json, read_text, read_text_of
+from nmt.foreign import (
+    MOST_YAML,
+    check_contents,
+    check_rows,
+    check_yaml,
+    inside,
+    parse_json,
+    read_json,
+    read_text,
+    read_text_of,
+)
 from nmt.locks import lock_file
 from nmt.seals import is_sealed, key_file, seal
 from nmt.terminal import print_message
 from nmt.text.tokenizer import Tokenizer
+from nmt.versions import code_revision, versions
 
 #: Before the sentence at the end of a training's log.
 EXAMPLE_FOLLOWS = "A sentence of the validation set, and its translation:"
 SEAL = "seal.json"
-LIBRARIES = ("torch", "sentencepiece", "sacrebleu", "datasets", "hydra-core", "babel", "numpy", "safetensors")
 
 
 @functools.lru_cache(maxsize=16)
@@ -137,18 +144,21 @@ class Run:
     def write_config(self, config: DictConfig) -> None:
         """Write the configuration: choices by their names and resolved settings. The run is this user's from now on."""
         tree = without_classes(OmegaConf.to_container(resolved(config), resolve=False))
-        text = OmegaConf.to_yaml(OmegaConf.create(tree))
+        text = OmegaConf.to_yaml(OmegaConf.create(tree), sort_keys=True)  # a resumed run has the same order
         path = inside(self.folder, "overrides.json")
         words = path.read_bytes() if path.exists() else b""
-        known = self._seals() if self.is_own() else []  # until the configuration is replaced
+        seals = self._seals() if self.is_own() else []  # until the configuration is replaced
         new = seal([text.encode(), words])
         if new is not None:
-            write_json(inside(self.folder, SEAL), [new, *known[:1]])
+            write_json(inside(self.folder, SEAL), [new, *seals[:1]])
         else:
             print_message(
                 f"warning: the run gets no seal: {key_file()} cannot be read or written. nmt.evaluate and a resumed "
                 "training will ask whether its data settings may be used.",
             )
+        if self.exists() and not self.has_choices():  # a run of version 0.1 has checksums from now on
+            paths = [path for path in (self.best, self.last, *sorted(self.tokenizer.iterdir())) if path.exists()]
+            add(self.folder, [path.relative_to(self.folder).as_posix() for path in paths])
         self._write("config.yaml", text)
 
     def _write(self, name: str, text: str) -> None:
@@ -180,6 +190,14 @@ class Run:
         """The run's configuration in plain containers, without classes (UserError as `config`)."""
         tree: dict[str, Any] = without_classes(OmegaConf.to_container(self.config(), resolve=False))
         return tree
+
+    def is_unchecked(self) -> bool:
+        """Whether the checksums of its weights are lost, which runs of version 0.1 never had."""
+        return self.has_choices() and not {self.best.name, self.last.name} & known(self.folder).keys()
+
+    def has_choices(self) -> bool:
+        """Whether this version has written the configuration, not version 0.1."""
+        return "choices" in _tree(read_text(self.folder / "config.yaml", MOST_YAML))
 
     def config(self) -> DictConfig:
         """The run's configuration, with the classes of the installed choices.
@@ -296,16 +314,6 @@ class Run:
             raise UserError(f"{path} is missing: the run is incomplete. Restore it from an intact copy.") from error
 
 
-def check_rows(path: Path, rows: Any, kind: Kind | Fields) -> list[dict[str, Any]]:
-    """The rows of a file (UserError if it has no list of them, or a row is of another kind)."""
-    if not isinstance(rows, list):
-        raise damaged(path, "it has no list")
-    for number, row in enumerate(rows, 1):
-        if wrong := fault(row, kind):
-            raise damaged(path, f"row {number}: {wrong}")
-    return rows
-
-
 def _texts(tree: object) -> Iterator[str]:
     """Every text in a configuration."""
     if isinstance(tree, dict):
@@ -362,31 +370,6 @@ def missing_run(folder: Path) -> str:
     others = list(dict.fromkeys(str(Path(other).parent) for other in others))
     listed = f" There are runs in {', '.join(others[:5])}." if others else " Name the folder of a run."
     return f"There is no run {folder}.{near}{listed}"
-
-
-def versions() -> dict[str, str]:
-    """Versions of Python, nmt and the libraries."""
-    by_package = {"python": platform.python_version(), "platform": platform.platform(), "nmt": _version("nmt")}
-    return by_package | {name: _version(name) for name in LIBRARIES}
-
-
-@functools.cache
-def code_revision() -> str:
-    """A hash of this program: of its Python files and of the configuration's yaml files."""
-    package = Path(__file__).resolve().parent
-    digest = hashlib.sha256()
-    for root, pattern in ((package, "*.py"), (config_folder(), "*.yaml")):
-        for path in sorted(root.rglob(pattern)):
-            digest.update(f"{path.relative_to(root).as_posix()}\n".encode())
-            digest.update(path.read_bytes())
-    return digest.hexdigest()[:12]
-
-
-def _version(name: str) -> str:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return "not installed"
 
 
 def free_name(checkpoints: Path, stem: str) -> str:

@@ -59,6 +59,7 @@ TOP = {
     "advice": set[str](),
     "memory": set[str](),
     "compat_weights": set[str](),
+    "versions": {"configuration"},
     "foreign": {"errors"},
     "checksums": {"errors", "files", "foreign"},
     "seals": set[str](),
@@ -70,7 +71,7 @@ TOP = {
     "choices": {"configuration"},
     "compat": {"configuration"},
     "command": {"nmt", "configuration"},  # nmt for the version
-    "runs": {*ROOMS, "configuration", "compat", "foreign", "locks", "seals"},
+    "runs": {*ROOMS, "configuration", "compat", "foreign", "locks", "seals", "versions"},
     "records": {"runs", "configuration"},
     "build": {*ROOMS, "runs", "choices", "configuration"},
     "pipeline": {
@@ -85,6 +86,7 @@ TOP = {
         "advice",
         "locks",
         "foreign",
+        "versions",
     },
     "compute": set[str](),
     "signals": set[str](),

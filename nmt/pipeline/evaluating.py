@@ -29,13 +29,14 @@ from nmt.pipeline.sharing import share, shared
 from nmt.pipeline.translating import note_one_document
 from nmt.pipeline.viewing import pictured_head, view_of
 from nmt.processes import ALONE, Processes
-from nmt.runs import Run, code_revision
+from nmt.runs import Run
 from nmt.terminal import print_message, printable
 from nmt.text.scripts import language_by_script
 from nmt.translation.lengths import Excesses
 from nmt.translation.stepping import heads_of
 from nmt.translation.translator import Translator
 from nmt.translation.types import Translation, View
+from nmt.versions import code_revision
 
 FILES = "source=FILE reference=FILE"  # in place of the run's own data
 TER_CHARACTERS = 10_000  # the longest reference without a warning

@@ -29,6 +29,7 @@ from nmt.memory import give_memory_back, peak_memory
 from nmt.model import Seq2Seq
 from nmt.model.weights import lost
 from nmt.pipeline.fast_search import MINUTES, measured
+from nmt.pipeline.opening import unchecked
 from nmt.pipeline.preparing import check_documents, guiding_links, prepared, tokenizer_for
 from nmt.pipeline.recipe import Recipe, opened, own_settings, possible, resumed_recipe, with_own_vocabularies
 from nmt.processes import Processes, joined
@@ -172,6 +173,8 @@ class _Session:
         if run is None:
             return None
         run.history()
+        if run.is_unchecked():
+            self.say(unchecked(run))
         if not run.state.exists() and run.facts().get("status") in ("begun", "running"):
             self.say(f"{run.folder} has no saved state yet: training starts from the beginning.")
             return None
