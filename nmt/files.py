@@ -10,11 +10,13 @@ import re
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeVar
 
 from nmt.errors import UserError
+
+Result = TypeVar("Result")
 
 
 class ClosedStream(io.TextIOWrapper):
@@ -124,6 +126,65 @@ def appearing(folder: Path) -> Iterator[Path]:
         temporary.rename(folder)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def replacing_folder(folder: Path, names: Collection[str]) -> Iterator[Path]:
+    """Yield an empty folder beside `folder`; on success it becomes `folder`. One process at a time may do so.
+
+    What has one of the `names` in the earlier folder goes with it; what somebody else has put there stays. If the
+    process is killed, `folder` is the earlier one, the new one, or, between two renames, comes back at the next call.
+
+    Raises:
+        UserError: a folder cannot be written.
+    """
+    before = folder.with_name(f".{folder.name}.before")
+    try:
+        remove_unfinished(folder)
+        _settle(folder, before, names)
+        try:
+            with appearing(folder) as temporary:
+                yield temporary
+                if folder.exists():
+                    folder.rename(before)
+        finally:
+            _settle(folder, before, names)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise unwritable(folder, error) from error
+
+
+def _settle(folder: Path, before: Path, names: Collection[str]) -> None:
+    """Put the earlier folder back if there is no other, or keep what is not ours in it and remove the rest."""
+    if before.exists() and not folder.exists():
+        before.rename(folder)
+    elif before.exists():
+        for path in before.iterdir():
+            if path.name not in names and not (folder / path.name).exists():
+                path.rename(folder / path.name)
+        shutil.rmtree(before)
+
+
+def read_whole(folder: Path, read: Callable[[], Result]) -> Result:
+    """What `read` makes of the files of a folder, all of the same one if `replacing_folder` replaces it meanwhile."""
+    while True:
+        before = _identity(folder)
+        try:
+            result = read()
+        except (UserError, OSError):
+            if _identity(folder) == before:
+                raise
+        else:
+            if _identity(folder) == before:
+                return result
+
+
+def _identity(folder: Path) -> tuple[int, int] | None:
+    with contextlib.suppress(OSError):
+        state = folder.stat()
+        return state.st_ino, state.st_ctime_ns
+    return None
 
 
 def usual_mode(mode: int) -> int:

@@ -280,7 +280,7 @@ class Run:
     def splits(self) -> list[str]:
         """The splits with scores, sorted."""
         self.check()
-        return sorted(path.parent.name for path in self.evaluation.glob("*/scores.json"))
+        return sorted(path.parent.name for path in self.evaluation.glob("[!.]*/scores.json"))
 
     def scores(self, split: str) -> dict[str, Any]:
         """The scores of a split (UserError if they are missing or damaged)."""

@@ -1,5 +1,6 @@
 """From a run folder or a record to its data for a comparison: scores, curves, error rates, text."""
 
+import functools
 import json
 import math
 import statistics
@@ -31,7 +32,7 @@ from nmt.evaluation import forced, words
 from nmt.evaluation.metrics import MetricScore
 from nmt.evaluation.references import AttentionMap
 from nmt.facts import MAP
-from nmt.files import replace_atomically
+from nmt.files import read_whole, replace_atomically
 from nmt.foreign import read_json
 from nmt.links import parse_links
 from nmt.records import TEXT, portable
@@ -73,12 +74,11 @@ def read_result(name: str, run: Run, given: Split | str | None) -> Result:
     aligned = _aligned(run)
     splits, origin = {}, {"training text": str(facts.get("text", {}).get("train"))}
     for split in names:
-        scores = run.scores(split)
-        provenance = scores.get("provenance")
-        if not isinstance(provenance, dict) or "text" not in provenance or len(provenance.get("runs", [1])) != 1:
-            continue  # from an earlier version, or from an ensemble
+        scores, scored = read_whole(run.evaluation / split, functools.partial(_split, run, split))
+        if scored is None:
+            continue
+        provenance = scores["provenance"]
         origin["tokenizer"] = str(provenance.get("tokenizer"))
-        scored = _scored(run, split, scores)
         signatures = {f"{metric} signature": scored.scores[metric].signature for metric in METRICS}
         source = {"text": str(provenance["text"]), "search": _search(config, provenance), **signatures}
         splits[split] = scored._replace(origin=source)
@@ -186,6 +186,15 @@ def _search(config: Any, provenance: Mapping[str, Any]) -> str:
     of_run = {"name": config.choices["search"], **without_classes(dict(config.search))}
     same = all(used.get(key) == value for key, value in of_run.items())
     return f"{provenance.get('checkpoint')} weights, {'own search' if same else json.dumps(used, sort_keys=True)}"
+
+
+def _split(run: Run, split: str) -> tuple[dict[str, Any], Scored | None]:
+    """The scores of a split, and all of it; None for those of an earlier version or of an ensemble."""
+    scores = run.scores(split)
+    provenance = scores.get("provenance", {})
+    if "text" not in provenance or len(provenance.get("runs", [1])) != 1:
+        return scores, None
+    return scores, _scored(run, split, scores)
 
 
 def _scored(run: Run, split: str, scores: dict[str, Any]) -> Scored:

@@ -11,6 +11,7 @@ from starlette.responses import JSONResponse
 from nmt.errors import UserError
 from nmt.evaluation.metrics import sentence_chrf
 from nmt.facts import MAP
+from nmt.files import read_whole
 from nmt.foreign import inside, read_text_of
 from nmt.runs import Run
 from nmt.serving.asking import Asker
@@ -67,14 +68,18 @@ def described(run: Run, split: str | None, other: Run | None = None) -> Json:
     name = splits[0] if split is None else split
     if name not in splits:
         raise ProblemError(404, "split: there is no such split.", field="split", cure=f"Give one of: {splits}.")
-    rows = _texts(run, name)
-    measures = run.measures(name, len(rows))
+    rows, measures = read_whole(run.evaluation / name, lambda: _rows(run, name))
     for row, more in zip(rows, measures or [{"chrf": _chrf(row)} for row in rows], strict=True):
         row |= {key: value for key, value in more.items() if key != "line"}
     _add_contexts(rows)
     compared = other is not None and _compare(rows, run, other, name)
     note = None if measures else "Only chrF is known of this evaluation. Evaluate the run again for the other measures."
     return {"split": name, "splits": splits, "compared": compared, "note": note, "rows": rows}
+
+
+def _rows(run: Run, split: str) -> tuple[list[Json], list[Json] | None]:
+    rows = _texts(run, split)
+    return rows, run.measures(split, len(rows))
 
 
 def _chrf(row: Json) -> float:
@@ -113,7 +118,7 @@ def _compare(rows: list[Json], run: Run, other: Run, split: str) -> bool:
     """Add what differs in the other run; False if it has not translated the same sentences."""
     if split not in other.splits():
         return False
-    others = _texts(other, split)
+    others, _ = read_whole(other.evaluation / split, lambda: _rows(other, split))
     if [row["source"] for row in others] != [row["source"] for row in rows]:
         return False
     disagreements = _disagreements(run, other, split)
