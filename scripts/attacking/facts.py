@@ -37,9 +37,9 @@ def attack(count: int, seed: int, folder: Path) -> list[Result]:
         name = generator.choice([*USES])
         use = generator.choice(USES[name])
         with copy_of(run, place) as copy:
-            if generator.random() < 0.5:
-                (copy / "checksums.json").unlink()
             path = next(copy.rglob(name))
+            if generator.random() < 0.5 and name != "checksums.json":
+                (copy / "checksums.json").unlink()
             where = _change(path, generator)
             what = f"attempt {number}, {where}, {use}"
             began = time.monotonic()

@@ -115,7 +115,7 @@ def test_a_name_in_the_checksums_that_is_no_file_is_told(here: Path, trained: Pa
     (run / "checksums.json").write_text(text.replace('"best.', '"bext.'))
     capfd.readouterr()
     assert call("check", f"run={run}") == 1
-    assert "is not whole: bext.safetensors" in capfd.readouterr().out
+    assert "is not whole: best.safetensors, bext.safetensors" in capfd.readouterr().out
 
 
 @pytest.mark.parametrize("name", ["best.safetensors", "tokenizer/tokenizer.model", "lexicon.safetensors"])
@@ -223,6 +223,7 @@ def test_a_resumed_run_keeps_the_order_of_its_settings(here: Path, trained: Path
     assert len(before) == len(after)
     assert {old.partition(":")[0] for old, new in zip(before, after, strict=True) if old != new} == {
         "checkpoints",
+        "resume",
         "  steps",
     }
 
@@ -242,7 +243,7 @@ def test_a_damaged_state_falls_back_to_the_one_before(
     assert f"{run / 'trainer.pt'} is damaged: training continues from trainer-before.pt, the state of step " in err
     assert Run(run).facts()["step"] == 203
     assert [entry["step"] for entry in Run(run).history()] == [100, 200, 203]
-    assert call("check", f"run={run}") == 0
+    assert not with_checksums or call("check", f"run={run}") == 0
 
 
 def test_two_damaged_states_end_the_training(here: Path, trained: Path, capfd: Capture) -> None:
