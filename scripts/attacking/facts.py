@@ -32,8 +32,8 @@ def attack(count: int, seed: int, folder: Path) -> list[Result]:
     run, place = victim(folder), folder / "copy"
     place.mkdir(exist_ok=True)
     (folder / "in.txt").write_text("Spain\n", encoding="utf-8")
-    if ended := said("evaluate", f"run={run}", "pictures=0", "threads=1", "device=cpu").traceback:
-        raise RuntimeError(ended)
+    if failure := said("evaluate", f"run={run}", "pictures=0", "threads=1", "device=cpu").traceback:
+        raise RuntimeError(failure)
     generator, results = random.Random(seed), {name: Result(f"facts of {name}") for name in USES}
     for number in range(count):
         name = generator.choice([*USES])

@@ -89,7 +89,7 @@ def _training(result: Result, what: str, run: Path, generator: random.Random) ->
             with torch.no_grad():
                 _poison(_tensors(self.learner.state()[generator.choice(STATE)]), generator)
 
-    TrainingLoop._update = then_poison  # type: ignore[method-assign]
+    TrainingLoop._update = then_poison  # type: ignore[method-assign,assignment]
     try:
         ended = _resume(run)
     finally:
