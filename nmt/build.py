@@ -9,9 +9,10 @@ import contextlib
 import functools
 import importlib
 import inspect
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, cast
 
 import torch
 from omegaconf import DictConfig, OmegaConf
@@ -20,7 +21,7 @@ from torch import nn
 
 from nmt.attention import Attention, Read, Score, Window
 from nmt.choices import place
-from nmt.configuration import TARGET
+from nmt.configuration import TARGET, flattened
 from nmt.data.corpus import DataSource
 from nmt.errors import UserError
 from nmt.limits import Fraction, Positive, checked
@@ -249,7 +250,19 @@ def build_context(config: DictConfig, encoder: Encoder) -> ContextMechanism | No
 
 def build_model(config: DictConfig, tokenizer: Tokenizer, *, initial: bool = True) -> Seq2Seq:
     """The whole model for a tokenizer's vocabularies (arguments and errors as `assemble`)."""
-    return assemble(config, tokenizer.source.size, tokenizer.target.size, tokenizer.joint, initial=initial)
+    model = assemble(config, tokenizer.source.size, tokenizer.target.size, tokenizer.joint, initial=initial)
+    settings = flattened(cast("dict[str, Any]", OmegaConf.to_container(config, resolve=True)))
+    model.identity = {"tokenizer": tokenizer.fingerprint} | {
+        key: str(value)
+        for key, value in sorted(settings.items())
+        if re.split("[/.]", key)[0] in _OF_WEIGHTS and not key.endswith(_NOT_OF_WEIGHTS)
+    }
+    return model
+
+
+#: Settings that weights belong to, by their first part, and the last parts of those that say nothing of weights.
+_OF_WEIGHTS = ("encoder", "decoder", "attention", "context", "model", "seed")
+_NOT_OF_WEIGHTS = ("dropout", "fast", "first_state")  # earlier versions wrote the last one otherwise
 
 
 #: A larger size lets the weights of a model be counted before they are made.

@@ -4,17 +4,20 @@ import contextlib
 import errno
 import io
 import json
+import math
 import os
 import re
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO, TypeVar
 
 from nmt import system
 from nmt.errors import UserError
+
+Result = TypeVar("Result")
 
 
 class ClosedStream(io.TextIOWrapper):
@@ -22,6 +25,44 @@ class ClosedStream(io.TextIOWrapper):
 
     def __init__(self) -> None:
         super().__init__(open(os.devnull, "wb"), encoding="utf-8")  # noqa: SIM115  closed with this stream
+
+
+class OutlivingStream:
+    """A stream that outlives its terminal or pipe: what nobody can read any more is lost, without an error."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        """Write as far as anybody reads."""
+        with self._gone():
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Flush as far as anybody reads."""
+        with self._gone():
+            self._stream.flush()
+
+    @contextlib.contextmanager
+    def _gone(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            if error.errno not in (errno.EIO, errno.EPIPE, errno.ENXIO):
+                raise
+            drop(self._stream)
+
+
+def drop(stream: TextIO) -> None:
+    """Discard what a stream holds and gets from now on, so that the last flush cannot fail."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
 
 
 _RANDOM = "[a-z0-9_]{8}"  # what tempfile adds to a name
@@ -87,6 +128,65 @@ def appearing(folder: Path) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
+@contextlib.contextmanager
+def replacing_folder(folder: Path, names: Collection[str]) -> Iterator[Path]:
+    """Yield an empty folder beside `folder`; on success it becomes `folder`. One process at a time may do so.
+
+    What has one of the `names` in the earlier folder goes with it; what somebody else has put there stays. If the
+    process is killed, `folder` is the earlier one, the new one, or, between two renames, comes back at the next call.
+
+    Raises:
+        UserError: a folder cannot be written.
+    """
+    before = folder.with_name(f".{folder.name}.before")
+    try:
+        remove_unfinished(folder)
+        _settle(folder, before, names)
+        try:
+            with appearing(folder) as temporary:
+                yield temporary
+                if folder.exists():
+                    folder.rename(before)
+        finally:
+            _settle(folder, before, names)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise unwritable(folder, error) from error
+
+
+def _settle(folder: Path, before: Path, names: Collection[str]) -> None:
+    """Put the earlier folder back if there is no other, or keep what is not ours in it and remove the rest."""
+    if before.exists() and not folder.exists():
+        before.rename(folder)
+    elif before.exists():
+        for path in before.iterdir():
+            if path.name not in names and not (folder / path.name).exists():
+                path.rename(folder / path.name)
+        shutil.rmtree(before)
+
+
+def read_whole(folder: Path, read: Callable[[], Result]) -> Result:
+    """What `read` makes of the files of a folder, all of the same one if `replacing_folder` replaces it meanwhile."""
+    while True:
+        before = _identity(folder)
+        try:
+            result = read()
+        except (UserError, OSError):
+            if _identity(folder) == before:
+                raise
+        else:
+            if _identity(folder) == before:
+                return result
+
+
+def _identity(folder: Path) -> tuple[int, int] | None:
+    with contextlib.suppress(OSError):
+        state = folder.stat()
+        return state.st_ino, state.st_ctime_ns
+    return None
+
+
 def usual_mode(mode: int) -> int:
     """The mode that new files have: those of `tempfile` are private."""
     umask = os.umask(0)
@@ -133,5 +233,16 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def json_text(value: Any) -> str:
-    """Indented JSON; what JSON has no word for becomes text."""
-    return json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n"
+    """Indented JSON; what JSON has no word for becomes text, and NaN and infinity become null."""
+    try:
+        return json.dumps(value, indent=2, ensure_ascii=False, default=str, allow_nan=False) + "\n"
+    except ValueError:
+        return json_text(_finite(json.loads(json.dumps(value, default=str))))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

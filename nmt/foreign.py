@@ -4,18 +4,24 @@ Every path that follows from the content of a run passes through `inside`.
 """
 
 import json
+import math
 import os
+import re
 import stat
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import yaml  # type: ignore[import-untyped]
 
 from nmt.errors import UserError, damaged
+from nmt.facts import Fields, Kind, fault
 from nmt.system import name_problem
 
 #: Bytes of a configuration and of any other file of settings and figures; usual ones have 5 kB and 1 MB.
 MOST_YAML, MOST_JSON = 1 << 18, 1 << 28
+#: Digits of a whole number. Those of 64 bits have 20.
+MOST_DIGITS = 20
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def inside(folder: Path, *names: str) -> Path:
@@ -99,11 +105,43 @@ def read_text_of(path: Path) -> str:
 
 
 def parse_json(path: Path, text: str) -> Any:
-    """What JSON text of a file says (UserError if it is damaged)."""
+    """What JSON text of a file says; its numbers are finite, and its texts can be written (UserError if not)."""
     try:
-        return json.loads(text)
+        content = json.loads(text, parse_constant=_refuse, parse_int=_whole, parse_float=_finite)
+        if _SURROGATE.search(text):
+            json.dumps(content, ensure_ascii=False).encode()
+    except _NoNumberError as error:
+        raise damaged(path, f"it has {error}, which no figure is") from error
     except (ValueError, RecursionError) as error:  # RecursionError: thousands of brackets
         raise damaged(path) from error
+    return content
+
+
+class _NoNumberError(ValueError):
+    """JSON has a number that no computation takes."""
+
+
+def _refuse(text: str) -> NoReturn:
+    raise _NoNumberError(text if len(text) <= MOST_DIGITS else f"a number of {len(text)} characters")
+
+
+def _whole(text: str) -> int:
+    return int(text) if len(text) <= MOST_DIGITS else _refuse(text)
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    return value if math.isfinite(value) else _refuse(text)
+
+
+def check_rows(path: Path, rows: Any, kind: Kind | Fields) -> list[dict[str, Any]]:
+    """The rows of a file (UserError if it has no list of them, or a row is of another kind)."""
+    if not isinstance(rows, list):
+        raise damaged(path, "it has no list")
+    for number, row in enumerate(rows, 1):
+        if wrong := fault(row, kind):
+            raise damaged(path, f"row {number}: {wrong}")
+    return rows
 
 
 def check_yaml(text: str) -> None:

@@ -35,6 +35,7 @@ class Locked(NamedTuple):
 
 TRAINING = Locked("is training this run", "give another name=", "checkpoints=FOLDER")
 SWEEP = Locked("is running this sweep", "give another name=", "checkpoints=FOLDER")
+EVALUATION = Locked("is evaluating this split", "give another output=", "output=FOLDER")
 OUTPUT = Locked("is writing this file", "give another output=", "output=FILE")
 
 

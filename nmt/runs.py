@@ -20,43 +20,42 @@ checkpoints/NAME/
 import contextlib
 import errno
 import functools
-import hashlib
 import json
 import os
-import platform
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from importlib import metadata
 from pathlib import Path
-from types import UnionType
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
 from nmt import compat, system
-from nmt.checksums import add, replacing
+from nmt.checksums import add, known, replacing
 from nmt.choices import place, with_classes
-from nmt.configuration import INCIDENTAL, config_folder, flattened, resolved, without_classes
+from nmt.configuration import INCIDENTAL, flattened, resolved, without_classes
 from nmt.errors import UserError, damaged, nearest
+from nmt.facts import MEASURES, OBJECT, RUN, SCORES, VALIDATION, Fields, Kind, fault
 from nmt.files import appearing, json_text, unwritable, write_json, write_text
-from nmt.foreign import MOST_YAML, check_contents, check_yaml, inside, parse_json, read_json, read_text, read_text_of
+from nmt.foreign import (
+    MOST_YAML,
+    check_contents,
+    check_rows,
+    check_yaml,
+    inside,
+    parse_json,
+    read_json,
+    read_text,
+    read_text_of,
+)
 from nmt.locks import lock_file
 from nmt.seals import is_sealed, key_file, seal
 from nmt.terminal import print_message
 from nmt.text.tokenizer import Tokenizer
-
-_FACTS: dict[str, type | UnionType] = {
-    **dict.fromkeys(("step", "pairs"), int),
-    **dict.fromkeys(("epochs", "minutes", "length_ratio"), int | float),
-    "text": dict,
-    "languages": list,
-    "status": str,
-}
+from nmt.versions import code_revision, versions
 
 #: Before the sentence at the end of a training's log.
 EXAMPLE_FOLLOWS = "A sentence of the validation set, and its translation:"
 SEAL = "seal.json"
-LIBRARIES = ("torch", "sentencepiece", "sacrebleu", "datasets", "hydra-core", "babel", "numpy", "safetensors")
 
 
 @functools.lru_cache(maxsize=16)
@@ -145,18 +144,21 @@ class Run:
     def write_config(self, config: DictConfig) -> None:
         """Write the configuration: choices by their names and resolved settings. The run is this user's from now on."""
         tree = without_classes(OmegaConf.to_container(resolved(config), resolve=False))
-        text = OmegaConf.to_yaml(OmegaConf.create(tree))
+        text = OmegaConf.to_yaml(OmegaConf.create(tree), sort_keys=True)  # a resumed run has the same order
         path = inside(self.folder, "overrides.json")
         words = path.read_bytes() if path.exists() else b""
-        known = self._seals() if self.is_own() else []  # until the configuration is replaced
+        seals = self._seals() if self.is_own() else []  # until the configuration is replaced
         new = seal([text.encode(), words])
         if new is not None:
-            write_json(inside(self.folder, SEAL), [new, *known[:1]])
+            write_json(inside(self.folder, SEAL), [new, *seals[:1]])
         else:
             print_message(
                 f"warning: the run gets no seal: {key_file()} cannot be read or written. nmt.evaluate and a resumed "
                 "training will ask whether its data settings may be used.",
             )
+        if self.exists() and not self.has_choices():  # a run of version 0.1 has checksums from now on
+            paths = [path for path in (self.best, self.last, *sorted(self.tokenizer.iterdir())) if path.exists()]
+            add(self.folder, [path.relative_to(self.folder).as_posix() for path in paths])
         self._write("config.yaml", text)
 
     def _write(self, name: str, text: str) -> None:
@@ -188,6 +190,14 @@ class Run:
         """The run's configuration in plain containers, without classes (UserError as `config`)."""
         tree: dict[str, Any] = without_classes(OmegaConf.to_container(self.config(), resolve=False))
         return tree
+
+    def is_unchecked(self) -> bool:
+        """Whether the checksums of its weights are lost, which runs of version 0.1 never had."""
+        return self.has_choices() and not {self.best.name, self.last.name} & known(self.folder).keys()
+
+    def has_choices(self) -> bool:
+        """Whether this version has written the configuration, not version 0.1."""
+        return "choices" in _tree(read_text(self.folder / "config.yaml", MOST_YAML))
 
     def config(self) -> DictConfig:
         """The run's configuration, with the classes of the installed choices.
@@ -237,10 +247,7 @@ class Run:
 
     def facts(self) -> dict[str, Any]:
         """Status, versions and counts."""
-        data = self.read_object("run.json")
-        if not all(isinstance(data[key], kind) for key, kind in _FACTS.items() if key in data):
-            raise damaged(self.folder / "run.json")
-        return data
+        return self.read_object("run.json", RUN)
 
     def note(self, **facts: Any) -> None:
         """Add facts to run.json."""
@@ -259,9 +266,7 @@ class Run:
         if not path.exists():
             return []
         history = [parse_json(path, line) for line in read_text_of(path).splitlines()]
-        if not all(isinstance(entry, dict) and "step" in entry and _are_numbers(entry) for entry in history):
-            raise damaged(path)
-        return history
+        return check_rows(path, history, VALIDATION)
 
     def keep_history(self, history: Sequence[dict[str, float]]) -> None:
         """Write the validations."""
@@ -275,17 +280,29 @@ class Run:
     def splits(self) -> list[str]:
         """The splits with scores, sorted."""
         self.check()
-        return sorted(path.parent.name for path in self.evaluation.glob("*/scores.json"))
+        return sorted(path.parent.name for path in self.evaluation.glob("[!.]*/scores.json"))
 
     def scores(self, split: str) -> dict[str, Any]:
         """The scores of a split (UserError if they are missing or damaged)."""
-        return self.read_object(f"evaluation/{split}/scores.json")
+        return self.read_object(f"evaluation/{split}/scores.json", SCORES)
 
-    def read_object(self, name: str) -> dict[str, Any]:
-        """The object in a JSON file of the run (UserError if it is missing or damaged)."""
-        data = self.read_json(name)
-        if not isinstance(data, dict):
-            raise damaged(self.folder / name)
+    def rows(self, split: str, name: str, kind: Kind | Fields) -> list[dict[str, Any]] | None:
+        """The rows of a file of an evaluation; None if an earlier version has not written it (UserError if damaged)."""
+        path = inside(self.evaluation, split, name)
+        return check_rows(path, read_json(path), kind) if path.exists() else None
+
+    def measures(self, split: str, sentences: int) -> list[dict[str, Any]] | None:
+        """The measures of each sentence of a split; see `rows`."""
+        rows = self.rows(split, "sentences.json", MEASURES)
+        if rows is not None and [row["line"] for row in rows] != list(range(1, sentences + 1)):
+            raise damaged(self.evaluation / split / "sentences.json", f"it has not {sentences:,} rows, one a line")
+        return rows
+
+    def read_object(self, name: str, fields: Fields = OBJECT) -> dict[str, Any]:
+        """The object in a JSON file of the run (UserError if it is missing or damaged, or has other fields)."""
+        data: dict[str, Any] = self.read_json(name)
+        if wrong := fault(data, fields):
+            raise damaged(self.folder / name, wrong)
         return data
 
     def read_json(self, name: str) -> Any:
@@ -295,10 +312,6 @@ class Run:
             return read_json(path)
         except FileNotFoundError as error:
             raise UserError(f"{path} is missing: the run is incomplete. Restore it from an intact copy.") from error
-
-
-def _are_numbers(entry: Mapping[str, object]) -> bool:
-    return all(isinstance(value, int | float) for value in entry.values())
 
 
 def _texts(tree: object) -> Iterator[str]:
@@ -357,31 +370,6 @@ def missing_run(folder: Path) -> str:
     others = list(dict.fromkeys(str(Path(other).parent) for other in others))
     listed = f" There are runs in {', '.join(others[:5])}." if others else " Name the folder of a run."
     return f"There is no run {folder}.{near}{listed}"
-
-
-def versions() -> dict[str, str]:
-    """Versions of Python, nmt and the libraries."""
-    by_package = {"python": platform.python_version(), "platform": platform.platform(), "nmt": _version("nmt")}
-    return by_package | {name: _version(name) for name in LIBRARIES}
-
-
-@functools.cache
-def code_revision() -> str:
-    """A hash of this program: of its Python files and of the configuration's yaml files."""
-    package = Path(__file__).resolve().parent
-    digest = hashlib.sha256()
-    for root, pattern in ((package, "*.py"), (config_folder(), "*.yaml")):
-        for path in sorted(root.rglob(pattern)):
-            digest.update(f"{path.relative_to(root).as_posix()}\n".encode())
-            digest.update(path.read_bytes())
-    return digest.hexdigest()[:12]
-
-
-def _version(name: str) -> str:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return "not installed"
 
 
 def free_name(checkpoints: Path, stem: str) -> str:

@@ -36,6 +36,7 @@ EVERYWHERE = {
     "checksums",
     "compute",
     "errors",
+    "facts",
     "files",
     "heads",
     "limits",
@@ -51,6 +52,7 @@ EVERYWHERE = {
 }
 TOP = {
     "errors": set[str](),
+    "facts": set[str](),
     "files": set[str](),
     "heads": set[str](),
     "limits": {"errors"},
@@ -58,6 +60,7 @@ TOP = {
     "advice": set[str](),
     "memory": set[str](),
     "compat_weights": set[str](),
+    "versions": {"configuration"},
     "foreign": {"errors"},
     "checksums": {"errors", "files", "foreign"},
     "seals": set[str](),
@@ -69,7 +72,7 @@ TOP = {
     "choices": {"configuration"},
     "compat": {"configuration"},
     "command": {"nmt", "configuration"},  # nmt for the version
-    "runs": {*ROOMS, "configuration", "compat", "foreign", "locks", "seals"},
+    "runs": {*ROOMS, "configuration", "compat", "foreign", "locks", "seals", "versions"},
     "records": {"runs", "configuration"},
     "build": {*ROOMS, "runs", "choices", "configuration"},
     "pipeline": {
@@ -84,6 +87,7 @@ TOP = {
         "advice",
         "locks",
         "foreign",
+        "versions",
     },
     "compute": set[str](),
     "signals": set[str](),

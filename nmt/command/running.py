@@ -25,8 +25,8 @@ from nmt.command.helping import help_text
 from nmt.command.keys import MULTIRUN, read_head
 from nmt.command.quoting import quote
 from nmt.errors import UserError, is_memory_full, missing_package
-from nmt.files import ClosedStream
-from nmt.signals import handling
+from nmt.files import ClosedStream, OutlivingStream, drop
+from nmt.signals import handling, stop_signals
 from nmt.terminal import print_message, printable
 
 if TYPE_CHECKING:
@@ -59,7 +59,8 @@ def main(
 
     A user's mistake or a failure of the machine prints one message on standard error; the status is 1. With
     `debug=true` or NMT_DEBUG=1 its traceback is printed first. If the reader of a pipe stops (`| head`), the status is
-    0; after Ctrl-C it is 130, after SIGTERM 143. Only `action`, --help, --version and --cfg write to standard output.
+    0; after a signal it is 128 + its number (Ctrl-C: 130). Only `action`, --help, --version and --cfg write to standard
+    output.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     return guarded(f"nmt.{verb}", lambda: _run(verb, action, _take_debug(words), sweep))
@@ -73,7 +74,7 @@ def guarded(program: str, work: Callable[[], int]) -> int:
         elif getattr(getattr(sys, name), "errors", "") == "strict":  # a console may lack letters of names and help
             getattr(sys, name).reconfigure(errors="backslashreplace")
     try:
-        with handling([signal.SIGTERM], _terminate):
+        with contextlib.redirect_stderr(OutlivingStream(sys.stderr)), handling(_terminating(), _terminate):
             status = work()
         sys.stdout.flush()
     except (UserError, OSError, MemoryError, RuntimeError, ImportError, KeyboardInterrupt, _Terminated) as error:
@@ -112,7 +113,7 @@ def _ended(program: str, error: BaseException) -> int:
     if os.environ.get(DEBUG, "0") not in ("", "0"):
         traceback.print_exception(error)
     if not isinstance(error, UserError):
-        _drop_output()
+        drop(sys.stdout)
     message, status = str(error), 1
     match error:
         case BrokenPipeError():
@@ -120,7 +121,7 @@ def _ended(program: str, error: BaseException) -> int:
         case KeyboardInterrupt():
             message, status = "interrupted", 130
         case _Terminated():
-            message, status = "terminated", 143
+            message, status = f"terminated ({error})" if str(error) != "SIGTERM" else "terminated", 128 + error.number
         case _ if is_memory_full(error):
             where = "" if isinstance(error, MemoryError) or "DefaultCPUAllocator" in message else " on the GPU"
             message = (
@@ -141,12 +142,23 @@ def _ended(program: str, error: BaseException) -> int:
 
 
 class _Terminated(BaseException):
-    """SIGTERM came."""
+    """A signal has asked the program to end."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.number = number
+
+
+def _terminating() -> list[signal.Signals]:
+    """The signals that end a command; Ctrl-C is Python's own."""
+    return [number for number in stop_signals() if number != signal.SIGINT]
 
 
 def _terminate(number: int, frame: FrameType | None) -> NoReturn:
-    """Unwind the program, so that half-written files are removed."""
-    raise _Terminated
+    """Unwind the program, so that half-written files are removed; no other signal cuts that short, but Ctrl-C."""
+    for other in _terminating():
+        signal.signal(other, signal.SIG_IGN)
+    raise _Terminated(number)
 
 
 def _run(
@@ -200,11 +212,3 @@ def _said_once() -> Iterator[None]:
             raise
         time.sleep(_PATIENCE)  # torchrun ends the others as soon as one has ended
         raise SystemExit(1) from None
-
-
-def _drop_output() -> None:
-    """Discard buffered output, so that the last flush cannot fail."""
-    with contextlib.suppress(OSError, ValueError, AttributeError):
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from nmt.data.batch import Batch, Integers, flatten, pad
 from nmt.data.corpus import Split
 from nmt.data.large import MANY, gathered
+from nmt.facts import MOST_LENGTH_RATIO
 from nmt.text.lexicon import PLACES, Lexicon, learn_lexicon
 from nmt.text.tokenizer import Tokenizer, Vocabulary
 
@@ -291,10 +292,10 @@ def lexicon_of(pairs: EncodedPairs, source_pieces: int) -> Lexicon:
 
 
 def length_ratio(pairs: EncodedPairs, extra: int) -> float:
-    """The smallest ratio of at least 1 such that 999 of 1,000 targets have at most ratio * source + extra pieces.
+    """The smallest ratio of 1 to 50 such that 999 of 1,000 targets have at most ratio * source + extra pieces.
 
     Of very many pairs, every second, third ... counts.
     """
     some = slice(None, None, len(pairs) // MANY + 1)
     needed = (pairs.target_lengths[some] - extra) / np.maximum(pairs.source_lengths[some], 1)
-    return max(1.0, math.ceil(100 * float(np.quantile(needed, 0.999))) / 100)
+    return min(max(1.0, math.ceil(100 * float(np.quantile(needed, 0.999))) / 100), MOST_LENGTH_RATIO)

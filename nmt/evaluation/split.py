@@ -24,6 +24,11 @@ from nmt.translation.types import Translation
 
 #: Sentences whose measures a report can show.
 MOST_ROWS = 10_000
+#: What `evaluate_split` writes.
+FILES = (
+    *("hypotheses.txt", "source.txt", "reference.txt", "translations.txt", "scores.json", "sentences.json"),
+    *("bleu_by_length.json", "bleu_by_length.png", "alignments.pharaoh", "attention.json", "heatmaps"),
+)
 NEXT = "\n"  # between the blocks of translations.txt
 NO_WEIGHTS = "There are no attention weights (decoder=none, or too long lines): no alignments and no heatmaps."
 
@@ -52,6 +57,11 @@ class SplitResult(NamedTuple):
     notes: list[str]
     folder: Path
     sentences: list[dict[str, Any]]
+
+    def in_folder(self, folder: Path) -> "SplitResult":
+        """The same result after its folder was renamed."""
+        pictures = [folder / path.relative_to(self.folder) for path in self.pictures]
+        return self._replace(pictures=pictures, folder=folder)
 
 
 class Gold(NamedTuple):

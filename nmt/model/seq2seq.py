@@ -59,6 +59,8 @@ class Seq2Seq(nn.Module):
         self.dropout, self.output_dropout = Dropout(dropout, fast), Dropout(output_dropout, fast)
         self.fast = fast
         self.context = context
+        #: The settings and the tokenizer that its weights belong to, by key; files of weights keep them.
+        self.identity: dict[str, str] = {}
 
     @property
     def context_sentences(self) -> int:

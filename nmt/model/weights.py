@@ -1,27 +1,32 @@
 """Weights as safetensors: reading them cannot run code."""
 
 import hashlib
+import math
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import safetensors
 import safetensors.torch
 import torch
 from safetensors import SafetensorError
+from torch import Tensor
 
 from nmt.checksums import check, damage, replacing
 from nmt.compat_weights import upgrade_weights
-from nmt.errors import UserError
+from nmt.errors import UserError, damaged
 from nmt.model.seq2seq import Seq2Seq
+
+_IDENTITY = "nmt"  # in the metadata of the file
 
 
 def save_weights(path: Path, model: Seq2Seq) -> None:
-    """Write the model's parameters, tied ones once, and the checksum of the file."""
+    """Write the model's parameters, tied ones once, with what they belong to, and the checksum of the file."""
     tensors = {name: value.detach().cpu().contiguous() for name, value in model.named_parameters()}
     with replacing(path.parent, path.name) as temporary:
         try:
-            safetensors.torch.save_file(tensors, temporary)
+            safetensors.torch.save_file(tensors, temporary, {_IDENTITY: _written(model.identity)})
         except SafetensorError as error:
             raise _os_error(error) from error
 
@@ -33,15 +38,39 @@ def _os_error(error: SafetensorError) -> OSError:
     return OSError(None, str(error))
 
 
+def _written(identity: Mapping[str, str]) -> str:
+    """A model's identity as one text: the order of several would differ from file to file."""
+    return "".join(f"{key}\t{value}\n" for key, value in identity.items())
+
+
+def strange(identity: Mapping[str, str], model: Seq2Seq) -> list[str]:
+    """The settings in which weights of this identity belong to another model; unknown ones are of another version."""
+    own = model.identity
+    return [key for key, value in identity.items() if own.get(key, value) != value]
+
+
+def not_finite(tree: object, name: str = "") -> str:
+    """The name of the first tensor or number in containers that has NaN or infinity; "" if there is none."""
+    if isinstance(tree, Tensor):
+        counts = not tree.is_floating_point() or not tree.numel()
+        # One pass without a copy; both are NaN if anything is.
+        return "" if counts or bool(torch.stack(tree.detach().aminmax()).isfinite().all()) else name
+    if isinstance(tree, float):
+        return "" if math.isfinite(tree) else name
+    parts = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list | tuple) else ()
+    return next(filter(None, (not_finite(part, f"{name}.{key}".lstrip(".")) for key, part in parts)), "")
+
+
 def lost(path: Path) -> str:
     """Whether weights cannot be used: "missing", "damaged" or ""."""
     try:
+        if damage(path):
+            return "damaged"
         with safetensors.safe_open(path, "pt") as file:
-            file.keys()
-        return "damaged" if damage(path) else ""
+            return "damaged" if any(not_finite(file.get_tensor(name), name) for name in file.keys()) else ""  # noqa: SIM118
     except FileNotFoundError:
         return "missing"
-    except (SafetensorError, OSError, ValueError):
+    except (SafetensorError, OSError, ValueError, RuntimeError):
         return "damaged"
 
 
@@ -53,7 +82,10 @@ def load_weights(path: Path, model: Seq2Seq) -> None:
     """
     check(path)
     try:
-        tensors = upgrade_weights(safetensors.torch.load_file(path))
+        with safetensors.safe_open(path, "pt") as file:
+            written = (file.metadata() or {}).get(_IDENTITY, "")
+            tensors = upgrade_weights({name: file.get_tensor(name) for name in file.keys()})  # noqa: SIM118
+        identity = dict(line.split("\t", 1) for line in written.splitlines())
     except FileNotFoundError as error:
         raise UserError(
             f"{path} is missing: the run is incomplete. Restore it from an intact copy, or try its other weights: "
@@ -62,7 +94,7 @@ def load_weights(path: Path, model: Seq2Seq) -> None:
     except (SafetensorError, OSError, ValueError) as error:
         raise UserError(f"{path} is damaged ({error}). Restore the run from an intact copy, or train anew.") from error
     wanted = dict(model.named_parameters())
-    odd = sorted(wanted.keys() ^ tensors.keys())
+    odd = strange(identity, model) + sorted(wanted.keys() ^ tensors.keys())
     odd += [name for name in wanted.keys() & tensors.keys() if wanted[name].shape != tensors[name].shape]
     if odd:
         raise UserError(
@@ -72,6 +104,8 @@ def load_weights(path: Path, model: Seq2Seq) -> None:
     with torch.no_grad():
         for name, parameter in wanted.items():
             parameter.copy_(tensors[name])
+    if name := not_finite(wanted):
+        raise damaged(path, f"{name} has NaN or infinity")
 
 
 def fingerprint(model: Seq2Seq) -> str:

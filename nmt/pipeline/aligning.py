@@ -29,8 +29,9 @@ from nmt.pipeline.opening import own_data, own_split
 from nmt.pipeline.paths import check_paths, writer
 from nmt.pipeline.requests import Data
 from nmt.pipeline.translating import note_one_document
-from nmt.runs import Run, code_revision
+from nmt.runs import Run
 from nmt.terminal import print_message, printable
+from nmt.versions import code_revision
 
 MEASURED = ("words", "head", "checkpoint", "max_length")  # settings that, with the threshold, identify a measurement
 FILES, VALID_FILES = "source=FILE target=FILE", "valid_source=FILE valid_target=FILE"  # in place of the run's data

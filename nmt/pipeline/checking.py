@@ -1,17 +1,18 @@
 """Whether the files of a run are whole: by their checksums, and by reading them."""
 
-import zipfile
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from nmt.checksums import damage, known
 from nmt.drawing.layout import plain_table
-from nmt.errors import UserError
+from nmt.errors import UserError, damaged
 from nmt.model.weights import lost
 from nmt.runs import Run
 from nmt.terminal import printable
 from nmt.text.tokenizer import load_tokenizer
+from nmt.training.checkpoint import load_state
 
 READABLE, CHANGED = "can be read", "can be read; changed since nmt has written it"
 
@@ -40,7 +41,8 @@ def check(request: Checking) -> int:
     if wrong:
         print(printable(f"\n{run.folder} is not whole: {', '.join(wrong)}. Restore the run from an intact copy."))
         return 1
-    print(printable(f"\n{run.folder} is whole."))
+    others = f"Apart from {', '.join(changed)}, " if changed else ""
+    print(printable(f"\n{others}{run.folder} is whole."))
     return 0
 
 
@@ -50,14 +52,14 @@ def states_of(run: Run) -> dict[str, str]:
         "config.yaml": run.config,
         "overrides.json": run.overrides,
         "run.json": run.facts,
-        "history.jsonl": run.history,
+        "history.jsonl": lambda: whole_history(run),
         "tokenizer": lambda: load_tokenizer(run.tokenizer),
     }
     states = {name: _read(reader) for name, reader in read.items()}
     for path in (run.best, run.last):
         states[path.name] = lost(path) or "whole"
     if run.state.exists():
-        states[run.state.name] = "whole" if _is_whole_archive(run.state) else "damaged"
+        states[run.state.name] = _read(lambda: load_state(run.state)).replace(READABLE, "whole")
     checksums = known(run.folder)
     for name in checksums:
         path = run.folder / name
@@ -67,9 +69,9 @@ def states_of(run: Run) -> dict[str, str]:
             states[name] = "damaged" if damage(path) else "whole"
         elif states[name] == READABLE and damage(path):  # people edit these
             states[name] = CHANGED
-    if "best.safetensors" not in checksums:
-        unchecked = "can be read; no checksum, as in runs of earlier versions"
-        for path in (run.best, run.last):
+    unchecked = "missing checksum" if run.has_choices() else "can be read; no checksum, as in runs of version 0.1"
+    for path in (run.best, run.last):
+        if path.name not in checksums:
             states[path.name] = states[path.name].replace("whole", unchecked)
     if run.best_step() is None and states["best.safetensors"] == "missing":
         states["best.safetensors"] = "not written yet"
@@ -86,9 +88,16 @@ def _read(reader: Callable[[], object]) -> str:
     return READABLE
 
 
-def _is_whole_archive(path: Path) -> bool:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return archive.testzip() is None
-    except (zipfile.BadZipFile, OSError, ValueError, RuntimeError):
-        return False
+def whole_history(run: Run) -> list[dict[str, float]]:
+    """The validations of a run (UserError if some are lost, as far as the run's other files tell)."""
+    history, facts, path = run.history(), run.facts(), run.folder / "history.jsonl"
+    saved: list[dict[str, float]] = []
+    if run.state.exists():
+        with contextlib.suppress(UserError):  # which its own row says
+            saved = load_state(run.state).get("history", [])
+    last = history[-1]["step"] if history else 0
+    if facts.get("status") == "finished" and last < facts.get("step", 0):
+        raise damaged(path, f"its last validation is of step {last}, and the run has {facts['step']} steps")
+    if any(entry not in history for entry in saved):
+        raise damaged(path, "it does not have the validations of trainer.pt, from which resume=true restores them")
+    return history

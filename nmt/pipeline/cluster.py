@@ -14,8 +14,9 @@ from nmt.files import write_json
 from nmt.limits import Amount, NotNegative, Positive
 from nmt.locks import is_locked
 from nmt.pipeline.job import TrainingJob
-from nmt.pipeline.launching import Failure, Planned, environment, heeded, reason_of, result_of, say, training
-from nmt.signals import handling
+from nmt.pipeline.launching import Failure, Planned, environment, reason_of, result_of, training
+from nmt.signals import handling, stop_signals
+from nmt.terminal import print_message
 
 if TYPE_CHECKING:
     import submitit
@@ -84,7 +85,7 @@ class ClusterLauncher:
         Raises:
             UserError: the jobs cannot be submitted.
         """
-        with handling(heeded(), lambda number, _: self.asked.append(number)):
+        with handling(stop_signals(), lambda number, _: self.asked.append(number)):
             watched = self._submit() if self.plan else {}
             checked = time.monotonic()
             while watched and not self.asked:
@@ -96,7 +97,7 @@ class ClusterLauncher:
                     self._ended(name, watched.pop(name))
         if watched:
             ids = " ".join(job.job_id for job in watched.values())
-            say(f"The jobs go on: {ids}. Run the same command again to see how they end.")
+            print_message(f"The jobs go on: {ids}. Run the same command again to see how they end.")
         return self.asked[0] if self.asked else 0
 
     def _submit(self) -> "dict[str, submitit.Job[int]]":
@@ -109,7 +110,7 @@ class ClusterLauncher:
             earlier = self._earlier(planned.name)
             if earlier is not None:
                 watched[planned.name] = earlier
-                say(f"{planned.name}: job {earlier.job_id} is in the queue already")
+                print_message(f"{planned.name}: job {earlier.job_id} is in the queue already")
             elif is_locked(self.place / planned.name):
                 self._fail(planned.name, "another process is training it", None)
             else:
@@ -122,7 +123,7 @@ class ClusterLauncher:
                 watched |= {name: executor.submit(job) for name, job in jobs.items()}
         for name in jobs:
             write_json(folder / f"{name}.json", {"launcher": self.cluster.launcher, "job": watched[name].job_id})
-            say(f"{name}: job {watched[name].job_id}")
+            print_message(f"{name}: job {watched[name].job_id}")
         return watched
 
     def _executor(self, folder: Path) -> "submitit.AutoExecutor":
@@ -173,10 +174,10 @@ class ClusterLauncher:
         status = int(path.read_text(encoding="ascii"))
         if status == 0:
             self.finished += 1
-            say(f"{name}: finished, {result_of(self.place / name)}")
+            print_message(f"{name}: finished, {result_of(self.place / name)}")
         else:
             self._fail(name, reason_of(status, log, self._before.get(name, 0)), log)
 
     def _fail(self, name: str, message: str, log: Path | None) -> None:
         self.failures.append(Failure(name, message, log))
-        say(f"{name}: failed: {message}")
+        print_message(f"{name}: failed: {message}")

@@ -1,5 +1,6 @@
 """From a run to its scores: translate test splits, score them, and draw heatmaps."""
 
+import contextlib
 import functools
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,11 +13,15 @@ from nmt.data.corpus import DataSource, Split
 from nmt.data.documents import Followed, contexts_of, numbered
 from nmt.data.languages import UNNAMED
 from nmt.errors import UserError
+from nmt.evaluation import forced, words
 from nmt.evaluation.references import attention_maps, entropy, entropy_by_head, hidden_share, perplexity
+from nmt.evaluation.split import FILES as FILES_OF_SPLIT
 from nmt.evaluation.split import Gold, HeatmapSettings, SplitResult, evaluate_split, summary
 from nmt.evaluation.stored import StoredTranslations
+from nmt.files import replacing_folder
 from nmt.foreign import inside
 from nmt.heads import AUTO, MEAN, names_all
+from nmt.locks import EVALUATION, locked
 from nmt.pipeline.aligner import Aligner
 from nmt.pipeline.analysing import Analysed, write_analyses
 from nmt.pipeline.choosing import choose, own_validation
@@ -29,18 +34,20 @@ from nmt.pipeline.sharing import share, shared
 from nmt.pipeline.translating import note_one_document
 from nmt.pipeline.viewing import pictured_head, view_of
 from nmt.processes import ALONE, Processes
-from nmt.runs import Run, code_revision
+from nmt.runs import Run
 from nmt.terminal import print_message, printable
 from nmt.text.scripts import language_by_script
 from nmt.translation.lengths import Excesses
 from nmt.translation.stepping import heads_of
 from nmt.translation.translator import Translator
 from nmt.translation.types import Translation, View
+from nmt.versions import code_revision
 
 FILES = "source=FILE reference=FILE"  # in place of the run's own data
 TER_CHARACTERS = 10_000  # the longest reference without a warning
 ATTENTION_MAPS = 6  # references whose weights are saved for nmt.compare
 WINDOW = 2000  # sentences that are forced at a time
+OWN_FILES = (*FILES_OF_SPLIT, forced.FILE, words.FILE, REPORT)  # of the folder of a split
 MODEL = ("choices", "encoder", "attention", "decoder")  # parts of the configuration that scores record
 
 
@@ -109,8 +116,21 @@ def evaluated(request: Evaluating, processes: Processes = ALONE) -> list[SplitRe
     """
     codes, splits, data = _splits(request.text, request.translator.runs[0])
     _check_lines(request.lines, splits)
-    for split in splits:
-        check_replaceable(request.folder / split.name, _elsewhere(request))
+    with contextlib.ExitStack() as locks:
+        for split in splits:
+            check_replaceable(request.folder / split.name, _elsewhere(request))
+            locks.enter_context(locked(inside(request.folder, split.name), EVALUATION))
+        return _evaluated(request, processes, codes, splits, data)
+
+
+def _evaluated(
+    request: Evaluating,
+    processes: Processes,
+    codes: tuple[str, str],
+    splits: Sequence[Split],
+    data: DataSource | None,
+) -> list[SplitResult]:
+    """The results of some splits, whose locks this process has."""
     translator = request.translator.open()
     share(translator, processes)
     pictured = pictured_head(request.view, request.head, translator)
@@ -227,25 +247,27 @@ def _evaluate(
         heads.pictured,
         None if request.view == "cross" else functools.partial(view_of, translator, request.view),
     )
-    result = evaluate_split(
-        translations,
-        list(split.target),
-        name=split.name,
-        languages=languages,
-        folder=inside(request.folder, split.name),
-        gold=gold,
-        display=display,
-        provenance={**provenance, "text": split.fingerprint()},
-        measured=_measured(translator, translations, seconds, references),
-        attention_maps=attention_maps(references, [row + 1 for row in rows], ATTENTION_MAPS, heads.linked),
-    )
-    if len(translator.models) == 1:
-        analysed = Analysed(split, translations, references, rows, heads.linked, request.shift, training)
-        write_analyses(result.folder, translator, analysed)
-    if display.first or display.lines:
-        title = f"{request.translator.runs[0].folder.resolve().name} on {split.name}"
-        write_report(translator, Looked(result, translations, split.target, display), title)
-    return result
+    folder = inside(request.folder, split.name)
+    with replacing_folder(folder, OWN_FILES) as new:
+        result = evaluate_split(
+            translations,
+            list(split.target),
+            name=split.name,
+            languages=languages,
+            folder=new,
+            gold=gold,
+            display=display,
+            provenance={**provenance, "text": split.fingerprint()},
+            measured=_measured(translator, translations, seconds, references),
+            attention_maps=attention_maps(references, [row + 1 for row in rows], ATTENTION_MAPS, heads.linked),
+        )
+        if len(translator.models) == 1:
+            analysed = Analysed(split, translations, references, rows, heads.linked, request.shift, training)
+            write_analyses(new, translator, analysed)
+        if display.first or display.lines:
+            title = f"{request.translator.runs[0].folder.resolve().name} on {split.name}"
+            write_report(translator, Looked(result, translations, split.target, display), title)
+    return result.in_folder(folder)
 
 
 def _rows_to_force(translator: Translator, split: Split) -> list[int]:

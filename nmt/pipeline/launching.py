@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -14,7 +14,7 @@ from nmt import build, system
 from nmt.errors import UserError
 from nmt.locks import is_locked
 from nmt.runs import Run
-from nmt.signals import handling
+from nmt.signals import handling, stop_signals
 from nmt.terminal import print_message
 
 
@@ -33,13 +33,6 @@ class Failure(NamedTuple):
     log: Path | None
 
 
-def say(line: str) -> None:
-    """Print a line on standard error."""
-    # The reader of standard output may have gone (| tee, a closed terminal): keep the runs going.
-    with contextlib.suppress(OSError):
-        print_message(line)
-
-
 def training(words: Sequence[str]) -> list[str]:
     """The program that trains a run."""
     return [sys.executable, "-m", "nmt.train", *words]
@@ -50,12 +43,6 @@ def environment() -> dict[str, str]:
     package = str(Path(build.__file__).resolve().parents[1])
     path = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(path), "PYTHONUNBUFFERED": "1"}
-
-
-def heeded() -> Iterable[signal.Signals]:
-    """The signals that stop a sweep. Under nohup, SIGHUP stays ignored."""
-    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    return [number for number in signals if signal.getsignal(number) is not signal.SIG_IGN]
 
 
 class _Job(NamedTuple):
@@ -80,7 +67,7 @@ class Launcher:
     def run(self) -> int:
         """Return the number of the signal that stopped it, or 0."""
         waiting, running, signals_sent = list(self.plan), list[_Job](), 0
-        with handling(heeded(), lambda number, _: self.asked.append(number)):
+        with handling(stop_signals(), lambda number, _: self.asked.append(number)):
             try:
                 while running or (waiting and not self.asked):
                     while waiting and len(running) < self.jobs and not self.asked:
@@ -128,7 +115,7 @@ class Launcher:
             except OSError as error:  # no memory, too many processes
                 self._fail(planned.name, f"it cannot be started: {error.strerror}", log)
                 return []
-        say(f"[{self.number}/{len(self.plan)}] {planned.name}: begins")
+        print_message(f"[{self.number}/{len(self.plan)}] {planned.name}: begins")
         return [_Job(planned, process, log, before, time.monotonic())]
 
     def _stop(self, running: Sequence[_Job], at_once: bool) -> None:
@@ -136,23 +123,23 @@ class Launcher:
             (system.kill if at_once else system.ask_to_stop)(job.process)
         name = signal.Signals(self.asked[-1]).name
         if at_once:
-            say(f"{name}: the runs are killed. Their last saved state is kept.")
+            print_message(f"{name}: the runs are killed. Their last saved state is kept.")
         else:
-            say(f"{name}: the runs save their state and stop. Ctrl-C again kills them.")
+            print_message(f"{name}: the runs save their state and stop. Ctrl-C again kills them.")
 
     def _ended(self, job: _Job) -> None:
         name, status = job.planned.name, job.process.returncode
         if status == 0:
             self.finished += 1
-            say(f"{name}: finished, {result_of(self.place / name)}")
+            print_message(f"{name}: finished, {result_of(self.place / name)}")
         elif self.asked and (status in (130, 143, -signal.SIGTERM) or system.was_killed(status)):
-            say(f"{name}: stopped")
+            print_message(f"{name}: stopped")
         else:
             self._fail(name, reason_of(status, job.log, job.before), job.log)
 
     def _fail(self, name: str, message: str, log: Path | None) -> None:
         self.failures.append(Failure(name, message, log))
-        say(f"{name}: failed: {message}")
+        print_message(f"{name}: failed: {message}")
 
 
 def result_of(folder: Path) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from nmt import build
+from nmt.checksums import NAME
 from nmt.command.quoting import pasteable
 from nmt.compute import Compute
 from nmt.configuration import read_yaml
@@ -43,8 +44,18 @@ def open_model(run: Run, checkpoint: Checkpoint, compute: Compute) -> tuple[Seq2
     tokenizer = load_tokenizer(run.tokenizer)
     with describes(run, "a model", as_saved=True):
         model = build.build_model(config, tokenizer, initial=False)
+    if run.is_unchecked():
+        print_message(f"warning: {unchecked(run)}")
     load_weights(run.best if checkpoint == "best" else run.last, model)
     return model.to(compute.device).eval(), tokenizer
+
+
+def unchecked(run: Run) -> str:
+    """What to say of a run that has lost its checksums."""
+    return (
+        f"{run.folder / NAME} has no checksum of the weights, so damage cannot be noticed. Restore the run from an "
+        "intact copy."
+    )
 
 
 def open_for_forcing(
@@ -232,7 +243,8 @@ class TranslatorRequest:
     def _shortlist(self, tokenizer: Tokenizer) -> Shortlist | None:
         if not self.shortlist:  # null means none where more than the text is wanted
             return None
-        lexicon = load_lexicon(self.runs[0].lexicon, tokenizer.source.size, tokenizer.target.size)
+        sizes = tokenizer.source.size, tokenizer.target.size
+        lexicon = load_lexicon(self.runs[0].lexicon, *sizes, tokenizer.fingerprint)
         return Shortlist(lexicon, self.shortlist, tokenizer.target.size, tokenizer.joint)
 
 

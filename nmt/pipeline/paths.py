@@ -83,7 +83,7 @@ def check_replaceable(folder: Path, cure: str) -> None:
     """
     if folder.is_file():
         raise UserError(f"{folder} is a file where a folder would be made. {cure}")
-    for path in (folder, *sorted(folder.rglob("*"))):
+    for path in (folder.parent, folder, *sorted(folder.rglob("*"))):
         if not (os.access(path, os.W_OK) if path.is_file() else is_writable(path)):
             raise UserError(f"{path} is write-protected. {cure}")
 

@@ -1,12 +1,13 @@
 """From a run folder or a record to its data for a comparison: scores, curves, error rates, text."""
 
+import functools
 import json
 import math
 import statistics
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -30,7 +31,9 @@ from nmt.errors import UserError, damaged, reading
 from nmt.evaluation import forced, words
 from nmt.evaluation.metrics import MetricScore
 from nmt.evaluation.references import AttentionMap
-from nmt.files import replace_atomically
+from nmt.facts import MAP
+from nmt.files import read_whole, replace_atomically
+from nmt.foreign import read_json
 from nmt.links import parse_links
 from nmt.records import TEXT, portable
 from nmt.runs import Run, settings
@@ -71,12 +74,11 @@ def read_result(name: str, run: Run, given: Split | str | None) -> Result:
     aligned = _aligned(run)
     splits, origin = {}, {"training text": str(facts.get("text", {}).get("train"))}
     for split in names:
-        scores = run.scores(split)
-        provenance = scores.get("provenance")
-        if not isinstance(provenance, dict) or "text" not in provenance or len(provenance.get("runs", [1])) != 1:
-            continue  # from an earlier version, or from an ensemble
+        scores, scored = read_whole(run.evaluation / split, functools.partial(_split, run, split))
+        if scored is None:
+            continue
+        provenance = scores["provenance"]
         origin["tokenizer"] = str(provenance.get("tokenizer"))
-        scored = _scored(run, split, scores)
         signatures = {f"{metric} signature": scored.scores[metric].signature for metric in METRICS}
         source = {"text": str(provenance["text"]), "search": _search(config, provenance), **signatures}
         splits[split] = scored._replace(origin=source)
@@ -186,6 +188,15 @@ def _search(config: Any, provenance: Mapping[str, Any]) -> str:
     return f"{provenance.get('checkpoint')} weights, {'own search' if same else json.dumps(used, sort_keys=True)}"
 
 
+def _split(run: Run, split: str) -> tuple[dict[str, Any], Scored | None]:
+    """The scores of a split, and all of it; None for those of an earlier version or of an ensemble."""
+    scores = run.scores(split)
+    provenance = scores.get("provenance", {})
+    if "text" not in provenance or len(provenance.get("runs", [1])) != 1:
+        return scores, None
+    return scores, _scored(run, split, scores)
+
+
 def _scored(run: Run, split: str, scores: dict[str, Any]) -> Scored:
     """One split of a run, read from its folder."""
     folder = run.evaluation / split
@@ -209,37 +220,17 @@ def _scored(run: Run, split: str, scores: dict[str, Any]) -> Scored:
             counts = counted(hypotheses, references, str(scores["target_language"]), metrics)
             sizes, unit, _ = lengths(sources)
         measured = dict(scores["measured"])
-    maps = _attention_maps(folder / "attention.json")
+    maps = cast("list[AttentionMap]", run.rows(split, "attention.json", MAP) or [])
     return Scored(sources, references, hypotheses, sizes, unit, metrics, counts, measured, maps)._replace(
-        measures=_measures(folder / "sentences.json", len(hypotheses)),
+        measures=run.measures(split, len(hypotheses)) or [],
         forced=_forced(folder / forced.FILE, len(hypotheses)),
         words=_words(folder / words.FILE),
         source_language=str(scores.get("source_language", "")),
     )
 
 
-#: Measures of sentences that comparisons compute with.
-_NUMBERS = ("cut", "entropy", "coverage", "unattended", "monotonicity", "end_weight")
-
-
-def _measures(path: Path, sentences: int) -> list[dict[str, Any]]:
-    """The measures of each sentence; empty if an earlier version wrote none (UserError for a damaged file)."""
-    if not path.exists():
-        return []
-    with reading(path):
-        rows: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
-        numbers = (row.get(name, 0) for row in rows for name in _NUMBERS)
-        if [row["line"] for row in rows] != list(range(1, sentences + 1)) or not all(map(_is_number, numbers)):
-            raise damaged(path)
-    return rows
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float)
-
-
 def _forced(path: Path, sentences: int) -> list[ForcedReference]:
-    """The references under forced decoding; as `_measures`."""
+    """The references under forced decoding; empty if an earlier version wrote none (UserError for a damaged file)."""
     if not path.exists():
         return []
     with reading(path):
@@ -251,7 +242,7 @@ def _forced(path: Path, sentences: int) -> list[ForcedReference]:
                 [int(value) / 1000 for value in row["best"]],
                 [value == "1" for value in row["right"]],
             )
-            for row in json.loads(path.read_text(encoding="utf-8"))
+            for row in read_json(path)
         ]
         if any(not 1 <= each.line <= sentences or len(each.best) != len(each.right) for each in found):
             raise damaged(path)
@@ -259,7 +250,7 @@ def _forced(path: Path, sentences: int) -> list[ForcedReference]:
 
 
 def _words(path: Path) -> dict[str, dict[str, Known]]:
-    """What each word is to the run; as `_measures`."""
+    """What each word is to the run; as `_forced`."""
     if not path.exists():
         return {}
     with reading(path):
@@ -268,21 +259,8 @@ def _words(path: Path) -> dict[str, dict[str, Known]]:
                 word: Known(None if count is None else int(count), int(pieces))
                 for word, (count, pieces) in known.items()
             }
-            for side, known in json.loads(path.read_text(encoding="utf-8")).items()
+            for side, known in read_json(path).items()
         }
-
-
-def _attention_maps(path: Path) -> list[AttentionMap]:
-    """The weights that were saved of a split (UserError for a damaged file)."""
-    if not path.exists():
-        return []
-    with reading(path):
-        maps: list[AttentionMap] = json.loads(path.read_text(encoding="utf-8"))
-        for saved in maps:
-            shape = len(saved["target"]), len(saved["source"])
-            if not isinstance(saved["line"], int) or np.array(saved["weights"], float).shape != shape:
-                raise damaged(path)
-    return maps
 
 
 def write_counts(path: Path, scored: Scored) -> None:

@@ -2,12 +2,11 @@
 
 import contextlib
 import io
-import signal
 from collections.abc import Callable, Iterator
 
 from nmt.pipeline.opening import TranslatorRequest
 from nmt.processes import LostProcessError, Processes, joined
-from nmt.signals import handling
+from nmt.signals import handling, stop_signals
 from nmt.translation.sharing import follow
 from nmt.translation.stepping import evaluating
 from nmt.translation.translator import Translator
@@ -26,7 +25,7 @@ def shared(request: TranslatorRequest, keep_weights: bool, lead: Callable[[Proce
         if processes.leads:
             with _leading(processes):
                 return lead(processes)
-        with handling((signal.SIGINT, signal.SIGTERM), lambda *_: None):
+        with handling(stop_signals(), lambda *_: None):
             if processes.share() is not None:
                 with contextlib.redirect_stderr(io.StringIO()):  # the leader has said the same
                     translator = request.open(keep_weights)

@@ -25,10 +25,11 @@ from nmt.errors import UserError
 from nmt.limits import NotNegative, checked
 from nmt.locks import SWEEP, locked
 from nmt.pipeline.cluster import Cluster, ClusterLauncher
-from nmt.pipeline.launching import Launcher, Planned, say
+from nmt.pipeline.launching import Launcher, Planned
 from nmt.pipeline.recipe import already_finished, check_model, resumed
 from nmt.pipeline.requests import read
 from nmt.runs import Run, check_name, settings
+from nmt.terminal import print_message
 
 MEMORY = 4 << 30  # bytes per run, if no run of the sweep is finished
 _LONGEST = 100  # characters of a name
@@ -91,7 +92,7 @@ def _sweep(
     if plan:
         look = f"tail -f {system.shell_quoted(str(place))}/*.log"
         most = f", {jobs} at a time" if jobs else ""
-        say(f"{len(plan)} {'run' if len(plan) == 1 else 'runs'} to train{most}. Follow with: {look}")
+        print_message(f"{len(plan)} {'run' if len(plan) == 1 else 'runs'} to train{most}. Follow with: {look}")
     count = len(done) + len(plan) + len(impossible)
     launcher = Launcher(place, plan, jobs) if local else ClusterLauncher(place, plan, jobs, cluster)
     stopped = launcher.run()
@@ -100,14 +101,14 @@ def _sweep(
     left = len(plan) - launcher.finished - len(failures)
     parts += [f"{left} left to do"] * bool(left) + [f"{len(failures)} failed"] * bool(failures)
     parts += [f"{len(impossible)} cannot be trained (see above)"] * bool(impossible)
-    say(f"{count} {'run' if count == 1 else 'runs'} in {place}: {', '.join(parts)}.")
+    print_message(f"{count} {'run' if count == 1 else 'runs'} in {place}: {', '.join(parts)}.")
     if stopped and local:
-        say("Everything is saved. Run the same command again to resume.")
+        print_message("Everything is saved. Run the same command again to resume.")
     elif len(done) + launcher.finished > 1:
-        say(f"Compare them: {python()} -m nmt.compare {pasteable('runs', place)}")
+        print_message(f"Compare them: {python()} -m nmt.compare {pasteable('runs', place)}")
     for failure in failures:
         where = f" (see {failure.log})" if failure.log is not None else ""
-        say(f"failed: {failure.name}: {failure.message}{where}")
+        print_message(f"failed: {failure.name}: {failure.message}{where}")
     return 128 + stopped if stopped else int(bool(failures or impossible))
 
 
@@ -192,7 +193,9 @@ def _check(
     for name, combination, config in zip(names, combinations, configs, strict=True):
         same = known.setdefault(json.dumps(settings(config), sort_keys=True, default=str), name)
         if same != name:
-            say(f"{name} is skipped: it would be the same run as {same}. The settings that differ have no effect.")
+            print_message(
+                f"{name} is skipped: it would be the same run as {same}. The settings that differ have no effect."
+            )
             continue
         words = [*combination.overrides, *quote([f"name={name}", f"checkpoints={place}"]), "resume=auto"]
         try:
@@ -206,11 +209,11 @@ def _check(
                 check_model(config)
         except UserError as error:
             impossible.append(name)
-            say(f"{name} cannot be trained: {error}")
+            print_message(f"{name} cannot be trained: {error}")
             continue
         plan.append(Planned(name, words))
     if done:
-        say(f"{len(done)} of {len(done) + len(plan) + len(impossible)} runs are already finished.")
+        print_message(f"{len(done)} of {len(done) + len(plan) + len(impossible)} runs are already finished.")
     return plan, impossible, done
 
 

@@ -4,6 +4,7 @@ import contextlib
 import functools
 import io
 import shutil
+import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -29,6 +30,7 @@ from nmt.memory import give_memory_back
 from nmt.model import Seq2Seq
 from nmt.model.weights import lost
 from nmt.pipeline.fast_search import MINUTES, measured
+from nmt.pipeline.opening import unchecked
 from nmt.pipeline.preparing import check_documents, guiding_links, prepared, tokenizer_for
 from nmt.pipeline.recipe import Recipe, opened, own_settings, possible, resumed_recipe, with_own_vocabularies
 from nmt.processes import Processes, joined
@@ -152,7 +154,7 @@ class _Session:
         run.note(length_ratio=ratio, source_lines=habits(train_split.source, source.languages[0]))
         self.announcement.make(run.folder)
         if not run.lexicon.exists():
-            lexicon_of(pairs, tokenizer.source.size).save(run.lexicon)
+            lexicon_of(pairs, tokenizer.source.size).save(run.lexicon, tokenizer.fingerprint)
             give_memory_back()
         count = settings.validate_sentences
         sources, references = list(valid_split.source[:count]), list(valid_split.target[:count])
@@ -173,6 +175,8 @@ class _Session:
         if run is None:
             return None
         run.history()
+        if run.is_unchecked():
+            self.say(unchecked(run))
         if not run.state.exists() and run.facts().get("status") in ("begun", "running"):
             self.say(f"{run.folder} has no saved state yet: training starts from the beginning.")
             return None
@@ -309,7 +313,7 @@ class _Session:
                 f"Stopped by {outcome.finished_by} at step {outcome.step}; everything is saved. Resume with:\n"
                 f"  {python()} -m nmt.train {pasteable('name', run.folder.name)}{place} resume=true"
             )
-            return 130 if outcome.finished_by == "SIGINT" else 143
+            return 128 + signal.Signals[outcome.finished_by]
         best = next((entry for entry in reversed(outcome.history) if entry["best"]), None)
         if best is not None:
             self.say(

@@ -10,6 +10,8 @@ from starlette.responses import JSONResponse, Response
 
 from nmt.errors import UserError
 from nmt.evaluation.metrics import sentence_chrf
+from nmt.facts import MAP
+from nmt.files import read_whole
 from nmt.foreign import inside, read_text_of
 from nmt.runs import Run
 from nmt.serving.asking import Asker, Served
@@ -69,14 +71,18 @@ def described(run: Run, split: str | None, other: Run | None = None) -> Json:
     name = splits[0] if split is None else split
     if name not in splits:
         raise ProblemError(404, "split: there is no such split.", field="split", cure=f"Give one of: {splits}.")
-    rows = _texts(run, name)
-    measures = _measures(run, name, len(rows))
+    rows, measures = read_whole(run.evaluation / name, lambda: _rows(run, name))
     for row, more in zip(rows, measures or [{"chrf": _chrf(row)} for row in rows], strict=True):
         row |= {key: value for key, value in more.items() if key != "line"}
     _add_contexts(rows)
     compared = other is not None and _compare(rows, run, other, name)
     note = None if measures else "Only chrF is known of this evaluation. Evaluate the run again for the other measures."
     return {"split": name, "splits": splits, "compared": compared, "note": note, "rows": rows}
+
+
+def _rows(run: Run, split: str) -> tuple[list[Json], list[Json] | None]:
+    rows = _texts(run, split)
+    return rows, run.measures(split, len(rows))
 
 
 def _chrf(row: Json) -> float:
@@ -111,22 +117,11 @@ def _lines(path: Path) -> list[str]:
         raise UserError(f"{path} cannot be read: {error.strerror}. Evaluate the run again.") from error
 
 
-def _measures(run: Run, split: str, count: int) -> list[Json] | None:
-    """The measures of each sentence; None if an earlier version has evaluated the run."""
-    path = inside(run.folder, "evaluation", split, "sentences.json")
-    if not path.exists():
-        return None
-    rows = run.read_json(f"evaluation/{split}/sentences.json")
-    if not isinstance(rows, list) or len(rows) != count or not all(isinstance(row, dict) for row in rows):
-        raise UserError(f"{path} is damaged. Evaluate the run again.")
-    return rows
-
-
 def _compare(rows: list[Json], run: Run, other: Run, split: str) -> bool:
     """Add what differs in the other run; False if it has not translated the same sentences."""
     if split not in other.splits():
         return False
-    others = _texts(other, split)
+    others, _ = read_whole(other.evaluation / split, lambda: _rows(other, split))
     if [row["source"] for row in others] != [row["source"] for row in rows]:
         return False
     disagreements = _disagreements(run, other, split)
@@ -141,10 +136,7 @@ def _compare(rows: list[Json], run: Run, other: Run, split: str) -> bool:
 def _disagreements(run: Run, other: Run, split: str) -> dict[int, float]:
     """The disagreement of each line of which both runs have recorded the attention to its reference."""
     one, two = (
-        {each["line"]: each for each in each_run.read_json(f"evaluation/{split}/attention.json")}
-        if inside(each_run.folder, "evaluation", split, "attention.json").exists()
-        else {}
-        for each_run in (run, other)
+        {each["line"]: each for each in each_run.rows(split, "attention.json", MAP) or []} for each_run in (run, other)
     )
     return {
         line: divergence(one[line]["weights"], two[line]["weights"])

@@ -20,7 +20,7 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from nmt.errors import UserError
-from nmt.signals import handling
+from nmt.signals import handling, stop_signals
 
 #: Seconds that requests at hand have after SIGTERM.
 DRAIN = 60
@@ -94,7 +94,7 @@ class Server(uvicorn.Server):
             self.force_exit = self.should_exit and number == signal.SIGINT
             self.should_exit = True
 
-        with handling([signal.SIGTERM, signal.SIGINT], stop):
+        with handling(stop_signals(), stop):
             yield
 
     async def watch(self) -> None:

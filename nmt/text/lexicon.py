@@ -22,6 +22,7 @@ PLACES = 6_000_000
 PART = 500_000
 TRANSLATIONS = 100  # per source piece
 ROUNDS = 5  # of expectation and maximisation
+_TOKENIZER = "tokenizer"  # in the metadata of the file
 
 
 class Lexicon(NamedTuple):
@@ -35,22 +36,23 @@ class Lexicon(NamedTuple):
     translations: Ids
     common: Ids
 
-    def save(self, path: Path) -> None:
-        """Write both into one file (UserError if that fails)."""
+    def save(self, path: Path, tokenizer: str = "") -> None:
+        """Write both into one file, with the fingerprint of their tokenizer (UserError if that fails)."""
         with replacing(path.parent, path.name) as temporary:
-            temporary.write_bytes(safetensors.numpy.save(self._asdict()))
+            temporary.write_bytes(safetensors.numpy.save(self._asdict(), {_TOKENIZER: tokenizer}))
 
 
-def load_lexicon(path: Path, source_size: int, target_size: int) -> Lexicon:
-    """Read a lexicon for vocabularies of these sizes.
+def load_lexicon(path: Path, source_size: int, target_size: int, tokenizer: str = "") -> Lexicon:
+    """Read a lexicon for vocabularies of these sizes, and for the tokenizer of a fingerprint.
 
     Raises:
         UserError: the file is missing, damaged, or belongs to other vocabularies.
     """
     check(path)
     try:
-        arrays = safetensors.numpy.load(path.read_bytes())
-        lexicon = Lexicon(arrays["translations"], arrays["common"])
+        with safetensors.safe_open(path, "np") as file:
+            lexicon = Lexicon(file.get_tensor("translations"), file.get_tensor("common"))
+            learned_with = (file.metadata() or {}).get(_TOKENIZER, tokenizer)  # earlier versions did not write it
     except OSError as error:
         raise UserError(
             f"{path} is missing, but shortlist= needs it: the run is incomplete, or of a version without shortlists. "
@@ -61,7 +63,8 @@ def load_lexicon(path: Path, source_size: int, target_size: int) -> Lexicon:
             f"{path} is damaged ({error}). Give shortlist=0, or restore the run from an intact copy."
         ) from error
     fits = (
-        all(part.dtype == np.int32 for part in lexicon)
+        tokenizer in ("", learned_with)
+        and all(part.dtype == np.int32 for part in lexicon)
         and lexicon.translations.ndim == 2
         and lexicon.common.ndim == 1
         and len(lexicon.translations) == source_size

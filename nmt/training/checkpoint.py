@@ -5,18 +5,20 @@ The state is plain tensors and containers: loading it cannot execute code.
 
 import math
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
 
 from nmt.checksums import damage, keep, replacing
 from nmt.compat_weights import upgrade_state
 from nmt.errors import UserError, is_memory_full
-from nmt.model.weights import save_weights
+from nmt.facts import STATE as FACTS
+from nmt.facts import fault
+from nmt.model import Seq2Seq
+from nmt.model.weights import not_finite, save_weights, strange
 from nmt.training.learner import Learner
 
 STATE, EARLIER_STATE = "trainer.pt", "trainer-before.pt"  # of the last save, and of the one before
@@ -49,23 +51,40 @@ class Checkpoint:
     def __init__(self, folder: Path, learner: Learner) -> None:
         self.folder, self.learner = folder, learner
 
+    def check(self, step: int) -> None:
+        """Raise UserError if weights, average or optimizer have NaN or infinity after `step` updates."""
+        if name := not_finite(self.learner.state()):
+            raise UserError(
+                f"{name} has NaN or infinity at step {step}, so it is not saved. {self.folder} keeps what was saved "
+                "before. Train again with another name= and a smaller optimizer.lr or trainer.clip_norm."
+            )
+
     def save_best(self) -> None:
         """Write the current average as the best weights."""
         save_weights(self.folder / "best.safetensors", self.learner.averaging.best_guess)
 
-    def save(self, counters: Counters, means: Sequence[float] = ()) -> None:
+    def save(
+        self, counters: Counters, means: Sequence[float] = (), history: Sequence[Mapping[str, float]] = ()
+    ) -> None:
         """Write the last weights, and the state for resuming.
 
         Args:
             counters: the progress.
             means: the sums of the means since the last validation (`RunningMeans.state`).
+            history: the validations.
+
+        Raises:
+            UserError: see `check`; nothing is written.
         """
+        self.check(counters.step)
         save_weights(self.folder / "last.safetensors", self.learner.averaging.best_guess)
         compute = self.learner.compute
         state = {
             **self.learner.state(),
             **asdict(counters),
             "means": list(means),
+            "history": [dict(entry) for entry in history],
+            "identity": self.learner.model.identity,
             "rng": torch.get_rng_state(),
             "cuda_rng": [torch.cuda.get_rng_state(compute.device)] if compute.on_gpu else [],
         }
@@ -140,13 +159,21 @@ def load_state(path: Path) -> dict[str, Any]:
         raise _damaged(path) from error
     if not isinstance(state, dict):
         raise _damaged(path)
+    try:
+        wrong = not_finite({key: value for key, value in state.items() if key != "best"})  # which begins with infinity
+    except (RuntimeError, RecursionError) as error:  # types of tensors that nobody trains
+        raise _damaged(path) from error
+    if wrong:
+        raise _damaged(path, f" ({wrong} has NaN or infinity)")
     return upgrade_state(state)
 
 
-def check_state(path: Path, state: dict[str, Any], model: nn.Module) -> None:
+def check_state(path: Path, state: dict[str, Any], model: Seq2Seq) -> None:
     """Check that a state fits a model, before anything of the run is changed (UserError if not)."""
     needed = ("model", "optimizer", "averaging", "rng", *(field.name for field in fields(Counters)))
     wrong = [key for key in needed if key not in state]
+    wrong += [reason for reason in [fault(state, FACTS)] if reason and not wrong]
+    wrong += [] if wrong else strange(state.get("identity", {}), model)
     weights = state.get("model")
     if not wrong and isinstance(weights, dict):
         shapes = {name: weight.shape for name, weight in model.named_parameters()}
@@ -155,5 +182,5 @@ def check_state(path: Path, state: dict[str, Any], model: nn.Module) -> None:
         raise UserError(f"{path} does not fit this run: {', '.join(wrong[:3])}. Train again with another name=.")
 
 
-def _damaged(path: Path) -> UserError:
-    return UserError(f"{path} is damaged, so the run cannot be resumed. Train again with another name=.")
+def _damaged(path: Path, reason: str = "") -> UserError:
+    return UserError(f"{path} is damaged{reason}, so the run cannot be resumed. Train again with another name=.")

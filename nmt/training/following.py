@@ -1,7 +1,6 @@
 """Training in several processes: how they start alike, which batches each of them takes, and what a follower does."""
 
 import io
-import signal
 from typing import Any
 
 import torch
@@ -10,7 +9,7 @@ from nmt.data.batch import Batch
 from nmt.data.planning import TokenBatches
 from nmt.memory import give_memory_back
 from nmt.processes import Order, Processes, Task
-from nmt.signals import handling
+from nmt.signals import handling, stop_signals
 from nmt.training.learner import Learner
 
 #: Steps between returns of free memory to the system: about every half minute, for some tenths of a second.
@@ -59,7 +58,7 @@ def follow(learner: Learner, batches: TokenBatches, seed: int) -> None:
     processes = learner.processes
     start(learner)
     learner.model.train()
-    with handling((signal.SIGINT, signal.SIGTERM), lambda *_: None):
+    with handling(stop_signals(), lambda *_: None):
         while (order := processes.receive()).task != Task.STOP:
             processes.seed(seed, order.step)
             learner.update(own_batches(batches, order, processes), order.step, order.share)

@@ -20,7 +20,7 @@ from nmt.memory import give_memory_back
 from nmt.model.transformer.weighted import branch_weights
 from nmt.processes import LostProcessError, Order, Task
 from nmt.progress import clock
-from nmt.signals import handling
+from nmt.signals import handling, stop_signals
 from nmt.training.budget import Spent
 from nmt.training.checkpoint import Checkpoint, Counters
 from nmt.training.display import Display, Records
@@ -85,7 +85,7 @@ class TrainingLoop:
         self.started = self.saved = self._read_at = time.monotonic()
 
     def run(self, seed: int, state: dict[str, Any] | None = None) -> Outcome:
-        """Train until the budget is used, patience ends, or SIGINT or SIGTERM arrives; save in every case.
+        """Train until the budget is used, patience ends, or a signal arrives (`stop_signals`); save in every case.
 
         Args:
             seed: for dropout and scheduled sampling.
@@ -99,12 +99,13 @@ class TrainingLoop:
         if state is not None:
             self.counters = self.checkpoint.restore(state)
             # Validations after the last save will be repeated.
-            self.history = [entry for entry in self.records.history() if entry["step"] <= self.counters.step]
+            known = [entry for entry in self.records.history() if entry["step"] <= self.counters.step]
+            self.history = state.get("history", known)  # states of earlier versions have none
             self.epoch_batches = max(1, len(self.batches.plan(self.counters.epoch)))
         self._start_clock()
         with (
             Display(self.records, self.settings, self.counters.step) as self.display,
-            handling((signal.SIGINT, signal.SIGTERM), self.stop),
+            handling(stop_signals(), self.stop),
         ):
             if state is not None and len(state.get("means", ())) >= 3:  # earlier versions have none
                 self.display.means.restore(state["means"])
@@ -112,6 +113,9 @@ class TrainingLoop:
             if state is not None and self.checkpoint.draws_differently(state):
                 self.display.say("The saved state is of another device: dropout goes on with other random numbers.")
             self._say_notes()
+            if state is not None and any(entry not in known for entry in self.history):
+                self.display.say("history.jsonl has lost validations: they are restored from the saved state.")
+                self.records.keep_history(self.history)
             self._estimate()
             with self._leading(state):
                 first = self.counters.step
@@ -134,7 +138,7 @@ class TrainingLoop:
         try:
             yield
         except LostProcessError:
-            self.checkpoint.save(self.counters, self.display.means.state())
+            self.checkpoint.save(self.counters, self.display.means.state(), self.history)
             raise
         finally:
             with contextlib.suppress(LostProcessError):
@@ -242,7 +246,13 @@ class TrainingLoop:
         counters = self.counters
         self._read()
         self.learner.averaging.before_validation()
+        self.checkpoint.check(counters.step)
         result = self.validation(self.learner.averaging.best_guess)
+        if not math.isfinite(result.loss):
+            raise UserError(
+                f"The validation loss became {result.loss} at step {counters.step}. {self.records.folder} keeps what "
+                "was saved before. Train again with another name= and a smaller optimizer.lr or trainer.clip_norm."
+            )
         self.display.show_curves(counters.step, branch_weights(self.learner.averaging.best_guess))
         # The other figure decides between equals: a young model's BLEU stays at 0 while its perplexity falls.
         figures = (result.bleu, -result.loss) if self.settings.select == "bleu" else (-result.loss, result.bleu)
@@ -263,7 +273,7 @@ class TrainingLoop:
     def _save(self) -> None:
         self._read()
         self.counters.seconds = time.monotonic() - self.started
-        self.checkpoint.save(self.counters, self.display.means.state())
+        self.checkpoint.save(self.counters, self.display.means.state(), self.history)
         self._saved_step = self.counters.step
         self.saved = time.monotonic()
 

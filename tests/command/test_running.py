@@ -61,7 +61,7 @@ def test_a_failure_is_one_message(
     capfd: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(running, "_drop_output", lambda: None)
+    monkeypatch.setattr(running, "drop", lambda _: None)
     assert main("train", raiser(error), []) == status
     out, err = capfd.readouterr()
     assert out == ""

@@ -1,15 +1,18 @@
 """Files of weights that no program of ours has written: one message each, and no memory for what they claim."""
 
 import json
+import re
 import struct
 import tracemalloc
 from pathlib import Path
 from typing import Any
 
 import pytest
+import safetensors.torch
+import torch
 
 from nmt.errors import UserError
-from nmt.model.weights import load_weights, lost
+from nmt.model.weights import load_weights, lost, save_weights
 from tests.catalogue import model
 
 
@@ -51,3 +54,40 @@ def test_a_strange_file_is_refused_with_little_memory(data: bytes, tmp_path: Pat
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 10 << 20
+
+
+@pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf])
+@pytest.mark.parametrize("kind", [torch.float64, torch.float32, torch.bfloat16, torch.float16, torch.float8_e5m2])
+def test_weights_that_are_not_finite_are_refused(value: float, kind: torch.dtype, tmp_path: Path) -> None:
+    """Their file and the tensor are named; finite ones of the type are read, however large."""
+    path, made = tmp_path / "best.safetensors", model()
+    tensors = {name: torch.full_like(weight, 3e4, dtype=kind) for name, weight in made.named_parameters()}
+    safetensors.torch.save_file(tensors, path)
+    load_weights(path, made)
+    assert lost(path) == ("damaged" if kind == torch.float8_e5m2 else "")  # in which nobody trains
+    *_, name = tensors
+    tensors[name].view(-1)[-1:] = torch.tensor([value]).to(kind)
+    safetensors.torch.save_file(tensors, path)
+    with pytest.raises(UserError, match=rf"best\.safetensors is damaged: {re.escape(name)} has NaN or infinity"):
+        load_weights(path, made)
+    assert lost(path) == "damaged"
+
+
+def test_a_number_that_is_too_large_for_the_model_is_refused(tmp_path: Path) -> None:
+    path, made = tmp_path / "best.safetensors", model().float()
+    safetensors.torch.save_file(
+        {name: weight.detach().double() + 1e300 for name, weight in made.named_parameters()}, path
+    )
+    with pytest.raises(UserError, match="has NaN or infinity"):
+        load_weights(path, made)
+
+
+def test_weights_of_another_tokenizer_are_refused(tmp_path: Path) -> None:
+    path, made = tmp_path / "best.safetensors", model()
+    made.identity = {"tokenizer": "abc", "encoder": "gru", "of.another.version": "1"}
+    save_weights(path, made)
+    made.identity = {"tokenizer": "abc", "encoder": "gru"}
+    load_weights(path, made)
+    made.identity["tokenizer"] = "def"
+    with pytest.raises(UserError, match=r"does not belong to this run's configuration: tokenizer differ"):
+        load_weights(path, made)

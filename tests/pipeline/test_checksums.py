@@ -2,8 +2,10 @@
 
 import os
 import random
+import shutil
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from nmt.errors import UserError
 from nmt.runs import Run
 from tests.pipeline.small import call, copied, start, words, write_lines
 from tests.pipeline.test_mistakes import Capture, refusal
+from tests.pipeline.test_old_runs import OLD_RUNS
 from tests.pipeline.test_resume import interrupt_at
 
 pytestmark = pytest.mark.long
@@ -112,7 +115,7 @@ def test_a_name_in_the_checksums_that_is_no_file_is_told(here: Path, trained: Pa
     (run / "checksums.json").write_text(text.replace('"best.', '"bext.'))
     capfd.readouterr()
     assert call("check", f"run={run}") == 1
-    assert "is not whole: bext.safetensors" in capfd.readouterr().out
+    assert "is not whole: best.safetensors, bext.safetensors" in capfd.readouterr().out
 
 
 @pytest.mark.parametrize("name", ["best.safetensors", "tokenizer/tokenizer.model", "lexicon.safetensors"])
@@ -142,8 +145,87 @@ def test_check_says_what_is_whole(here: Path, trained: Path, capfd: Capture) -> 
     out = capfd.readouterr().out
     assert "is not whole: last.safetensors, trainer.pt. Restore" in out
     (run / "checksums.json").unlink()
+    assert call("check", f"run={run}") == 1
+    assert "is not whole: best.safetensors, last.safetensors. Restore" in capfd.readouterr().out
+
+
+def test_a_run_without_its_checksums_says_so_and_works(here: Path, trained: Path, capfd: Capture) -> None:
+    run = copied(trained, here)
+    (run / "checksums.json").unlink()
+    write_lines(here / "in.txt", ["eins"])
+    assert call("translate", f"run={run}", f"input={here / 'in.txt'}") == 0
+    warning = f"{run / 'checksums.json'} has no checksum of the weights, so damage cannot be noticed."
+    assert warning in capfd.readouterr().err
+    assert call("train", *resumed(run, 201)) == 0
+    assert warning in capfd.readouterr().err
+
+
+def test_an_old_run_gets_checksums_when_it_is_resumed(tmp_path: Path, capfd: Capture) -> None:
+    run = copied(OLD_RUNS / "v0.1" / "bahdanau", tmp_path)
     assert call("check", f"run={run}") == 0
-    assert "no checksum, as in runs of earlier versions" in capfd.readouterr().out
+    assert "no checksum, as in runs of version 0.1" in capfd.readouterr().out
+    Run(run).write_config(Run(run).config())
+    assert call("check", f"run={run}") == 0
+    assert "no checksum" not in capfd.readouterr().out
+
+
+LOSSES: dict[str, Callable[[Path], object]] = {
+    "emptied": lambda path: path.write_bytes(b""),
+    "shortened": lambda path: path.write_bytes(path.read_bytes().splitlines(keepends=True)[0]),
+    "without its first": lambda path: path.write_bytes(path.read_bytes().splitlines(keepends=True)[1]),
+    "missing": Path.unlink,
+}
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("with_checksums", [True, False])
+def test_a_history_that_lost_validations_is_named_and_restored(
+    loss: str, with_checksums: bool, here: Path, trained: Path, capfd: Capture
+) -> None:
+    run = copied(trained, here)
+    before = Run(run).history()
+    if not with_checksums:
+        (run / "checksums.json").unlink()
+    LOSSES[loss](run / "history.jsonl")
+    capfd.readouterr()
+    assert call("check", f"run={run}") == 1
+    assert "is not whole: " in (out := capfd.readouterr().out)
+    assert "history.jsonl" in out.rpartition("is not whole: ")[2]
+    assert call("train", *resumed(run, 203)) == 0
+    assert "history.jsonl has lost validations: they are restored from the saved state." in capfd.readouterr().err
+    assert Run(run).history()[:-1] == before
+    assert not with_checksums or call("check", f"run={run}") == 0
+
+
+def test_weights_of_another_run_are_refused(here: Path, text: Path, capfd: Capture) -> None:
+    """Whole, with their checksums: of another seed, and of another mechanism of the same sizes."""
+    line = words(text, here, "trainer.steps=2")
+    for name, more in (("a", []), ("b", ["seed=2"]), ("c", ["attention/window=local_m", "trainer.save_minutes=0"])):
+        assert call("train", *line, *more, f"name={name}") == 0
+    write_lines(here / "in.txt", ["eins"])
+    for other, key in (("b", "seed"), ("c", "attention/window")):
+        run = copied(here / "a", here / other)
+        for name in ("best.safetensors", "last.safetensors", "trainer.pt", "checksums.json"):
+            shutil.copyfile(here / other / name, run / name)
+        message = refusal(capfd, here, "translate", f"run={run}", f"input={here / 'in.txt'}")
+        assert f"{run / 'best.safetensors'} does not belong to this run's configuration: {key}" in message
+        assert f"{run / 'trainer.pt'} does not fit this run: {key}" in refusal(capfd, here, "train", *resumed(run, 3))
+    tree = (here / "a" / "config.yaml").read_text(encoding="utf-8")
+    (here / "a" / "config.yaml").write_text(tree.replace("beam_size: 5", "beam_size: 2"), encoding="utf-8")
+    assert call("translate", f"run={here / 'a'}", f"input={here / 'in.txt'}") == 0
+
+
+def test_a_resumed_run_keeps_the_order_of_its_settings(here: Path, trained: Path) -> None:
+    run = copied(trained, here)
+    before = (run / "config.yaml").read_text(encoding="utf-8").splitlines()
+    assert call("train", *resumed(run, 201)) == 0
+    after = (run / "config.yaml").read_text(encoding="utf-8").splitlines()
+    assert len(before) == len(after)
+    assert {old.partition(":")[0] for old, new in zip(before, after, strict=True) if old != new} == {
+        "checkpoints",
+        "resume",
+        "  steps",
+    }
 
 
 @pytest.mark.parametrize("with_checksums", [True, False])
@@ -161,7 +243,7 @@ def test_a_damaged_state_falls_back_to_the_one_before(
     assert f"{run / 'trainer.pt'} is damaged: training continues from trainer-before.pt, the state of step " in err
     assert Run(run).facts()["step"] == 203
     assert [entry["step"] for entry in Run(run).history()] == [100, 200, 203]
-    assert call("check", f"run={run}") == 0
+    assert not with_checksums or call("check", f"run={run}") == 0
 
 
 def test_two_damaged_states_end_the_training(here: Path, trained: Path, capfd: Capture) -> None:

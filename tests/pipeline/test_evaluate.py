@@ -11,7 +11,8 @@ import pytest
 
 from nmt.data.corpus import Split
 from nmt.pipeline.results import read_result
-from nmt.runs import Run, code_revision
+from nmt.runs import Run
+from nmt.versions import code_revision
 from tests.pipeline.small import call, copied, pairs, snapshot, weights, words, write_lines
 
 Capture = pytest.CaptureFixture[str]

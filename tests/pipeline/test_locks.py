@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from nmt.errors import UserError
-from nmt.locks import LockedError, is_locked, lock_file, locked
+from nmt.locks import EVALUATION, LockedError, is_locked, lock_file, locked
 from nmt.runs import Run, free_name, runs_in
-from tests.pipeline.small import call, opened_for_writing, snapshot, start, words, write_lines
+from tests.pipeline.small import call, copied, opened_for_writing, snapshot, start, words, write_lines
 
 pytestmark = pytest.mark.long
 
@@ -131,3 +131,16 @@ def test_a_lock_file_of_nobody_names_nobody(tmp_path: Path) -> None:
         path.write_bytes(b"process 1 on \x1b[2J since 2026-01-01 00:00\n")
         with pytest.raises(LockedError, match=r"this run\. Wait"), locked(tmp_path / "run"):
             pass
+
+
+def test_one_process_evaluates_a_split(here: Path, trained: Path, capfd: Capture) -> None:
+    run = Run(copied(trained, here))
+    with locked(run.evaluation / "test", EVALUATION):
+        assert call("evaluate", f"run={run.folder}", "pictures=0") == 1
+        message = f"{run.evaluation / 'test'}: another process is evaluating this split (process {os.getpid()}"
+        assert message in capfd.readouterr().err
+        assert call("evaluate", f"run={run.folder}", "pictures=0", "split=valid") == 0
+        assert call("evaluate", f"run={run.folder}", "pictures=0", f"output={here / 'out'}") == 0
+    assert run.splits() == ["valid"]
+    assert call("evaluate", f"run={run.folder}", "pictures=0") == 0
+    assert sorted(path.name for path in run.evaluation.iterdir()) == ["test", "valid"]

@@ -4,28 +4,46 @@ import json
 import os
 import pickle
 import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 
-from nmt.runs import Run, code_revision
+from nmt.locks import is_locked
+from nmt.runs import Run
+from nmt.signals import stop_signals
+from nmt.training.checkpoint import load_state
 from nmt.training.loop import TrainingLoop
+from nmt.versions import code_revision
 from tests.catalogue import thinned
-from tests.pipeline.small import call, copied, opened_for_writing, same, snapshot, start, weights, words, write_lines
+from tests.pipeline.small import (
+    call,
+    copied,
+    environment,
+    opened_for_writing,
+    same,
+    snapshot,
+    start,
+    weights,
+    words,
+    write_lines,
+)
 
 Capture = pytest.CaptureFixture[str]
 
 
-def interrupt_at(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sends this process SIGTERM while it trains, as soon as `step` updates are made."""
+def interrupt_at(step: int, monkeypatch: pytest.MonkeyPatch, number: int = signal.SIGTERM) -> None:
+    """Sends this process a signal while it trains, as soon as `step` updates are made."""
     update = TrainingLoop._update
 
     def then_stop(self: TrainingLoop, *arguments: object) -> None:
         update(self, *arguments)  # type: ignore[arg-type]
         if self.counters.step == step:
-            os.kill(os.getpid(), signal.SIGTERM)
+            os.kill(os.getpid(), number)
 
     monkeypatch.setattr(TrainingLoop, "_update", then_stop)
 
@@ -60,16 +78,17 @@ def test_an_interrupted_run_goes_on_as_if_nothing_had_been(
     case: tuple[list[str], int], here: Path, text: Path, monkeypatch: pytest.MonkeyPatch, capfd: Capture
 ) -> None:
     settings, step = case
+    number = stop_signals()[step % 6]
     line = words(text, here, "model.dropout=0.2", *settings)
     assert call("train", *line, "name=whole") == 0
     with monkeypatch.context() as patch:
-        interrupt_at(step, patch)
-        assert call("train", *line, "name=parts") == 143
+        interrupt_at(step, patch, number)
+        assert call("train", *line, "name=parts") == 128 + number
     err = capfd.readouterr().err
-    assert f"Stopped by SIGTERM at step {step}; everything is saved." in err
+    assert f"Stopped by {number.name} at step {step}; everything is saved." in err
     assert f"nmt.train name=parts checkpoints={here} resume=true" in err
     known = Run(here / "parts").facts()
-    assert (known["status"], known["finished_by"], known["step"]) == ("interrupted", "SIGTERM", step)
+    assert (known["status"], known["finished_by"], known["step"]) == ("interrupted", number.name, step)
     if "optimizer.lr=0" not in settings:
         assert not same(here / "parts" / "last.safetensors", here / "whole" / "last.safetensors")
     assert call("train", "name=parts", f"checkpoints={here}", "resume=true") == 0
@@ -83,10 +102,8 @@ def test_an_interrupted_run_goes_on_as_if_nothing_had_been(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_saves_and_says_how_to_go_on(
-    number: signal.Signals, status: int, here: Path, text: Path, capfd: Capture
-) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP], ids=lambda number: number.name)
+def test_a_signal_saves_and_says_how_to_go_on(number: signal.Signals, here: Path, text: Path, capfd: Capture) -> None:
     line = words(text, here, "name=a", "trainer.steps=1000000", "trainer.average=checkpoints")
     program = start("train", *line, cwd=here)
     assert program.stderr is not None
@@ -97,7 +114,7 @@ def test_a_signal_saves_and_says_how_to_go_on(
         said += piece
     program.send_signal(number)
     out, err = program.communicate(timeout=600)
-    assert (program.returncode, out) == (status, b"")
+    assert (program.returncode, out) == (128 + number, b"")
     assert f"Stopped by {number.name}".encode() in err
     assert f"name=a checkpoints={here} resume=true".encode() in err
     assert b"Traceback" not in err
@@ -105,6 +122,62 @@ def test_a_signal_saves_and_says_how_to_go_on(
     assert call("train", "name=a", f"checkpoints={here}", "resume=true", f"trainer.steps={step + 2}") == 0
     assert Run(here / "a").facts()["step"] == step + 2
     assert "Traceback" not in capfd.readouterr().err
+
+
+@pytest.mark.long
+def test_a_closed_terminal_saves_the_run(here: Path, text: Path) -> None:
+    """It sends SIGHUP, and no message can be written any more."""
+    line = words(text, here, "name=a", "trainer.steps=1000000", "trainer.log_seconds=0")
+    terminal = "import pty, sys; pty.spawn(sys.argv[1:])"
+    program = subprocess.Popen(
+        [sys.executable, "-c", terminal, sys.executable, "-m", "nmt.train", *line],
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+    )
+    assert program.stdout is not None
+    while b"Expected time" not in program.stdout.readline():
+        assert program.poll() is None
+    program.kill()
+    program.communicate()
+    while is_locked(here / "a"):
+        time.sleep(0.05)
+    facts = Run(here / "a").facts()
+    assert (facts["status"], facts["finished_by"]) == ("interrupted", "SIGHUP")
+    assert load_state(here / "a" / "trainer.pt")["step"] == facts["step"]
+    assert "everything is saved" in (here / "a" / "train.log").read_text(encoding="utf-8")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGUSR2], ids=lambda number: number.name)
+def test_an_ignored_signal_does_not_end_a_training(number: signal.Signals, here: Path, text: Path) -> None:
+    """As under nohup, and in a job of a cluster."""
+    line = words(text, here, "name=a", "trainer.steps=300", "trainer.validate_every=20")
+    command = (
+        f"import os, signal, sys; signal.signal({int(number)}, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
+    )
+    program = subprocess.Popen(
+        [sys.executable, "-c", command, sys.executable, "-m", "nmt.train", *line], env=environment(), stderr=-1
+    )
+    assert program.stderr is not None
+    while b"valid ppl" not in program.stderr.readline():
+        assert program.poll() is None
+    program.send_signal(number)
+    _, err = program.communicate(timeout=600)
+    assert program.returncode == 0, err
+    assert Run(here / "a").facts()["step"] == 300
+
+
+@pytest.mark.long
+def test_a_training_goes_on_without_a_reader_of_its_messages(here: Path, text: Path) -> None:
+    program = start("train", *words(text, here, "name=a", "trainer.steps=30", "trainer.validate_every=5"), cwd=here)
+    assert program.stderr is not None
+    program.stderr.readline()
+    program.stderr.close()
+    program.stderr = None
+    program.communicate(timeout=600)
+    assert program.returncode == 0
+    assert Run(here / "a").facts()["step"] == 30
 
 
 @pytest.mark.long

@@ -12,9 +12,10 @@ from omegaconf import OmegaConf
 
 from nmt.command.composing import compose
 from nmt.configuration import EXTENSIBLE, INCIDENTAL
-from nmt.runs import Run, code_revision
+from nmt.runs import Run
 from nmt.text.tokenizer import load_tokenizer
 from nmt.training.checkpoint import load_state
+from nmt.versions import code_revision
 from tests.pipeline.small import call, same, snapshot, weights, words
 
 Capture = pytest.CaptureFixture[str]

@@ -84,6 +84,10 @@ def test_a_file_gives_back_what_was_saved_and_refuses_what_is_not_it(tmp_path: P
     for sizes in ((6, 5), (7, 4)):
         with pytest.raises(UserError, match="belongs to other vocabularies"):
             load_lexicon(path, *sizes)
+    found.save(path, "fingerprint")
+    load_lexicon(path, 7, 5, "fingerprint")
+    with pytest.raises(UserError, match="belongs to other vocabularies"):
+        load_lexicon(path, 7, 5, "of another")
     path.write_bytes(path.read_bytes()[:50])
     with pytest.raises(UserError, match="is damaged"):
         load_lexicon(path, 7, 5)

@@ -1,0 +1,167 @@
+"""The facts in the files of a run: their types and ranges, which are checked whenever a file is read."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+#: A higher ratio of target pieces to source pieces lets one sentence be translated for hours.
+MOST_LENGTH_RATIO = 50.0
+
+
+class Kind(NamedTuple):
+    """The values of a fact; `rule` continues "must be"."""
+
+    fits: Callable[[Any], bool]
+    rule: str
+
+
+class Fields(NamedTuple):
+    """An object. `further` is the kind of the other values; None for any."""
+
+    required: Mapping[str, "Kind | Fields"] = {}
+    optional: Mapping[str, "Kind | Fields"] = {}
+    further: "Kind | Fields | None" = None
+
+
+def number(least: float, most: float) -> Kind:
+    """A number, which true and false are not."""
+    return Kind(
+        lambda value: isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= most,
+        f"a number from {least:g} to {most:g}",
+    )
+
+
+def whole(least: int = 0) -> Kind:
+    """A whole number that every library takes."""
+    fits = number(least, 2**53).fits
+    return Kind(lambda value: isinstance(value, int) and fits(value), f"a whole number from {least} to 2^53")
+
+
+def optional(kind: Kind | Fields) -> Kind:
+    """The same kind, or null."""
+    rule = kind.rule if isinstance(kind, Kind) else "an object"
+    return Kind(lambda value: value is None or not fault(value, kind), f"{rule}, or null")
+
+
+def each(kind: Kind | Fields, length: int | None = None) -> Kind:
+    """A list of values of a kind, of `length` if it is given."""
+    return Kind(
+        lambda value: (
+            isinstance(value, list) and length in (None, len(value)) and not any(fault(one, kind) for one in value)
+        ),
+        f"a list{'' if length is None else f' of {length}'}{f', each {kind.rule}' if isinstance(kind, Kind) else ''}",
+    )
+
+
+TEXT = Kind(lambda value: isinstance(value, str) and len(value) <= 5000, "text of 5,000 characters at most")
+COUNT, AMOUNT, FIGURE = whole(), number(0, 1e15), number(-1e15, 1e15)
+OBJECT = Fields()
+
+#: run.json
+RUN = Fields(
+    optional={
+        **dict.fromkeys(("status", "finished_by", "data", "folder", "device", "links"), TEXT),
+        **dict.fromkeys(("step", "pairs", "threads", "peak_memory", "peak_gpu_memory"), COUNT),
+        **dict.fromkeys(("epochs", "minutes"), AMOUNT),
+        "length_ratio": number(0, MOST_LENGTH_RATIO),
+        "languages": each(TEXT, 2),
+        "code": each(TEXT),
+        **dict.fromkeys(("text", "versions"), Fields(further=TEXT)),
+        **dict.fromkeys(
+            ("precision", "bfloat16"),
+            Fields(optional={"step": optional(COUNT), "valid_bleu": Fields(further=FIGURE)}),
+        ),
+    }
+)
+#: A line of history.jsonl
+VALIDATION = Fields(
+    required={
+        "step": COUNT,
+        "best": number(0, 1),
+        **dict.fromkeys(("epoch", "minutes"), AMOUNT),
+        **dict.fromkeys(("valid_loss", "valid_bleu"), FIGURE),
+        "valid_perplexity": number(0, 1e30),
+    },
+    further=FIGURE,
+)
+_METRIC = Fields(required={"value": number(0, 1e9), "signature": TEXT})
+#: scores.json
+SCORES = Fields(
+    required={"split": TEXT, **dict.fromkeys(("bleu", "chrf", "ter"), _METRIC)},
+    optional={
+        **dict.fromkeys(("source_language", "target_language"), TEXT),
+        "sentences": COUNT,
+        "alignment": optional(OBJECT),
+        "measured": Fields(
+            optional={
+                **dict.fromkeys(
+                    (
+                        *("perplexity", "attention_entropy", "hidden_share", "seconds"),
+                        *("sentences_per_second", "target_pieces_per_second"),
+                    ),
+                    optional(number(0, 1e30)),
+                ),
+                "attention_entropy_by_head": optional(Fields(further=optional(AMOUNT))),
+                **dict.fromkeys(("forced_sentences", "parameters", "threads", "processes"), COUNT),
+                "device": TEXT,
+            }
+        ),
+        "provenance": Fields(
+            optional={
+                **dict.fromkeys(("text", "tokenizer", "checkpoint", "code"), TEXT),
+                "step": optional(COUNT),
+                "runs": each(TEXT),
+                "search": OBJECT,
+            }
+        ),
+    },
+)
+#: A row of sentences.json
+MEASURES = Fields(
+    required={"line": whole(1)},
+    optional={
+        **dict.fromkeys(("chrf", "repetition", "unattended", "length", "context_sentences"), AMOUNT),
+        **dict.fromkeys(("log_prob", "entropy", "coverage", "monotonicity", "end_weight"), FIGURE),
+        "cut": Kind(lambda value: isinstance(value, bool), "true or false"),
+        "error_rate": optional(AMOUNT),
+        "gold": Kind(lambda value: isinstance(value, str), "text"),
+    },
+)
+#: Counters in a trainer's state
+STATE = Fields(
+    required={
+        **dict.fromkeys(("step", "epoch", "batch", "bad_validations"), COUNT),
+        "seconds": AMOUNT,
+        "best": Kind(
+            lambda value: isinstance(value, list | tuple) and len(value) == 2 and all(each == each for each in value),
+            "two numbers",
+        ),
+    },
+    optional={"history": each(VALIDATION), "identity": Fields(further=TEXT)},
+)
+
+
+def _is_matrix(row: dict[str, Any]) -> bool:
+    return len(row["weights"]) == len(row["target"]) and all(len(each) == len(row["source"]) for each in row["weights"])
+
+
+_MAP = Fields(
+    required={"line": whole(1), "source": each(TEXT), "target": each(TEXT), "weights": each(each(number(0, 1e9)))}
+)
+#: A row of attention.json
+MAP = Kind(lambda row: not fault(row, _MAP) and _is_matrix(row), "weights of each target word, one for a source word")
+
+
+def fault(value: object, kind: Kind | Fields, name: str = "") -> str:
+    """What is wrong with a value, by the name of the fact in it; "" if nothing is."""
+    if isinstance(kind, Kind):
+        return "" if kind.fits(value) else f"{name} must be {kind.rule}".lstrip()
+    if not isinstance(value, dict):
+        return f"{name} must be an object".lstrip()
+    if missing := [key for key in kind.required if key not in value]:
+        return f"{name} has no {missing[0]}".lstrip()
+    known = {**kind.optional, **kind.required}
+    for key, own in value.items():
+        of_key = known.get(key, kind.further)
+        if of_key is not None and (wrong := fault(own, of_key, f"{name}.{key}".lstrip("."))):
+            return wrong
+    return ""
