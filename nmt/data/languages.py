@@ -20,7 +20,7 @@ UNNAMED = ("source", "target")
 #: Common names that Babel does not know, and "kr", which means Korean far more often than Kanuri.
 _COMMON = {"kr": "ko", "mandarin": "zh", "farsi": "fa"}
 #: Parts of file names that name no language, whatever Babel says.
-_ENDINGS = {"gz", "txt", "tsv", "csv", "tab", "raw", "tok", "src", "trg", "tgt"}
+_ENDINGS = {"gz", "xz", "bz2", "txt", "tsv", "csv", "tab", "raw", "tok", "src", "trg", "tgt"}
 #: Lines of a file that tell its languages.
 _FIRST_LINES = 100
 

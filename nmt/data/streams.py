@@ -1,7 +1,6 @@
 """The bytes of a text, as UTF-8: of a file, a pipe or standard input, plain or packed.
 
-The first bytes tell what a stream holds, whatever its name. A pipe can be read only once: whoever needs its text again
-keeps it (`nmt.data.large.text_lines`).
+The first bytes tell what a stream holds, whatever its name. A pipe can be read only once: see `keeping_pipes`.
 """
 
 import bz2
@@ -16,11 +15,12 @@ import os
 import re
 import shlex
 import sys
+import tempfile
 import threading
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import IO, Any, BinaryIO, cast
 
 from nmt.errors import UserError, nearest
 from nmt.files import PACKED, STANDARD, is_regular
@@ -29,6 +29,10 @@ from nmt.terminal import print_message
 _BLOCK = 1 << 16
 #: Seconds without text after which the user hears what is waited for.
 PATIENCE = 3.0
+#: Bytes of a pipe that are kept in memory.
+_HELD = 1 << 24
+#: Copies of pipes, for each `keeping_pipes`.
+_kept: list[dict[Path, IO[bytes]]] = []
 #: Memory that an xz file may ask for.
 _XZ_MEMORY = 1 << 28
 #: Bytes that tell what a stream holds; a line that is shorter tells it, too.
@@ -78,12 +82,12 @@ def open_binary(path: Path) -> Iterator[BinaryIO]:
     name = name_of(path)
     with contextlib.ExitStack() as stack:
         try:
-            if path == STANDARD:
-                file = standard_input()
-            elif is_regular(path):
-                file = stack.enter_context(path.open("rb"))
+            if is_regular(path):
+                file: BinaryIO = stack.enter_context(path.open("rb"))
+            elif _kept:
+                file = _reader(_again(path, _kept[-1]))
             else:
-                file = _reader(_of_pipe(path))
+                file = standard_input() if path == STANDARD else _reader(_of_pipe(path))
             text = unpacked(file, name)
         except FileNotFoundError as error:
             raise missing_file(path) from error
@@ -92,6 +96,35 @@ def open_binary(path: Path) -> Iterator[BinaryIO]:
         except OSError as error:
             raise UserError(f"Cannot read {name}: {error.strerror or error}.") from error
         yield text
+
+
+@contextlib.contextmanager
+def keeping_pipes() -> Iterator[None]:
+    """Keep what is read from pipes and from standard input in this context, so that it can be read again there."""
+    copies: dict[Path, IO[bytes]] = {}
+    _kept.append(copies)
+    try:
+        yield
+    finally:
+        _kept.pop()
+        for copy in copies.values():
+            copy.close()
+
+
+def _again(path: Path, copies: dict[Path, IO[bytes]]) -> Iterator[bytes]:
+    """The blocks of a pipe, from a copy that is made first."""
+    if path not in copies:
+        copy = tempfile.SpooledTemporaryFile(max_size=_HELD)  # noqa: SIM115  closed by `keeping_pipes`
+        copies[path] = copy
+        for block in _blocks(standard_input()) if path == STANDARD else _of_pipe(path):
+            copy.write(block)
+    at = 0
+    while True:
+        copies[path].seek(at)
+        if not (block := copies[path].read(_BLOCK)):
+            return
+        yield block
+        at += len(block)
 
 
 def name_of(path: Path) -> str:

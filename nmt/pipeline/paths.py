@@ -7,7 +7,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from nmt.data.streams import missing_file, name_of
 from nmt.errors import UserError
@@ -114,6 +114,23 @@ def check_standard_output(what: str) -> None:
 def unprotect(folder: Path) -> str:
     """The cure for a write-protected run."""
     return f"give yourself permission (chmod -R u+w {shlex.quote(str(folder))}), or take a copy of the run."
+
+
+def pipes_of(data: Mapping[str, Any]) -> str:
+    """The settings of a data set that name pipes or standard input, as words; "" if there are none."""
+    words = []
+    for key in ("files", "train", "valid", "test", "train_links"):
+        value = data.get(key) or []
+        for name in [value] if isinstance(value, str) else value:
+            path = Path(str(name)).expanduser()
+            ended = [path.with_name(f"{path.name}.{data.get(side)}") for side in ("source", "target") if path.name]
+            if path == STANDARD or str(path).startswith("/dev/fd/") or any(map(_is_pipe, [path, *ended])):
+                words.append(f"data.{key}={name}")
+    return " ".join(words)
+
+
+def _is_pipe(path: Path) -> bool:
+    return path.exists() and not path.is_dir() and not is_regular(path)
 
 
 def is_replaceable(path: Path) -> bool:
