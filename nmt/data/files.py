@@ -301,7 +301,7 @@ def name_tests(prefixes: Sequence[str]) -> list[str]:
 
 
 def find_file(prefix: Path, language: str) -> Path:
-    """PREFIX.LANGUAGE, or one that is packed, such as PREFIX.LANGUAGE.gz (UserError that lists the folder if both are missing)."""
+    """PREFIX.LANGUAGE, or PREFIX.LANGUAGE.gz, .xz or .bz2 (UserError that lists the folder if all are missing)."""
     paths = _candidates(prefix, language)
     if paths:
         return paths[0]
