@@ -148,12 +148,16 @@ def test_a_pipe_without_text_is_waited_for_aloud(
     monkeypatch.setattr(streams, "PATIENCE", 0.01)
     os.mkfifo(tmp_path / "pipe")
     said = threading.Event()
-    monkeypatch.setattr(streams, "print_message", lambda text: (print(text, file=sys.stderr), said.set()))
+
+    def say(text: str) -> None:
+        print(text, file=sys.stderr)
+        said.set()
 
     def write() -> None:
         assert said.wait(600)
         (tmp_path / "pipe").write_bytes(b"a\n")
 
+    monkeypatch.setattr(streams, "print_message", say)
     thread = threading.Thread(target=write)
     thread.start()
     assert read_lines(tmp_path / "pipe") == ["a"]
