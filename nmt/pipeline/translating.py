@@ -279,7 +279,8 @@ class _Work:
                 )
             print_message(f"{self.done:,} lines are translated already.")
         most = 1 if self.request.keeps_beam else CHUNK  # lines that are searched alone are saved one by one
-        yield from full(lines, most) if is_regular(path) else arriving(lines, most)
+        awaited = path == STANDARD or (self.files is None and not is_regular(path))
+        yield from arriving(lines, most) if awaited else full(lines, most)
 
     def _save(self) -> None:
         """Note how far the files are, if the last time is some seconds ago."""
