@@ -1,9 +1,12 @@
 """Files and folders that are written atomically. Every room uses this file for writing."""
 
+import bz2
 import contextlib
 import errno
+import gzip
 import io
 import json
+import lzma
 import math
 import os
 import re
@@ -11,13 +14,19 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any, TextIO, TypeVar
+from typing import IO, Any, BinaryIO, TextIO, TypeVar
 
 from nmt import system
 from nmt.errors import UserError
 
 Result = TypeVar("Result")
+
+#: Standard input or output where a command takes a file.
+STANDARD = Path("-")
+#: The endings of files that text is packed in.
+PACKED = (".gz", ".xz", ".bz2")
 
 
 class ClosedStream(io.TextIOWrapper):
@@ -185,6 +194,39 @@ def _identity(folder: Path) -> tuple[int, int] | None:
         state = folder.stat()
         return state.st_ino, state.st_ctime_ns
     return None
+
+
+def is_regular(path: Path) -> bool:
+    """Whether a path is a file that can be read twice; a pipe, a device and standard input cannot."""
+    return path != STANDARD and path.is_file() and not str(path).startswith(("/dev/fd/", "/dev/std", "/proc/"))
+
+
+@contextlib.contextmanager
+def packing(file: BinaryIO, name: Path) -> Iterator[IO[bytes]]:
+    """A file that packs what is written to `file`, as the ending of `name` says; `file` itself if it says nothing.
+
+    Equal text gives equal bytes.
+    """
+    packers: dict[str, Callable[[], Any]] = {
+        ".gz": partial(gzip.GzipFile, filename="", mode="wb", fileobj=file, mtime=0),
+        ".xz": partial(lzma.open, file, "wb"),
+        ".bz2": partial(bz2.open, file, "wb"),
+    }
+    with packers.get(name.suffix, partial(contextlib.nullcontext, file))() as packed:
+        yield packed
+
+
+@contextlib.contextmanager
+def open_text(path: Path, name: Path, *, line_buffering: bool = False) -> Iterator[TextIO]:
+    """Open a file to write UTF-8 with line feeds, packed as the ending of `name` says."""
+    with path.open("wb") as file, packing(file, name) as packed:
+        text = io.TextIOWrapper(packed, encoding="utf-8", newline="\n", line_buffering=line_buffering)
+        try:
+            yield text
+            text.flush()
+        finally:
+            with contextlib.suppress(OSError):  # raised by the flush already
+                text.detach()
 
 
 def usual_mode(mode: int) -> int:

@@ -21,6 +21,7 @@ from nmt.data.corpus import Split
 from nmt.data.large import Stored
 from nmt.data.lines import read_parallel_lines
 from nmt.errors import UserError
+from nmt.files import PACKED
 from nmt.limits import Positive
 from nmt.text.tokenizer import EOS, PAD, Tokenizer
 
@@ -89,13 +90,9 @@ def read_folders(
         if not folder.is_dir():
             raise UserError(f"There is no folder {folder}. With data.documents=files it holds one file a document.")
         tail = f".{ending}" if ending else ""
-        files.append(
-            {
-                path.name.removesuffix(".gz").removesuffix(tail): path
-                for path in sorted(folder.iterdir())
-                if path.is_file() and path.name.removesuffix(".gz").endswith(tail) and not path.name.startswith(".")
-            }
-        )
+        paths = [path for path in sorted(folder.iterdir()) if path.is_file() and not path.name.startswith(".")]
+        named = [(path.stem if path.suffix in PACKED else path.name, path) for path in paths]
+        files.append({name.removesuffix(tail): path for name, path in named if name.endswith(tail)})
     for one, other, folder in ((files[0], files[1], target), (files[1], files[0], source)):
         if missing := sorted(one.keys() - other.keys()):
             raise UserError(f"{one[missing[0]]} has no translation in {folder}: a document needs a file on both sides.")

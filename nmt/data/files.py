@@ -15,12 +15,14 @@ from nmt.data.hub import Hub
 from nmt.data.languages import UNNAMED, checked_languages, language_codes
 from nmt.data.large import counted, without
 from nmt.data.parallel import ParallelLines, read_files, with_links
+from nmt.data.streams import name_of
 from nmt.errors import UserError, nearest
+from nmt.files import PACKED
 from nmt.limits import NotNegative, Positive
 
 
 class TextFiles(DataSource):
-    """Two files per split, PREFIX.SOURCE and PREFIX.TARGET, plain or .gz, one sentence per line.
+    """Two files per split, PREFIX.SOURCE and PREFIX.TARGET, plain or packed, one sentence per line.
 
     Args:
         source: source language, the ending of its files.
@@ -169,7 +171,7 @@ class Multi30k(DataSource):
 
 
 class UserFiles(DataSource):
-    """Two files whose lines n translate each other, or one table (tab-separated or CSV); plain or gzip.
+    """Two files whose lines n translate each other, or one table (tab-separated or CSV); plain or packed.
 
     Validation and test pairs are held out by connected components of shared sentences, unless they are given.
 
@@ -326,7 +328,7 @@ def name_tests(prefixes: Sequence[str]) -> list[str]:
 
 
 def find_file(prefix: Path, language: str) -> Path:
-    """PREFIX.LANGUAGE, or PREFIX.LANGUAGE.gz (UserError that lists the folder if both are missing)."""
+    """PREFIX.LANGUAGE, or PREFIX.LANGUAGE.gz, .xz or .bz2 (UserError that lists the folder if all are missing)."""
     paths = _candidates(prefix, language)
     if paths:
         return paths[0]
@@ -340,7 +342,7 @@ def find_file(prefix: Path, language: str) -> Path:
 
 
 def _candidates(prefix: Path, language: str) -> list[Path]:
-    paths = [prefix.with_name(f"{prefix.name}.{language}{ending}") for ending in ("", ".gz")]
+    paths = [prefix.with_name(f"{prefix.name}.{language}{ending}") for ending in ("", *PACKED)]
     return [path for path in paths if path.exists()]
 
 
@@ -364,4 +366,4 @@ def _one_or_two(key: str, files: str | Sequence[str] | None) -> list[Path]:
 
 
 def _names(files: Sequence[Path]) -> str:
-    return " and ".join(map(str, files))
+    return " and ".join(map(name_of, files))

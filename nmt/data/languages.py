@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from nmt.errors import UserError
-from nmt.text.scripts import language_by_script, script_of
+from nmt.text.scripts import language_by_script, script_of, script_of_language
 
 #: The language codes of text whose languages nobody has named.
 UNNAMED = ("source", "target")
@@ -19,7 +19,7 @@ _COMMON = {"kr": "ko", "mandarin": "zh", "farsi": "fa"}
 #: Codes that Babel has no alias for: Norwegian, and those of LibreTranslate.
 _OTHER_CODES = {"no": ["nb"], "pb": ["pt", "BR"], "zt": ["zh", "Hant"]}
 #: Parts of file names that name no language, whatever Babel says.
-ENDINGS = {"gz", "txt", "tsv", "csv", "tab", "raw", "tok", "src", "trg", "tgt"}
+ENDINGS = {"gz", "xz", "bz2", "txt", "tsv", "csv", "tab", "raw", "tok", "src", "trg", "tgt"}
 
 
 @functools.cache

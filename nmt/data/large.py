@@ -6,7 +6,6 @@ not grow with it.
 
 import codecs
 import contextlib
-import gzip
 import hashlib
 import io
 import itertools
@@ -14,7 +13,6 @@ import os
 import shutil
 import tempfile
 import weakref
-import zlib
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -24,9 +22,10 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt import system
-from nmt.data.lines import LONGEST, line_length, open_binary, open_lines, read_lines, too_long
+from nmt.data.lines import LONGEST, check_once, iterate_lines, line_length, split_lines, too_long
+from nmt.data.streams import name_of, open_binary
 from nmt.errors import UserError, check_parallel
-from nmt.files import replace_atomically, unwritable, write_text
+from nmt.files import is_regular, replace_atomically, unwritable, write_text
 
 #: Bytes of a file, packed or not, whose lines are not held in memory.
 LARGE: int = 16 << 20
@@ -46,7 +45,7 @@ Places = npt.NDArray[np.int64]
 
 
 def text_lines(path: Path, known: Path | None = None) -> Sequence[str]:
-    """The lines of a file, plain or gzip: a list, or `FileLines` if it is large.
+    """The lines of a file or a pipe: a list, or `FileLines` if it is large. A pipe is read once, and kept.
 
     Args:
         path: the file.
@@ -56,8 +55,15 @@ def text_lines(path: Path, known: Path | None = None) -> Sequence[str]:
         UserError: the file is missing, cannot be read, is broken or not UTF-8.
     """
     with open_binary(path) as file:
-        size = max(path.stat().st_size, _unpacked_size(path) if _is_packed(file) else 0)
-    return FileLines(path, known) if size >= LARGE else read_lines(path)
+        head = file.read(LARGE)
+        if len(head) < LARGE:
+            return split_lines(head, name_of(path))
+        if is_regular(path):
+            return FileLines(path, known)
+        with scratch(known) as kept:
+            kept.write(head)
+            shutil.copyfileobj(file, kept, _BLOCK)
+            return FileLines(path, known, kept)
 
 
 def parallel_text_lines(*paths: Path, known: Path | None = None) -> list[Sequence[str]]:
@@ -66,6 +72,7 @@ def parallel_text_lines(*paths: Path, known: Path | None = None) -> list[Sequenc
     Raises:
         UserError: the numbers of lines differ, or see `text_lines`.
     """
+    check_once(paths)
     sides = [text_lines(path, known) for path in paths]
     check_parallel({str(path): len(lines) for path, lines in zip(paths, sides, strict=True)})
     return sides
@@ -111,15 +118,20 @@ class FileLines(Stored):
     UserError, or lines that are cut elsewhere.
     """
 
-    def __init__(self, path: Path, known: Path | None = None) -> None:
-        """See `text_lines`."""
+    def __init__(self, path: Path, known: Path | None = None, kept: BinaryIO | None = None) -> None:
+        """See `text_lines`; `kept` is a copy of the text of what cannot be read twice."""
         self.path, self.known = path, known
-        about = path.stat()
-        changed = (about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino, about.st_dev)
-        self.identity = hashlib.sha256(f"{path.resolve()} {changed}".encode("utf-8", "surrogateescape")).hexdigest()
+        self._descriptor = None if kept is None else self._own(kept)
+        if kept is None:
+            about = path.stat()
+            changed = (about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino, about.st_dev)
+            of = f"{path.resolve()} {changed}".encode("utf-8", "surrogateescape")
+            self.identity = hashlib.sha256(of).hexdigest()
+        else:
+            kept.seek(0)
+            self.identity = hashlib.file_digest(cast("Any", kept), "sha256").hexdigest()
         # The number of lines; the place of the first line, of each 32nd after it, and of the end.
         self._count, self._places = self._indexed()
-        self._descriptor: int | None = None
 
     def __len__(self) -> int:
         return self._count
@@ -150,7 +162,6 @@ class FileLines(Stored):
     def _read(self, begin: int, end: int) -> bytes:
         if self._descriptor is None:
             self._descriptor = self._opened()
-            weakref.finalize(self, os.close, self._descriptor)
         parts = []
         while begin < end:
             part = system.read_at(self._descriptor, end - begin, begin)
@@ -162,13 +173,30 @@ class FileLines(Stored):
 
     def _opened(self) -> int:
         """A descriptor of the plain text."""
-        with open_binary(self.path) as file:
-            if not _is_packed(file):
-                return os.dup(file.fileno())
+        with self._text() as file:
+            if isinstance(getattr(file, "raw", None), io.FileIO):
+                return self._own(file)
             with scratch(self.known) as unpacked:
                 shutil.copyfileobj(file, unpacked, _BLOCK)
-                unpacked.flush()
-                return os.dup(unpacked.fileno())
+                return self._own(unpacked)
+
+    def _own(self, file: BinaryIO) -> int:
+        """A descriptor of a file, to be closed with these lines."""
+        file.flush()
+        descriptor = os.dup(file.fileno())
+        weakref.finalize(self, os.close, descriptor)
+        return descriptor
+
+    @contextlib.contextmanager
+    def _text(self) -> Iterator[BinaryIO]:
+        """The plain text from its beginning."""
+        if self._descriptor is None:
+            with open_binary(self.path) as file:
+                yield file
+        else:
+            os.lseek(self._descriptor, 0, os.SEEK_SET)
+            with open(self._descriptor, "rb", closefd=False) as file:
+                yield file
 
     def _indexed(self) -> tuple[int, Places]:
         """The number of lines and their places, from the folder of what is known if they are there."""
@@ -191,7 +219,7 @@ class FileLines(Stored):
         decoder = codecs.getincrementaldecoder("utf-8")()
         count, at, last, length = 0, 0, b"\n", 0
         parts: list[Places] = []
-        with open_binary(self.path) as file:
+        with self._text() as file:
             try:
                 data = file.read(len(_BYTE_ORDER_MARK))
                 begin = len(data) if data == _BYTE_ORDER_MARK else 0
@@ -199,13 +227,13 @@ class FileLines(Stored):
                     decoder.decode(data)
                     length = line_length(length, data)
                     if length > LONGEST:
-                        raise too_long(str(self.path), count + data.count(b"\n") + 1)
+                        raise too_long(name_of(self.path), count + data.count(b"\n") + 1)
                     ends = np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == 0x0A) + at + 1
                     parts.append(ends[(_EVERY - 1 - count) % _EVERY :: _EVERY])
                     count, at, last = count + len(ends), at + len(data), data[-1:]
                     data = file.read(_BLOCK)
                 decoder.decode(b"", final=True)
-            except (UnicodeDecodeError, gzip.BadGzipFile, EOFError, zlib.error, OSError) as error:
+            except (UnicodeDecodeError, OSError) as error:
                 self._complain(error)
         if at > begin and last != b"\n":
             count += 1
@@ -214,8 +242,8 @@ class FileLines(Stored):
 
     def _complain(self, error: Exception) -> NoReturn:
         """Raise what reading line by line says of a file that cannot be read."""
-        with open_lines(self.path) as lines:
-            for _ in lines:
+        with self._text() as file:
+            for _ in iterate_lines(file, name_of(self.path)):
                 pass
         raise self._has_changed() from error
 
@@ -336,14 +364,3 @@ def scratch(folder: Path | None) -> Iterator[BinaryIO]:
             yield cast("BinaryIO", file)
     except OSError as error:
         raise unwritable(folder or Path(tempfile.gettempdir()), error, "cache=FOLDER") from error
-
-
-def _is_packed(file: BinaryIO) -> bool:
-    return not isinstance(getattr(file, "raw", None), io.FileIO)
-
-
-def _unpacked_size(path: Path) -> int:
-    """The size that a gzip file says it unpacks to, modulo 4 GiB and of its last part alone."""
-    with path.open("rb") as file:
-        file.seek(-min(4, path.stat().st_size), os.SEEK_END)
-        return int.from_bytes(file.read(), "little")

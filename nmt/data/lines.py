@@ -2,22 +2,20 @@
 
 Lines end at line feeds only. A carriage return right before a line feed belongs to it (a Windows line end), and a
 byte-order mark at the start of a file is dropped; everything else (a lone CR, U+2028, tabs, no-break and zero-width
-spaces) is ordinary text. Files are UTF-8, plain or gzip.
+spaces) is ordinary text. What a file may hold beside plain UTF-8 is in `nmt.data.streams`.
 """
 
 import contextlib
-import gzip
-import io
-import shlex
-import zlib
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO, Literal, cast
+from typing import BinaryIO, Literal
 
-from nmt.errors import UserError, check_parallel, nearest
+from nmt.data.streams import conversion, name_of, open_binary
+from nmt.errors import UserError, check_parallel
+from nmt.files import STANDARD, is_regular
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_GZIP = b"\x1f\x8b"
 
 #: Bytes of a line; a longer one is no sentence, and may be a packed file that fills the memory.
 LONGEST = 16 << 20
@@ -57,7 +55,7 @@ def iterate_lines(stream: BinaryIO, name: str, decoder: LineDecoder | None = Non
     """Yield the lines of a binary stream, each as soon as it arrives; `name` is for messages.
 
     Raises:
-        UserError: a line is not UTF-8 and no `decoder` replaces it, or the stream is a broken gzip file.
+        UserError: a line is not UTF-8 and no `decoder` replaces it, or the stream is broken.
     """
     decoder = decoder or LineDecoder()
     number = 0
@@ -77,17 +75,17 @@ def iterate_lines(stream: BinaryIO, name: str, decoder: LineDecoder | None = Non
 
 @contextlib.contextmanager
 def open_lines(path: Path, decoder: LineDecoder | None = None) -> Iterator[Iterator[str]]:
-    """Open a file, plain or gzip, and iterate over its lines; memory does not grow with the file.
+    """Open a file and iterate over its lines; memory does not grow with the file.
 
     Raises:
         UserError: the file is missing, cannot be read or is broken; or as `iterate_lines`.
     """
     with open_binary(path) as stream:
-        yield iterate_lines(stream, str(path), decoder)
+        yield iterate_lines(stream, name_of(path), decoder)
 
 
 def count_lines(path: Path) -> int:
-    """The number of lines of a file, plain or gzip (UserError as `open_lines`; UTF-8 is not checked)."""
+    """The number of lines of a file (UserError as `open_lines`; UTF-8 is not checked)."""
     count, last = 0, b"\n"
     with open_binary(path) as stream, _readable(str(path)):
         while block := stream.read(1 << 20):
@@ -97,25 +95,30 @@ def count_lines(path: Path) -> int:
 
 
 def read_lines(path: Path) -> list[str]:
-    """All lines of a file, plain or gzip.
+    """All lines of a file.
 
     Raises:
         UserError: the file is missing, cannot be read, is broken or not UTF-8.
     """
-    blocks, length = list[bytes](), 0
-    with open_binary(path) as stream, _readable(str(path)):
+    blocks, length, name = list[bytes](), 0, name_of(path)
+    with open_binary(path) as stream, _readable(name):
         while block := stream.read(_BLOCK):
             blocks.append(block)
             length = line_length(length, block)
             if length > LONGEST:
-                raise too_long(str(path), 1 + sum(each.count(b"\n") for each in blocks))
-    data = b"".join(blocks)
+                raise too_long(name, 1 + sum(each.count(b"\n") for each in blocks))
+    return split_lines(b"".join(blocks), name)
+
+
+def split_lines(data: bytes, name: str) -> list[str]:
+    """The lines of a whole text, which `name` names in messages (UserError if it is not UTF-8)."""
     data = data.removeprefix(_BYTE_ORDER_MARK).replace(b"\r\n", b"\n")
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        number = data.count(b"\n", 0, error.start) + 1
-        raise not_utf8(str(path), number, data) from error
+        number, end = data.count(b"\n", 0, error.start) + 1, data.find(b"\n", error.start)
+        line = data[data.rfind(b"\n", 0, error.start) + 1 : len(data) if end < 0 else end]
+        raise not_utf8(name, number, line) from error
     lines = text.split("\n")
     if not lines[-1]:
         lines.pop()
@@ -140,56 +143,36 @@ def read_parallel_lines(*paths: Path) -> list[list[str]]:
     """All lines of files whose lines n belong to the same sentence.
 
     Raises:
-        UserError: the numbers of lines differ, or see `read_lines`.
+        UserError: the numbers of lines differ, one pipe is to be both, or see `read_lines`.
     """
+    check_once(paths)
     sides = [read_lines(path) for path in paths]
     check_parallel({str(path): len(lines) for path, lines in zip(paths, sides, strict=True)})
     return sides
 
 
-@contextlib.contextmanager
-def open_binary(path: Path) -> Iterator[BinaryIO]:
-    """Open a file for reading and unpack it if its first bytes are those of gzip, whatever its name.
-
-    Raises:
-        UserError: the file is missing, a folder, or cannot be read.
-    """
-    try:
-        file = path.open("rb")
-    except FileNotFoundError as error:
-        raise missing_file(path) from error
-    except IsADirectoryError as error:
-        raise UserError(f"{path} is a folder, not a file.") from error
-    except OSError as error:
-        raise UserError(f"Cannot read {path}: {error.strerror}.") from error
-    with file:
-        with _readable(str(path)):
-            packed = file.peek(2)[:2] == _GZIP
-        if packed:
-            # GzipFile without a buffer is slow for small reads.
-            with gzip.GzipFile(fileobj=file) as unpacked, io.BufferedReader(unpacked) as buffered:
-                yield cast("BinaryIO", buffered)
-        else:
-            yield file
+def check_once(paths: Iterable[Path]) -> None:
+    """UserError if a pipe or standard input is there twice."""
+    seen = set[Path]()
+    for path in paths:
+        place = Path("/dev/stdin") if path == STANDARD else path
+        if place in seen and not is_regular(path):
+            raise UserError(f"{name_of(path)} can be read only once. Give two files.")
+        seen.add(place)
 
 
-def missing_file(path: Path) -> UserError:
-    """The error for a file that does not exist, with the names nearest to it in its folder."""
-    if path.parent.is_dir():
-        names = [entry.name for entry in path.parent.iterdir() if entry.is_file()]
-        return UserError(f"There is no file {path}.{nearest(path.name, names)}")
-    return UserError(f"There is no file {path}: its folder does not exist either.")
-
-
-def not_utf8(name: str, number: int, data: bytes) -> UserError:
-    """The error for bytes that are not UTF-8, in line `number` counted from 1."""
-    file = shlex.quote(name) if Path(name).is_file() and not name.endswith(".gz") else "FILE"
-    if number == 1 and data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return UserError(f"{name}: UTF-16, not UTF-8. Convert it: iconv -f UTF-16 -t UTF-8 {file} > utf8.txt")
-    return UserError(
-        f"{name}, line {number}: not valid UTF-8. Fix the line, or convert the file: "
-        f"iconv -f ISO-8859-1 -t UTF-8 {file} > utf8.txt"
-    )
+def not_utf8(name: str, number: int, line: bytes) -> UserError:
+    """The error for a line that is not UTF-8, with its number counted from 1."""
+    wrong = f"{name}, line {number}: not valid UTF-8."
+    if re.search(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]", line):
+        return UserError(f"{wrong} Is this another kind of file? Give plain text.")
+    letters = [letter for letter in line.decode("utf-8", "replace") if not letter.isascii()]
+    if 2 * letters.count("\ufffd") <= len(letters):
+        return UserError(f"{wrong} The rest of the line is. Fix the line.")
+    if re.search(rb"[\x81\x8d\x8f\x90\x9d]|[\x80-\xff]{3}", line):
+        return UserError(f"{wrong} Fix the line, or convert the file from its ENCODING: {conversion('ENCODING', name)}")
+    ansi = conversion("WINDOWS-1252", name)
+    return UserError(f"{wrong} Fix the line, or convert the file. Western European text from Windows (ANSI): {ansi}")
 
 
 @contextlib.contextmanager
@@ -197,7 +180,5 @@ def _readable(name: str) -> Iterator[None]:
     """Turn the errors of reading into UserError."""
     try:
         yield
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise UserError(f"{name} is a broken gzip file ({error}). Download or compress it again.") from error
     except OSError as error:
         raise UserError(f"Cannot read {name}: {error.strerror or error}.") from error

@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import json
 import math
+import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,7 @@ from nmt.data.corpus import DataSource, Split, safe_name
 from nmt.data.documents import Followed, numbered
 from nmt.data.languages import UNNAMED
 from nmt.errors import SettingError, UserError
-from nmt.files import write_json
+from nmt.files import STANDARD, write_json
 from nmt.heads import AUTO, MEAN, described
 from nmt.limits import Limit
 from nmt.links import GoldLinks, Link, format_links
@@ -132,7 +133,8 @@ def align(request: Aligning) -> int:
     without_model = _without_model(request, pairs)
     links = _write(request, pairs, aligners, evidence, choice.by_method[request.method])
     if pairs.gold is not None:
-        print(printable(_report(request, pairs, links, choice, without_model)))
+        report = printable(_report(request, pairs, links, choice, without_model))
+        print(report, file=sys.stderr if STANDARD in outputs.values() else sys.stdout)
         if len(aligners) == 1:
             _save_rates(request, aligners[0], pairs, links[0], choice, without_model)
     return 0

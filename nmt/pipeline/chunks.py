@@ -3,35 +3,13 @@
 import contextlib
 import itertools
 import queue
-import sys
 import threading
 from collections.abc import Iterator
-from typing import BinaryIO
 
 from nmt.data.lines import LineDecoder
-from nmt.errors import UserError
-from nmt.system import END_OF_INPUT
+from nmt.data.streams import greet
 
 CHARACTERS = 500_000  # about as many are in memory at most
-
-
-def standard_input() -> BinaryIO:
-    """Standard input with a separate reader.
-
-    The interpreter closes its reader at exit, and crashes if a thread still waits in it for a line.
-    """
-    if sys.stdin is None:
-        raise UserError("There is no standard input. Give input=FILE.")
-    if sys.stdin.isatty():
-        _greet()
-    try:
-        return open(sys.stdin.fileno(), "rb", closefd=False)
-    except (OSError, ValueError):  # not a file, for example replaced in a test
-        return sys.stdin.buffer
-
-
-def _greet() -> None:
-    print(f"Type one sentence per line. Press {END_OF_INPUT} to end.", file=sys.stderr, flush=True)
 
 
 def typed(prompt: str, decoder: LineDecoder) -> Iterator[list[str]]:
@@ -42,7 +20,7 @@ def typed(prompt: str, decoder: LineDecoder) -> Iterator[list[str]]:
     """
     with contextlib.suppress(ImportError):  # not on every system
         import readline  # noqa: F401  for `input`
-    _greet()
+    greet()
     for number in itertools.count(1):
         try:
             line = input(prompt)

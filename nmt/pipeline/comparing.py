@@ -15,6 +15,7 @@ from nmt.comparison.results import Result
 from nmt.comparison.slices import Slicing
 from nmt.data.corpus import Split, safe_name
 from nmt.data.lines import read_lines
+from nmt.data.streams import keeping_pipes
 from nmt.errors import UserError, reading
 from nmt.files import write_bytes, write_json, write_text
 from nmt.limits import Limit, NotNegative, Positive
@@ -86,6 +87,7 @@ class Comparing:
         return Run(self.records / safe_name(result.name))
 
 
+@keeping_pipes()  # each run is scored on them
 def compare(request: Comparing) -> int:
     """Compare the runs; print the verdict and the scores, write the report.
 
@@ -94,8 +96,9 @@ def compare(request: Comparing) -> int:
     """
     runs, problems = _find(request.places)
     folder = request.folder
+    inputs = {**request.text.files, "slice_labels": request.slice_labels}
+    check_paths(inputs, {"output": folder, "records": request.records}, folders=["output", "records"])
     slicing = request.slicing()
-    check_paths({}, {"output": folder, "records": request.records}, folders=["output", "records"])
     given = request.text.read() or request.text.split
     if request.baseline is not None and request.evaluate:
         _check_baseline(request.baseline, runs, given)

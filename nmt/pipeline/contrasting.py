@@ -4,6 +4,8 @@ The sentence has one source and several translations, of which its document deci
 character-level neural machine translation?") and Müller et al. 2018 (for pronouns in context) score models in this way.
 """
 
+import contextlib
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,10 +16,10 @@ from nmt.data.corpus import ContrastiveItem, Split, given_split
 from nmt.data.documents import Followed, contexts_of, numbered
 from nmt.data.lines import read_lines, read_parallel_lines
 from nmt.errors import UserError
-from nmt.files import write_json
+from nmt.files import STANDARD, json_text
 from nmt.limits import NotNegative, Positive
 from nmt.pipeline.opening import Checkpoint, open_for_forcing, own_data, own_split
-from nmt.pipeline.paths import check_paths
+from nmt.pipeline.paths import check_paths, writer
 from nmt.pipeline.requests import Data, check_pair
 from nmt.runs import Run
 from nmt.terminal import printable
@@ -72,7 +74,8 @@ def contrast(request: Contrasting) -> int:
         context_sentences=request.context_sentences,
     )
     by_distance = accuracies(translator, split, contrasts)
-    print(printable(table(by_distance, translator.context_sentences)))
+    shown = printable(table(by_distance, translator.context_sentences))
+    print(shown, file=sys.stderr if request.output == STANDARD else sys.stdout)
     if request.output is not None:
         facts: dict[str, Any] = {
             "run": str(run.folder),
@@ -81,7 +84,8 @@ def contrast(request: Contrasting) -> int:
             "context_sentences": translator.context_sentences,
             "by_distance": {distance: figures._asdict() for distance, figures in by_distance.items()},
         }
-        write_json(request.output, facts)
+        with contextlib.ExitStack() as stack:
+            writer(stack, request.output)(json_text(facts).rstrip("\n"))
     return 0
 
 

@@ -99,7 +99,7 @@ def evaluate(request: Evaluating) -> int:
 
 
 def _print_scores(request: Evaluating, processes: Processes) -> int:
-    check_paths({}, {"output": request.folder}, folders=["output"])
+    check_paths(request.text.files, {"output": request.folder}, folders=["output"])
     results = evaluated(request, processes)
     print(printable(summary(results)))
     print(printable(f"\nTranslations, scores and heatmaps: {results[0].folder.parent}"))

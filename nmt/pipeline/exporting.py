@@ -18,7 +18,7 @@ from nmt.pipeline.ctranslate2_model import (
     largest_difference,
     to_ctranslate2,
 )
-from nmt.pipeline.exporting_onnx import QUANTIZATIONS, write_onnx
+from nmt.pipeline.exporting_onnx import QUANTIZATIONS, lines, write_onnx
 from nmt.pipeline.onnx_model import check_exportable, check_onnx_installed, largest_onnx_difference
 from nmt.pipeline.opening import Checkpoint, open_model
 from nmt.pipeline.paths import check_paths
@@ -43,10 +43,15 @@ TOLERANCE = 1e-2
 
 #: The program in the folder. Its ranking is that of `nmt.search.beam`; CTranslate2's own divides by |Y| ** penalty.
 PROGRAM = '''\
-"""Translate lines: python translate.py < INPUT > OUTPUT (needs the packages ctranslate2 and sentencepiece)."""
+"""Translate lines: python translate.py INPUT OUTPUT (needs the packages ctranslate2 and sentencepiece)."""
 
-import itertools, math, pathlib, sys
-import ctranslate2, sentencepiece
+import math
+import pathlib
+
+import ctranslate2
+import sentencepiece
+
+{lines}
 
 BEAM_SIZE, LENGTH_PENALTY = {beam_size}, {length_penalty}
 LENGTH_RATIO, EXTRA_LENGTH = {length_ratio}, {extra_length}  # at most ratio * pieces + extra pieces, with the end
@@ -54,23 +59,30 @@ LENGTH_RATIO, EXTRA_LENGTH = {length_ratio}, {extra_length}  # at most ratio * p
 folder = pathlib.Path(__file__).resolve().parent
 model = ctranslate2.Translator(str(folder))
 source = sentencepiece.SentencePieceProcessor(model_file=str(folder / "{source}"))
-target = sentencepiece.SentencePieceProcessor(model_file=str(folder / "{target}"))
+
 
 def search(rows, longest):
     settings = dict(beam_size=BEAM_SIZE, num_hypotheses=BEAM_SIZE, length_penalty=0, return_scores=True)
     return model.translate_batch(rows, max_batch_size=64, max_decoding_length=longest, **settings)
 
-while lines := list(itertools.islice(sys.stdin, 256)):
-    pieces = source.encode([line.rstrip("\\n") for line in lines], out_type=str)
+
+def translate(lines):
+    pieces = source.encode([protected(line) for line in lines], out_type=str)
     limits = [min(math.ceil(LENGTH_RATIO * len(row)) + EXTRA_LENGTH - 1, {positions}) for row in pieces]
     results = search(pieces, max(limits))
     for at, limit in enumerate(limits):  # of each line; translate_batch has one for all
         if any(len(hypothesis) > limit for hypothesis in results[at].hypotheses):
             results[at : at + 1] = search(pieces[at : at + 1], limit)
+    texts = []
     for line, result in zip(lines, results):
         lengths = [len(hypothesis) + 1 for hypothesis in result.hypotheses]
         ranks = [score / ((5 + n) / 6) ** LENGTH_PENALTY for score, n in zip(result.scores, lengths)]
-        print(target.decode(result.hypotheses[ranks.index(max(ranks))]) if line.strip() else "")
+        texts.append(spelled(result.hypotheses[ranks.index(max(ranks))]) if line.strip() else "")
+    return texts
+
+
+if __name__ == "__main__":
+    run(translate)
 '''
 
 README = """\
@@ -80,13 +92,13 @@ Exported from the run `{name}` (step {step}) by nmt {version} for [CTranslate2](
 weights in {quantization}.
 
     pip install ctranslate2 sentencepiece
-    python {folder}/translate.py < INPUT > OUTPUT    # one sentence per line
+    python {folder}/translate.py INPUT OUTPUT    # one sentence per line; or < INPUT > OUTPUT
 
 | file | content |
 |---|---|
 | `model.bin`, `config.json`, `*_vocabulary.json` | the model, for `ctranslate2.Translator` |
 | {tokenizer} | the tokenizer, for `sentencepiece.SentencePieceProcessor` |
-| `translate.py` | a program that translates lines, in about 25 lines |
+| `translate.py` | a program that translates lines |
 
 - The model takes the pieces of SentencePiece as they are. CTranslate2 adds the end of sentence.
 - `translate.py` ranks translations as nmt does: log-probability / ((5 + pieces) / 6) ** length penalty, where the end
@@ -132,7 +144,7 @@ def export(request: Exporting) -> int:
             raise _taken(output) from error  # created meanwhile
         raise unwritable(output, error, "output=FOLDER") from error
     print_message(f"{output}: weights in {request.quantization}{checked}.")
-    print_message(f"Translate with it: python {shell_quoted(str(output / 'translate.py'))} < INPUT > OUTPUT")
+    print_message(f"Translate with it: python {shell_quoted(str(output / 'translate.py'))} INPUT OUTPUT")
     return 0
 
 
@@ -217,7 +229,7 @@ def _search(run: Run, tokenizer: Tokenizer) -> dict[str, Any]:
 
 def _program(run: Run, tokenizer: Tokenizer) -> str:
     """The program for CTranslate2 with the run's search."""
-    return PROGRAM.format(**_search(run, tokenizer), positions=POSITIONS - 1)
+    return PROGRAM.format(**_search(run, tokenizer), positions=POSITIONS - 1, lines=lines())
 
 
 def _facts(run: Run, request: Exporting, tokenizer: Tokenizer) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """The files of an export for onnxruntime: graphs, tokenizer, manifest, a program that runs them, a README."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ Exported from the run `{name}` (step {step}) by nmt {version} for [ONNX Runtime]
 {quantization}.
 
     pip install onnxruntime sentencepiece
-    python {folder}/translate.py < INPUT > OUTPUT    # one sentence per line
+    python {folder}/translate.py INPUT OUTPUT    # one sentence per line; or < INPUT > OUTPUT
 
 | file | content |
 |---|---|
@@ -33,6 +34,11 @@ Exported from the run `{name}` (step {step}) by nmt {version} for [ONNX Runtime]
 - `new_hidden` and `new_feed` of a step are `hidden` and `feed` of the next.
 - `translate.py` ranks translations as nmt does, without a coverage penalty. It does not split long lines.
 """
+
+
+def lines() -> str:
+    """The part of an exported program that reads and writes lines."""
+    return Path(__file__).with_name("program_lines.py").read_text(encoding="utf-8").partition('"""\n\n')[2]
 
 
 def write_onnx(
@@ -54,5 +60,5 @@ def write_onnx(
     }
     write_text(folder / "manifest.json", json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
     program = Path(__file__).with_name("onnx_program.py").read_text(encoding="utf-8")
-    write_text(folder / "translate.py", program)
+    write_text(folder / "translate.py", re.sub(r"from nmt\.pipeline\.program_lines .*\n", lambda _: lines(), program))
     write_text(folder / "README.md", README.format(**facts))

@@ -1,14 +1,15 @@
-"""Translate lines: python translate.py < INPUT > OUTPUT (needs the packages onnxruntime and sentencepiece)."""
+"""Translate lines: python translate.py INPUT OUTPUT (needs the packages onnxruntime and sentencepiece)."""
 
 import json
 import math
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnxruntime
 import sentencepiece
+
+from nmt.pipeline.program_lines import protected, run, spelled
 
 
 class OnnxTranslator:
@@ -32,8 +33,9 @@ class OnnxTranslator:
 
     def translate(self, line: str) -> str:
         """The translation of a line."""
-        pieces = self.source.encode(line)
-        return str(self.target.decode(self.search(pieces))) if line.strip() else ""
+        if not line.strip():
+            return ""
+        return spelled([self.target.id_to_piece(token) for token in self.search(self.source.encode(protected(line)))])
 
     def search(self, pieces: list[int]) -> list[int]:
         """The best hypothesis by log-probability / ((5 + pieces) / 6) ** length penalty, where the end is a piece."""
@@ -73,7 +75,4 @@ class OnnxTranslator:
 
 if __name__ == "__main__":
     translator = OnnxTranslator(Path(__file__).resolve().parent)
-    sys.stdin.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
-    sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
-    for text in sys.stdin:
-        print(translator.translate(text.rstrip("\n")))
+    run(lambda lines: [translator.translate(line) for line in lines])

@@ -19,6 +19,7 @@ from nmt.heads import AUTO, alternatives, default, guided, selected
 from nmt.limits import NotNegative, Positive, Weight, written_as
 from nmt.model import Seq2Seq
 from nmt.model.weights import load_weights
+from nmt.pipeline.paths import pipes_of
 from nmt.pipeline.requests import SearchRequest
 from nmt.runs import Run, attends
 from nmt.search import GreedySearch
@@ -103,6 +104,8 @@ def own_data(run: Run, named: str | None, files: str) -> DataSource:
             f"{' '.join(data_words(run))}. Give files: {files}. If you trust these settings, give data=run."
         )
     with _placed(run), describes(run, "a data set", as_saved=True):
+        if pipes := pipes_of(config["data"]):
+            raise UserError(f"{pipes}: a pipe, and its text was not kept.")
         source = build.build_source(config)
         source.tests()
         return source

@@ -1,6 +1,6 @@
 """Output files of a long command, which keep what is written when the command is interrupted.
 
-    FILE.part         the output so far; it becomes FILE at the end
+    FILE.part         the output so far; it becomes FILE at the end, and is packed then if FILE ends in .gz, .xz or .bz2
     FILE.part.json    how far it is, and which settings made it
 
 Both are beside FILE. A command that is killed leaves them, and `resume=true` goes on from there.
@@ -10,13 +10,14 @@ import contextlib
 import hashlib
 import json
 import os
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TextIO
 
 from nmt import system
 from nmt.errors import UserError
-from nmt.files import unwritable, usual_mode, write_json
+from nmt.files import PACKED, packing, replace_atomically, unwritable, usual_mode, write_json
 from nmt.locks import OUTPUT, locked
 from nmt.terminal import print_message
 
@@ -161,6 +162,16 @@ class PartialFiles:
             file.close()
         for key in sorted(self._parts, key=lambda key: key == "output"):
             output, part = self._outputs[key], self._parts[key]
+            if output.suffix in PACKED:
+                with (
+                    replace_atomically(output) as temporary,
+                    part.open("rb") as text,
+                    temporary.open("wb") as whole,
+                    packing(whole, output) as packed,
+                ):
+                    shutil.copyfileobj(text, packed)
+                part.unlink()
+                continue
             part.chmod(output.stat().st_mode & 0o7777 if output.exists() else usual_mode(0o666))
             system.replace(part, output)
         self._published = True

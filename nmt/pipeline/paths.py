@@ -6,12 +6,15 @@ import sys
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
-from nmt.data.lines import missing_file
+from nmt.data.streams import missing_file, name_of
 from nmt.errors import UserError
-from nmt.files import ClosedStream, full, replace_atomically, unwritable
+from nmt.files import PACKED, STANDARD, ClosedStream, full, is_regular, open_text, replace_atomically, unwritable
 from nmt.system import shell_command, shell_quoted
+
+#: Endings of files that hold no plain text, and none that is packed as `PACKED` says.
+_OTHERS = (".zip", ".zst", ".7z", ".rar", ".docx", ".xlsx", ".odt", ".ods", ".pdf")
 
 
 def check_paths(
@@ -28,14 +31,26 @@ def check_paths(
         UserError: an input does not exist, or an output cannot be written.
     """
     files = {key: path for key, path in inputs.items() if path is not None}
+    once: dict[Path, str] = {}
     for key, path in files.items():
-        if not path.exists():
+        if not is_regular(path):
+            same = once.setdefault(Path("/dev/stdin") if path == STANDARD else path, key)
+            if same != key:
+                raise UserError(f"{same} and {key} are both {name_of(path)}, which can be read only once. Give a file.")
+        if path != STANDARD and not path.exists():
             raise missing_file(path)
         if path.is_dir():
             raise UserError(f"{key}={path} is a folder. Name a file.")
     seen: dict[Path, str] = {}
     for key, place in outputs.items():
         if place is None:
+            continue
+        if place == STANDARD:
+            same = seen.setdefault(place, key)
+            if same != key:
+                raise UserError(f"{same} and {key} would both go to standard output. Give a file for one of them.")
+            if key in folders:
+                raise UserError(f"{key}=-: this is a folder, which cannot be standard output. Name a folder.")
             continue
         for name, path in files.items():
             if place.exists() and place.samefile(path) and not place.is_char_device():
@@ -48,6 +63,8 @@ def check_paths(
 
 
 def _check_writable(key: str, place: Path, *, folder: bool) -> None:
+    if place.suffix in _OTHERS and not folder:
+        raise UserError(f"{key}={place}: the output is text. Name a file with another ending; {PACKED[0]} packs it.")
     if place.exists() and not os.access(place, os.W_OK):
         raise UserError(f"{key}={place} is write-protected. Write somewhere else.")
     if place.exists() and folder != place.is_dir():
@@ -99,16 +116,35 @@ def unprotect(folder: Path) -> str:
     return f"give yourself permission (chmod -R u+w {shell_quoted(str(folder))}), or take a copy of the run."
 
 
+def pipes_of(data: Mapping[str, Any]) -> str:
+    """The settings of a data set that name pipes or standard input, as words; "" if there are none."""
+    words = []
+    for key in ("files", "train", "valid", "test", "train_links"):
+        value = data.get(key) or []
+        for name in [value] if isinstance(value, str) else value:
+            path = Path(str(name)).expanduser()
+            ended = [path.with_name(f"{path.name}.{data.get(side)}") for side in ("source", "target") if path.name]
+            if path == STANDARD or str(path).startswith("/dev/fd/") or any(map(_is_pipe, [path, *ended])):
+                words.append(f"data.{key}={name}")
+    return " ".join(words)
+
+
+def _is_pipe(path: Path) -> bool:
+    return path.exists() and not path.is_dir() and not is_regular(path)
+
+
 def is_replaceable(path: Path) -> bool:
     """Whether an output can be written elsewhere first: a device or a named pipe cannot be replaced."""
-    special = str(path).startswith(("/dev/fd/", "/dev/std", "/proc/"))
-    return not special and (path.is_file() or not path.exists())
+    return is_regular(path) or not (path == STANDARD or path.exists())
 
 
 def writer(stack: contextlib.ExitStack, path: Path | None) -> Callable[[str], None]:
-    """A function that writes lines to a file, atomically, or to standard output (UserError if that is closed)."""
+    """A function that writes lines to a file, atomically, or to standard output (UserError if that is closed).
+
+    The ending of a file says how it is packed.
+    """
     file: TextIO
-    if path is None:
+    if path is None or path == STANDARD:
         check_standard_output("output")
         if isinstance(sys.stdout, TextIO) or hasattr(sys.stdout, "reconfigure"):
             sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
@@ -117,7 +153,7 @@ def writer(stack: contextlib.ExitStack, path: Path | None) -> Callable[[str], No
         file = stack.enter_context(_device(path))
     else:
         temporary = stack.enter_context(replace_atomically(path.resolve()))
-        file = stack.enter_context(temporary.open("w", encoding="utf-8", newline="\n"))
+        file = stack.enter_context(open_text(temporary, path))
 
     def write(line: str) -> None:
         with writing(path):
@@ -129,13 +165,8 @@ def writer(stack: contextlib.ExitStack, path: Path | None) -> Callable[[str], No
 @contextlib.contextmanager
 def _device(path: Path) -> Iterator[TextIO]:
     """A device or a named pipe, whose reader needs each line at once."""
-    with writing(path):
-        file = path.open("w", encoding="utf-8", newline="\n", buffering=1)
-    try:
+    with writing(path), open_text(path, path, line_buffering=True) as file:
         yield file
-    finally:
-        with writing(path):
-            file.close()
 
 
 @contextlib.contextmanager

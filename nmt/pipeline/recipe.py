@@ -1,5 +1,6 @@
 """From a command line to a recipe: a new run with settings that fit its text, or a resumed run."""
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -24,7 +25,7 @@ from nmt.limits import NotNegative
 from nmt.locks import locked
 from nmt.model.weights import lost
 from nmt.pipeline.opening import data_words, describes, may_use, note_unused_attention
-from nmt.pipeline.paths import is_writable, unprotect
+from nmt.pipeline.paths import is_writable, pipes_of, unprotect
 from nmt.pipeline.requests import read
 from nmt.runs import Run, attends, check_name, missing_run
 from nmt.terminal import print_message
@@ -195,6 +196,10 @@ def new_recipe(config: DictConfig, overrides: Sequence[str], run: Run | None) ->
     """
     build.check(config)
     note_unused_attention([config], overrides)
+    if pipes := pipes_of(config.data):
+        if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+            raise UserError(f"{pipes}: several processes cannot read one pipe. Write the text to a file.")
+        print_message(f"{pipes}: a pipe. The run cannot be resumed or scored on this text. For that, train on a file.")
     source, words = _source(config), list(overrides)
     if isinstance(source, UserFiles):
         config, words = fit_to_text(config, words, source)
@@ -206,6 +211,11 @@ def resumed_recipe(config: DictConfig, run: Run) -> Recipe:
     """The recipe of a resumed run with the configuration from `resumed` (UserError as `new_recipe`)."""
     words = run.overrides()
     with describes(run, "a training"):
+        if pipes := pipes_of(config.data):
+            raise UserError(
+                f"{run.folder} cannot be resumed: it was trained on a pipe ({pipes}), whose text was not kept. Write "
+                "the text to a file, and train a new run on it with another name=."
+            )
         return _recipe(config, words, words, run, _source(config), resume=True)
 
 

@@ -17,6 +17,7 @@ from omegaconf import DictConfig, OmegaConf
 from nmt.data.corpus import Split, given_split
 from nmt.data.lines import read_parallel_lines
 from nmt.data.misaligned import doubts_about
+from nmt.data.streams import name_of
 from nmt.errors import UserError
 from nmt.limits import checked
 from nmt.runs import Run
@@ -88,9 +89,14 @@ class GivenText:
     data: Data | None = None
 
     def __post_init__(self) -> None:
-        check_pair({"source": self.source, "reference": self.reference}, "scoring needs both files")
+        check_pair(self.files, "scoring needs both files")
         if self.source is not None and self.split is not None:
             raise UserError("split= and source= cannot be combined. Give one of them.")
+
+    @property
+    def files(self) -> dict[str, Path | None]:
+        """The files by their settings."""
+        return {"source": self.source, "reference": self.reference}
 
     def read(self) -> Split | None:
         """The split that the files hold, if there are files (UserError if they do not fit together)."""
@@ -101,7 +107,7 @@ class GivenText:
             print_message(doubt)
         split = given_split(self.source, *sides)
         if not split.source:
-            raise UserError(f"{self.source} is empty. Give sentences to translate.")
+            raise UserError(f"{name_of(self.source)} is empty. Give sentences to translate.")
         return split
 
 

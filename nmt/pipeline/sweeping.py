@@ -26,6 +26,7 @@ from nmt.limits import NotNegative, checked
 from nmt.locks import SWEEP, locked
 from nmt.pipeline.cluster import Cluster, ClusterLauncher
 from nmt.pipeline.launching import Launcher, Planned
+from nmt.pipeline.paths import pipes_of
 from nmt.pipeline.recipe import already_finished, check_model, resumed
 from nmt.pipeline.requests import read
 from nmt.runs import Run, check_name, settings
@@ -190,6 +191,8 @@ def _check(
             configs.append(compose("train", combination.overrides))
         except UserError as error:
             raise UserError(f"{error} (In the run {name}; nothing was started.)") from error
+    if pipes := pipes_of(configs[0].data):
+        raise UserError(f"{pipes}: the runs of a sweep cannot all read one pipe. Write the text to a file.")
     for name, combination, config in zip(names, combinations, configs, strict=True):
         same = known.setdefault(json.dumps(settings(config), sort_keys=True, default=str), name)
         if same != name:

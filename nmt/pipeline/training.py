@@ -23,6 +23,7 @@ from nmt.data.habits import habits
 from nmt.data.languages import doubts
 from nmt.data.pairs import length_ratio, lexicon_of
 from nmt.data.planning import TokenBatches
+from nmt.data.streams import keeping_pipes
 from nmt.errors import UserError
 from nmt.files import remove_unfinished
 from nmt.locks import LockedError, locked
@@ -61,6 +62,7 @@ def train(config: "DictConfig", overrides: Sequence[str]) -> int:
         if not processes.leads:
             return _follow(processes)
         with (
+            keeping_pipes(),
             contextlib.ExitStack() as lock,  # of a run that is named only when it is made
             Announcement(processes) as announcement,
             opened(config, overrides) as recipe,

@@ -14,11 +14,13 @@ from typing import Any, Literal, cast, get_args
 from nmt.data.documents import Followed, Follower
 from nmt.data.habits import LineWatch
 from nmt.data.languages import UNNAMED
-from nmt.data.lines import Invalid, LineDecoder, iterate_lines, open_lines
+from nmt.data.lines import Invalid, LineDecoder, open_lines
+from nmt.data.streams import name_of
 from nmt.errors import UserError
+from nmt.files import STANDARD, is_regular
 from nmt.heads import AUTO, MEAN, described, names_all
 from nmt.model.weights import fingerprint
-from nmt.pipeline.chunks import arriving, full, standard_input, typed
+from nmt.pipeline.chunks import arriving, full, typed
 from nmt.pipeline.fast_search import for_text
 from nmt.pipeline.formats import Format
 from nmt.pipeline.line_progress import LineProgress
@@ -61,6 +63,9 @@ class Translating:
     resume: Any
 
     def __post_init__(self) -> None:
+        for key in ("input", "output"):  # standard input and output, as without them
+            if getattr(self, key) == STANDARD:
+                object.__setattr__(self, key, None)
         if self.view != "cross" and self.heatmaps is None:
             raise UserError(f"view={self.view} is for heatmaps. Give heatmaps=FOLDER as well.")
         if self.show and (self.output is not None or self.format != "text"):
@@ -132,7 +137,8 @@ def translate(request: Translating) -> int:
 
 def _translate(request: Translating, processes: Processes) -> int:
     outputs = {key: getattr(request, key) for key in ("output", "alignments", "heatmaps")}
-    check_paths({"input": request.input, "prefix": request.prefix}, outputs, folders=("heatmaps",))
+    outputs["output"] = outputs["output"] or STANDARD
+    check_paths({"input": request.input or STANDARD, "prefix": request.prefix}, outputs, folders=("heatmaps",))
     if request.output is None:
         check_standard_output("translations")
     with contextlib.ExitStack() as stack:
@@ -264,14 +270,11 @@ class _Work:
 
     def _chunks(self) -> Iterator[list[str]]:
         """Lists of lines that are not done: full lists from a file, the lines that have arrived from a pipe."""
-        path = self.request.input
+        path = self.request.input or STANDARD
         if self.request.converses:
             yield from typed(f"{self.request.translator.runs[0].facts().get('languages', UNNAMED)[0]}> ", self.decoder)
             return
-        if path is not None:
-            lines = self._stack.enter_context(open_lines(path, self.decoder))
-        else:
-            lines = iterate_lines(standard_input(), "standard input", self.decoder)
+        lines = self._stack.enter_context(open_lines(path, self.decoder))
         if self.files is not None and self.done:
             count = 0
             for chunk in full(islice(lines, self.done), CHUNK):
@@ -279,12 +282,13 @@ class _Work:
                 count += len(chunk)
             if count < self.done or str(self.digest) != self.files.saved.digest:
                 raise UserError(
-                    f"The first {self.done:,} lines of {path or 'standard input'}, or their prefixes, are not those "
+                    f"The first {self.done:,} lines of {name_of(path)}, or their prefixes, are not those "
                     "whose translation was interrupted. Give the same text with resume=true."
                 )
             print_message(f"{self.done:,} lines are translated already.")
         most = 1 if self.request.keeps_beam else CHUNK  # lines that are searched alone are saved one by one
-        yield from full(lines, most) if path is not None else arriving(lines, most)
+        awaited = path == STANDARD or (self.files is None and not is_regular(path))
+        yield from arriving(lines, most) if awaited else full(lines, most)
 
     def _save(self) -> None:
         """Note how far the files are, if the last time is some seconds ago."""

@@ -97,23 +97,6 @@ def test_what_is_not_utf8_is_named_with_its_line(packed: bool, tmp_path: Path) -
             next(lines)
 
 
-def test_utf16_is_recognised(tmp_path: Path) -> None:
-    (tmp_path / "my text").write_bytes("hallo\n".encode("utf-16"))
-    for read in (read_lines, both_ways):
-        with pytest.raises(UserError, match=r"UTF-16, not UTF-8.*iconv -f UTF-16 -t UTF-8 '.*my text' > utf8\.txt"):
-            read(tmp_path / "my text")
-
-
-@pytest.mark.parametrize("damage", [lambda data: data[:-9], lambda data: data[:20] + b"\x00\xff\x13" + data[23:]])
-def test_a_broken_gzip_file_is_named(damage: "type[bytes]", tmp_path: Path) -> None:
-    path = tmp_path / "text.gz"
-    path.write_bytes(damage(gzip.compress(bytes(range(10, 128)) * 50)))
-    with pytest.raises(UserError, match=r"text\.gz is a broken gzip file"):
-        read_lines(path)
-    with pytest.raises(UserError, match=r"text\.gz is a broken gzip file"), open_lines(path) as lines:
-        list(lines)
-
-
 def test_a_missing_file_is_named_with_its_neighbours(tmp_path: Path) -> None:
     (tmp_path / "german.txt").touch()
     with pytest.raises(UserError, match=r"no file .*germn\.txt\. Did you mean 'german\.txt'"):

@@ -135,7 +135,7 @@ def spoil(name: str, data: bytes) -> Callable[[Path], None]:
             spoil("train.de", b"eins\n" * 41 + b"f\xfcnf\n" + b"x\n" * 258),
             ["train.de, line 42: not valid UTF-8", "iconv"],
         ),
-        (spoil("valid.en", b"\xff\xfeo\x00"), ["valid.en: UTF-16, not UTF-8"]),
+        (spoil("valid.en", b"\xff\xfeo\x00\x00"), ["valid.en is broken UTF-16"]),
         (lambda folder: [spoil(f"train.{side}", b"")(folder) for side in ("de", "en")], ["empty"]),
         (lambda folder: [spoil(f"valid.{side}", b"\n \n")(folder) for side in ("de", "en")], ["valid", "empty"]),
         (lambda folder: (folder / "train.de").rename(folder / "train.de.gz"), []),

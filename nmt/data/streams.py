@@ -1,0 +1,297 @@
+"""The bytes of a text, as UTF-8: of a file, a pipe or standard input, plain or packed.
+
+The first bytes tell what a stream holds, whatever its name. A pipe can be read only once: see `keeping_pipes`.
+"""
+
+import bz2
+import codecs
+import contextlib
+import functools
+import gzip
+import io
+import itertools
+import lzma
+import os
+import re
+import sys
+import tempfile
+import threading
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import IO, Any, BinaryIO, cast
+
+from nmt.errors import UserError, nearest
+from nmt.files import PACKED, STANDARD, is_regular
+from nmt.system import END_OF_INPUT, shell_quoted
+from nmt.terminal import print_message
+
+_BLOCK = 1 << 16
+#: Seconds without text after which the user hears what is waited for.
+PATIENCE = 3.0
+#: Bytes of a pipe that are kept in memory.
+_HELD = 1 << 24
+#: Copies of pipes, for each `keeping_pipes`.
+_kept: list[dict[Path, IO[bytes]]] = []
+#: Memory that an xz file may ask for.
+_XZ_MEMORY = 1 << 28
+#: Bytes that tell what a stream holds; a line that is shorter tells it, too.
+_ENOUGH = 16
+#: The marks of encodings that are decoded; the mark of UTF-8 is left to the reader of lines.
+_MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_GZIP, _XZ, _BZIP2 = b"\x1f\x8b", b"\xfd7zXZ\x00", re.compile(rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)")
+_PACK = "Unpack it first."
+_TABLE = "Save it as tab-separated text, or read a folder of such files with data=hub data.path=FOLDER."
+_PICTURE = "Give a file of plain text."
+#: What is not text: its first bytes, its name, and the cure.
+_KINDS = (
+    (
+        b"PK\x03\x04",
+        "a zip archive, as .docx, .xlsx and .odt are",
+        "Unpack it, or save its text as plain text (UTF-8).",
+    ),
+    (b"\xd0\xcf\x11\xe0", "an old Word or Excel file", "Save its text as plain text (UTF-8)."),
+    (b"%PDF-", "a PDF file", "Save its text as plain text (UTF-8)."),
+    (b"{\\rtf", "an RTF document", "Save its text as plain text (UTF-8)."),
+    (b"\x28\xb5\x2f\xfd", "packed with zstd", _PACK),
+    (b"7z\xbc\xaf", "a 7z archive", _PACK),
+    (b"Rar!\x1a", "a rar archive", _PACK),
+    (b"\x04\x22\x4d\x18", "packed with lz4", _PACK),
+    (b"LZIP\x01", "packed with lzip", _PACK),
+    (b"\x1f\x9d", "packed with compress", _PACK),
+    (b"PAR1", "a Parquet table", _TABLE),
+    (b"ARROW1\x00", "an Arrow table", _TABLE),
+    (b"SQLite format 3\x00", "a database", "Save a table of it as tab-separated text."),
+    (b"\x89PNG", "a picture", _PICTURE),
+    (b"\xff\xd8\xff", "a picture", _PICTURE),
+)
+
+
+@contextlib.contextmanager
+def open_binary(path: Path) -> Iterator[BinaryIO]:
+    """Open the text of a file, a pipe or standard input (`-`) as UTF-8.
+
+    Raises:
+        UserError: the file is missing, a folder, cannot be read, or holds no text.
+    """
+    name = name_of(path)
+    with contextlib.ExitStack() as stack:
+        try:
+            if is_regular(path):
+                file: BinaryIO = stack.enter_context(path.open("rb"))
+            elif _kept:
+                file = _reader(_again(path, _kept[-1]))
+            else:
+                file = standard_input() if path == STANDARD else _reader(_of_pipe(path))
+            text = unpacked(file, name)
+        except FileNotFoundError as error:
+            raise missing_file(path) from error
+        except IsADirectoryError as error:
+            raise UserError(f"{path} is a folder, not a file.") from error
+        except OSError as error:
+            raise UserError(f"Cannot read {name}: {error.strerror or error}.") from error
+        yield text
+
+
+@contextlib.contextmanager
+def keeping_pipes() -> Iterator[None]:
+    """Keep what is read from pipes and from standard input in this context, so that it can be read again there."""
+    copies: dict[Path, IO[bytes]] = {}
+    _kept.append(copies)
+    try:
+        yield
+    finally:
+        _kept.pop()
+        for copy in copies.values():
+            copy.close()
+
+
+def _again(path: Path, copies: dict[Path, IO[bytes]]) -> Iterator[bytes]:
+    """The blocks of a pipe, from a copy that is made first."""
+    if path not in copies:
+        copy = tempfile.SpooledTemporaryFile(max_size=_HELD)  # noqa: SIM115  closed by `keeping_pipes`
+        copies[path] = copy
+        for block in _blocks(standard_input()) if path == STANDARD else _of_pipe(path):
+            copy.write(block)
+    at = 0
+    while True:
+        copies[path].seek(at)
+        if not (block := copies[path].read(_BLOCK)):
+            return
+        yield block
+        at += len(block)
+
+
+def name_of(path: Path) -> str:
+    """The name of a file or of standard input in messages."""
+    return "standard input" if path == STANDARD else str(path)
+
+
+def standard_input() -> BinaryIO:
+    """Standard input with a separate reader.
+
+    The interpreter closes its reader at exit, and crashes if a thread still waits in it for a line.
+    """
+    if sys.stdin is None:
+        raise UserError("There is no standard input. Give input=FILE.")
+    if sys.stdin.isatty():
+        greet()
+    try:
+        return open(sys.stdin.fileno(), "rb", closefd=False)
+    except (OSError, ValueError):  # not a file, for example replaced in a test
+        return sys.stdin.buffer
+
+
+def greet() -> None:
+    """Say how text is typed."""
+    print(f"Type one sentence per line. Press {END_OF_INPUT} to end.", file=sys.stderr, flush=True)
+
+
+def missing_file(path: Path) -> UserError:
+    """The error for a file that does not exist, with the names nearest to it in its folder."""
+    if str(path).startswith(("/dev/fd/", "/proc/")):
+        return UserError(
+            f"There is no pipe {path}: one made by the shell, <(COMMAND), ends with its command. Write the text to a "
+            "file, and give the file."
+        )
+    if path.parent.is_dir():
+        names = [entry.name for entry in path.parent.iterdir() if entry.is_file()]
+        return UserError(f"There is no file {path}.{nearest(path.name, names)}")
+    return UserError(f"There is no file {path}: its folder does not exist either.")
+
+
+def unpacked(file: BinaryIO, name: str, *, inside: bool = False) -> BinaryIO:
+    """The text of a stream as UTF-8, from where the stream is; `inside` one that was packed.
+
+    Raises:
+        UserError: the stream holds no text, or is damaged. Also raised by the reading of the result.
+    """
+    start = file.tell() if file.seekable() else None
+    head = b""
+    while len(head) < _ENOUGH and b"\n" not in head and (more := file.read1(_BLOCK)):  # type: ignore[attr-defined]
+        head += more
+    _check_kind(head, name)
+    if start is not None:
+        file.seek(start)
+    else:
+        file = _reader(itertools.chain([head], _blocks(file)))
+    for mark, encoding in _MARKS:
+        if head.startswith(mark):
+            return _reader(_as_utf8(file, encoding, name))
+    opener: Any = None
+    if head.startswith(_GZIP):
+        kind, opener = "gzip", gzip.open
+    elif head.startswith(_XZ):
+        _check_memory(head, name)
+        kind, opener = "xz", lzma.open
+    elif _BZIP2.match(head):
+        kind, opener = "bzip2", bz2.open
+    if opener is None:
+        return file
+    if inside:
+        raise UserError(f"{name} is packed twice. {_PACK}")
+    return unpacked(_reader(_of_packed(opener(file), kind, name)), name, inside=True)
+
+
+def _check_kind(head: bytes, name: str) -> None:
+    """UserError for what is not text."""
+    for magic, kind, cure in _KINDS:
+        if head.startswith(magic):
+            raise UserError(f"{name} is {kind}. {cure}")
+    if head[257:262] == b"ustar":
+        raise UserError(f"{name} is a tar archive. {_PACK}")
+    for first in (0, 1):  # of ASCII, every other byte of UTF-16 is zero
+        zeros, letters = head[1 - first : 32 : 2], head[first:32:2]
+        if len(head) >= _ENOUGH and not any(zeros) and all(letters):
+            encoding = ("UTF-16LE", "UTF-16BE")[first]
+            raise UserError(f"{name} is {encoding} without a byte-order mark. Convert it: {conversion(encoding, name)}")
+
+
+def conversion(encoding: str, name: str) -> str:
+    """How to convert a file to UTF-8: a command, and what to do where there is none."""
+    file = shell_quoted(name) if is_regular(Path(name)) and not name.endswith(PACKED) else "FILE"
+    return f"iconv -f {encoding} -t UTF-8 {file} > utf8.txt (on Windows: open it in Notepad, save it as UTF-8)."
+
+
+def _check_memory(head: bytes, name: str) -> None:
+    try:
+        lzma.LZMADecompressor(memlimit=_XZ_MEMORY).decompress(head, 1)
+    except lzma.LZMAError as error:
+        if "emory" in str(error):
+            raise UserError(f"{name} needs more than {_XZ_MEMORY >> 20} MiB to be unpacked. {_PACK}") from error
+
+
+class _Blocks(io.RawIOBase):
+    """A raw stream of blocks that arrive one after the other."""
+
+    def __init__(self, blocks: Iterable[bytes]) -> None:
+        self._blocks, self._rest = iter(blocks), memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._rest:
+            block = next(self._blocks, None)
+            if block is None:
+                return 0
+            self._rest = memoryview(block)
+        size = min(len(buffer), len(self._rest))
+        buffer[:size], self._rest = self._rest[:size], self._rest[size:]
+        return size
+
+
+def _reader(blocks: Iterable[bytes]) -> BinaryIO:
+    return cast("BinaryIO", io.BufferedReader(_Blocks(blocks), _BLOCK))
+
+
+def _blocks(file: Any) -> Iterator[bytes]:
+    """What has arrived, block by block."""
+    return iter(functools.partial(file.read1, _BLOCK), b"")
+
+
+def _of_pipe(path: Path) -> Iterator[bytes]:
+    """The blocks of a pipe; says what is waited for if none comes in a while.
+
+    The pipe is closed at its end, or with the last reader: a thread may wait in it when the command ends.
+    """
+    note = f"Waiting for text from {path}: a pipe to which nobody has written yet."
+    timer = threading.Timer(PATIENCE, print_message, [note])
+    timer.daemon = True
+    timer.start()
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+        try:
+            while block := os.read(descriptor, _BLOCK):
+                timer.cancel()
+                yield block
+        finally:
+            os.close(descriptor)
+    finally:
+        timer.cancel()
+
+
+def _of_packed(packed: Any, kind: str, name: str) -> Iterator[bytes]:
+    """The unpacked blocks (UserError if they cannot be unpacked)."""
+    try:
+        yield from _blocks(packed)
+    except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # of the file that holds it
+        raise UserError(f"{name} is a broken {kind} file ({error}). Download or compress it again.") from error
+
+
+def _as_utf8(file: BinaryIO, encoding: str, name: str) -> Iterator[bytes]:
+    """The blocks of a text in another encoding as UTF-8; half a surrogate stays invalid."""
+    decoder = codecs.getincrementaldecoder(encoding)("surrogatepass")
+    try:
+        for block in _blocks(file):
+            yield decoder.decode(block).encode("utf-8", "surrogatepass")
+        yield decoder.decode(b"", final=True).encode("utf-8", "surrogatepass")
+    except UnicodeDecodeError as error:
+        raise UserError(f"{name} is broken {encoding.upper()} ({error.reason}). Save it again as UTF-8.") from error
