@@ -16,6 +16,7 @@ from nmt.drawing import fonts
 from nmt.drawing.layout import shorten, wrap
 from nmt.drawing.matrix import matrix
 from nmt.drawing.style import MARKERS, figure, legend, line, ruler, style
+from nmt.evaluation.metrics import TITLES, Metric
 from nmt.evaluation.references import AttentionMap
 
 #: Of a judgement, told apart without red and green too; what one seed says has no colour of its own.
@@ -30,15 +31,15 @@ _COLUMNS = 4  # of panels side by side
 
 
 def scores(comparison: Comparison, split: OnSplit) -> Figure:
-    """BLEU of every variant, the highest on top: a small dot a seed, a bar the mean, the colour the judgement."""
-    order = sorted(range(len(comparison.variants)), key=lambda index: split.figures[index]["bleu"].mean)
+    """The score of every variant, the highest on top: a small dot a seed, a bar the mean, the colour the judgement."""
+    order = sorted(range(len(comparison.variants)), key=lambda index: split.figures[index][split.judge].mean)
     picture = figure(8.2, 1.1 + 0.34 * len(order))
     axes = picture.add_subplot()
     for place, index in enumerate(order):
-        verdict = judgement(split.contrasts["bleu"][index])
-        bleu = split.figures[index]["bleu"]
-        axes.plot(bleu.values, [place] * len(bleu.values), "o", color=COLOURS[verdict], markersize=5, alpha=0.45)
-        axes.plot(bleu.mean, place, "|", color=COLOURS[verdict], markersize=17, markeredgewidth=2.6)
+        verdict = judgement(split.contrasts[split.judge][index])
+        score = split.figures[index][split.judge]
+        axes.plot(score.values, [place] * len(score.values), "o", color=COLOURS[verdict], markersize=5, alpha=0.45)
+        axes.plot(score.mean, place, "|", color=COLOURS[verdict], markersize=17, markeredgewidth=2.6)
         axes.annotate(
             verdict,
             (1.0, place),
@@ -50,18 +51,20 @@ def scores(comparison: Comparison, split: OnSplit) -> Figure:
             fontproperties=fonts.properties([fonts.BASE], 8.5),
         )
     axes.axvline(
-        split.figures[comparison.baseline]["bleu"].mean, color=COLOURS["baseline"], linewidth=0.8, linestyle=":"
+        split.figures[comparison.baseline][split.judge].mean, color=COLOURS["baseline"], linewidth=0.8, linestyle=":"
     )
     axes.set_yticks(range(len(order)))
     axes.set_yticklabels([comparison.variants[index].label for index in order], parse_math=False)
     axes.set_ylim(-0.6, len(order) - 0.4)
-    style(axes, f"BLEU on {split.name}: dots are seeds, bars their means", x="BLEU")
+    title = TITLES[split.judge]
+    style(axes, f"{title} on {split.name}: dots are seeds, bars their means", x=title)
     return picture
 
 
 def curves(comparison: Comparison, *, by_time: bool = True) -> Figure | None:
-    """BLEU and perplexity of the validations against time and updates, means over seeds; None without validations.
+    """Validation scores and perplexity against time and updates, means over seeds; None without validations.
 
+    The score is BLEU, or chrF where BLEU could not judge.
     Without `by_time` against updates alone, where the runs' times cannot be compared.
     """
     if not any(run.history for variant in comparison.variants for run in variant.runs):
@@ -69,11 +72,13 @@ def curves(comparison: Comparison, *, by_time: bool = True) -> Figure | None:
     against = {"minutes": "minutes of training", "step": "updates"}
     if not by_time:
         del against["minutes"]
+    histories = [run.history for variant in comparison.variants for run in variant.runs]
+    score: Metric = "chrf" if any("valid_chrf" in entry for history in histories for entry in history) else "bleu"
     picture = figure(11 if by_time else 9, 7.6)
     grid_of_axes = picture.subplots(2, len(against), squeeze=False)
     panels = [
         (axes, x, y)
-        for row, y in zip(grid_of_axes, ("valid_bleu", "valid_perplexity"), strict=True)
+        for row, y in zip(grid_of_axes, (f"valid_{score}", "valid_perplexity"), strict=True)
         for axes, x in zip(row, against, strict=True)
     ]
     for index, variant in enumerate(comparison.variants):
@@ -92,7 +97,10 @@ def curves(comparison: Comparison, *, by_time: bool = True) -> Figure | None:
             )
             if len(comparison.variants) <= 6 and len(variant.runs) > 1:
                 axes.fill_between(grid, low, high, color=line(index)["color"], alpha=0.12, linewidth=0)
-    titles = {"valid_bleu": "Validation BLEU (greedy search)", "valid_perplexity": "Validation perplexity"}
+    titles = {
+        f"valid_{score}": f"Validation {TITLES[score]} (greedy search)",
+        "valid_perplexity": "Validation perplexity",
+    }
     for axes, x, y in panels:
         if y == "valid_perplexity" and any(
             np.size(curve.get_xdata()) for curve in axes.lines
@@ -101,7 +109,7 @@ def curves(comparison: Comparison, *, by_time: bool = True) -> Figure | None:
             axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
             axes.yaxis.set_major_formatter(ScalarFormatter())
             axes.yaxis.set_minor_formatter(NullFormatter())
-        unit = "BLEU" if y == "valid_bleu" else "perplexity, logarithmic"
+        unit = "perplexity, logarithmic" if y == "valid_perplexity" else TITLES[score]
         style(axes, titles.pop(y, "The same by update"), against[x], unit)
     legend(picture, panels[0][0])
     return picture

@@ -12,6 +12,7 @@ from nmt.data.corpus import DataSource, Split
 from nmt.data.documents import Followed, contexts_of, numbered
 from nmt.data.languages import UNNAMED
 from nmt.errors import UserError
+from nmt.evaluation.metrics import tokenised_note
 from nmt.evaluation.references import attention_maps, entropy, entropy_by_head, hidden_share, perplexity
 from nmt.evaluation.split import Gold, HeatmapSettings, SplitResult, evaluate_split, summary
 from nmt.evaluation.stored import StoredTranslations
@@ -227,9 +228,13 @@ def _evaluate(
         heads.pictured,
         None if request.view == "cross" else functools.partial(view_of, translator, request.view),
     )
+    files = [str(path) for path in request.text.references] or [f"the reference of {split.name}"]
+    tokenised = map(tokenised_note, files, (split.target, *split.others))
     result = evaluate_split(
         translations,
         list(split.target),
+        others=split.others,
+        notes=[note for note in tokenised if note],
         name=split.name,
         languages=languages,
         folder=inside(request.folder, split.name),
@@ -244,7 +249,8 @@ def _evaluate(
         write_analyses(result.folder, translator, analysed)
     if display.first or display.lines:
         title = f"{request.translator.runs[0].folder.resolve().name} on {split.name}"
-        write_report(translator, Looked(result, translations, split.target, display), title)
+        looked = Looked(result, translations, [split.target, *split.others], display)
+        write_report(translator, looked, title)
     return result
 
 

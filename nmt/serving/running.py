@@ -144,9 +144,9 @@ def language_name(code: str) -> str:
 
 
 def validation(run: Run) -> dict[str, float] | None:
-    """BLEU and perplexity of the best validation of training; None without one."""
+    """BLEU (chrF where BLEU cannot judge), exact matches and perplexity of the best validation; None without one."""
     best = [entry for entry in run.history() if entry.get("best")]
-    names = {"bleu": "valid_bleu", "perplexity": "valid_perplexity", "step": "step"}
+    names = {name: f"valid_{name}" for name in ("bleu", "chrf", "exact", "perplexity")} | {"step": "step"}
     return {name: best[-1][key] for name, key in names.items() if key in best[-1]} if best else None
 
 

@@ -245,7 +245,8 @@ class TrainingLoop:
         result = self.validation(self.learner.averaging.best_guess)
         self.display.show_curves(counters.step, branch_weights(self.learner.averaging.best_guess))
         # The other figure decides between equals: a young model's BLEU stays at 0 while its perplexity falls.
-        figures = (result.bleu, -result.loss) if self.settings.select == "bleu" else (-result.loss, result.bleu)
+        score = result.figures.score
+        figures = (score, -result.loss) if self.settings.select == "bleu" else (-result.loss, score)
         best = figures > counters.best
         counters.bad_validations = 0 if best else counters.bad_validations + 1
         entry = self.display.show_validation(result, self._spent(), best)

@@ -149,7 +149,16 @@ def test_the_json_keeps_its_shape(found: Comparison) -> None:
     assert list(known["variants"][0]) == ["label", "runs", "settings", "training"]
     split = known["splits"][0]
     assert list(split) == [
-        *("name", "sentences", "signatures", "best", "not_told_apart_from_best", "length_bins", "variants"),
+        *(
+            "name",
+            "sentences",
+            "signatures",
+            "judged_by",
+            "best",
+            "not_told_apart_from_best",
+            "length_bins",
+            "variants",
+        ),
         *("families", "differences"),
     ]
     first, second = split["variants"][:2]

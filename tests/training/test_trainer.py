@@ -29,7 +29,7 @@ from nmt.training.loop import StopRequest, TrainingLoop
 from nmt.training.loss import batch_loss
 from nmt.training.schedules import Constant, Schedule
 from nmt.training.settings import TrainerSettings
-from nmt.training.validation import Validation
+from nmt.training.validation import Figures, Validation
 from tests.catalogue import model
 
 SETTINGS = {
@@ -95,7 +95,9 @@ def train(
         settings,
         Learner(made, torch.optim.SGD(made.parameters(), lr=lr), schedule or Constant(0), settings, CPU),
         TokenBatches(encoded(30, 1), tokens_per_batch=settings.tokens_per_batch, seed=3),
-        Validation(TokenBatches(encoded(5, 2), tokens_per_batch=100, shuffle=False), lambda _: ([], next(scores)), CPU),
+        Validation(
+            TokenBatches(encoded(5, 2), tokens_per_batch=100, shuffle=False), lambda _: ([], Figures(next(scores))), CPU
+        ),
         Run(folder),
     ).run(seed=1)
     assert not outcome.interrupted
