@@ -25,6 +25,7 @@ from nmt.errors import UserError
 from nmt.files import write_bytes, write_json
 from nmt.records import portable
 from nmt.runs import Run
+from nmt.terminal import markdown
 
 #: Files of a run that leave it as they are; of its JSON and YAML files, absolute paths are cut to their last part.
 WEIGHTS = ("best.safetensors", "lexicon.safetensors")
@@ -160,7 +161,7 @@ class HubTranslator(RunTranslator, ModelHubMixin, library_name="nmt", pipeline_t
         return ModelCard(
             CARD.format(
                 metadata=data.to_yaml(),
-                name=name,
+                name=markdown(name),
                 source=source,
                 target=target,
                 mechanism=mechanism,
@@ -226,12 +227,17 @@ def _table(scores: Sequence[dict[str, Any]]) -> str:
     """The scores of each split, and the signatures that say how they were computed."""
     if not scores:
         return "The run has not been scored: `python -m nmt.evaluate run=FOLDER`."
-    lines = ["| split | sentences | BLEU | chrF | TER |", "|---|---:|---:|---:|---:|"]
+    from nmt.evaluation.metrics import blind_note  # loads sacreBLEU
+
+    lines = ["| split | sentences | BLEU | chrF | TER | exact, % |", "|---|---:|---:|---:|---:|---:|"]
     for own in scores:
-        values = (f"{own[metric]['value']:.2f}" for metric in METRICS)
-        lines.append(f"| {own['split']} | {own['sentences']:,} | {' | '.join(values)} |")
+        values = [f"{own[metric]['value']:.2f}" for metric in METRICS]
+        values.append(f"{own['exact_matches']:.1f}" if "exact_matches" in own else "-")
+        lines.append(f"| {markdown(own['split'])} | {own['sentences']:,} | {' | '.join(values)} |")
+    blind = [own for own in scores if own.get("judged_by") == "chrf"]
+    notes = [blind_note(markdown(own["split"]), own["short_references"]) for own in blind]
     signatures = {f"- {name}: `{own[metric]['signature']}`" for own in scores for metric, name in METRICS.items()}
-    return "\n".join([*lines, "", *sorted(signatures)])
+    return "\n".join([*lines, "", *(f"- {note}" for note in notes), *sorted(signatures)])
 
 
 #: Choices that name the mechanism, and what each is.

@@ -15,7 +15,7 @@ from nmt.comparison.verdict import NOT_SIGNIFICANT, ONE_SEED, judgement
 from nmt.drawing import fonts
 from nmt.drawing.layout import shorten, wrap
 from nmt.drawing.matrix import matrix
-from nmt.drawing.style import MARKERS, figure, legend, line, ruler, style
+from nmt.drawing.style import LONGEST_NAME, MARKERS, figure, legend, line, ruler, style
 from nmt.evaluation.metrics import TITLES, Metric
 from nmt.evaluation.references import AttentionMap
 
@@ -53,11 +53,11 @@ def scores(comparison: Comparison, split: OnSplit) -> Figure:
     axes.axvline(
         split.figures[comparison.baseline][split.judge].mean, color=COLOURS["baseline"], linewidth=0.8, linestyle=":"
     )
-    axes.set_yticks(range(len(order)))
-    axes.set_yticklabels([comparison.variants[index].label for index in order], parse_math=False)
     axes.set_ylim(-0.6, len(order) - 0.4)
     title = TITLES[split.judge]
     style(axes, f"{title} on {split.name}: dots are seeds, bars their means", x=title)
+    labels, families = fonts.drawable(shorten(comparison.variants[index].label, LONGEST_NAME) for index in order)
+    axes.set_yticks(range(len(order)), labels, fontproperties=fonts.properties(families, 8.5), parse_math=False)
     return picture
 
 
@@ -81,14 +81,14 @@ def curves(comparison: Comparison, *, by_time: bool = True) -> Figure | None:
         for row, y in zip(grid_of_axes, (f"valid_{score}", "valid_perplexity"), strict=True)
         for axes, x in zip(row, against, strict=True)
     ]
+    drawn = {}
     for index, variant in enumerate(comparison.variants):
         for axes, x, y in panels:
             grid, mean, low, high = _mean_curve(variant, x, y)
             few = max(1, len(grid) // 8)
-            axes.plot(
+            (drawn[variant.label],) = axes.plot(
                 grid,
                 mean,
-                label=variant.label,
                 linewidth=1.5,
                 marker=MARKERS[index % len(MARKERS)],
                 markersize=4.5,
@@ -111,7 +111,7 @@ def curves(comparison: Comparison, *, by_time: bool = True) -> Figure | None:
             axes.yaxis.set_minor_formatter(NullFormatter())
         unit = "perplexity, logarithmic" if y == "valid_perplexity" else TITLES[score]
         style(axes, titles.pop(y, "The same by update"), against[x], unit)
-    legend(picture, panels[0][0])
+    legend(picture, drawn)
     return picture
 
 
@@ -142,18 +142,17 @@ def side_by_side(panels: Sequence[tuple[str, AttentionMap]]) -> Figure:
         panels: what is above a panel, and its weights; all of one sentence pair.
     """
     source, target = panels[0][1]["source"], panels[0][1]["target"]
-    texts = [fonts.clean(text) for text in (*source, *target)]
-    families, missing = fonts.families_for("".join(fonts.shape(text) for text in texts))
-    labels = [fonts.shape(shorten(fonts.without(text, missing), 16)) for text in texts]
+    labels, families = fonts.drawable(shorten(text, 16) for text in (*source, *target))
     columns = min(_COLUMNS, len(panels))
     rows = -(-len(panels) // columns)
     cell, points = 0.17, 8.5
     panel = max(cell * len(source), 1.1)  # inches; narrower ones would break every title
-    titles = [wrap(title, panel, ruler(fonts.properties([fonts.BASE], points))) for title, _ in panels]
+    shaped, of_titles = fonts.drawable(title for title, _ in panels)
+    titles = [wrap(title, panel, ruler(fonts.properties(of_titles, points))) for title in shaped]
     above = max(map(len, titles)) * 1.3 * points / 72
     picture = figure(columns * (panel + 0.25) + 1.3, rows * (cell * len(target) + above + 1.1))
     grid = picture.subplots(rows, columns, squeeze=False)
-    small, tiny = fonts.properties(families, 8), fonts.properties([fonts.BASE], points)
+    small, tiny = fonts.properties(families, 8), fonts.properties(of_titles, points)
     for axes in grid.flat[len(panels) :]:
         axes.set_visible(False)
     for axes, title, (_, attention_map), number in zip(grid.flat, titles, panels, range(len(panels))):

@@ -255,7 +255,7 @@ def _alignments(comparison: Comparison) -> list[Block]:
         "uses the head and the shift that were chosen on validation links; without such links, shift 0 and the mean of "
         "the heads of the penultimate layer. Saliency is gradient times input, which needs no attention. Names in "
         "brackets are links that no variant made: the diagonal links each target word to the source word at the same "
-        "place, and the oracle is the best that one link per target word could do. The report's first verdict on error "
+        "place; the best possible links are read off the gold. The report's first verdict on error "
         "rates compares the variant with the fewest errors with the others by Student's t over the runs, corrected by "
         "Bonferroni for all pairs of variants. The test does not generalise to other sentences."
     )

@@ -99,7 +99,7 @@ class Analysis:
             worst = min(range(len(self._labels)), key=lambda at, chrf=difference.chrf: chrf[at])  # type: ignore[misc]
             rows = self._pair(difference.line)
             rows += [self._translation(each, difference.line) for each in (at, worst)]
-            header = [f"line {difference.line}", "", "chrF"]
+            header = [f"line {difference.line}", "text", "chrF"]
             blocks.append(Table(header, [list(row) for row in rows], text=True))
         caption = (
             "Sentences are ranked by the standard deviation of the variants' mean chrF. Shown are the highest and the "

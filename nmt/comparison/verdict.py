@@ -139,7 +139,7 @@ def _against_baseline(comparison: Comparison) -> list[str]:
         lines = [
             f"Use {variants[use].label}: {_score_of(comparison, use)}, {better.difference:+.2f} against the "
             f"baseline {base}, a significant difference ({_p(better.p)}). The highest score, "
-            f"{split.figures[best]['bleu'].mean:.2f} of {top}, is not significantly different from the baseline "
+            f"{split.figures[best][split.judge].mean:.2f} of {top}, is not significantly different from the baseline "
             f"({_p(contrast.p)})."
         ]
         near = [index for index in near if index != comparison.baseline]
@@ -157,8 +157,8 @@ def _against_baseline(comparison: Comparison) -> list[str]:
         ]
     else:
         lines = [
-            f"Stay with the baseline {base} ({_score_of(comparison, comparison.baseline)}): the highest score, "
-            f"{split.figures[best]['bleu'].mean:.2f} of {top}, is not significantly different ({_p(contrast.p)})."
+            f"{top} scores highest ({split.figures[best][split.judge].mean:.2f}), but not significantly "
+            f"({_p(contrast.p)}): keep the baseline {base} ({_score_of(comparison, comparison.baseline)})."
         ]
         near = [index for index in near if index != comparison.baseline]
     lines += _not_different(comparison, near)

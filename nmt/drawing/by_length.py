@@ -35,16 +35,17 @@ def by_length(
     alone = len(scores) == 1
     picture = figure(max(5.5, 1.6 + 0.62 * len(bins)) if alone else 9.5, max(4, 0.4 + LEGEND_ROW * len(scores)))
     axes = picture.add_subplot()
-    places = range(len(bins))
+    places, drawn = range(len(bins)), {}
     for index, (name, values) in enumerate(scores.items()):
         measured = [math.nan if value is None else value for value in values]
         shape = "o" if alone else MARKERS[index % len(MARKERS)]
-        (drawn,) = axes.plot(
-            places, measured, label=name, linewidth=1.6, marker=shape, markersize=4, markevery=[], **line(index)
+        (drawn[name],) = axes.plot(
+            places, measured, linewidth=1.6, marker=shape, markersize=4, markevery=[], **line(index)
         )  # its markers are drawn below, hollow or full; the legend has one
         for place, value, (_, _, count) in zip(places, measured, bins, strict=True):
-            fill = "white" if count < FEW else drawn.get_color()
-            axes.plot(place, value, shape, markersize=7 if alone else 4, color=drawn.get_color(), markerfacecolor=fill)
+            colour = drawn[name].get_color()
+            fill = "white" if count < FEW else colour
+            axes.plot(place, value, shape, markersize=7 if alone else 4, color=colour, markerfacecolor=fill)
             if alone:
                 axes.annotate(
                     f"{value:.1f}",
@@ -62,7 +63,7 @@ def by_length(
     few = f"; hollow: fewer than {FEW} sentences" if any(count < FEW for _, _, count in bins) else ""
     style(axes, title, f"source {unit}, n sentences{few}", metric)
     if not alone:
-        legend(picture, axes)
+        legend(picture, drawn)
     if note:
         picture.supxlabel(note, x=0.01, ha="left", color=GREY, fontproperties=fonts.properties([fonts.BASE], 6.5))
     return picture

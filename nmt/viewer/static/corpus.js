@@ -14,7 +14,7 @@ const NAMES = {
   entropy: "entropy",
   coverage: "coverage deviation",
   repetition: "repeated",
-  log_prob: "log-prob. a piece",
+  log_prob: "log-probability per piece",
   disagreement: "disagreement",
   error_rate: "link error rate",
   gain: "chrF gain",
