@@ -101,7 +101,7 @@ def _reach(comparison: Comparison) -> list[str]:
     over = " (the median over the variants)" if len(comparison.variants) > 2 else ""
     return [
         f"The minimum detectable difference{between} on {count:,} sentences is {reach:.1f} "
-        f"{TITLES[split.judge]}{over}: such a difference would be found with {POWER:.0%} probability. Smaller "
+        f"{TITLES[split.judge]}{over}: such a difference would be found with {100 * POWER:.0f} % probability. Smaller "
         f"differences may exist."
     ]
 

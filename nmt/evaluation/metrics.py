@@ -196,7 +196,7 @@ def tokenised_note(name: str, references: Sequence[str]) -> str | None:
     if apart < _TOKENISED or 2 * apart < ends:
         return None
     return (
-        f"{name} looks tokenised: {apart / len(references):.0%} of its lines end in ' .'. "
+        f"{name} looks tokenised: {100 * apart / len(references):.0f} % of its lines end in ' .'. "
         f"BLEU is comparable only with BLEU of other tokenised text."
     )
 

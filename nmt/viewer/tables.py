@@ -4,8 +4,8 @@ import csv
 import io
 import json
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, count
 
 from nmt.terminal import visible
 from nmt.viewer.blocks import Block, Heading, Table
@@ -26,20 +26,24 @@ _FIGURES = re.compile(r"[-+±\d.,%() to]*")
 
 
 def named(blocks: Iterable[Block]) -> Mapping[str, Table]:
-    """Every table of a page, by the name of its file: its heading's words, and a number from the second on."""
+    """Every table of a page, by the name of its file: its heading's words, from the second on those of its first cell.
+
+    A number follows where that is taken too.
+    """
     tables: dict[str, Table] = {}
-    numbers: Counter[str] = Counter()
     heading = "table"
     for block in blocks:
         if isinstance(block, Heading):
-            heading = "-".join(re.findall(r"\w+", block.text.lower()))[:80] or "table"
+            heading = _words(block.text) or "table"
         elif isinstance(block, Table):
-            name = heading
-            while name in tables:
-                numbers[heading] += 1
-                name = f"{heading}-{numbers[heading] + 1}"
-            tables[name] = block
+            stem = f"{heading}-{_words(block.header[0])}".rstrip("-")
+            names = chain([heading, stem], (f"{stem}-{number}" for number in count(2)))
+            tables[next(name for name in names if name not in tables)] = block
     return tables
+
+
+def _words(text: str) -> str:
+    return "-".join(re.findall(r"\w+", text.lower()))[:80]
 
 
 def as_csv(table: Table) -> str:

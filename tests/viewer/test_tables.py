@@ -130,7 +130,7 @@ def test_tables_are_named_by_their_headings() -> None:
         Heading("Scores on te st 2"),
         third,
     ]
-    assert named(blocks) == {"scores-on-te-st": first, "scores-on-te-st-2": second, "scores-on-te-st-2-2": third}
+    assert named(blocks) == {"scores-on-te-st": first, "scores-on-te-st-b": second, "scores-on-te-st-2": third}
 
 
 def test_cells_and_points_lead_to_the_sentences_that_are_there() -> None:
