@@ -145,7 +145,7 @@ def _pictures_of(comparison: Comparison, split: OnSplit) -> list[Block]:
         title = f"{metric} by source length on {split.name}"
         by_bin = [[estimate.value for estimate in row] for row in split.by_length]
         scores = {variant.label: values for variant, values in zip(comparison.variants, by_bin, strict=True)}
-        picture = by_length(split.bins, scores, split.unit, title, metric)
+        picture = by_length(split.bins, scores, split.unit, title, metric=metric)
         blocks.append(Picture(f"by-length-{split.name}", png(picture), title))
     return blocks
 

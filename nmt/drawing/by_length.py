@@ -18,8 +18,8 @@ def by_length(
     scores: Mapping[str, Sequence[float | None]],
     unit: str,
     title: str,
-    metric: str = "BLEU",
     note: str = "",
+    metric: str = "BLEU",
 ) -> Figure:
     """Draw the score of each bin, one line per model; points of bins with few sentences are hollow.
 
@@ -29,8 +29,8 @@ def by_length(
             the points.
         unit: of the lengths, "words" or "characters".
         title: above the axes.
-        metric: what the scores are.
         note: a small line at the bottom.
+        metric: what the scores are.
     """
     alone = len(scores) == 1
     picture = figure(max(5.5, 1.6 + 0.62 * len(bins)) if alone else 9.5, max(4, 0.4 + LEGEND_ROW * len(scores)))

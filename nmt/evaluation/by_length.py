@@ -138,4 +138,4 @@ def draw(result: ByLength, path: Path, title: str) -> None:
 
     bins = [(entry.shortest, entry.longest, entry.sentences) for entry in result.bins]
     scores = {TITLES[result.metric]: [entry.score for entry in result.bins]}
-    save(by_length(bins, scores, result.unit, title, TITLES[result.metric], result.signature), path)
+    save(by_length(bins, scores, result.unit, title, result.signature, TITLES[result.metric]), path)

@@ -120,7 +120,8 @@ def describe(run: Run, translator: Translator) -> dict[str, Any]:
         "self_heads": list(model.decoder.self_heads),
         "context_sentences": translator.context_sentences,
         "example": example(run),
-        "bleu": bleu(run),
+        "bleu": scored(run, "bleu"),
+        "chrf": scored(run, "chrf"),
         "splits": run.splits(),
         "validation": validation(run),
     }
@@ -150,10 +151,17 @@ def validation(run: Run) -> dict[str, float] | None:
     return {name: best[-1][key] for name, key in names.items() if key in best[-1]} if best else None
 
 
-def bleu(run: Run) -> dict[str, Any] | None:
-    """BLEU of the first evaluated split with its signature; None without an evaluation."""
+def scored(run: Run, metric: str) -> dict[str, Any] | None:
+    """A score of the first evaluated split with its signature; None without an evaluation, and for chrF beside BLEU.
+
+    chrF comes with the exact matches in per cent, where BLEU cannot judge.
+    """
     for split in run.splits():
         with contextlib.suppress(UserError, KeyError, TypeError):
-            found = run.scores(split)["bleu"]
-            return {"score": found["value"], "signature": found["signature"], "split": split}
+            scores = run.scores(split)
+            if metric == "chrf" and scores.get("judged_by") != "chrf":
+                return None
+            exact = {"exact": scores["exact_matches"]} if metric == "chrf" else {}
+            found = scores[metric]
+            return {"score": found["value"], "signature": found["signature"], "split": split, **exact}
     return None
