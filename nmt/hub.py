@@ -153,7 +153,12 @@ class HubTranslator(RunTranslator, ModelHubMixin, library_name="nmt", pipeline_t
             license=UNKNOWN,
             metrics=list(METRICS),
             model_name=name,
-            eval_results=[_evaluated(own, metric, facts, source, target) for own in scores for metric in METRICS]
+            eval_results=[
+                _evaluated(own, metric, facts, source, target)
+                for own in scores
+                for metric in METRICS
+                if metric != "bleu" or own.get("judged_by") != "chrf"  # BLEU 0 would be shown as a bad model's
+            ]
             or None,
         )
         mechanism = ", ".join(f"{choices[key]} {what}" for key, what in _MECHANISM if choices.get(key))

@@ -192,3 +192,26 @@ def test_figures_that_are_no_numbers_are_none_in_the_json(value: float) -> None:
     two = compare([runs[0]._replace(settings=OLD), *runs[1:]], trials=50)
     json.dumps(as_json(two), allow_nan=False)
     as_html(report.report(two, 0), "title")
+
+
+def test_where_bleu_is_blind_chrf_decides() -> None:
+    runs = [*runs_of(OLD, 0.9), *runs_of(PLAIN, 0.5)]
+    blind = [
+        run._replace(splits={name: scored._replace(judged_by="chrf") for name, scored in run.splits.items()})
+        for run in runs
+    ]
+    by_bleu, by_chrf = (compare(each, trials=200) for each in (runs, blind))
+    (split,) = by_chrf.splits
+    assert split.judge == "chrf"
+    assert split.figures == by_bleu.splits[0].figures, "both metrics are measured"
+    lines = verdict(by_chrf)
+    assert lines[0].startswith("Use bahdanau: chrF ")
+    assert any(line.startswith("Judged by chrF: most references of test have fewer than 4 tokens") for line in lines)
+    assert not any("Judged by" in line for line in verdict(by_bleu))
+    table = report.scores_table(by_chrf, split)
+    assert table.header[:7] == ["variant", "seeds", "chrF", "to baseline", "p", "verdict", "BLEU"]
+    best = split.figures[split.best]["chrf"]
+    assert table.rows[0][2] == f"{best.mean:.2f} ± {best.deviation:.2f}"
+    known = as_json(by_chrf)["splits"][0]
+    assert known["judged_by"] == "chrf"
+    assert "chrf_by_length" in known["variants"][0]
