@@ -252,7 +252,8 @@ def tokenised_lowercase_bleu(hypotheses: Sequence[str], language: str, *referenc
     _check(hypotheses, *references)
     prepare = moses(language)
     metric = BLEU(tokenize="none")
-    score = _score(metric, *([prepare(line) for line in lines] for lines in (hypotheses, *references)))
+    prepared = ([prepare(line) for line in lines] for lines in references)
+    score = _score(metric, [prepare(line) for line in hypotheses], *prepared)
     return score._replace(signature=score.signature + f"|prep:lc.norm.tok.moses.{base_language(language)}")
 
 
