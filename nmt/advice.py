@@ -143,7 +143,8 @@ def verdict(
 
     Args:
         history: one mapping per validation, in order, with `step`, `epoch`, `minutes`, `train_loss`,
-            `valid_loss` and, if measured, `valid_bleu` (0 to 100).
+            `valid_loss` and, if measured, `valid_bleu` or, where BLEU cannot judge, `valid_chrf` with `valid_exact`
+            (all 0 to 100).
         pairs: sentence pairs of the training text.
         finished_by: what ended the training: steps, epochs, minutes, patience, interrupted.
         run: the run's folder, such as `checkpoints/mine`.
@@ -162,10 +163,12 @@ def verdict(
             "a first useful model, 30,000 a fair one in a narrow field, a few hundred thousand a good one."
         )
     lines.append(f"{_ENDS.get(finished_by, f'The training ended ({finished_by}).')} {_judgement(course)}")
-    bleu = [float(row["valid_bleu"]) for row in history if row.get("valid_bleu") is not None]
-    if bleu:
-        best = max(bleu)
-        lines.append(f"Validation BLEU: {bleu[-1]:.1f} at the end, {best:.1f} at best. {_in_words(best)}")
+    title, scores = _scores(history)
+    if scores:
+        last, best = scores[-1], max(scores)
+        exact = max(float(row.get("valid_exact") or 0.0) for row in history)
+        level = _level_of_bleu(best) if title == "BLEU" else _level_of_exact(exact, best)
+        lines.append(f"Validation {title}: {last:.1f} at the end, {best:.1f} at best. {level}")
     lines.append("Next:")
     lines += [f"  {command}" for command in _commands(course, pairs, PurePath(run), overrides, settings or {}, other)]
     return lines
@@ -201,17 +204,17 @@ def _kind(rows: Sequence[Mapping[str, Any]], losses: Sequence[float], best: int)
     end = len(rows) - 1
     if not math.isfinite(losses[end]):
         return "diverged"
-    scores = [float(row["valid_bleu"]) for row in rows if row.get("valid_bleu") is not None]
+    scores = _scores(rows)[1]
     # BLEU often keeps rising for a while after the loss has turned, and BLEU is the goal.
-    bleu_rises = len(scores) > 2 and scores[-1] == max(scores) and scores[-1] > max(scores[:-1]) + 0.1
+    score_rises = len(scores) > 2 and scores[-1] == max(scores) and scores[-1] > max(scores[:-1]) + 0.1
     train = [rows[at].get("train_loss") for at in (best, end)]
     still_falls = train[0] is None or train[1] is None or float(train[1]) < float(train[0])
-    if still_falls and losses[end] > 1.01 * losses[best] and not (bleu_rises and losses[end] < 1.05 * losses[best]):
+    if still_falls and losses[end] > 1.01 * losses[best] and not (score_rises and losses[end] < 1.05 * losses[best]):
         return "overfits"
     # Did the last quarter of the training still improve the loss?
     before = min(losses[: len(rows) - max(1, len(rows) // 4)], default=math.inf)
     late = best >= end - len(rows) // 10
-    return "improves" if bleu_rises or (late and losses[best] < 0.99 * before) else "done"
+    return "improves" if score_rises or (late and losses[best] < 0.99 * before) else "done"
 
 
 _ENDS = {
@@ -237,7 +240,30 @@ def _judgement(course: _Course) -> str:
     return judgements[course.kind]
 
 
-def _in_words(bleu: float) -> str:
+def in_words(row: Mapping[str, Any]) -> str:
+    """The score of a validation by the metric that judges it."""
+    if row.get("valid_chrf") is None:
+        return f"validation BLEU {row['valid_bleu']:.2f}"
+    return f"validation chrF {row['valid_chrf']:.2f}, exact matches {row['valid_exact']:.1f} %"
+
+
+def _scores(history: Sequence[Mapping[str, Any]]) -> tuple[str, list[float]]:
+    """The title and the values of the metric that judges these validations."""
+    key, title = ("valid_chrf", "chrF") if any("valid_chrf" in row for row in history) else ("valid_bleu", "BLEU")
+    return title, [float(row[key]) for row in history if row.get(key) is not None]
+
+
+def _level_of_exact(exact: float, chrf: float) -> str:
+    bands = (
+        (10.0, "hardly a line is right" + (", but most letters are: look at the endings." if chrf >= 60 else ".")),
+        (50.0, "some lines are right."),
+        (90.0, "most lines are right."),
+    )
+    level = next((words for limit, words in bands if exact < limit), "nearly every line is right.")
+    return f"{exact:.1f} % of the translations equal their reference: {level}"
+
+
+def _level_of_bleu(bleu: float) -> str:
     bands = (
         (10.0, "Below 10: some words are right, hardly a sentence."),
         (20.0, "10 to 20: the topic can be guessed."),
@@ -290,7 +316,7 @@ def _commands(
         more = train(
             run.name, "resume=true", f"trainer.epochs={epochs}", f"trainer.minutes={minutes}", "trainer.patience=null"
         )
-        commands.append(f"{more}    # continues for the same time again")
+        commands.append(f"{more}    # trains on, up to {epochs} epochs or {minutes} minutes in all")
     elif course.kind == "diverged":
         commands.append(f"{again('optimizer.lr=0.0003')}    # a smaller learning rate")
     elif course.kind == "overfits" or pairs < FEW_PAIRS:

@@ -27,6 +27,7 @@ from nmt.errors import UserError
 from nmt.files import write_bytes, write_json
 from nmt.records import portable
 from nmt.runs import Run
+from nmt.terminal import markdown
 
 #: Files of a run that leave it as they are; of its JSON and YAML files, absolute paths are cut to their last part.
 WEIGHTS = ("best.safetensors", "lexicon.safetensors")
@@ -155,7 +156,12 @@ class HubTranslator(RunTranslator, ModelHubMixin, library_name="nmt", pipeline_t
             license=UNKNOWN,
             metrics=list(METRICS),
             model_name=name,
-            eval_results=[_evaluated(own, metric, facts, source, target) for own in scores for metric in METRICS]
+            eval_results=[
+                _evaluated(own, metric, facts, source, target)
+                for own in scores
+                for metric in METRICS
+                if metric != "bleu" or own.get("judged_by") != "chrf"  # BLEU 0 would be shown as a bad model's
+            ]
             or None,
         )
         mechanism = ", ".join(f"{choices[key]} {what}" for key, what in _MECHANISM if choices.get(key))
@@ -163,7 +169,7 @@ class HubTranslator(RunTranslator, ModelHubMixin, library_name="nmt", pipeline_t
         return ModelCard(
             CARD.format(
                 metadata=data.to_yaml(),
-                name=name,
+                name=markdown(name),
                 languages=f"from `{source}` to `{target}`" if len(codes) == 2 else "between languages not named",
                 version=__version__,
                 mechanism=mechanism,
@@ -229,12 +235,15 @@ def _table(scores: Sequence[dict[str, Any]]) -> str:
     """The scores of each split, and the signatures that say how they were computed."""
     if not scores:
         return "The run has not been scored: `python -m nmt.evaluate run=FOLDER`."
-    lines = ["| split | sentences | BLEU | chrF | TER |", "|---|---:|---:|---:|---:|"]
+    lines = ["| split | sentences | BLEU | chrF | TER | exact, % |", "|---|---:|---:|---:|---:|---:|"]
     for own in scores:
-        values = (f"{own[metric]['value']:.2f}" for metric in METRICS)
-        lines.append(f"| {own['split']} | {own['sentences']:,} | {' | '.join(values)} |")
+        values = [f"{own[metric]['value']:.2f}" for metric in METRICS]
+        values.append(f"{own['exact_matches']:.1f}" if "exact_matches" in own else "-")
+        lines.append(f"| {markdown(own['split'])} | {own['sentences']:,} | {' | '.join(values)} |")
+    blind = [own for own in scores if own.get("judged_by") == "chrf"]
+    notes = [f"{markdown(own['split'])}: most references are too short for BLEU. Read chrF and exact." for own in blind]
     signatures = {f"- {name}: `{own[metric]['signature']}`" for own in scores for metric, name in METRICS.items()}
-    return "\n".join([*lines, "", *sorted(signatures)])
+    return "\n".join([*lines, "", *(f"- {note}" for note in notes), *sorted(signatures)])
 
 
 #: Choices that name the mechanism, and what each is.
@@ -256,7 +265,7 @@ A translator {languages}: {mechanism}; {parameters:,} parameters, {pieces:,} pie
 ## Use
 
 It needs the program nmt {version}, installed from its source: `pip install -e .` in the folder of the source. The
-package of that name on PyPI is another program.
+package of that name on the public index is another program.
 
     from nmt.hub import HubTranslator
 

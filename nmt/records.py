@@ -13,6 +13,7 @@ from nmt.runs import Run
 OF_RUN = ("config.yaml", "run.json", "history.jsonl")
 OF_SPLIT = ("scores.json", "hypotheses.txt", "counts.npz")
 TEXT = ("source.txt", "reference.txt")
+REFERENCES = "reference-*.txt"  # the second and further ones
 ANALYSES = ("sentences.json", "references.json", "words.json")  # of single sentences and words
 ATTENTION_MAPS = ("attention.json",)  # weights, with the words of a few sentence pairs
 
@@ -48,6 +49,8 @@ def record(run: Run, folder: Path, *, text: bool = True, attention_maps: bool = 
     files = [run.folder / name for name in OF_RUN]
     files += [run.evaluation / split / name for split in run.splits() for name in names]
     files += run.alignments.glob("*.json")
+    if text:
+        files += [path for split in run.splits() for path in (run.evaluation / split).glob(REFERENCES)]
     files = [path for path in files if path.exists()]
     for path in _files_of(folder):
         if run.folder / path.relative_to(folder) not in files:
@@ -68,7 +71,7 @@ def record(run: Run, folder: Path, *, text: bool = True, attention_maps: bool = 
 def _files_of(folder: Path) -> list[Path]:
     """The files that a record in the folder may have."""
     names = {*OF_SPLIT, *TEXT, *ANALYSES, *ATTENTION_MAPS}
-    of_splits = [path for path in Run(folder).evaluation.glob("*/*") if path.name in names]
+    of_splits = [path for path in Run(folder).evaluation.glob("*/*") if path.name in names or path.match(REFERENCES)]
     return [*(folder / name for name in OF_RUN), *of_splits, *Run(folder).alignments.glob("*.json")]
 
 

@@ -1,4 +1,4 @@
-"""Text on a terminal: characters that a terminal obeys made visible, and words with their links."""
+"""Text on a terminal and in Markdown: characters that these obey made visible, and words with their links."""
 
 import os
 import re
@@ -22,6 +22,19 @@ def visible(text: str) -> str:
 def printable(text: str) -> str:
     """Several lines of text, each as `visible` shows it."""
     return "\n".join(map(visible, text.split("\n")))
+
+
+#: What Markdown obeys: everywhere, and at the beginning of a line. An underscore within a word marks nothing.
+_MARKS = re.compile(r"[\\|*`\[\]!#]|(?<![^\W_])_|_(?![^\W_])")
+_STARTS = re.compile(r"^\d{0,9}[-+.)](?=[\s-]|$)|^>")
+_ENTITIES = {"&": "&amp;", "<": "&lt;", "~": "&#126;", "$": "&#36;"}
+
+
+def markdown(text: str) -> str:
+    """A line of Markdown that shows the text as it is: no emphasis, formula, list, link, tag or cell of a table."""
+    line = re.sub(r"\s", " ", text).strip()
+    escaped = _STARTS.sub(lambda found: f"{found[0][:-1]}\\{found[0][-1]}", _MARKS.sub(r"\\\g<0>", line))
+    return visible("".join(_ENTITIES.get(character, character) for character in escaped))
 
 
 def print_message(text: str) -> None:

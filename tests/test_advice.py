@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nmt.advice import recommend, verdict
+from nmt.advice import in_words, recommend, verdict
 from nmt.command.composing import compose
 from nmt.configuration import config_folder
 
@@ -183,3 +183,26 @@ def test_a_size_that_follows_the_embeddings_is_changed_with_them() -> None:
     assert proposed("mine-3", model__embedding_size=128, **strong) == ["tokenizer=x", "model.embedding_size=64"]
     mixed = proposed("mine-3", model__embedding_size=128, encoder__size=64, **strong)
     assert mixed == ["tokenizer=x", "model.embedding_size=64", "encoder.size=32"]
+
+
+@pytest.mark.parametrize(
+    ("exact", "chrf", "words"),
+    [
+        (0.0, 20.0, "hardly a line is right."),
+        (5.0, 80.0, "hardly a line is right, but most letters are"),
+        (40.0, 70.0, "some lines are right."),
+        (60.0, 80.0, "most lines are right."),
+        (95.0, 99.0, "nearly every line is right."),
+    ],
+)
+def test_a_word_list_is_judged_by_chrf_and_exact_matches(exact: float, chrf: float, words: str) -> None:
+    course = history(*LEVEL)
+    rows = [
+        {**row, "valid_bleu": 0.0, "valid_chrf": chrf - at, "valid_exact": exact}
+        for at, row in zip(reversed(range(len(course))), course, strict=True)
+    ]
+    told = "\n".join(verdict(rows, 30_000, "patience", "checkpoints/mine"))
+    assert f"Validation chrF: {chrf:.1f} at the end, {chrf:.1f} at best." in told
+    assert f"{exact:.1f} % of the translations equal their reference: {words}" in told
+    assert "BLEU:" not in told
+    assert in_words(rows[-1]) == f"validation chrF {chrf:.2f}, exact matches {exact:.1f} %"

@@ -1,12 +1,15 @@
 """What a terminal gets: nothing that it obeys, and words with the numbers of their links."""
 
+import html
 import io
+import re
 
+import markdown as reader  # type: ignore[import-untyped]
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.terminal import has_colours, linked, visible
+from nmt.terminal import has_colours, linked, markdown, visible
 
 
 class Terminal(io.TextIOWrapper):
@@ -56,3 +59,26 @@ def test_a_terminal_gets_colours_unless_it_wants_none(monkeypatch: pytest.Monkey
     monkeypatch.delenv("NO_COLOR")
     monkeypatch.setenv("TERM", "dumb")
     assert not has_colours(Terminal())
+
+
+MARKDOWN = st.text(
+    st.one_of(st.sampled_from("_*`$%{}<>|[]()#+-.!~\\&=1 a\"':@^/"), st.characters(codec="utf-8")), max_size=12
+)
+
+
+@given(MARKDOWN)
+def test_markdown_shows_the_text_itself(text: str) -> None:
+    """In a paragraph and in a cell of a table."""
+
+    def shown(page: str) -> str:
+        return " ".join(html.unescape(re.sub("<[^>]+>", "", page)).split())
+
+    wanted = " ".join(visible(re.sub(r"\s", " ", text).strip()).split())
+    assert shown(reader.markdown(markdown(text), extensions=["tables"])) == wanted
+    table = reader.markdown(f"| a | b |\n|---|---|\n| x | {markdown(text)} |\n", extensions=["tables"])
+    cells = re.findall("<td[^>]*>(.*?)</td>", table, re.DOTALL)
+    assert [shown(cell) for cell in cells] == ["x", wanted]
+
+
+def test_words_stay_readable_in_markdown() -> None:
+    assert markdown("valid_bleu of a-b is 12.5, -0.3") == "valid_bleu of a-b is 12.5, -0.3"

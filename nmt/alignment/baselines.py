@@ -10,7 +10,7 @@ from nmt.links import GoldLinks, Link
 
 #: Their names in tables and saved measurements.
 DIAGONAL = "diagonal"
-ORACLE = "oracle, one link per word"
+ORACLE = "best possible with one link per word"
 
 
 def diagonal(sources: int, targets: int) -> list[Link]:

@@ -3,6 +3,7 @@
 from nmt.comparison.labels import setting_words, telling
 from nmt.comparison.variants import Comparison, OnSplit
 from nmt.comparison.verdict import baseline_label, count_of, judgement, p_text
+from nmt.evaluation.metrics import TITLES
 from nmt.viewer.blocks import Block, Heading, Lines, Table
 
 
@@ -11,9 +12,9 @@ def by_design(comparison: Comparison, split: OnSplit) -> list[Block]:
     if len(comparison.variants) < 3 or not split.families:
         return []
     labels = [variant.label for variant in comparison.variants]
-    header = ["from", "to", "difference", "error", "p, Holm", "min. detectable", ""]
+    header = ["from", "to", "difference", "error", "p, Holm", "min. detectable", "verdict"]
     blocks: list[Block] = [
-        Heading(f"One setting at a time, BLEU on {split.name}"),
+        Heading(f"One setting at a time, {TITLES[split.judge]} on {split.name}"),
         Lines(
             [
                 "Each row is a pair of variants that differ in this setting, and otherwise at most in settings that "
@@ -49,16 +50,17 @@ def method(comparison: Comparison) -> list[Block]:
                 f"{comparison.trials:,} trials, each of which swaps the two variants' translations of a sentence, of "
                 f"all seeds at once, with probability one half. 'p, seeds' takes these sentences as given: Student's t "
                 f"over the runs.",
-                "chrF is tested in the same way, and TER is not tested. Each metric on each split is a separate "
-                "family. Differences from the highest score are corrected by Bonferroni for all pairs of variants, "
-                "because the scores themselves selected it.",
+                "BLEU and chrF are tested in the same way, and TER is not tested. The verdict is that of BLEU, or of "
+                "chrF where most references have fewer than four tokens, which BLEU cannot judge. Each metric on each "
+                "split is a separate family. Differences from the highest score are corrected by Bonferroni for all "
+                "pairs of variants, because the scores themselves selected it.",
             ]
         ),
     ]
     for split in comparison.splits:
         rows = []
-        for metric, title in (("bleu", "BLEU"), ("chrf", "chrF")):
-            for variant, contrast in zip(comparison.variants, split.contrasts[metric], strict=True):  # type: ignore[index]
+        for metric, title in TITLES.items():
+            for variant, contrast in zip(comparison.variants, split.contrasts[metric], strict=True):
                 if contrast is not None:
                     seeds = "-" if contrast.p_seeds is None else p_text(contrast.p_seeds)
                     amounts = f"{contrast.difference:+.2f}", f"{contrast.error:.2f}"
@@ -67,7 +69,7 @@ def method(comparison: Comparison) -> list[Block]:
                     rows.append([variant.label, title, *amounts, *p_values, f"{contrast.detectable:.2f}", said])
         if rows:
             tests = ["difference", "error", "p, sentences", "p, seeds", "p, Holm", "min. detectable"]
-            header = [split.name, "metric", *tests, ""]
+            header = [split.name, "metric", *tests, "verdict"]
             blocks.append(Table(header, rows))
         blocks.append(Lines([f"{metric.upper()}: {signature}" for metric, signature in split.signatures.items()]))
     blocks += [

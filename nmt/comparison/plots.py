@@ -15,7 +15,8 @@ from nmt.comparison.verdict import NOT_SIGNIFICANT, ONE_SEED, judgement
 from nmt.drawing import fonts
 from nmt.drawing.layout import shorten, wrap
 from nmt.drawing.matrix import matrix
-from nmt.drawing.style import MARKERS, figure, legend, line, ruler, style
+from nmt.drawing.style import LONGEST_NAME, MARKERS, figure, legend, line, ruler, style
+from nmt.evaluation.metrics import TITLES, Metric
 from nmt.evaluation.references import AttentionMap
 
 #: Of a judgement, told apart without red and green too; what one seed says has no colour of its own.
@@ -30,15 +31,15 @@ _COLUMNS = 4  # of panels side by side
 
 
 def scores(comparison: Comparison, split: OnSplit) -> Figure:
-    """BLEU of every variant, the highest on top: a small dot a seed, a bar the mean, the colour the judgement."""
-    order = sorted(range(len(comparison.variants)), key=lambda index: split.figures[index]["bleu"].mean)
+    """The score of every variant, the highest on top: a small dot a seed, a bar the mean, the colour the judgement."""
+    order = sorted(range(len(comparison.variants)), key=lambda index: split.figures[index][split.judge].mean)
     picture = figure(8.2, 1.1 + 0.34 * len(order))
     axes = picture.add_subplot()
     for place, index in enumerate(order):
-        verdict = judgement(split.contrasts["bleu"][index])
-        bleu = split.figures[index]["bleu"]
-        axes.plot(bleu.values, [place] * len(bleu.values), "o", color=COLOURS[verdict], markersize=5, alpha=0.45)
-        axes.plot(bleu.mean, place, "|", color=COLOURS[verdict], markersize=17, markeredgewidth=2.6)
+        verdict = judgement(split.contrasts[split.judge][index])
+        score = split.figures[index][split.judge]
+        axes.plot(score.values, [place] * len(score.values), "o", color=COLOURS[verdict], markersize=5, alpha=0.45)
+        axes.plot(score.mean, place, "|", color=COLOURS[verdict], markersize=17, markeredgewidth=2.6)
         axes.annotate(
             verdict,
             (1.0, place),
@@ -50,18 +51,20 @@ def scores(comparison: Comparison, split: OnSplit) -> Figure:
             fontproperties=fonts.properties([fonts.BASE], 8.5),
         )
     axes.axvline(
-        split.figures[comparison.baseline]["bleu"].mean, color=COLOURS["baseline"], linewidth=0.8, linestyle=":"
+        split.figures[comparison.baseline][split.judge].mean, color=COLOURS["baseline"], linewidth=0.8, linestyle=":"
     )
-    axes.set_yticks(range(len(order)))
-    axes.set_yticklabels([comparison.variants[index].label for index in order], parse_math=False)
     axes.set_ylim(-0.6, len(order) - 0.4)
-    style(axes, f"BLEU on {split.name}: dots are seeds, bars their means", x="BLEU")
+    title = TITLES[split.judge]
+    style(axes, f"{title} on {split.name}: dots are seeds, bars their means", x=title)
+    labels, families = fonts.drawable(shorten(comparison.variants[index].label, LONGEST_NAME) for index in order)
+    axes.set_yticks(range(len(order)), labels, fontproperties=fonts.properties(families, 8.5), parse_math=False)
     return picture
 
 
 def curves(comparison: Comparison, *, by_time: bool = True) -> Figure | None:
-    """BLEU and perplexity of the validations against time and updates, means over seeds; None without validations.
+    """Validation scores and perplexity against time and updates, means over seeds; None without validations.
 
+    The score is BLEU, or chrF where BLEU could not judge.
     Without `by_time` against updates alone, where the runs' times cannot be compared.
     """
     if not any(run.history for variant in comparison.variants for run in variant.runs):
@@ -69,21 +72,23 @@ def curves(comparison: Comparison, *, by_time: bool = True) -> Figure | None:
     against = {"minutes": "minutes of training", "step": "updates"}
     if not by_time:
         del against["minutes"]
+    histories = [run.history for variant in comparison.variants for run in variant.runs]
+    score: Metric = "chrf" if any("valid_chrf" in entry for history in histories for entry in history) else "bleu"
     picture = figure(11 if by_time else 9, 7.6)
     grid_of_axes = picture.subplots(2, len(against), squeeze=False)
     panels = [
         (axes, x, y)
-        for row, y in zip(grid_of_axes, ("valid_bleu", "valid_perplexity"), strict=True)
+        for row, y in zip(grid_of_axes, (f"valid_{score}", "valid_perplexity"), strict=True)
         for axes, x in zip(row, against, strict=True)
     ]
+    drawn = {}
     for index, variant in enumerate(comparison.variants):
         for axes, x, y in panels:
             grid, mean, low, high = _mean_curve(variant, x, y)
             few = max(1, len(grid) // 8)
-            axes.plot(
+            (drawn[variant.label],) = axes.plot(
                 grid,
                 mean,
-                label=variant.label,
                 linewidth=1.5,
                 marker=MARKERS[index % len(MARKERS)],
                 markersize=4.5,
@@ -92,7 +97,10 @@ def curves(comparison: Comparison, *, by_time: bool = True) -> Figure | None:
             )
             if len(comparison.variants) <= 6 and len(variant.runs) > 1:
                 axes.fill_between(grid, low, high, color=line(index)["color"], alpha=0.12, linewidth=0)
-    titles = {"valid_bleu": "Validation BLEU (greedy search)", "valid_perplexity": "Validation perplexity"}
+    titles = {
+        f"valid_{score}": f"Validation {TITLES[score]} (greedy search)",
+        "valid_perplexity": "Validation perplexity",
+    }
     for axes, x, y in panels:
         if y == "valid_perplexity" and any(
             np.size(curve.get_xdata()) for curve in axes.lines
@@ -101,9 +109,9 @@ def curves(comparison: Comparison, *, by_time: bool = True) -> Figure | None:
             axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
             axes.yaxis.set_major_formatter(ScalarFormatter())
             axes.yaxis.set_minor_formatter(NullFormatter())
-        unit = "BLEU" if y == "valid_bleu" else "perplexity, logarithmic"
+        unit = "perplexity, logarithmic" if y == "valid_perplexity" else TITLES[score]
         style(axes, titles.pop(y, "The same by update"), against[x], unit)
-    legend(picture, panels[0][0])
+    legend(picture, drawn)
     return picture
 
 
@@ -134,18 +142,17 @@ def side_by_side(panels: Sequence[tuple[str, AttentionMap]]) -> Figure:
         panels: what is above a panel, and its weights; all of one sentence pair.
     """
     source, target = panels[0][1]["source"], panels[0][1]["target"]
-    texts = [fonts.clean(text) for text in (*source, *target)]
-    families, missing = fonts.families_for("".join(fonts.shape(text) for text in texts))
-    labels = [fonts.shape(shorten(fonts.without(text, missing), 16)) for text in texts]
+    labels, families = fonts.drawable(shorten(text, 16) for text in (*source, *target))
     columns = min(_COLUMNS, len(panels))
     rows = -(-len(panels) // columns)
     cell, points = 0.17, 8.5
     panel = max(cell * len(source), 1.1)  # inches; narrower ones would break every title
-    titles = [wrap(title, panel, ruler(fonts.properties([fonts.BASE], points))) for title, _ in panels]
+    shaped, of_titles = fonts.drawable(title for title, _ in panels)
+    titles = [wrap(title, panel, ruler(fonts.properties(of_titles, points))) for title in shaped]
     above = max(map(len, titles)) * 1.3 * points / 72
     picture = figure(columns * (panel + 0.25) + 1.3, rows * (cell * len(target) + above + 1.1))
     grid = picture.subplots(rows, columns, squeeze=False)
-    small, tiny = fonts.properties(families, 8), fonts.properties([fonts.BASE], points)
+    small, tiny = fonts.properties(families, 8), fonts.properties(of_titles, points)
     for axes in grid.flat[len(panels) :]:
         axes.set_visible(False)
     for axes, title, (_, attention_map), number in zip(grid.flat, titles, panels, range(len(panels))):

@@ -6,7 +6,7 @@ from typing import Any
 
 from nmt.comparison import plots
 from nmt.comparison.method import by_design, method
-from nmt.comparison.results import HEAD_ENTROPY
+from nmt.comparison.results import HEAD_ENTROPY, TESTED
 from nmt.comparison.sections import Analysis
 from nmt.comparison.slices import Slicing
 from nmt.comparison.texts import estimate_text
@@ -15,6 +15,7 @@ from nmt.comparison.verdict import baseline_label, count_of, judgement, p_text, 
 from nmt.drawing.by_length import FEW, by_length
 from nmt.drawing.layout import plain_table
 from nmt.drawing.style import png
+from nmt.evaluation.metrics import TITLES
 from nmt.evaluation.references import AttentionMap
 from nmt.heads import layers_of
 from nmt.viewer.blocks import Block, Heading, Interactive, Lines, Picture, Table
@@ -75,14 +76,15 @@ def _mean(value: Spread | None, digits: int = 2) -> str:
 
 
 def scores_table(comparison: Comparison, split: OnSplit) -> Table:
-    """The figures of every variant on a split, the highest BLEU first."""
+    """The figures of every variant on a split, the highest first, beginning with the metric that judges."""
+    other = next(metric for metric in TESTED if metric != split.judge)
     columns: list[tuple[str, Callable[[int], str]]] = [
         ("seeds", lambda at: str(len(comparison.variants[at].runs))),
-        ("BLEU", lambda at: _mean(split.figures[at]["bleu"])),
+        (TITLES[split.judge], lambda at: _mean(split.figures[at][split.judge])),
         ("to baseline", lambda at: _difference(split, at)),
         ("p", lambda at: _p(split, at)),
-        ("", lambda at: judgement(split.contrasts["bleu"][at])),
-        ("chrF", lambda at: _mean(split.figures[at]["chrf"])),
+        ("verdict", lambda at: judgement(split.contrasts[split.judge][at])),
+        (TITLES[other], lambda at: _mean(split.figures[at][other])),
         ("TER", lambda at: _mean(split.figures[at]["ter"])),
         ("perplexity", lambda at: _mean(split.figures[at].get("perplexity"))),
     ]
@@ -93,21 +95,21 @@ def scores_table(comparison: Comparison, split: OnSplit) -> Table:
     return Table(
         ["variant", *(title for title, _ in columns)],
         [[comparison.variants[at].label, *(show(at) for _, show in columns)] for at in order],
-        [judgement(split.contrasts["bleu"][at]) for at in order],
+        [judgement(split.contrasts[split.judge][at]) for at in order],
     )
 
 
 def _order(split: OnSplit) -> list[int]:
-    return sorted(range(len(split.figures)), key=lambda at: -split.figures[at]["bleu"].mean)
+    return sorted(range(len(split.figures)), key=lambda at: -split.figures[at][split.judge].mean)
 
 
 def _difference(split: OnSplit, at: int) -> str:
-    contrast = split.contrasts["bleu"][at]
+    contrast = split.contrasts[split.judge][at]
     return "" if contrast is None else f"{contrast.difference:+.2f}"
 
 
 def _p(split: OnSplit, at: int) -> str:
-    contrast = split.contrasts["bleu"][at]
+    contrast = split.contrasts[split.judge][at]
     return "" if contrast is None else p_text(contrast.p)
 
 
@@ -126,7 +128,7 @@ def _scores(comparison: Comparison, split: OnSplit) -> list[Block]:
 
 
 def _pictures(comparison: Comparison, split: OnSplit, *, speeds: bool) -> list[Block]:
-    """The scores, BLEU by length and the course of training as pictures."""
+    """The scores, also by length, and the course of training as pictures."""
     blocks: list[Block] = [Heading("Pictures of the scores"), *_pictures_of(comparison, split)]
     course = plots.curves(comparison, by_time=speeds)
     if course is not None:
@@ -136,13 +138,15 @@ def _pictures(comparison: Comparison, split: OnSplit, *, speeds: bool) -> list[B
 
 
 def _pictures_of(comparison: Comparison, split: OnSplit) -> list[Block]:
-    name = f"BLEU of each variant on {split.name}"
+    metric = TITLES[split.judge]
+    name = f"{metric} of each variant on {split.name}"
     blocks: list[Block] = [Picture(f"scores-{split.name}", png(plots.scores(comparison, split)), name)]
     if len(split.bins) > 1:
-        title = f"BLEU by source length on {split.name}"
+        title = f"{metric} by source length on {split.name}"
         by_bin = [[estimate.value for estimate in row] for row in split.by_length]
-        bleu = {variant.label: values for variant, values in zip(comparison.variants, by_bin, strict=True)}
-        blocks.append(Picture(f"by-length-{split.name}", png(by_length(split.bins, bleu, split.unit, title)), title))
+        scores = {variant.label: values for variant, values in zip(comparison.variants, by_bin, strict=True)}
+        picture = by_length(split.bins, scores, split.unit, title, metric=metric)
+        blocks.append(Picture(f"by-length-{split.name}", png(picture), title))
     return blocks
 
 
@@ -206,13 +210,10 @@ def _costs(comparison: Comparison) -> Table:
 
 
 def _exact(comparison: Comparison, split: OnSplit, at: int) -> str:
-    """The share of translations that equal their references; a dash for a record without text."""
+    """The share of translations that equal a reference, the mean over seeds; a dash where it is unknown."""
     runs = [run.splits[split.name] for run in comparison.variants[at].runs]
-    pairs = [zip(run.hypotheses, run.references, strict=True) for run in runs if run.references is not None]
-    if not pairs:
-        return "-"
-    equal = [one == other for each in pairs for one, other in each]
-    return f"{100 * sum(equal) / max(len(equal), 1):.1f}"
+    shares = [run.exact for run in runs if run.exact is not None]
+    return f"{sum(shares) / len(shares):.1f}" if shares else "-"
 
 
 def _lengths(comparison: Comparison, split: OnSplit) -> list[Block]:
@@ -226,7 +227,7 @@ def _lengths(comparison: Comparison, split: OnSplit) -> list[Block]:
         f"bin with fewer than {FEW} sentences is joined with its neighbour."
     )
     return [
-        Heading(f"BLEU by source length on {split.name}"),
+        Heading(f"{TITLES[split.judge]} by source length on {split.name}"),
         Table([f"source {split.unit}", *header], rows),
         Lines([caption]),
     ]
@@ -254,7 +255,7 @@ def _alignments(comparison: Comparison) -> list[Block]:
         "uses the head and the shift that were chosen on validation links; without such links, shift 0 and the mean of "
         "the heads of the penultimate layer. Saliency is gradient times input, which needs no attention. Names in "
         "brackets are links that no variant made: the diagonal links each target word to the source word at the same "
-        "place, and the oracle is the best that one link per target word could do. The report's first verdict on error "
+        "place; the best possible links are read off the gold. The report's first verdict on error "
         "rates compares the variant with the fewest errors with the others by Student's t over the runs, corrected by "
         "Bonferroni for all pairs of variants. The test does not generalise to other sentences."
     )

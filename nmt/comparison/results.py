@@ -4,17 +4,15 @@ Knows no files; `variants` compares them.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from nmt.comparison import significance
 from nmt.comparison.variance import Statistics
 from nmt.errors import UserError
 from nmt.evaluation import metrics
+from nmt.evaluation.metrics import Metric
 from nmt.evaluation.references import AttentionMap
 from nmt.links import Link
-
-Metric = Literal["bleu", "chrf"]
-
 
 #: TER is not tested: counting its edits anew would take minutes for the runs of a sweep.
 TESTED: tuple[Metric, ...] = ("bleu", "chrf")
@@ -53,7 +51,7 @@ class Scored(NamedTuple):
 
     Attributes:
         sources: the lines that were translated; None where a record was made without the text.
-        references: the reference of each, or None.
+        references: the reference of each, or None; the first one of several.
         hypotheses: the translation of each.
         lengths: of the source lines.
         unit: of the lengths, "words" or "characters".
@@ -66,6 +64,9 @@ class Scored(NamedTuple):
         forced: the references under forced decoding; empty if an earlier version scored the run.
         words: "source" and "target": what each of their words is to the run; empty likewise.
         source_language: code of the source language.
+        others: further references of each line, list by list.
+        judged_by: the metric that can judge the split.
+        exact: per cent of the translations that equal a reference; None if an earlier version scored the run.
     """
 
     sources: list[str] | None
@@ -82,17 +83,24 @@ class Scored(NamedTuple):
     forced: Sequence[ForcedReference] = ()
     words: Mapping[str, Mapping[str, Known]] = {}
     source_language: str = ""
+    others: Sequence[list[str]] = ()
+    judged_by: Metric = "bleu"
+    exact: float | None = None
 
 
 def counted(
-    hypotheses: Sequence[str], references: Sequence[str], language: str, scores: Mapping[str, metrics.MetricScore]
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    language: str,
+    scores: Mapping[str, metrics.MetricScore],
+    others: Sequence[Sequence[str]] = (),
 ) -> dict[Metric, Statistics]:
     """The `counts` of a run's translations.
 
     Raises:
         UserError: they do not give the scores.
     """
-    statistics = {metric: metrics.statistics(metric, hypotheses, references, language) for metric in TESTED}
+    statistics = {metric: metrics.statistics(metric, hypotheses, references, language, others) for metric in TESTED}
     check_counts(statistics, scores)
     return statistics
 

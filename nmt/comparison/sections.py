@@ -17,6 +17,7 @@ from nmt.comparison.variance import Statistics
 from nmt.comparison.variants import Comparison, OnSplit
 from nmt.drawing.by_length import FEW
 from nmt.evaluation.by_length import binned, joined
+from nmt.evaluation.metrics import TITLES
 from nmt.evaluation.sentences import UNATTENDED
 from nmt.viewer.blocks import Block, Heading, Lines, Scatter, Sentence, Sentences, Table
 
@@ -41,7 +42,7 @@ class Analysis:
         self._labels = [variant.label for variant in self._variants]
         self._texts = texts_of(self._variants, split.name)
         self._scores: list[Scores] = [scores_of(variant, split.name) for variant in self._variants]
-        self._order = sorted(range(len(self._labels)), key=lambda at: -split.figures[at]["bleu"].mean)
+        self._order = sorted(range(len(self._labels)), key=lambda at: -split.figures[at][split.judge].mean)
         self._baseline = comparison.baseline
         others = [at for at in self._order if at != self._baseline]
         self._rival = others[0] if others else None
@@ -98,7 +99,7 @@ class Analysis:
             worst = min(range(len(self._labels)), key=lambda at, chrf=difference.chrf: chrf[at])  # type: ignore[misc]
             rows = self._pair(difference.line)
             rows += [self._translation(each, difference.line) for each in (at, worst)]
-            header = [f"line {difference.line}", "", "chrF"]
+            header = [f"line {difference.line}", "text", "chrF"]
             blocks.append(Table(header, [list(row) for row in rows], text=True))
         caption = (
             "Sentences are ranked by the standard deviation of the variants' mean chrF. Shown are the highest and the "
@@ -265,10 +266,11 @@ class Analysis:
         assert scored.sources is not None
         rows = slices_of(scored.sources, scored.source_language, self._slicing)
         few = [f"{name} ({len(lines)})" for name, lines in rows.items() if len(lines) < FEW]
-        captions = [f"Corpus BLEU of the sentences whose source is of a kind. Kinds may overlap. {_OVER}"]
+        metric = self._split.judge
+        captions = [f"Corpus {TITLES[metric]} of the sentences whose source is of a kind. Kinds may overlap. {_OVER}"]
         if few:
             captions.append(f"Kinds with fewer than {FEW} sentences are left out: {', '.join(few)}.")
-        return [Heading("Kinds of sentences"), self._table(score_by(texts, rows)), Lines(captions)]
+        return [Heading("Kinds of sentences"), self._table(score_by(texts, rows, metric=metric)), Lines(captions)]
 
     def sentences(self, blocks: Iterable[Block]) -> list[Block]:
         """The list of the sentences that cells and points lead to; of very many, those that come first."""
@@ -288,7 +290,7 @@ class Analysis:
     def _pair(self, line: int) -> list[tuple[str, str, str]]:
         """Rows of a source and its reference."""
         scored = self._variants[0].runs[0].splits[self._split.name]
-        texts = (("source", scored.sources), ("reference", scored.references))
+        texts = (("source", scored.sources), *(("reference", lines) for lines in (scored.references, *scored.others)))
         return [(name, lines[line - 1], "") for name, lines in texts if lines is not None]
 
     def _translation(self, at: int, line: int) -> tuple[str, str, str]:

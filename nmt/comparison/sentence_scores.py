@@ -79,7 +79,7 @@ def examples_table(
             at = line - 1
             figures = f"{first[at]:.0f}", f"{second[at]:.0f}", f"{second[at] - first[at]:+.0f}"
             rows.append([kind, Linked(str(line), [line]), *figures, sources[at]])
-    return Table(["", "line", *(f"chrF, {label}" for label in labels), "difference", "source"], rows, text=True)
+    return Table(["kind", "line", *(f"chrF, {label}" for label in labels), "difference", "source"], rows, text=True)
 
 
 def scatter(scores: Sequence[Scores], labels: Sequence[str], shown: tuple[int, int]) -> Scatter:

@@ -15,6 +15,7 @@ from nmt.comparison.results import SCORERS
 from nmt.comparison.texts import Buckets, Texts, by_bucket
 from nmt.comparison.variance import Statistics
 from nmt.drawing.by_length import FEW
+from nmt.evaluation.metrics import Metric
 from nmt.evaluation.words import split_words
 from nmt.text.scripts import base_language
 
@@ -80,16 +81,19 @@ def _folded(line: str) -> set[str]:
 def score_by(
     texts: Texts,
     rows_by_slice: Mapping[str, Sequence[int]],
-    score: Callable[[Statistics], Statistics] = SCORERS["bleu"],
+    score: Callable[[Statistics], Statistics] | None = None,
     title: str = "kind of source",
+    metric: Metric = "bleu",
 ) -> Buckets:
     """A score of each slice that has enough sentences, of all sentences first.
 
     Args:
         texts: of the split.
         rows_by_slice: the rows of each slice.
-        score: of sums of BLEU's counts, which begin with the lengths of translations and references.
+        score: of sums of the metric's counts, of which BLEU's begin with the lengths of translations and references;
+            None for the metric.
         title: see `Buckets`.
+        metric: whose counts are summed.
     """
     everything = list(range(len(texts.references)))
     enough = {"all": everything, **{name: rows for name, rows in rows_by_slice.items() if len(rows) >= FEW}}
@@ -98,8 +102,8 @@ def score_by(
         masks[rows, at] = 1
 
     def counts(variant: int, run: int) -> Statistics:
-        table: Statistics = texts.runs[variant][run].counts["bleu"][:, None] * masks
+        table: Statistics = texts.runs[variant][run].counts[metric][:, None] * masks
         return table
 
     sizes = [len(rows) for rows in enough.values()]
-    return by_bucket(texts, list(enough), counts, score, title, "sentences", sizes)
+    return by_bucket(texts, list(enough), counts, score or SCORERS[metric], title, "sentences", sizes)

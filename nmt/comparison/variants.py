@@ -15,12 +15,13 @@ from nmt.comparison.comparable import common, comparable, is_named, without_seed
 from nmt.comparison.families import Family, families
 from nmt.comparison.intervals import Bootstrap, Estimate
 from nmt.comparison.labels import labels
-from nmt.comparison.results import ATTENTION, HEAD_ENTROPY, SCORERS, TESTED, Metric, Result, Scored
+from nmt.comparison.results import ATTENTION, HEAD_ENTROPY, SCORERS, TESTED, Result, Scored
 from nmt.comparison.significance import Contrast, Runs
 from nmt.comparison.variance import Statistics
 from nmt.drawing.by_length import FEW
 from nmt.errors import UserError, nearest
 from nmt.evaluation.by_length import binned, joined
+from nmt.evaluation.metrics import Metric
 
 
 class Spread(NamedTuple):
@@ -60,13 +61,14 @@ class OnSplit(NamedTuple):
         figures: "bleu", "chrf", "ter", "perplexity" and so on, where a run of the variant has them.
         signatures: of the metrics.
         contrasts: for each tested metric the test against the baseline; None for the baseline itself.
-        best: index of the variant with the highest mean BLEU.
-        to_best: the test of each variant's BLEU against the best's, which was picked by it; None for the best itself.
+        best: index of the variant with the highest mean score, by the metric that judges.
+        to_best: the test of each variant's score against the best's, which was picked by it; None for the best itself.
         bins: shortest and longest source length, and how many sentences.
-        by_length: for each variant the mean BLEU of each bin, with its interval over sentences.
+        by_length: for each variant the mean score of each bin, with its interval over sentences.
         unit: of the lengths.
         differences: where the variants differ most.
-        families: BLEU of the pairs of variants that differ in one setting only, by that setting.
+        families: scores of the pairs of variants that differ in one setting only, by that setting.
+        judge: the metric that can judge the split: chrF where BLEU is blind (`nmt.evaluation.metrics.judge`).
     """
 
     name: str
@@ -80,6 +82,7 @@ class OnSplit(NamedTuple):
     unit: str
     differences: list[Difference]
     families: list[Family]
+    judge: Metric = "bleu"
 
     @property
     def near(self) -> list[int]:
@@ -334,7 +337,8 @@ def _on_split(
         for metric in TESTED
     }
     contrasts = {metric: _contrasts(runs[metric], metric, baseline, alpha, trials) for metric in TESTED}
-    best = max(range(len(variants)), key=lambda index: figures[index]["bleu"].mean)
+    judge = scored[0][0].judged_by
+    best = max(range(len(variants)), key=lambda index: figures[index][judge].mean)
     bins = joined(binned(scored[0][0].lengths), FEW)
     return OnSplit(
         name,
@@ -342,22 +346,23 @@ def _on_split(
         {metric: score.signature for metric, score in scored[0][0].scores.items()},
         contrasts,
         best,
-        _contrasts(runs["bleu"], "bleu", best, alpha, trials, picked=True),
+        _contrasts(runs[judge], judge, best, alpha, trials, picked=True),
         [(shortest, longest, len(rows)) for shortest, longest, rows in bins],
-        _by_length(runs["bleu"], [rows for _, _, rows in bins]),
+        _by_length(runs[judge], [rows for _, _, rows in bins], judge),
         scored[0][0].unit,
         _differences([variant_runs.counts for variant_runs in runs["chrf"]], sentences) if len(variants) > 1 else [],
-        families([variant.runs[0].settings for variant in variants], runs["bleu"], SCORERS["bleu"], alpha),
+        families([variant.runs[0].settings for variant in variants], runs[judge], SCORERS[judge], alpha),
+        judge,
     )
 
 
-def _by_length(runs: Sequence[Runs], bins: Sequence[Sequence[int]]) -> list[list[Estimate]]:
-    """BLEU of each variant in each bin of sentences."""
+def _by_length(runs: Sequence[Runs], bins: Sequence[Sequence[int]], metric: Metric) -> list[list[Estimate]]:
+    """The score of each variant in each bin of sentences."""
     bootstraps = [Bootstrap(len(rows)) for rows in bins]
 
     def estimate(counts: Statistics, bootstrap: Bootstrap) -> Estimate:
-        found = bootstrap.estimate(counts, SCORERS["bleu"])
-        assert found is not None  # of a translation without words, BLEU is 0
+        found = bootstrap.estimate(counts, SCORERS[metric])
+        assert found is not None  # of a translation without words, a score is 0
         return found
 
     return [
@@ -374,19 +379,11 @@ def _contrasts(
     trials: int,
     picked: bool = False,
 ) -> list[Contrast | None]:
-    others = [index for index in range(len(runs)) if index != baseline]
+    others = [own for index, own in enumerate(runs) if index != baseline]
     tested = significance.contrast_with(
-        runs[baseline],
-        [runs[index] for index in others],
-        SCORERS[metric],
-        trials=trials,
-        alpha=alpha,
-        picked=picked,
+        runs[baseline], others, SCORERS[metric], trials=trials, alpha=alpha, picked=picked
     )
-    rows: list[Contrast | None] = [None] * len(runs)
-    for index, contrast in zip(others, tested, strict=True):
-        rows[index] = contrast
-    return rows
+    return [*tested[:baseline], None, *tested[baseline:]]
 
 
 def _differences(counts: Sequence[Statistics], most: int) -> list[Difference]:

@@ -10,11 +10,12 @@ from nmt.comparison import significance
 from nmt.comparison.comparable import some
 from nmt.comparison.families import OneSetting
 from nmt.comparison.results import ATTENTION
-from nmt.comparison.significance import Contrast
+from nmt.comparison.significance import POWER, Contrast
 from nmt.comparison.variants import Comparison, OnGold, OnSplit, Spread
+from nmt.evaluation.metrics import ORDER, TITLES, Metric
 
-#: BLEU under which hypotheses share little more than frequent words with their references.
-LEARNT = 5
+#: Scores under which hypotheses share little more than frequent words, or letters, with their references.
+LEARNT: Mapping[Metric, int] = {"bleu": 5, "chrf": 20}
 
 
 def verdict(comparison: Comparison) -> list[str]:
@@ -28,8 +29,13 @@ def verdict(comparison: Comparison) -> list[str]:
         *(_against_baseline(comparison) if comparison.baseline_chosen else _highest(comparison)),
         *_reach(comparison),
     ]
-    if split.figures[split.best]["bleu"].mean < LEARNT:
-        lines.append(f"No variant has learnt to translate (BLEU below {LEARNT}): their differences may be chance.")
+    if split.judge == "chrf":
+        lines.append(
+            f"Judged by chrF: most references of {split.name} have fewer than {ORDER} tokens, which BLEU cannot judge."
+        )
+    if split.figures[split.best][split.judge].mean < LEARNT[split.judge]:
+        below = f"{TITLES[split.judge]} below {LEARNT[split.judge]}"
+        lines.append(f"No variant has learnt to translate ({below}): their differences may be chance.")
     if _one_seed(comparison):
         lines.append(
             "Every variant has one seed, and another seed may reverse a difference. Train more seeds (seed=1,2,3)."
@@ -86,7 +92,7 @@ def _closest(comparison: Comparison, rates: Mapping[str, Spread]) -> str:
 def _reach(comparison: Comparison) -> list[str]:
     """How small a difference would have been found; no line where all translations are alike."""
     split = comparison.splits[0]
-    contrasts = split.contrasts["bleu"] if comparison.baseline_chosen else split.to_best
+    contrasts = split.contrasts[split.judge] if comparison.baseline_chosen else split.to_best
     reach = statistics.median(contrast.detectable for contrast in contrasts if contrast is not None)
     if reach <= 0:
         return []
@@ -94,8 +100,9 @@ def _reach(comparison: Comparison) -> list[str]:
     between = " between these very runs" if _one_seed(comparison) else ""
     over = " (the median over the variants)" if len(comparison.variants) > 2 else ""
     return [
-        f"The minimum detectable difference{between} on {count:,} sentences is {reach:.1f} BLEU{over}: it would be "
-        f"found four times in five. Smaller differences may exist."
+        f"The minimum detectable difference{between} on {count:,} sentences is {reach:.1f} "
+        f"{TITLES[split.judge]}{over}: such a difference would be found with {100 * POWER:.0f} % probability. Smaller "
+        f"differences may exist."
     ]
 
 
@@ -106,31 +113,33 @@ def _one_seed(comparison: Comparison) -> bool:
 def _score_of(comparison: Comparison, index: int) -> str:
     """A variant's score on the first split, with what it is the mean of."""
     split = comparison.splits[0]
-    bleu = split.figures[index]["bleu"]
-    over = f" ± {bleu.deviation:.2f} over {len(bleu.values)} seeds" if bleu.deviation is not None else " with one seed"
-    return f"BLEU {bleu.mean:.2f}{over} on {split.name}"
+    score = split.figures[index][split.judge]
+    over = (
+        f" ± {score.deviation:.2f} over {len(score.values)} seeds" if score.deviation is not None else " with one seed"
+    )
+    return f"{TITLES[split.judge]} {score.mean:.2f}{over} on {split.name}"
 
 
 def _against_baseline(comparison: Comparison) -> list[str]:
     """The verdict where somebody chose what the others are tested against."""
     split, variants, best = comparison.splits[0], comparison.variants, comparison.splits[0].best
     top, base = variants[best].label, variants[comparison.baseline].label
-    contrast = split.contrasts["bleu"][best]
+    contrast = split.contrasts[split.judge][best]
     near = split.near
     surely = [
         index
-        for index, other in enumerate(split.contrasts["bleu"])
+        for index, other in enumerate(split.contrasts[split.judge])
         if other is not None and other.real and other.difference > 0
     ]
     if contrast is not None and not contrast.significant and surely:
         # A higher mean of fewer or more uneven runs is no reason against one that is surely better.
-        use = max(surely, key=lambda index: split.figures[index]["bleu"].mean)
-        better = split.contrasts["bleu"][use]
+        use = max(surely, key=lambda index: split.figures[index][split.judge].mean)
+        better = split.contrasts[split.judge][use]
         assert better is not None
         lines = [
             f"Use {variants[use].label}: {_score_of(comparison, use)}, {better.difference:+.2f} against the "
             f"baseline {base}, a significant difference ({_p(better.p)}). The highest score, "
-            f"{split.figures[best]['bleu'].mean:.2f} of {top}, is not significantly different from the baseline "
+            f"{split.figures[best][split.judge].mean:.2f} of {top}, is not significantly different from the baseline "
             f"({_p(contrast.p)})."
         ]
         near = [index for index in near if index != comparison.baseline]
@@ -148,14 +157,14 @@ def _against_baseline(comparison: Comparison) -> list[str]:
         ]
     else:
         lines = [
-            f"Stay with the baseline {base} ({_score_of(comparison, comparison.baseline)}): the highest score, "
-            f"{split.figures[best]['bleu'].mean:.2f} of {top}, is not significantly different ({_p(contrast.p)})."
+            f"{top} scores highest ({split.figures[best][split.judge].mean:.2f}), but not significantly "
+            f"({_p(contrast.p)}): keep the baseline {base} ({_score_of(comparison, comparison.baseline)})."
         ]
         near = [index for index in near if index != comparison.baseline]
     lines += _not_different(comparison, near)
     worse = [
         f"{variant.label} ({other.difference:+.2f})"
-        for variant, other in zip(variants, split.contrasts["bleu"], strict=True)
+        for variant, other in zip(variants, split.contrasts[split.judge], strict=True)
         if other is not None and other.significant and other.difference < 0
     ]
     if worse:
@@ -189,8 +198,11 @@ def _significantly(comparison: Comparison, relation: str) -> str:
 
 
 def _scored_names(comparison: Comparison, indices: Sequence[int]) -> str:
-    bleu = comparison.splits[0].figures
-    return "; ".join(f"{comparison.variants[index].label} ({bleu[index]['bleu'].mean:.2f})" for index in indices)
+    split = comparison.splits[0]
+    scores = [split.figures[index][split.judge].mean for index in indices]
+    return "; ".join(
+        f"{comparison.variants[index].label} ({score:.2f})" for index, score in zip(indices, scores, strict=True)
+    )
 
 
 def _not_different(comparison: Comparison, near: Sequence[int]) -> list[str]:
@@ -282,6 +294,7 @@ def _split_as_json(comparison: Comparison, split: OnSplit) -> dict[str, Any]:
         "name": split.name,
         "sentences": len(comparison.variants[0].runs[0].splits[split.name].hypotheses),
         "signatures": split.signatures,
+        "judged_by": split.judge,
         "best": labels[split.best],
         "not_told_apart_from_best": [labels[index] for index in split.near],
         "length_bins": [
@@ -296,7 +309,7 @@ def _split_as_json(comparison: Comparison, split: OnSplit) -> dict[str, Any]:
                     metric: None if (contrast := row[index]) is None else contrast._asdict()
                     for metric, row in split.contrasts.items()
                 },
-                "bleu_by_length": [estimate.value for estimate in split.by_length[index]],
+                f"{split.judge}_by_length": [estimate.value for estimate in split.by_length[index]],
             }
             for index, label in enumerate(labels)
         ],

@@ -24,6 +24,8 @@ class Split(NamedTuple):
     form, "0-0 1-2" (source word-target word), counted from 0 over whitespace-separated words.
 
     `documents` are the numbers of the documents that sentences belong to, in ascending order; None without documents.
+
+    `others` are further translations of every sentence, which scores take as further references.
     """
 
     name: str
@@ -31,14 +33,18 @@ class Split(NamedTuple):
     target: Sequence[str]
     links: Sequence[str] | None = None
     documents: Sequence[int] | None = None
+    others: Sequence[Sequence[str]] = ()
 
     def fingerprint(self) -> str:
-        """SHA-256 of the sentences, and of their documents if there are any, to recognise the text."""
-        if self.documents is None:
+        """SHA-256 of the sentences, and of their documents and further translations if any, to recognise the text."""
+        if self.documents is None and not self.others:
             return remembered((self.source, self.target), "fingerprint", lambda: self._digest().hexdigest())
         digest = self._digest()
-        for first in range(0, len(self.documents), _MANY):
-            block = " ".join(map(str, self.documents[first : first + _MANY]))
+        for lines in self.others:
+            digest.update("\n".join(["", *lines]).encode("utf-8", "surrogatepass"))
+        documents = self.documents or ()
+        for first in range(0, len(documents), _MANY):
+            block = " ".join(map(str, documents[first : first + _MANY]))
             digest.update(f" {block}".encode() if first else block.encode())
         return digest.hexdigest()
 
@@ -70,9 +76,9 @@ def links_fingerprint(links: Sequence[str]) -> str:
     return remembered([links], "links", digest)
 
 
-def given_split(source: Path, lines: Sequence[str], translations: Sequence[str]) -> Split:
-    """A split of two files of a user; its name distinguishes it from other text in files of that name."""
-    split = Split(source.name, lines, translations)
+def given_split(source: Path, lines: Sequence[str], translations: Sequence[str], *others: Sequence[str]) -> Split:
+    """A split of a user's files; its name distinguishes it from other text in files of that name."""
+    split = Split(source.name, lines, translations, others=others)
     return split._replace(name=f"{safe_name(source.name) or 'text'}-{split.fingerprint()[:6]}")
 
 

@@ -275,9 +275,7 @@ def _exp(log_prob: float | None) -> float:
 
 
 def _readable(texts: Sequence[str]) -> list[str]:
-    cleaned = [fonts.clean(text) for text in texts]
-    _, missing = fonts.families_for("".join(fonts.shape(text) for text in cleaned))
-    return [fonts.shape(shorten(fonts.without(text, missing), _LONGEST)) for text in cleaned]
+    return fonts.drawable(shorten(text, _LONGEST) for text in texts)[0]
 
 
 def _font(texts: Sequence[str], size: float) -> Any:

@@ -163,6 +163,13 @@ def without(text: str, missing: Iterable[str]) -> str:
     return text.translate(dict.fromkeys(map(ord, missing), BOX)) if missing else text
 
 
+def drawable(texts: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Texts in any script as a picture shows them, and the families of fonts that draw them."""
+    cleaned = [clean(text) for text in texts]
+    families, missing = families_for("".join(map(shape, cleaned)))
+    return [shape(without(text, missing)) for text in cleaned], families
+
+
 def missing_note(missing: Iterable[str]) -> str | None:
     """A note with the scripts that cannot be drawn and the package to install; None if there are none."""
     scripts = {_script(char) for char in missing}

@@ -74,7 +74,7 @@ def _grid(translation: Translation, level: Level, head: Head, shift: int) -> _Gr
     left_out = 1 - weights.sum(axis=1)
     if left_out.size and left_out.max() > 0.05:
         end = "beginning" if translation.attends == "decoder" else "end"
-        remarks.append(f"The weight that a row lacks to 1 is on the {end} of sentence.")
+        remarks.append(f"If a row sums to less than 1, the rest is on the {end} of the sentence.")
     return _Grid(weights, target.labels, source.labels, remarks)
 
 

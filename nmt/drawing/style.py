@@ -5,7 +5,7 @@ Figures are made without pyplot, so that no global state changes. Their backgrou
 
 import functools
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,11 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.lines import Line2D
 from PIL import Image
 
 from nmt.drawing import fonts
+from nmt.drawing.layout import shorten
 from nmt.files import replace_atomically
 
 DPI = 130
@@ -31,6 +33,8 @@ _STYLES = ("-", "--", ":", "-.")
 MARKERS = "os^vDPX<>*hp"
 #: Height of a row of a legend in inches.
 LEGEND_ROW = 0.19
+#: Columns of text of a name in a picture; a longer one would leave no room for the picture.
+LONGEST_NAME = 40
 
 
 def figure(width: float, height: float) -> Figure:
@@ -52,9 +56,7 @@ def ruler(font: FontProperties) -> Callable[[str], float]:
 
 def style(axes: Axes, title: str = "", x: str = "", y: str = "") -> None:
     """Name the axes and draw them with a grid and without a frame; the title may be in any script."""
-    text = fonts.clean(title)
-    families, missing = fonts.families_for(fonts.shape(text))
-    text = fonts.shape(fonts.without(text, missing))
+    (text,), families = fonts.drawable([title])
     axes.set_title(text, fontproperties=fonts.properties(families, 10.5), loc="left", parse_math=False)
     axes.set_xlabel(x, fontproperties=fonts.properties([fonts.BASE], 9))
     axes.set_ylabel(y, fontproperties=fonts.properties([fonts.BASE], 9))
@@ -71,13 +73,14 @@ def line(index: int) -> dict[str, Any]:
     return {"color": _PALETTE[index % 10], "linestyle": _STYLES[index // 10 % len(_STYLES)]}
 
 
-def legend(picture: Figure, axes: Axes) -> None:
-    """Add a legend at the right of the figure."""
-    handles, names = axes.get_legend_handles_labels()
-    beside = picture.legend(
-        handles, names, loc="outside right center", frameon=False, prop=fonts.properties([fonts.BASE], 8.5)
-    )
-    for text in beside.get_texts():
+def legend(picture: Figure, lines: Mapping[str, Line2D]) -> None:
+    """Add a legend at the right of the figure: the lines by their names, which may be any text."""
+    names, families = fonts.drawable(shorten(name, LONGEST_NAME) for name in lines)
+    font = fonts.properties(families, 8.5)
+    # matplotlib leaves out labels that begin with an underscore, so the names come later.
+    beside = picture.legend([*lines.values()], ["-"] * len(lines), loc="outside right center", frameon=False, prop=font)
+    for text, name in zip(beside.get_texts(), names, strict=True):
+        text.set_text(name)
         text.set_parse_math(False)
 
 

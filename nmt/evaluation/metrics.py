@@ -2,11 +2,12 @@
 
 Every figure has the signature of its metric: two figures may be compared only if their signatures are equal. Texts are
 scored detokenised, as a reader sees them. Lower-cased tokenised BLEU is added for comparisons with published Multi30k
-figures.
+figures. `judge` decides which metric can judge a text: BLEU is blind where most lines are shorter than its n-grams.
 """
 
 import importlib.util
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -26,6 +27,14 @@ _BLEU_TOKENIZERS = dict.fromkeys(LANGUAGES, "char") | {"Han": "zh", "Japanese": 
 _ASIAN = {"Han", "Japanese", "Hangul"}
 #: Sentences that are counted at a time.
 _MANY = 500
+Metric = Literal["bleu", "chrf"]
+TITLES: Mapping[Metric, str] = {"bleu": "BLEU", "chrf": "chrF"}
+#: Tokens of BLEU's longest n-gram.
+ORDER = 4
+_TOKENISED = 10  # lines that end in " ." before a text can look tokenised
+
+# sacreBLEU's warnings name parameters that no user can set. `tokenised` says in our words what they say.
+logging.getLogger("sacrebleu").setLevel(logging.ERROR)
 
 
 class MetricScore(NamedTuple):
@@ -49,6 +58,9 @@ class Scores(NamedTuple):
         chrf: chrF2 (Popovic 2015).
         ter: translation edit rate (Snover et al. 2006); less is better.
         tokenised_bleu: BLEU of lower-cased, normalised, tokenised text, for published figures only.
+        exact: per cent of the translations that equal one of their references.
+        short: per cent of the references with fewer tokens than BLEU's longest n-gram.
+        judged_by: the metric that can judge this text (`judge`).
     """
 
     sentences: int
@@ -56,6 +68,9 @@ class Scores(NamedTuple):
     chrf: MetricScore
     ter: MetricScore
     tokenised_bleu: MetricScore
+    exact: float
+    short: float
+    judged_by: Metric
 
 
 def bleu_tokenizer(language: str) -> str:
@@ -66,52 +81,138 @@ def bleu_tokenizer(language: str) -> str:
     return name
 
 
-def _check(hypotheses: Sequence[str], references: Sequence[str]) -> None:
-    check_parallel({"the translation": len(hypotheses), "the reference": len(references)})
+def _check(hypotheses: Sequence[str], *references: Sequence[str]) -> None:
+    for lines in references:
+        check_parallel({"the translation": len(hypotheses), "the reference": len(lines)})
     if not hypotheses:
         raise UserError("There is nothing to score: the text has no lines. Give a file with at least one line.")
 
 
-def _score(metric: BLEU | CHRF | TER, hypotheses: Sequence[str], references: Sequence[str]) -> MetricScore:
+def _score(metric: BLEU | CHRF | TER, hypotheses: Sequence[str], *references: Sequence[str]) -> MetricScore:
     # The signature knows the number of references only once the metric has scored.
-    value = metric._aggregate_and_compute(_counted(metric, hypotheses, references)).score
+    value = metric._aggregate_and_compute(_counted(metric, hypotheses, *references)).score
     return MetricScore(float(value), str(metric.get_signature()))
 
 
-def _counted(metric: BLEU | CHRF | TER, hypotheses: Sequence[str], references: Sequence[str]) -> list[Any]:
+def _counted(metric: BLEU | CHRF | TER, hypotheses: Sequence[str], *references: Sequence[str]) -> list[Any]:
     """The statistics of each sentence, as `corpus_score` sums them.
 
     sacreBLEU would hold the n-grams of all references at once: 20 kB a sentence for chrF. Its significance tests call
     these methods. They have no public names.
     """
     found: list[Any] = []
+    numbers = set()
     for first in range(0, len(hypotheses), _MANY):
         part = slice(first, first + _MANY)
-        found += metric._extract_corpus_statistics(hypotheses[part], [references[part]])
+        rows = [_known(of_line) for of_line in zip(*(lines[part] for lines in references))]
+        streams = [[row[at] if at < len(row) else None for row in rows] for at in range(len(references))]
+        found += metric._extract_corpus_statistics(hypotheses[part], streams)  # type: ignore[arg-type]
+        numbers |= {len(row) for row in rows}
+    metric.num_refs = numbers.pop() if len(numbers) == 1 else -1  # of the last sentences, until here
     return found
 
 
-def bleu(hypotheses: Sequence[str], references: Sequence[str], target_language: str) -> MetricScore:
+def _known(of_line: Sequence[str]) -> Sequence[str]:
+    """The references of a line. An empty one beside others is missing: some lines have more references than others."""
+    return [text for text in of_line if text.strip()] or of_line[:1]
+
+
+def bleu(
+    hypotheses: Sequence[str], references: Sequence[str], target_language: str, others: Sequence[Sequence[str]] = ()
+) -> MetricScore:
     """Corpus BLEU of detokenised text, cased. Validation and early stopping use it.
 
     Args:
         hypotheses: translations.
         references: their references.
         target_language: code of the target language; selects the tokenizer, which the signature names.
+        others: further references of the same lines.
 
     Raises:
         UserError: the two have different lengths, or there is nothing to score.
     """
-    _check(hypotheses, references)
-    return _score(_bleu(target_language), hypotheses, references)
+    _check(hypotheses, references, *others)
+    return _score(_bleu(target_language), hypotheses, references, *others)
+
+
+def chrf(hypotheses: Sequence[str], references: Sequence[str], others: Sequence[Sequence[str]] = ()) -> MetricScore:
+    """Corpus chrF2, which sees letters where BLEU sees too few words; arguments and errors as `bleu`."""
+    _check(hypotheses, references, *others)
+    return _score(CHRF(), hypotheses, references, *others)
+
+
+def corpus_score(
+    metric: Metric,
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    target_language: str,
+    others: Sequence[Sequence[str]] = (),
+) -> MetricScore:
+    """The corpus score by this metric; arguments and errors as `bleu`."""
+    return (
+        chrf(hypotheses, references, others)
+        if metric == "chrf"
+        else bleu(hypotheses, references, target_language, others)
+    )
 
 
 def _bleu(target_language: str) -> BLEU:
     return BLEU(tokenize=bleu_tokenizer(target_language))
 
 
+def reference_lengths(references: Sequence[str], target_language: str) -> list[int]:
+    """The tokens of each reference, as BLEU counts them."""
+    tokenizer = _bleu(target_language).tokenizer
+    return [len(tokenizer(line.rstrip()).split()) for line in references]
+
+
+def short_share(lengths: Iterable[int]) -> float:
+    """Per cent of the references with so many tokens that have no n-gram of BLEU's longest order; empty ones aside."""
+    known = [length for length in lengths if length]
+    return 100 * sum(length < ORDER for length in known) / max(1, len(known))
+
+
+def judge(lengths: Iterable[int]) -> Metric:
+    """The metric that can judge translations of references with so many tokens.
+
+    BLEU is the mean of precisions of one to four tokens: a line of fewer tokens has nothing to say to it, and a text of
+    such lines has BLEU 0 whatever its translation. If most lines are so short, chrF judges.
+    """
+    return "chrf" if short_share(lengths) > 50 else "bleu"
+
+
+def blind_note(name: str, short: float) -> str:
+    """What to tell a user about a text that BLEU cannot judge."""
+    return (
+        f"{name}: {short:.0f} % of the references have fewer than {ORDER} tokens, which BLEU cannot judge. "
+        f"Judged by chrF and exact matches instead."
+    )
+
+
+def tokenised_note(name: str, references: Sequence[str]) -> str | None:
+    """What to tell a user about references that look tokenised; None if they do not."""
+    ends = sum(line.rstrip().endswith(".") for line in references)
+    apart = sum(line.rstrip().endswith(" .") for line in references)
+    if apart < _TOKENISED or 2 * apart < ends:
+        return None
+    return (
+        f"{name} looks tokenised: {100 * apart / len(references):.0f} % of its lines end in ' .'. "
+        f"BLEU is comparable only with BLEU of other tokenised text."
+    )
+
+
+def exact_share(hypotheses: Sequence[str], *references: Sequence[str]) -> float:
+    """Per cent of the translations that equal one of their references."""
+    equal = sum(text in _known(of_line) for text, *of_line in zip(hypotheses, *references, strict=True))
+    return 100 * equal / max(1, len(hypotheses))
+
+
 def statistics(
-    metric: Literal["bleu", "chrf"], hypotheses: Sequence[str], references: Sequence[str], target_language: str
+    metric: Metric,
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    target_language: str,
+    others: Sequence[Sequence[str]] = (),
 ) -> npt.NDArray[np.float64]:
     """Sufficient statistics of each sentence, as sacreBLEU counts them: the corpus score is a function of their sum.
 
@@ -120,6 +221,7 @@ def statistics(
         hypotheses: translations.
         references: their references.
         target_language: code of the target language.
+        others: further references of the same lines.
 
     Returns:
         [N, S]: for BLEU two lengths, four counts of matching n-grams, four of all (S = 10); for chrF, for each
@@ -128,17 +230,17 @@ def statistics(
     Raises:
         UserError: the two have different lengths, or there is nothing to score.
     """
-    _check(hypotheses, references)
+    _check(hypotheses, references, *others)
     scorer = _bleu(target_language) if metric == "bleu" else CHRF()
-    return np.array(_counted(scorer, hypotheses, references), dtype=np.float64)
+    return np.array(_counted(scorer, hypotheses, references, *others), dtype=np.float64)
 
 
-def sentence_chrf(hypothesis: str, reference: str) -> float:
+def sentence_chrf(hypothesis: str, *references: str) -> float:
     """chrF2 of one sentence, 0 to 100, for ranking sentences. Do not average it."""
-    return float(sacrebleu.sentence_chrf(hypothesis, [reference]).score)
+    return float(sacrebleu.sentence_chrf(hypothesis, _known(references)).score)
 
 
-def tokenised_lowercase_bleu(hypotheses: Sequence[str], references: Sequence[str], language: str) -> MetricScore:
+def tokenised_lowercase_bleu(hypotheses: Sequence[str], language: str, *references: Sequence[str]) -> MetricScore:
     """BLEU of lower-cased, normalised, tokenised text: only for comparisons with published Multi30k figures.
 
     Both sides go through `moses(language)`, and sacreBLEU does not tokenise (`tok:none`). This recipe is appended to
@@ -147,15 +249,17 @@ def tokenised_lowercase_bleu(hypotheses: Sequence[str], references: Sequence[str
     Raises:
         UserError: the two have different lengths, or there is nothing to score.
     """
-    _check(hypotheses, references)
+    _check(hypotheses, *references)
     prepare = moses(language)
-    # force: do not warn that the text is tokenised.
-    metric = BLEU(tokenize="none", force=True)
-    score = _score(metric, [prepare(line) for line in hypotheses], [prepare(line) for line in references])
+    metric = BLEU(tokenize="none")
+    prepared = ([prepare(line) for line in lines] for lines in references)
+    score = _score(metric, [prepare(line) for line in hypotheses], *prepared)
     return score._replace(signature=score.signature + f"|prep:lc.norm.tok.moses.{base_language(language)}")
 
 
-def score(hypotheses: Sequence[str], references: Sequence[str], target_language: str) -> Scores:
+def score(
+    hypotheses: Sequence[str], references: Sequence[str], target_language: str, others: Sequence[Sequence[str]] = ()
+) -> Scores:
     """Score one test set with every metric.
 
     Args:
@@ -164,23 +268,35 @@ def score(hypotheses: Sequence[str], references: Sequence[str], target_language:
         target_language: code of the target language ("de", "zh_Hans"). Text without spaces is split into characters
             (Chinese by sacreBLEU's rule, Japanese by MeCab if it is installed), and TER edits characters. The
             signatures say so.
+        others: further references of the same lines.
 
     Raises:
         UserError: the two have different lengths, or there is nothing to score.
     """
-    _check(hypotheses, references)
+    texts = references, *others
     asian = script_of_language(target_language) in _ASIAN
+    lengths = [max(of_line) for of_line in zip(*(reference_lengths(lines, target_language) for lines in texts))]
     return Scores(
         sentences=len(hypotheses),
-        bleu=bleu(hypotheses, references, target_language),
-        chrf=_score(CHRF(), hypotheses, references),
+        bleu=bleu(hypotheses, references, target_language, others),
+        chrf=chrf(hypotheses, references, others),
         # TER's Asian support does nothing unless it also normalises.
-        ter=_score(TER(normalized=asian, asian_support=asian), hypotheses, references),
-        tokenised_bleu=tokenised_lowercase_bleu(hypotheses, references, target_language),
+        ter=_score(TER(normalized=asian, asian_support=asian), hypotheses, *texts),
+        tokenised_bleu=tokenised_lowercase_bleu(hypotheses, target_language, *texts),
+        exact=exact_share(hypotheses, *texts),
+        short=short_share(lengths),
+        judged_by=judge(lengths),
     )
 
 
-_COLUMNS = (("BLEU", "bleu"), ("chrF", "chrf"), ("TER", "ter"), ("BLEU lc tok", "tokenised_bleu"))
+LOWER = "BLEU, lower-cased and tokenised"
+_COLUMNS = (("BLEU", "bleu"), ("chrF", "chrf"), ("TER", "ter"), (LOWER, "tokenised_bleu"))
+
+
+def columns(scores: Iterable[Scores]) -> list[tuple[str, str]]:
+    """The titles and fields of the metrics, that which can judge these texts first."""
+    first = "chrf" if any(each.judged_by == "chrf" for each in scores) else "bleu"
+    return sorted(_COLUMNS, key=lambda column: column[1] != first)
 
 
 def as_table(scores: Mapping[str, Scores]) -> str:
@@ -188,23 +304,25 @@ def as_table(scores: Mapping[str, Scores]) -> str:
 
     A signature that all splits share is printed once.
     """
-    header = ["split", "sentences", *(title for title, _ in _COLUMNS)]
+    fields = columns(scores.values())
+    header = ["split", "sentences", *(title for title, _ in fields), "exact, %"]
     rows = [
-        [split, str(row.sentences), *(f"{getattr(row, field).value:.2f}" for _, field in _COLUMNS)]
+        [split, str(row.sentences), *(f"{getattr(row, field).value:.2f}" for _, field in fields), f"{row.exact:.1f}"]
         for split, row in scores.items()
     ]
     lines = [plain_table(header, rows), ""]
-    for title, field in _COLUMNS:
+    for title, field in fields:
         signatures = {split: getattr(row, field).signature for split, row in scores.items()}
         if len(set(signatures.values())) == 1:
             lines.append(f"{title}: {next(iter(signatures.values()))}")
         else:
             lines += [f"{title} ({split}): {signature}" for split, signature in signatures.items()]
-    lines.append("TER: less is better. BLEU lc tok: lower-cased and tokenised, for published figures only.")
+    lines.append(f"TER: less is better. {LOWER}: for published figures only. Exact: translations equal to a reference.")
     return "\n".join(lines)
 
 
 def as_json(scores: Scores) -> dict[str, object]:
-    """The scores for `json.dumps`: every value with its signature."""
+    """The scores for `json.dumps`: every value with its signature, and the metric that can judge the text."""
     figures: dict[str, object] = {field: getattr(scores, field)._asdict() for _, field in _COLUMNS}
-    return {"sentences": scores.sentences, **figures}
+    rest = {"exact_matches": scores.exact, "short_references": scores.short, "judged_by": scores.judged_by}
+    return {"sentences": scores.sentences, **figures, **rest}

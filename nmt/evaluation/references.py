@@ -5,6 +5,8 @@ The sentence pairs are the same for every model, so that models can be compared.
 
 import math
 from collections.abc import Iterable, Sequence
+from itertools import count, takewhile
+from pathlib import Path
 from typing import TypedDict
 
 import numpy as np
@@ -28,6 +30,16 @@ class AttentionMap(TypedDict):
     source: list[str]
     target: list[str]
     weights: list[list[int]]
+
+
+def reference_file(number: int) -> str:
+    """The file of the references with this number, from 1, in the folder of a split."""
+    return "reference.txt" if number == 1 else f"reference-{number}.txt"
+
+
+def further_references(folder: Path) -> list[Path]:
+    """The files of the second and further references in the folder of a split."""
+    return list(takewhile(Path.exists, (folder / reference_file(number) for number in count(2))))
 
 
 def perplexity(forced: Iterable[Translation]) -> float:
@@ -86,14 +98,14 @@ def hidden_share(forced: Iterable[Translation]) -> float | None:
 
 
 def attention_maps(
-    forced: Sequence[Translation], lines: Sequence[int], count: int, head: Head = AUTO
+    forced: Sequence[Translation], lines: Sequence[int], most: int, head: Head = AUTO
 ) -> list[AttentionMap]:
-    """The weights of `count` sentence pairs of suitable length. The selection depends on the text only.
+    """The weights of at most `most` sentence pairs of suitable length. The selection depends on the text only.
 
     Args:
         forced: references under forced decoding.
         lines: their line numbers in the split, from 1.
-        count: maximum number of pairs.
+        most: maximum number of pairs.
         head: a selection of heads (`nmt.heads`).
     """
 
@@ -103,7 +115,7 @@ def attention_maps(
         return sum(max(_FEWEST - length, 0, length - _MOST) for length in lengths)
 
     rows = [row for row, translation in enumerate(forced) if translation.weights is not None]
-    rows = sorted(sorted(rows, key=lambda row: beyond(forced[row]))[:count])
+    rows = sorted(sorted(rows, key=lambda row: beyond(forced[row]))[:most])
     return [
         AttentionMap(
             line=lines[row],

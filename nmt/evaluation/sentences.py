@@ -17,12 +17,12 @@ UNATTENDED = 0.2
 _REPEATED = 3  # words of a repeated sequence
 
 
-def measures(translation: Translation, reference: str, head: Head, shift: int = 0) -> dict[str, Any]:
+def measures(translation: Translation, references: Sequence[str], head: Head, shift: int = 0) -> dict[str, Any]:
     """Measures of one translation; those of attention only with weights.
 
     Args:
         translation: of a sentence.
-        reference: of the same sentence.
+        references: of the same sentence.
         head: a selection of heads (`nmt.heads`).
         shift: 0 or 1; see `nmt.alignment.weights`.
 
@@ -38,7 +38,7 @@ def measures(translation: Translation, reference: str, head: Head, shift: int = 
     words = translation.text.split()
     sequences = [tuple(words[at : at + _REPEATED]) for at in range(len(words) - _REPEATED + 1)]
     found: dict[str, Any] = {
-        "chrf": metrics.sentence_chrf(translation.text, reference),
+        "chrf": metrics.sentence_chrf(translation.text, *references),
         "length": len(translation.source.split()),
         "log_prob": translation.log_prob / max(1, len(translation.pieces)),
         "cut": translation.cut,
@@ -71,6 +71,7 @@ def rows(
     head: Head,
     shift: int = 0,
     *,
+    others: Sequence[Sequence[str]] = (),
     gold: Sequence[str] = (),
     forced: Sequence[Translation] = (),
 ) -> Iterator[dict[str, Any]]:
@@ -89,8 +90,8 @@ def rows(
             {"error_rate": rate, "gold": format_links(links_of.sure, links_of.possible)}
             for rate, links_of in zip(rates, known, strict=True)
         ]
-    for line, (translation, reference) in enumerate(zip(translations, references, strict=True), 1):
-        row = {"line": line, **measures(translation, reference, head, shift)}
+    for line, (translation, *of_line) in enumerate(zip(translations, references, *others, strict=True), 1):
+        row = {"line": line, **measures(translation, of_line, head, shift)}
         if translation.context:
             row["context_sentences"] = len(translation.context)
         yield row | (against_links[line - 1] if against_links else {})

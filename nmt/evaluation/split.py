@@ -14,7 +14,7 @@ from nmt.alignment.weights import SHIFTS, Head, links
 from nmt.alignment.words import spelled
 from nmt.errors import UserError
 from nmt.evaluation import by_length, metrics
-from nmt.evaluation.references import AttentionMap
+from nmt.evaluation.references import AttentionMap, reference_file
 from nmt.evaluation.sentences import rows as sentence_rows
 from nmt.files import write_json, write_pieces, write_text
 from nmt.heads import AUTO
@@ -39,7 +39,7 @@ class SplitResult(NamedTuple):
     Attributes:
         name: of the split.
         scores: the metrics.
-        by_length: BLEU by source length; None if every source line is empty.
+        by_length: BLEU or chrF by source length; None if every source line is empty.
         alignment: agreement with the gold links for shift 0 and shift 1; empty without gold links.
         without_model: the same of links that need no model, by their name.
         pictures: the heatmaps, in the order of their lines.
@@ -102,6 +102,7 @@ def evaluate_split(
     translations: Sequence[Translation],
     references: Sequence[str],
     *,
+    others: Sequence[Sequence[str]] = (),
     name: str,
     languages: tuple[str, str],
     folder: Path,
@@ -110,16 +111,19 @@ def evaluate_split(
     provenance: Mapping[str, object] | None = None,
     measured: Mapping[str, object] | None = None,
     attention_maps: Sequence[AttentionMap] = (),
+    notes: Sequence[str] = (),
 ) -> SplitResult:
     """Score one split and write all results into a folder.
 
-    Files: `hypotheses.txt`, `source.txt`, `reference.txt`, `translations.txt` (all three, line by line),
-    `scores.json`, `sentences.json` (the measures of each sentence), `bleu_by_length.{json,png}`, and with attention
+    Files: `hypotheses.txt`, `source.txt`, `reference.txt` (further ones `reference-2.txt` and so on),
+    `translations.txt` (all of them, line by line), `scores.json`, `sentences.json` (the measures of each sentence),
+    `bleu_by_length.{json,png}` (or `chrf_by_length`, where BLEU cannot judge), and with attention
     `alignments.pharaoh` (links of the translations), `attention.json` and `heatmaps/LINE-{word,subword}.png`.
 
     Args:
         translations: one for each line of the split.
         references: their references.
+        others: further references of the same lines.
         name: of the split, for titles.
         languages: codes of source and target; the target selects the tokenizers of the metrics.
         folder: created if it does not exist.
@@ -127,21 +131,22 @@ def evaluate_split(
         display: settings of heatmaps and links.
         provenance, measured: run, checkpoint and the like, perplexity, speed and the like; for `scores.json`.
         attention_maps: for `attention.json`.
+        notes: for the user, to be returned with those of this function.
 
     Raises:
         UserError: a line, head or shift does not exist, or a file cannot be written.
     """
     _check(translations, name, display.lines)
-    scores = metrics.score([translation.text for translation in translations], references, languages[1])
+    scores = metrics.score([translation.text for translation in translations], references, languages[1], others)
     alignment, without_model = ({}, {}) if gold is None else _error_rates(gold, display.head)
     attentive = _attentive(translations)
     linked = [format_links(_links(translation, display)) for translation in translations] if attentive else []
-    _write_text(translations, references, folder)
-    by_length = _by_length(translations, references, languages[1], folder, name)
+    _write_text(translations, [references, *others], folder)
+    by_length = _by_length(translations, [references, *others], (languages[1], scores.judged_by), folder, name)
     if attentive:
         write_pieces(folder / "alignments.pharaoh", (f"{line}\n" for line in linked))
     drawn = attentive or display.view is not None
-    pictures, notes = _heatmaps(translations, references, folder, name, display) if drawn else ([], [NO_WEIGHTS])
+    pictures, of_pictures = _heatmaps(translations, references, folder, name, display) if drawn else ([], [NO_WEIGHTS])
     if attention_maps:
         write_text(folder / "attention.json", json.dumps(list(attention_maps), ensure_ascii=False) + "\n")
     rates: dict[str, Any] = {f"shift_{shift}": score._asdict() for shift, score in alignment.items()}
@@ -150,14 +155,17 @@ def evaluate_split(
         "split": name,
         "source_language": languages[0],
         "target_language": languages[1],
+        "references": 1 + len(others),
         **metrics.as_json(scores),
         "alignment": {"head": display.asked or display.head, "selected": display.head, **rates} if alignment else None,
         "measured": dict(measured or {}),
         "provenance": dict(provenance or {}),
     }
-    sentences = _write_measures(translations, references, folder, gold, display)
+    sentences = _write_measures(translations, [references, *others], folder, gold, display)
     write_json(folder / "scores.json", record)
-    return SplitResult(name, scores, by_length, alignment, without_model, pictures, notes, folder, sentences)
+    blind = [metrics.blind_note(name, scores.short)] if scores.judged_by == "chrf" else []
+    told = [*blind, *notes, *of_pictures]
+    return SplitResult(name, scores, by_length, alignment, without_model, pictures, told, folder, sentences)
 
 
 def _links(translation: Translation, display: HeatmapSettings) -> list[Link]:
@@ -185,36 +193,37 @@ def _check(translations: Sequence[Translation], name: str, lines: Sequence[int])
         )
 
 
-def _write_text(translations: Sequence[Translation], references: Sequence[str], folder: Path) -> None:
-    """Write translations, sources and references: one file each, and one file with all, line by line."""
+def _write_text(translations: Sequence[Translation], references: Sequence[Sequence[str]], folder: Path) -> None:
+    """Write translations, sources and each list of references: one file each, and one file with all, line by line."""
     columns = {
         "hypotheses.txt": [translation.text for translation in translations],
         "source.txt": [translation.source for translation in translations],
-        "reference.txt": references,
+        **{reference_file(number): lines for number, lines in enumerate(references, 1)},
     }
     for file, lines in columns.items():
         write_pieces(folder / file, (f"{line}\n" for line in lines))
     blocks = (
         f"{'' if number == 1 else NEXT}line {number}  (log-probability {translation.log_prob:.2f}, "
-        f"chrF {metrics.sentence_chrf(translation.text, reference):.1f})\n"
+        f"chrF {metrics.sentence_chrf(translation.text, *of_line):.1f})\n"
         f"  source       {translation.source}\n"
-        f"  translation  {translation.text}\n"
-        f"  reference    {reference}\n"
-        for number, (translation, reference) in enumerate(zip(translations, references, strict=True), 1)
+        f"  translation  {translation.text}\n" + "".join(f"  reference    {reference}\n" for reference in of_line)
+        for number, (translation, *of_line) in enumerate(zip(translations, *references, strict=True), 1)
     )
     write_pieces(folder / "translations.txt", blocks)
 
 
 def _write_measures(
     translations: Sequence[Translation],
-    references: Sequence[str],
+    references: Sequence[Sequence[str]],
     folder: Path,
     gold: Gold | None,
     display: HeatmapSettings,
 ) -> list[dict[str, Any]]:
     """Write the measures of each sentence, and return the first `MOST_ROWS`."""
     lines, forced = ([], []) if gold is None else (gold.lines, gold.forced)
-    found = sentence_rows(translations, references, display.head, display.shift, gold=lines, forced=forced)
+    found = sentence_rows(
+        *(translations, references[0], display.head, display.shift), others=references[1:], gold=lines, forced=forced
+    )
     first: list[dict[str, Any]] = []
 
     def pieces() -> Iterator[str]:
@@ -230,14 +239,20 @@ def _write_measures(
 
 
 def _by_length(
-    translations: Sequence[Translation], references: Sequence[str], language: str, folder: Path, name: str
+    translations: Sequence[Translation],
+    references: Sequence[Sequence[str]],
+    judge: tuple[str, metrics.Metric],
+    folder: Path,
+    name: str,
 ) -> by_length.ByLength | None:
-    sources = [translation.source for translation in translations]
+    sources, texts = ([getattr(each, side) for each in translations] for side in ("source", "text"))
     if not any(line.split() for line in sources):
         return None
-    result = by_length.bleu_by_length(sources, [translation.text for translation in translations], references, language)
-    write_json(folder / "bleu_by_length.json", by_length.as_json(result))
-    by_length.draw(result, folder / "bleu_by_length.png", f"{name}: BLEU by source length")
+    language, metric = judge
+    first, *others = references
+    result = by_length.score_by_length(sources, texts, first, language, metric=metric, others=others)
+    write_json(folder / f"{metric}_by_length.json", by_length.as_json(result))
+    by_length.draw(result, folder / f"{metric}_by_length.png", f"{name}: {result.title}")
     return result
 
 
@@ -308,7 +323,7 @@ def summary(results: Sequence[SplitResult]) -> str:
     for result in results:
         if result.by_length is not None:
             table = by_length.as_table(result.by_length).split("\n\n")[0]  # the signature is printed above
-            parts.append(f"{result.name}, BLEU by source length\n{table}")
+            parts.append(f"{result.name}, {result.by_length.title}\n{table}")
         if result.alignment:
             lines = [
                 "  shift {} (row t at {}): {}  (precision {}, recall {})".format(shift, SHIFTS[shift], *as_row(score))

@@ -17,6 +17,7 @@ from nmt.data.corpus import Split, safe_name
 from nmt.data.lines import read_lines
 from nmt.data.streams import keeping_pipes
 from nmt.errors import UserError, reading
+from nmt.evaluation.metrics import tokenised_note
 from nmt.files import write_bytes, write_json, write_text
 from nmt.limits import Limit, NotNegative, Positive
 from nmt.pipeline.paths import check_paths, is_writable, unprotect
@@ -126,7 +127,8 @@ def compare(request: Comparing) -> int:
         trials=request.trials,
         sentences=request.sentences,
     )
-    comparison = comparison._replace(apart=[*comparison.apart, *problems.items()])
+    notes = [*comparison.notes, *_reference_notes(comparison)]
+    comparison = comparison._replace(apart=[*comparison.apart, *problems.items()], notes=notes)
     _check_labels(request, slicing, comparison)
     if request.records is not None:
         for result in results:
@@ -145,6 +147,20 @@ def _write_record(request: Comparing, run: Run, result: Result) -> None:
     if not text:
         for split, scored in result.splits.items():
             write_counts(copy.evaluation / split / COUNTS, scored)
+
+
+def _reference_notes(comparison: variants.Comparison) -> list[str]:
+    """What a reader should know of the references of each split."""
+    notes: list[str] = []
+    for split in comparison.splits:
+        first = comparison.variants[0].runs[0].splits[split.name]
+        if first.others:
+            notes.append(
+                f"{split.name}: scores take {1 + len(first.others)} references of each line. Sections on single words, "
+                f"likelihood and attention maps take the first."
+            )
+        notes += [note for note in [tokenised_note(f"The reference of {split.name}", first.references or [])] if note]
+    return notes
 
 
 def _check_labels(request: Comparing, slicing: Slicing, comparison: variants.Comparison) -> None:
@@ -292,7 +308,7 @@ def _evaluate(request: Comparing, run: Run, given: Split | str | None) -> None:
             "batch_sentences": request.batch_sentences,
             "threads": request.threads,
             "source": request.text.source,
-            "reference": request.text.reference,
+            "reference": f"[{','.join(map(str, request.text.references))}]" if request.text.source else None,
             "data": request.text.data,
             "split": None if isinstance(given, Split) else split,
         }

@@ -14,6 +14,7 @@ from nmt.data.documents import Followed, contexts_of, numbered
 from nmt.data.languages import UNNAMED
 from nmt.errors import UserError
 from nmt.evaluation import forced, words
+from nmt.evaluation.metrics import tokenised_note
 from nmt.evaluation.references import attention_maps, entropy, entropy_by_head, hidden_share, perplexity
 from nmt.evaluation.split import FILES as FILES_OF_SPLIT
 from nmt.evaluation.split import Gold, HeatmapSettings, SplitResult, evaluate_split, summary
@@ -247,11 +248,15 @@ def _evaluate(
         heads.pictured,
         None if request.view == "cross" else functools.partial(view_of, translator, request.view),
     )
+    files = [str(path) for path in request.text.references] or [f"the reference of {split.name}"]
+    tokenised = map(tokenised_note, files, (split.target, *split.others))
     folder = inside(request.folder, split.name)
     with replacing_folder(folder, OWN_FILES) as new:
         result = evaluate_split(
             translations,
             list(split.target),
+            others=split.others,
+            notes=[note for note in tokenised if note],
             name=split.name,
             languages=languages,
             folder=new,
@@ -266,7 +271,8 @@ def _evaluate(
             write_analyses(new, translator, analysed)
         if display.first or display.lines:
             title = f"{request.translator.runs[0].folder.resolve().name} on {split.name}"
-            write_report(translator, Looked(result, translations, split.target, display), title)
+            looked = Looked(result, translations, [split.target, *split.others], display)
+            write_report(translator, looked, title)
     return result.in_folder(folder)
 
 

@@ -21,7 +21,7 @@ from nmt.translation.translator import Translator
 
 SENTENCES = 500  # of the validation set
 MINUTES = 1.0  # of training, below which the measurement is not worth its time
-LOSS = 0.05  # of BLEU, from which an approximation is not used: half of what one decimal shows
+LOSS = 0.05  # of BLEU or chrF, from which an approximation is not used: half of what one decimal shows
 SHORTLISTS = (50, 100)  # translations of each source piece; shorter ones lose rare words, which BLEU hardly notices
 PIECES = 2000  # minimum size of the target vocabulary: of a smaller one, a shortlist has most pieces
 
@@ -65,10 +65,11 @@ def measured(
 ) -> str | None:
     """Translate the first validation sentences with the run's best weights and its search in each approximation.
 
-    Note the BLEUs in run.json. Return what to tell the user; None where there is nothing to choose: on a GPU, where
-    processor and vocabulary allow nothing faster than float32, or if the search draws at random.
+    Note the scores in run.json: BLEU, or chrF where BLEU cannot judge. Return what to tell the user; None where there
+    is nothing to choose: on a GPU, where processor and vocabulary allow nothing faster than float32, or if the search
+    draws at random.
     """
-    from nmt.evaluation.metrics import bleu
+    from nmt.evaluation.metrics import TITLES, corpus_score, judge, reference_lengths
 
     if not approximations(run, compute):
         return None
@@ -79,16 +80,18 @@ def measured(
         return None
     language = language_by_script(references, language)
     sources, references, contexts = sources[:SENTENCES], references[:SENTENCES], contexts[:SENTENCES]
-    valid_bleu: dict[str, float] = {}
+    metric = judge(reference_lengths(references, language))
+    scores: dict[str, float] = {}
     for name, translator in _translators(run, exact, candidates):
         texts = [nbest[0].text for nbest in translator.translate(sources, contexts=contexts)]
-        valid_bleu[name] = bleu(texts, in_case_of(translator.tokenizer.target, references), language).value
-    run.note(precision={"step": run.best_step(), "sentences": len(sources), "valid_bleu": valid_bleu})
-    fastest = _fastest(candidates, valid_bleu) or EXACT
-    values = ", ".join(f"{value:.2f} with {name}" for name, value in valid_bleu.items())
+        written = in_case_of(translator.tokenizer.target, references)
+        scores[name] = corpus_score(metric, texts, written, language).value
+    run.note(precision={"step": run.best_step(), "sentences": len(sources), f"valid_{metric}": scores})
+    fastest = _fastest(candidates, scores) or EXACT
+    others = ", ".join(f"{value:.2f} with {name}" for name, value in scores.items() if name != fastest)
     return (
-        f"Translations of text alone use {fastest}: validation BLEU {values} (the search of the run, {len(sources)} "
-        f"sentences)."
+        f"Translating without attention weights will use {fastest}: validation {TITLES[metric]} {scores[fastest]:.2f}, "
+        f"against {others} ({len(sources)} sentences)."
     )
 
 
@@ -120,16 +123,16 @@ def for_text(request: TranslatorRequest) -> TranslatorRequest:
     return request if fastest is None else dataclasses.replace(request, **candidates[fastest]._asdict())
 
 
-def _fastest(candidates: Mapping[str, Approximation], bleu: Mapping[str, float]) -> str | None:
+def _fastest(candidates: Mapping[str, Approximation], scores: Mapping[str, float]) -> str | None:
     """The fastest candidate that loses less than `LOSS` against float32."""
-    exact = bleu.get(EXACT)
+    exact = scores.get(EXACT)
     if exact is None:
         return None
-    return next((name for name in candidates if name in bleu and bleu[name] > exact - LOSS), None)
+    return next((name for name in candidates if name in scores and scores[name] > exact - LOSS), None)
 
 
 def _noted(run: Run) -> dict[str, float]:
-    """The BLEU of each approximation by a measurement of the present weights; empty without one."""
+    """The score of each approximation by a measurement of the present weights; empty without one."""
     run.config()  # raises what a folder that is no run deserves
     facts = run.facts()
     noted = facts.get("precision", facts.get("bfloat16"))  # so it was called before int8
@@ -140,7 +143,7 @@ def _noted(run: Run) -> dict[str, float]:
             return {}
     except UserError:  # translating needs no history
         return {}
-    values = noted.get("valid_bleu")
+    values = noted.get("valid_chrf", noted.get("valid_bleu"))
     values = values if isinstance(values, dict) else {}
     return {name: value for name, value in values.items() if isinstance(value, int | float)}
 

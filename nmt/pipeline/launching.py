@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from nmt import build, system
+from nmt.advice import in_words
 from nmt.errors import UserError
 from nmt.locks import is_locked
 from nmt.runs import Run
@@ -148,7 +149,7 @@ def result_of(folder: Path) -> str:
     with contextlib.suppress(UserError):
         best = [entry for entry in run.history() if entry.get("best")]
         if best:
-            return f"validation BLEU {best[-1]['valid_bleu']:.2f} after {run.facts().get('minutes', 0):.1f} minutes"
+            return f"{in_words(best[-1])} after {run.facts().get('minutes', 0):.1f} minutes"
     return "done"
 
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from nmt.alignment.weights import SHIFTS, piece_weights
 from nmt.drawing.by_length import FEW
+from nmt.evaluation.metrics import LOWER, TITLES, columns
 from nmt.evaluation.split import MOST_ROWS, HeatmapSettings, SplitResult
 from nmt.files import write_text
 from nmt.heads import AUTO, default
@@ -26,13 +27,13 @@ class Looked(NamedTuple):
     Attributes:
         result: its scores.
         translations: one for each line.
-        references: of the lines.
+        references: lists of references, each with one for each line.
         display: heads and lines of the pictures; these lines have every detail in the report, too.
     """
 
     result: SplitResult
     translations: Sequence[Translation]
-    references: Sequence[str]
+    references: Sequence[Sequence[str]]
     display: HeatmapSettings
 
 
@@ -52,9 +53,10 @@ def write_report(translator: Translator, looked: Looked, title: str) -> Path:
 
 def _blocks(translator: Translator, looked: Looked) -> list[Block]:
     scores = looked.result.scores
-    figures = {"BLEU": scores.bleu, "chrF": scores.chrf, "TER": scores.ter}
+    figures = {title: getattr(scores, field) for title, field in columns([scores]) if title != LOWER}
+    exact = f"exact matches {scores.exact:.1f} %"
     blocks: list[Block] = [
-        Lines([", ".join(f"{name} {score.value:.2f}" for name, score in figures.items())], lead=True),
+        Lines([", ".join([*(f"{name} {score.value:.2f}" for name, score in figures.items()), exact])], lead=True),
         Heading("Scores"),
         Table(["metric", "score", "signature"], [[name, f"{score.value:.2f}", score.signature]
                                                  for name, score in figures.items()], text=True),
@@ -62,8 +64,9 @@ def _blocks(translator: Translator, looked: Looked) -> list[Block]:
     by_length = looked.result.by_length
     if by_length is not None:
         rows = [[f"{each.shortest}-{each.longest}", str(each.sentences),
-                 f"{each.bleu:.1f}{'' if each.sentences >= FEW else ' *'}"] for each in by_length.bins]  # fmt: skip
-        blocks += [Heading("BLEU by source length"), Table([f"source {by_length.unit}", "sentences", "BLEU"], rows)]
+                 f"{each.score:.1f}{'' if each.sentences >= FEW else ' *'}"] for each in by_length.bins]  # fmt: skip
+        header = [f"source {by_length.unit}", "sentences", TITLES[by_length.metric]]
+        blocks += [Heading(by_length.title), Table(header, rows)]
         if any(each.sentences < FEW for each in by_length.bins):
             blocks.append(Lines([f"* fewer than {FEW} sentences: these scores mean little."]))
     if looked.result.alignment:
@@ -88,8 +91,9 @@ def _data(translator: Translator, looked: Looked) -> dict[str, Any]:
     sentences: list[dict[str, Any]] = []
     corpus: list[dict[str, Any]] = []
     # The measures end first, if a corpus has more sentences than a page can list.
-    pairs = zip(looked.result.sentences, looked.translations, looked.references)
-    for line, (row, translation, reference) in enumerate(pairs, 1):
+    pairs = zip(looked.result.sentences, looked.translations, *looked.references)
+    for line, (row, translation, *of_line) in enumerate(pairs, 1):
+        reference = " | ".join(dict.fromkeys(of_line))
         texts = {"source": translation.source, "translation": translation.text, "reference": reference}
         corpus.append({**row, **texts})
         if line in detailed:

@@ -78,32 +78,41 @@ def _filled(kind: Any, tree: Mapping[str, Any], overrides: Sequence[str]) -> Any
 
 @dataclass(frozen=True)
 class GivenText:
-    """The text to score: a split of the data set, or a file of sentences with a file of their references.
+    """The text to score: a split of the data set, or a file of sentences with one or several files of references.
 
     If all are None: every split.
     """
 
     split: str | None
     source: Path | None
-    reference: Path | None
+    reference: str | Sequence[str] | None
     data: Data | None = None
 
     def __post_init__(self) -> None:
+        if self.reference is not None and not self.references:
+            raise UserError("reference=[] is empty. Give reference=FILE, or several: reference=[FILE,FILE].")
         check_pair(self.files, "scoring needs both files")
         if self.source is not None and self.split is not None:
             raise UserError("split= and source= cannot be combined. Give one of them.")
 
     @property
+    def references(self) -> list[Path]:
+        """The files of references."""
+        names = [self.reference] if isinstance(self.reference, str) else self.reference or ()
+        return [Path(name) for name in names]
+
+    @property
     def files(self) -> dict[str, Path | None]:
         """The files by their settings."""
-        return {"source": self.source, "reference": self.reference}
+        references = {f"reference ({number})": path for number, path in enumerate(self.references[1:], 2)}
+        return {"source": self.source, "reference": next(iter(self.references), None), **references}
 
     def read(self) -> Split | None:
         """The split that the files hold, if there are files (UserError if they do not fit together)."""
         if self.source is None or self.reference is None:
             return None
-        sides = read_parallel_lines(self.source, self.reference)
-        for doubt in doubts_about(sides, [str(self.source), str(self.reference)]):
+        sides = read_parallel_lines(self.source, *self.references)
+        for doubt in doubts_about(sides[:2], [str(self.source), str(self.references[0])]):
             print_message(doubt)
         split = given_split(self.source, *sides)
         if not split.source:

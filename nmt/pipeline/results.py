@@ -17,7 +17,6 @@ from nmt.comparison.results import (
     Aligned,
     ForcedReference,
     Known,
-    Metric,
     Result,
     Scored,
     check_counts,
@@ -29,8 +28,8 @@ from nmt.data.corpus import Split
 from nmt.data.lines import read_lines
 from nmt.errors import UserError, damaged, reading
 from nmt.evaluation import forced, words
-from nmt.evaluation.metrics import MetricScore
-from nmt.evaluation.references import AttentionMap
+from nmt.evaluation.metrics import TITLES, Metric, MetricScore, exact_share, judge
+from nmt.evaluation.references import AttentionMap, further_references
 from nmt.facts import MAP
 from nmt.files import read_whole, replace_atomically
 from nmt.foreign import read_json
@@ -205,19 +204,24 @@ def _scored(run: Run, split: str, scores: dict[str, Any]) -> Scored:
         if not all(0 <= score.value < math.inf for score in metrics.values()):
             raise damaged(folder / "scores.json")
         hypotheses = read_lines(folder / "hypotheses.txt")
+        others: list[list[str]] = []
+        exact = scores.get("exact_matches")
         if (folder / COUNTS).exists():
             sources = references = None
             counts, sizes, unit = _read_counts(folder / COUNTS, len(hypotheses))
             check_counts(counts, metrics)
         else:
             sources, references = (read_lines(folder / name) for name in TEXT)
-            complete = len(sources) == len(references) == len(hypotheses)
-            if not complete or Split(split, sources, references).fingerprint() != scores["provenance"]["text"]:
+            others = [read_lines(path) for path in further_references(folder)]
+            complete = {len(hypotheses)} == {len(lines) for lines in (sources, references, *others)}
+            text = Split(split, sources, references, others=others)
+            if not complete or text.fingerprint() != scores["provenance"]["text"]:
                 raise UserError(
                     f"{folder}: source.txt, reference.txt and hypotheses.txt do not belong to scores.json. Score "
                     f"the run again, or restore it from an intact copy."
                 )
-            counts = counted(hypotheses, references, str(scores["target_language"]), metrics)
+            counts = counted(hypotheses, references, str(scores["target_language"]), metrics, others)
+            exact = exact_share(hypotheses, references, *others)
             sizes, unit, _ = lengths(sources)
         measured = dict(scores["measured"])
     maps = cast("list[AttentionMap]", run.rows(split, "attention.json", MAP) or [])
@@ -226,6 +230,9 @@ def _scored(run: Run, split: str, scores: dict[str, Any]) -> Scored:
         forced=_forced(folder / forced.FILE, len(hypotheses)),
         words=_words(folder / words.FILE),
         source_language=str(scores.get("source_language", "")),
+        others=others,
+        judged_by=scores["judged_by"] if scores.get("judged_by") in TITLES else judge(counts["bleu"][:, 1]),
+        exact=float(exact) if isinstance(exact, int | float) else None,
     )
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 import torch
 
 from nmt import build
-from nmt.advice import CHANGEABLE, verdict
+from nmt.advice import CHANGEABLE, in_words, verdict
 from nmt.alignment.weights import links
 from nmt.checksums import replacing
 from nmt.command.quoting import pasteable, python, unquoted
@@ -43,7 +43,7 @@ from nmt.training.checkpoint import Counters, check_state, load_state
 from nmt.training.following import follow
 from nmt.training.learner import Learner
 from nmt.training.loop import Outcome, TrainingLoop
-from nmt.training.validation import Validation, greedy_bleu, look_at
+from nmt.training.validation import Validation, greedy_scores, judged_by, look_at
 from nmt.translation.translator import EXTRA_LENGTH
 from nmt.translation.types import Translation
 
@@ -153,7 +153,6 @@ class _Session:
         facts = {"pairs": len(pairs)} if links is None else {"pairs": len(pairs), "links": links}
         run = self._open(tokenizer, facts)
         ratio = length_ratio(pairs, EXTRA_LENGTH)
-        run.note(length_ratio=ratio, source_lines=habits(train_split.source, source.languages[0]))
         self.announcement.make(run.folder)
         if not run.lexicon.exists():
             lexicon_of(pairs, tokenizer.source.size).save(run.lexicon, tokenizer.fingerprint)
@@ -161,7 +160,11 @@ class _Session:
         count = settings.validate_sentences
         sources, references = list(valid_split.source[:count]), list(valid_split.target[:count])
         contexts = contexts_of(sources, valid_split.documents, model.context_sentences)
-        translate = greedy_bleu(sources, references, source.languages[1], tokenizer, compute, ratio, contexts)
+        metric, notes = judged_by(references, source.languages[1])
+        run.note(length_ratio=ratio, source_lines=habits(train_split.source, source.languages[0]), judged_by=metric)
+        for note in notes:
+            self.say(note)
+        translate = greedy_scores(sources, references, source.languages[1], tokenizer, compute, ratio, contexts)
         with _enough_memory():
             learner = Learner(model, optimizer, self.recipe.schedule, settings, compute, self.announcement.processes)
             look = look_at(settings.samples if settings.tensorboard else 0, tokenizer, compute)
@@ -219,7 +222,8 @@ class _Session:
         )
         if tokenizer.target.folds_case:
             self.say(
-                "The tokenizer writes lower case: validation ignores case. On test sets read the column BLEU lc tok."
+                "The tokenizer writes lower case: validation ignores case. On test sets read BLEU, lower-cased and "
+                "tokenised."
             )
         if compute.emulates:
             self.say("This CPU has no bfloat16 instructions, so training is many times slower. Give precision=float32.")
@@ -320,8 +324,7 @@ class _Session:
         if best is not None:
             self.say(
                 f"Finished after {outcome.step:,} steps and {outcome.minutes:.1f} minutes ({outcome.finished_by}). "
-                f"Best: validation BLEU {best['valid_bleu']:.2f}, perplexity {best['valid_perplexity']:.2f} "
-                f"at step {best['step']:,.0f}."
+                f"Best: {in_words(best)}, perplexity {best['valid_perplexity']:.2f} at step {best['step']:,.0f}."
             )
         if outcome.example is not None:
             self._show(outcome.example)

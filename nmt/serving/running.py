@@ -149,7 +149,8 @@ def describe(run: Run, translator: Translator, languages: Any = None) -> dict[st
         "self_heads": list(model.decoder.self_heads),
         "context_sentences": translator.context_sentences,
         "example": example(run),
-        "bleu": bleu(run),
+        "bleu": scored(run, "bleu"),
+        "chrf": scored(run, "chrf"),
         "splits": run.splits(),
         "validation": validation(run),
     }
@@ -173,16 +174,23 @@ def language_name(code: str) -> str:
 
 
 def validation(run: Run) -> dict[str, float] | None:
-    """BLEU and perplexity of the best validation of training; None without one."""
+    """BLEU (chrF where BLEU cannot judge), exact matches and perplexity of the best validation; None without one."""
     best = [entry for entry in run.history() if entry.get("best")]
-    names = {"bleu": "valid_bleu", "perplexity": "valid_perplexity", "step": "step"}
+    names = {name: f"valid_{name}" for name in ("bleu", "chrf", "exact", "perplexity")} | {"step": "step"}
     return {name: best[-1][key] for name, key in names.items() if key in best[-1]} if best else None
 
 
-def bleu(run: Run) -> dict[str, Any] | None:
-    """BLEU of the first evaluated split with its signature; None without an evaluation."""
+def scored(run: Run, metric: str) -> dict[str, Any] | None:
+    """A score of the first evaluated split with its signature; None without an evaluation, and for chrF beside BLEU.
+
+    chrF comes with the exact matches in per cent, where BLEU cannot judge.
+    """
     for split in run.splits():
         with contextlib.suppress(UserError, KeyError, TypeError):
-            found = run.scores(split)["bleu"]
-            return {"score": found["value"], "signature": found["signature"], "split": split}
+            scores = run.scores(split)
+            if metric == "chrf" and scores.get("judged_by") != "chrf":
+                return None
+            exact = {"exact": scores["exact_matches"]} if metric == "chrf" else {}
+            found = scores[metric]
+            return {"score": found["value"], "signature": found["signature"], "split": split, **exact}
     return None

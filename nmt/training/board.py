@@ -8,6 +8,7 @@ from pathlib import Path
 from nmt.errors import UserError
 from nmt.files import full
 from nmt.heads import ALL, AUTO, layers_of
+from nmt.terminal import markdown
 from nmt.translation.types import Translation, Views
 
 
@@ -47,7 +48,7 @@ class Board:
 
         with self._writable():
             for number, translation in enumerate(translations):
-                text = f"{translation.source}\n\n> {translation.text}"
+                text = f"{markdown(translation.source)}\n\n> {markdown(translation.text)}"  # the page takes Markdown
                 self._writer.add_text(f"samples/{number}", text, step)
                 shown = {"attention": translation if translation.weights is not None else None}
                 if number < len(views) and (seen := views[number]) is not None:

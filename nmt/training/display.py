@@ -141,10 +141,12 @@ class Display:
         means = self.means
         self.say(
             f"step {spent.steps} | epoch {spent.epochs:.2f} | {clock(spent.minutes * 60)} | "
-            f"train loss {means.loss:.3f} | valid ppl {result.perplexity:.2f} | valid BLEU {result.bleu:.2f}"
+            f"train loss {means.loss:.3f} | valid ppl {result.perplexity:.2f} | valid {result.figures}"
             f"{'  best so far' if best else ''}"
         )
-        self._board.scalars(spent.steps, {"valid/perplexity": result.perplexity, "valid/bleu": result.bleu})
+        scores = result.figures.entries()
+        curves = {"valid/perplexity": result.perplexity, **{f"valid/{name}": value for name, value in scores.items()}}
+        self._board.scalars(spent.steps, curves)
         self._board.samples(spent.steps, result.translations[: self._samples], result.views)
         return {
             "step": spent.steps,
@@ -155,7 +157,7 @@ class Display:
             "train_tokens_per_second": round(means.speed, 1),
             "valid_loss": result.loss,
             "valid_perplexity": result.perplexity,
-            "valid_bleu": result.bleu,
+            **{f"valid_{name}": value for name, value in scores.items()},
             "best": float(best),
             **({"skipped_updates": means.skipped} if means.skipped else {}),
         }

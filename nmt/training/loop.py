@@ -255,9 +255,14 @@ class TrainingLoop:
             )
         self.display.show_curves(counters.step, branch_weights(self.learner.averaging.best_guess))
         # The other figure decides between equals: a young model's BLEU stays at 0 while its perplexity falls.
-        figures = (result.bleu, -result.loss) if self.settings.select == "bleu" else (-result.loss, result.bleu)
+        score = result.figures.score
+        figures = (score, -result.loss) if self.settings.select == "bleu" else (-result.loss, score)
         best = figures > counters.best
-        counters.bad_validations = 0 if best else counters.bad_validations + 1
+        # A young model's chrF falls before it rises, so a lower loss is an improvement there as well.
+        learning = result.figures.chrf is not None and result.loss < min(
+            (entry.get("valid_loss", math.inf) for entry in self.history), default=math.inf
+        )
+        counters.bad_validations = 0 if best or learning else counters.bad_validations + 1
         entry = self.display.show_validation(result, self._spent(), best)
         self.history = [*(earlier for earlier in self.history if earlier["step"] < counters.step), entry]
         if best:

@@ -1,4 +1,4 @@
-"""Validation: the loss on the whole validation set, and BLEU of greedy translations of its beginning."""
+"""Validation: the loss on the whole validation set, and scores of greedy translations of its beginning."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -17,7 +17,28 @@ from nmt.translation.looking import view_all
 from nmt.translation.translator import Translator
 from nmt.translation.types import Translation, Views
 
-Translate = Callable[[Seq2Seq], tuple[list[Translation], float]]
+
+class Figures(NamedTuple):
+    """Scores of greedy translations, 0 to 100: BLEU, exact matches in per cent, and chrF where BLEU cannot judge."""
+
+    bleu: float
+    exact: float = 0.0
+    chrf: float | None = None
+
+    @property
+    def score(self) -> float:
+        """What models are selected by."""
+        return self.bleu if self.chrf is None else self.chrf
+
+    def entries(self) -> dict[str, float]:
+        """What is measured, by name."""
+        return {name: value for name, value in self._asdict().items() if value is not None}
+
+    def __str__(self) -> str:
+        return f"BLEU {self.bleu:.2f}" if self.chrf is None else f"chrF {self.chrf:.2f}, exact {self.exact:.1f} %"
+
+
+Translate = Callable[[Seq2Seq], tuple[list[Translation], Figures]]
 Look = Callable[[Seq2Seq, Sequence[Translation]], Sequence[Views | None]]
 
 
@@ -39,13 +60,13 @@ def look_at(samples: int, tokenizer: Tokenizer, compute: Compute) -> Look:
 
 
 class Validated(NamedTuple):
-    """The mean negative log-likelihood of a target token, BLEU, and the translations that it was computed on.
+    """The mean negative log-likelihood of a target token, and the scores of translations.
 
     `views` are those of the first translations, if anybody asked for them.
     """
 
     loss: float
-    bleu: float
+    figures: Figures
     translations: list[Translation]
     views: Sequence[Views | None] = ()
 
@@ -56,7 +77,7 @@ class Validated(NamedTuple):
 
 
 class Validation:
-    """Measures perplexity on `batches`, and BLEU with `translate`, which returns translations and their BLEU."""
+    """Measures perplexity on `batches`, and scores with `translate`, which returns translations and their scores."""
 
     def __init__(self, batches: TokenBatches, translate: Translate, compute: Compute, look: Look = not_at_all) -> None:
         """`look` returns views of the first translations, for pictures of self-attention."""
@@ -73,10 +94,10 @@ class Validation:
                     loss = batch_loss(model, batch.to(self.compute.device))
                 negative_log_likelihood += loss.negative_log_likelihood.item()
                 tokens += loss.tokens
-        translations, bleu = self.translate(model)
+        translations, figures = self.translate(model)
         views = self.look(model, translations)
         model.train(training)
-        return Validated(negative_log_likelihood / max(tokens, 1), bleu, translations, views)
+        return Validated(negative_log_likelihood / max(tokens, 1), figures, translations, views)
 
 
 def in_case_of(vocabulary: Vocabulary, references: Sequence[str]) -> Sequence[str]:
@@ -84,7 +105,18 @@ def in_case_of(vocabulary: Vocabulary, references: Sequence[str]) -> Sequence[st
     return [line.lower() for line in references] if vocabulary.folds_case else references
 
 
-def greedy_bleu(
+def judged_by(references: Sequence[str], language: str) -> tuple[str, list[str]]:
+    """The metric that can judge translations of a validation set, "bleu" or "chrf", and what to tell the user."""
+    from nmt.evaluation import metrics
+
+    lengths = metrics.reference_lengths(references, language_by_script(references, language))
+    metric = metrics.judge(lengths)
+    blind = metrics.blind_note("The validation set", metrics.short_share(lengths)) if metric == "chrf" else None
+    tokenised = metrics.tokenised_note("The target side of the validation set", references)
+    return metric, [note for note in (blind, tokenised) if note]
+
+
+def greedy_scores(
     sources: Sequence[str],
     references: Sequence[str],
     language: str,
@@ -97,14 +129,18 @@ def greedy_bleu(
 
     `contexts` are the sentences before each source in its document, for models that see them.
     """
-    from nmt.evaluation.metrics import bleu
+    from nmt.evaluation import metrics
 
+    blind = judged_by(references, language)[0] == "chrf"
     language = language_by_script(references, language)
     references = in_case_of(tokenizer.target, references)
 
-    def translate(model: Seq2Seq) -> tuple[list[Translation], float]:
+    def translate(model: Seq2Seq) -> tuple[list[Translation], Figures]:
         translator = Translator([model], tokenizer, GreedySearch(), compute=compute, length_ratio=length_ratio)
         translations = [nbest[0] for nbest in translator.translate(sources, contexts=contexts)]
-        return translations, bleu([best.text for best in translations], references, language).value
+        texts = [best.text for best in translations]
+        chrf = metrics.chrf(texts, references).value if blind else None
+        bleu, exact = metrics.bleu(texts, references, language).value, metrics.exact_share(texts, references)
+        return translations, Figures(bleu, exact, chrf)
 
     return translate

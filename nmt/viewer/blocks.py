@@ -6,11 +6,10 @@ choice of light or dark.
 
 import base64
 import html
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from nmt.terminal import printable, visible
+from nmt.terminal import markdown, printable
 from nmt.viewer import embed
 
 
@@ -111,17 +110,12 @@ def pictures(blocks: Sequence[Block]) -> Iterator[Picture]:
 
 def as_markdown(blocks: Sequence[Block], title: str, folder: str = "pictures") -> str:
     """Markdown; pictures are named by where `folder` has them."""
-
-    def cell(text: str) -> str:
-        # An underscore within a word marks nothing.
-        marked = re.sub(r"[\\|*`\[\]!#]|(?<!\w)_|_(?!\w)", r"\\\g<0>", text)
-        return visible(re.sub(r"\s", " ", marked.replace("&", "&amp;").replace("<", "&lt;")))
-
-    parts = [f"# {title}"]
+    cell = markdown
+    parts = [f"# {cell(title)}"]
     for block in blocks:
         match block:
             case Heading(text):
-                parts.append(f"## {text}")
+                parts.append(f"## {cell(text)}")
             case Lines(lines):
                 parts += [cell(line) for line in lines]
             case Table(header, rows, _, text):

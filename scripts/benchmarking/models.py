@@ -21,7 +21,7 @@ from nmt.search import Search
 from nmt.text.tokenizer import load_tokenizer
 from nmt.training.learner import Learner
 from nmt.training.loop import TrainingLoop
-from nmt.training.validation import Translate, Validation
+from nmt.training.validation import Figures, Translate, Validation
 from nmt.translation.shortlist import Shortlist
 from nmt.translation.translator import EXTRA_LENGTH, Translator
 from nmt.translation.types import Translation
@@ -42,8 +42,8 @@ def take(place: Place) -> Compute:
     return checked(Compute.choose, place._asdict())()
 
 
-def _nothing(_: Seq2Seq) -> tuple[list[Translation], float]:
-    return [], 0.0
+def _nothing(_: Seq2Seq) -> tuple[list[Translation], Figures]:
+    return [], Figures(0.0)
 
 
 def run_trainer(

@@ -45,6 +45,7 @@ from nmt.model.weights import load_weights, save_weights
 from nmt.runs import Run
 from nmt.search import BeamSearch, GreedySearch
 from nmt.text.tokenizer import load_tokenizer
+from nmt.training.validation import Figures
 from nmt.translation.types import Translation
 
 
@@ -161,11 +162,11 @@ def _checkpoints(settings: Json, budget: list[str]) -> list[Json]:
     clock = feed.clock = still.clock = Clock()
     checkpoints: list[Json] = []
 
-    def keep(averaged: Seq2Seq) -> tuple[list[Translation], float]:
+    def keep(averaged: Seq2Seq) -> tuple[list[Translation], Figures]:
         path = folder / f"{len(checkpoints)}.safetensors"
         save_weights(path, averaged)
         checkpoints.append({"minutes": clock.stop() / 60, "weights": path})
-        return [], 0.0
+        return [], Figures(0.0)
 
     model = built(config, settings["sizes"], place)
     history = run_trainer(config, model, feed, compute, folder, keep, still)

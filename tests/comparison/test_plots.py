@@ -103,3 +103,19 @@ def test_sixteen_curves_can_be_told_apart(found: Comparison) -> None:
     lines = picture.axes[0].lines
     assert len({(line.get_color(), line.get_linestyle()) for line in lines}) == 16
     assert len({(line.get_color(), line.get_marker()) for line in lines}) == 16, "dashes are hard to see when short"
+
+
+def test_variants_of_any_name_are_in_legends_ticks_and_titles(found: Comparison) -> None:
+    names = ["_a", "$b$", "x" * 300, "数据 {%}"]
+    named = [own._replace(label=names[at]) for at, own in enumerate(found.variants[: len(names)])]
+    renamed = found._replace(variants=[*named, *found.variants[len(names) :]])
+    course = plots.curves(renamed)
+    assert course is not None
+    scores = plots.scores(renamed, renamed.splits[0])
+    legend = [text.get_text() for text in course.legends[0].get_texts()]
+    ticks = [label.get_text() for label in scores.axes[0].get_yticklabels()]
+    for written in (legend, ticks):
+        assert {"_a", "$b$"} <= set(written)
+        assert len(written) == len(renamed.variants)
+    for picture in (course, scores):
+        png(picture)  # without a warning of a missing letter or of a layout without room

@@ -27,7 +27,7 @@ def test_without_a_baseline_the_highest_is_named_and_what_is_not_told_apart(foun
     # The same runs with a baseline that somebody chose.
     chosen = compare([run for own in found.variants for run in own.runs], baseline="bahdanau", trials=400)
     lines = verdict(chosen)
-    assert lines[0].startswith(("Stay with the baseline bahdanau", "Use bahdanau, the baseline"))
+    assert "keep the baseline bahdanau" in lines[0] or lines[0].startswith("Use bahdanau, the baseline")
     assert any(line.startswith("Significantly worse than the baseline: no attention") for line in lines)
     text = as_markdown(report.report(chosen, 0), "title")
     assert "against the baseline, bahdanau." in text
@@ -149,7 +149,16 @@ def test_the_json_keeps_its_shape(found: Comparison) -> None:
     assert list(known["variants"][0]) == ["label", "runs", "settings", "training"]
     split = known["splits"][0]
     assert list(split) == [
-        *("name", "sentences", "signatures", "best", "not_told_apart_from_best", "length_bins", "variants"),
+        *(
+            "name",
+            "sentences",
+            "signatures",
+            "judged_by",
+            "best",
+            "not_told_apart_from_best",
+            "length_bins",
+            "variants",
+        ),
         *("families", "differences"),
     ]
     first, second = split["variants"][:2]
@@ -183,3 +192,26 @@ def test_figures_that_are_no_numbers_are_none_in_the_json(value: float) -> None:
     two = compare([runs[0]._replace(settings=OLD), *runs[1:]], trials=50)
     json.dumps(as_json(two), allow_nan=False)
     as_html(report.report(two, 0), "title")
+
+
+def test_where_bleu_is_blind_chrf_decides() -> None:
+    runs = [*runs_of(OLD, 0.9), *runs_of(PLAIN, 0.5)]
+    blind = [
+        run._replace(splits={name: scored._replace(judged_by="chrf") for name, scored in run.splits.items()})
+        for run in runs
+    ]
+    by_bleu, by_chrf = (compare(each, trials=200) for each in (runs, blind))
+    (split,) = by_chrf.splits
+    assert split.judge == "chrf"
+    assert split.figures == by_bleu.splits[0].figures, "both metrics are measured"
+    lines = verdict(by_chrf)
+    assert lines[0].startswith("Use bahdanau: chrF ")
+    assert any(line.startswith("Judged by chrF: most references of test have fewer than 4 tokens") for line in lines)
+    assert not any("Judged by" in line for line in verdict(by_bleu))
+    table = report.scores_table(by_chrf, split)
+    assert table.header[:7] == ["variant", "seeds", "chrF", "to baseline", "p", "verdict", "BLEU"]
+    best = split.figures[split.best]["chrf"]
+    assert table.rows[0][2] == f"{best.mean:.2f} ± {best.deviation:.2f}"
+    known = as_json(by_chrf)["splits"][0]
+    assert known["judged_by"] == "chrf"
+    assert "chrf_by_length" in known["variants"][0]

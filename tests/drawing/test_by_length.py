@@ -4,7 +4,9 @@ import numpy as np
 from matplotlib.text import Text
 
 from nmt.drawing.by_length import by_length
-from nmt.drawing.style import pixels
+from nmt.drawing.fonts import drawable
+from nmt.drawing.layout import shorten
+from nmt.drawing.style import LONGEST_NAME, pixels
 
 BINS = [(1, 5, 31), (6, 10, 7)]
 
@@ -28,6 +30,40 @@ def test_models_are_told_apart_by_their_lines() -> None:
     assert [text.get_text() for text in legend.get_texts()] == ["a", "$b"]
     assert axes.lines[0].get_color() != axes.lines[3].get_color()
     assert not axes.texts
+
+
+NAMES = [
+    "_a",
+    "__",
+    "$x$",
+    "50 %",
+    "{x}",
+    "<b>",
+    "a|b",
+    "\\alpha",
+    "\x1b[1m",
+    "שלום",
+    "数据",
+    "🙂",
+    "x" * 300,
+    "${a}",
+    " ",
+]
+
+
+def test_any_name_is_in_the_legend() -> None:
+    """matplotlib leaves out labels that begin with an underscore, and sets what is between dollars as a formula."""
+    picture = by_length(BINS, {name: [20.0, 40.0] for name in NAMES}, "words", "$_both_$ {x} %")
+    pixels(picture)
+    (legend,) = picture.legends
+    shown, _ = drawable(shorten(name, LONGEST_NAME) for name in NAMES)
+    assert [text.get_text() for text in legend.get_texts()] == shown
+    assert shown[:8] == NAMES[:8]
+    assert shown[8] == "·[1m"
+    assert not any(text.get_parse_math() for text in legend.get_texts())
+    (axes,) = picture.axes
+    assert axes.get_title(loc="left") == "$_both_$ {x} %"
+    assert axes.get_window_extent().width > 300, "a long name leaves room"
 
 
 def test_the_legend_of_many_models_fits() -> None:

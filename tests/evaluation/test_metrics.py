@@ -4,10 +4,13 @@ import math
 import tracemalloc
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
+from nmt.comparison.results import SCORERS
 from nmt.errors import UserError
 from nmt.evaluation import metrics
 
@@ -137,3 +140,74 @@ def test_table_names_the_split_of_a_signature_that_differs() -> None:
 def test_json_keeps_value_and_signature_together() -> None:
     scores = metrics.score(["a b c d e"], ["a b c d e"], "en")
     assert metrics.as_json(scores)["bleu"] == {"value": scores.bleu.value, "signature": scores.bleu.signature}
+
+
+# Texts that BLEU cannot judge, and several references
+
+WORDS = ["zero", "onetwo", "two-three", "a b"]
+
+
+@given(st.lists(st.integers(0, 12), min_size=1, max_size=30))
+def test_chrf_judges_where_most_references_are_shorter_than_an_ngram(lengths: list[int]) -> None:
+    known = [length for length in lengths if length]
+    short = [length for length in known if length < 4]
+    assert (metrics.judge(lengths) == "chrf") == (2 * len(short) > len(known))
+    assert metrics.short_share(lengths) == pytest.approx(100 * len(short) / max(1, len(known)))
+
+
+def test_a_word_list_is_judged_by_chrf_and_exact_matches() -> None:
+    scores = metrics.score([*WORDS[:3], "a c"], WORDS, "en")
+    assert (scores.bleu.value, scores.judged_by, scores.exact, scores.short) == (0, "chrf", 75, 100)
+    assert scores.chrf.value > 80
+    table = metrics.as_table({"words": scores}).splitlines()
+    assert table[0].split()[2:4] == ["chrF", "BLEU"]
+    assert table[2].split()[-1] == "75.0"
+    known = metrics.as_json(scores)
+    assert (known["judged_by"], known["exact_matches"], known["short_references"]) == ("chrf", 75, 100)
+
+
+def test_tokens_are_counted_as_bleu_does() -> None:
+    assert metrics.reference_lengths(["20:00, ja.", "", "a b c d"], "de") == [6, 0, 4]
+    assert metrics.reference_lengths(["我爱你们"], "zh") == [4]
+
+
+LINES = st.lists(st.text("abcde .", min_size=1, max_size=20), min_size=3, max_size=3)
+
+
+@given(LINES, LINES, LINES)
+def test_several_references_are_scored_as_sacrebleu_does(texts: list[str], first: list[str], second: list[str]) -> None:
+    """A reference that is empty beside another one is missing."""
+    scores = metrics.score(texts, first, "en", [second])
+    streams = [[line if line.strip() else None for line in lines] for lines in (first, second)]
+    for row, known in enumerate(zip(*streams, strict=True)):
+        if known == (None, None):
+            streams[0][row] = first[row]
+    for metric, ours in ((BLEU(), scores.bleu), (CHRF(), scores.chrf), (TER(), scores.ter)):
+        assert ours.value == pytest.approx(metric.corpus_score(texts, streams).score, abs=1e-9)  # type: ignore[arg-type]
+        assert ours.signature == str(metric.get_signature())
+    for name, score in (("bleu", scores.bleu), ("chrf", scores.chrf)):
+        counts = metrics.statistics(name, texts, first, "en", [second])  # type: ignore[arg-type]
+        assert float(SCORERS[name](counts.sum(0))) == pytest.approx(score.value, abs=1e-6)
+    equal = [one in (a, b) for one, a, b in zip(texts, first, second, strict=True) if a.strip() and b.strip()]
+    assert scores.exact >= 100 * sum(equal) / 3 - 1e-9
+
+
+def test_an_exact_match_equals_any_reference() -> None:
+    assert metrics.exact_share(["a", "b", "c", ""], ["a", "x", "x", "y"], ["x", "b", "x", ""]) == 50
+    assert metrics.sentence_chrf("abcdef", "uvwxyz", "abcdef") == 100
+
+
+def test_unequal_references_are_named() -> None:
+    with pytest.raises(UserError, match="the reference has 1 line"):
+        metrics.score(["a", "b"], ["a", "b"], "en", [["a"]])
+
+
+def test_sacrebleu_says_nothing_and_tokenised_text_gets_one_note(caplog: pytest.LogCaptureFixture) -> None:
+    lines = [f"Der Hund sieht {number} Katzen ." for number in range(120)]
+    metrics.score(lines, lines, "de")
+    assert caplog.text == ""
+    note = metrics.tokenised_note("tok.de", [*lines, "Und ?", "Nein!"])
+    assert note is not None
+    assert note.startswith("tok.de looks tokenised: 98 % of its lines end in ' .'.")
+    assert metrics.tokenised_note("x", [line.replace(" .", ".") for line in lines]) is None
+    assert metrics.tokenised_note("x", []) is None

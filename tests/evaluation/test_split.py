@@ -1,4 +1,4 @@
-"""BLEU by length, and the folder of a split."""
+"""Scores by length, and the folder of a split."""
 
 import json
 import os
@@ -18,13 +18,13 @@ from tests.alignment.by_hand import EMPTY, WORKED, even
 def test_bins_hold_the_sentences_of_their_lengths() -> None:
     sources = ["a", "a b c d e", "a b c d e f", " ".join("abcdefghijkl"), ""]
     lines = ["v w x y z", "v w x y z", "v w x y q", "v w x y z", ""]
-    found = by_length.bleu_by_length(sources, lines, ["v w x y z"] * 4 + [""], "en")
+    found = by_length.score_by_length(sources, lines, ["v w x y z"] * 4 + [""], "en")
     assert [(entry.shortest, entry.longest, entry.sentences) for entry in found.bins] == [
         (1, 5, 2),
         (6, 10, 1),
         (11, 15, 1),
     ]
-    assert [entry.bleu for entry in found.bins] == pytest.approx(
+    assert [entry.score for entry in found.bins] == pytest.approx(
         [100, bleu(["v w x y q"], ["v w x y z"], "en").value, 100]
     )
     assert found.unit == "words"
@@ -32,21 +32,21 @@ def test_bins_hold_the_sentences_of_their_lengths() -> None:
 
 
 def test_long_texts_get_wider_bins() -> None:
-    found = by_length.bleu_by_length(["x " * 61], ["a"], ["a"], "en")
+    found = by_length.score_by_length(["x " * 61], ["a"], ["a"], "en")
     assert found.bins[0][:2] == (61, 70)
 
 
 def test_text_without_spaces_is_measured_in_characters() -> None:
-    found = by_length.bleu_by_length(["我爱你们的狗"], ["I love"], ["I love"], "en")
+    found = by_length.score_by_length(["我爱你们的狗"], ["I love"], ["I love"], "en")
     assert found.unit == "characters"
     assert found.bins[0][:2] == (6, 10)
 
 
 def test_lengths_want_a_line_for_a_line() -> None:
     with pytest.raises(UserError, match="the source has 2 lines and the translation has 1 line and"):
-        by_length.bleu_by_length(["a", "b"], ["a"], ["a"], "en")
+        by_length.score_by_length(["a", "b"], ["a"], ["a"], "en")
     with pytest.raises(UserError, match="no source line"):
-        by_length.bleu_by_length([" "], ["a"], ["a"], "en")
+        by_length.score_by_length([" "], ["a"], ["a"], "en")
 
 
 def test_bins_with_few_sentences_are_joined_with_their_neighbours() -> None:
@@ -62,7 +62,7 @@ def test_bins_with_few_sentences_are_joined_with_their_neighbours() -> None:
 
 
 def test_the_length_figure_is_drawn_and_its_table_laid_out(tmp_path: Path) -> None:
-    found = by_length.bleu_by_length(["a b", "c " * 9], ["x y", "z"], ["x y", "z"], "en")
+    found = by_length.score_by_length(["a b", "c " * 9], ["x y", "z"], ["x y", "z"], "en")
     by_length.draw(found, tmp_path / "x.png", "中")
     assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
     assert "1-5" in by_length.as_table(found)
@@ -89,8 +89,8 @@ def test_a_split_lands_whole_in_its_folder(tmp_path: Path) -> None:
     )
     assert sorted(path.name for path in folder.iterdir()) == [
         "alignments.pharaoh",
-        "bleu_by_length.json",
-        "bleu_by_length.png",
+        "chrf_by_length.json",
+        "chrf_by_length.png",
         "heatmaps",
         "hypotheses.txt",
         "reference.txt",

@@ -89,7 +89,7 @@ def test_each_precision_is_measured_with_the_search_of_the_run(run: Run, every: 
     assert min(values.values()) > 50
     best = next((name for name in [*values][1:] if values[name] > values["float32"] - 0.05), "float32")
     assert line is not None
-    assert line.startswith(f"Translations of text alone use {best}: ")
+    assert line.startswith(f"Translating without attention weights will use {best}: ")
     compute = chosen(run)
     assert (compute.dtype is torch.bfloat16) == ("bf16" in best)
     assert compute.int8 == ("int8" in best)
@@ -256,7 +256,11 @@ def test_training_ends_with_the_measurement_if_it_took_long_enough_and_nothing_i
     monkeypatch.setattr(training, "MINUTES", minutes)
     assert call("train", *words(text, tmp_path, "name=short", "trainer.steps=2", f"search={search}")) == 0
     shown = capsys.readouterr().err
-    assert ("Translations of text alone use " in shown) == told == ("precision" in Run(tmp_path / "short").facts())
+    assert (
+        ("Translating without attention weights will use " in shown)
+        == told
+        == ("precision" in Run(tmp_path / "short").facts())
+    )
 
 
 @pytest.mark.skipif(not NATIVE, reason="this processor has no instructions for bfloat16")

@@ -18,7 +18,7 @@ from nmt.training.learner import Learner
 from nmt.training.loop import TrainingLoop
 from nmt.training.schedules import Constant
 from nmt.training.settings import TrainerSettings
-from nmt.training.validation import Validated, Validation
+from nmt.training.validation import Figures, Validated, Validation
 from tests.catalogue import model
 from tests.training.test_trainer import encoded, train, trainer
 
@@ -29,7 +29,9 @@ def session(folder: Path, settings: TrainerSettings, state: dict[str, Any] | Non
     made = model("model.dropout=0.5").double()
     optimizer = torch.optim.SGD(made.parameters(), lr=0.1, momentum=0.9)
     batches = TokenBatches(encoded(30, 1), tokens_per_batch=40, seed=3)
-    validation = Validation(TokenBatches(encoded(5, 2), tokens_per_batch=100, shuffle=False), lambda _: ([], 0.0), CPU)
+    validation = Validation(
+        TokenBatches(encoded(5, 2), tokens_per_batch=100, shuffle=False), lambda _: ([], Figures(0.0)), CPU
+    )
     learner = Learner(made, optimizer, Constant(0), settings, CPU)
     TrainingLoop(settings, learner, batches, validation, Run(folder)).run(1, state)
     return made
@@ -151,4 +153,4 @@ def test_a_loss_that_is_no_number_ends_the_training(tmp_path: Path) -> None:
 
 
 def test_a_perplexity_is_finite() -> None:
-    assert Validated(1000.0, 0.0, []).perplexity == Validated(50.0, 0.0, []).perplexity
+    assert Validated(1000.0, Figures(0.0), []).perplexity == Validated(50.0, Figures(0.0), []).perplexity

@@ -1,10 +1,13 @@
 """What a training shows: the progress bar, the log, and TensorBoard."""
 
+import html
 import io
+import re
 import sys
 import threading
 from pathlib import Path
 
+import markdown  # type: ignore[import-untyped]
 import numpy as np
 import pytest
 
@@ -81,6 +84,21 @@ def test_curves_samples_and_pictures_are_written(tmp_path: Path) -> None:
     assert picture.width > 100
     assert picture.height > 100
     assert {f"samples/{number}/text_summary" for number in (0, 1)} <= set(found.Tags()["tensors"])
+
+
+def test_samples_are_shown_as_they_are(tmp_path: Path) -> None:
+    """TensorBoard's page takes Markdown."""
+    from tensorboard.backend.event_processing import event_accumulator
+
+    odd = SEEN._replace(source="1. *a* <b>_c_</b> | $x$", text="# {d} `e` ![f](g)", weights=None)
+    board = Board(tmp_path, on=True)
+    board.samples(1, [odd])
+    board.close()
+    found = event_accumulator.EventAccumulator(str(tmp_path))
+    found.Reload()
+    (event,) = found.Tensors("samples/0/text_summary")
+    page = markdown.markdown(event.tensor_proto.string_val[0].decode(), extensions=["tables"])  # as TensorBoard does
+    assert html.unescape(re.sub("<[^>]+>", "", page)).split() == [*odd.source.split(), *odd.text.split()]
 
 
 def test_a_board_that_is_off_writes_nothing(tmp_path: Path) -> None:

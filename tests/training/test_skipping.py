@@ -19,7 +19,7 @@ from nmt.training.learner import Learner
 from nmt.training.loop import TrainingLoop
 from nmt.training.loss import batch_loss
 from nmt.training.schedules import Constant
-from nmt.training.validation import Validation
+from nmt.training.validation import Figures, Validation
 from tests.catalogue import model
 from tests.training.test_trainer import trainer
 
@@ -56,7 +56,7 @@ def loop(folder: Path, made: Seq2Seq, fused: bool = False, **settings: object) -
         optimizer = torch.optim.AdamW(made.parameters(), lr=0.125, fused=True)  # 0.125 in float32, too
     learner = Learner(made, optimizer, Constant(0), chosen, CPU)
     good = EncodedPairs(Ragged([(np.full(4, 5, np.int32), np.array([0, 4]))]), pairs()._target, np.arange(1), {})
-    validation = Validation(TokenBatches(good, tokens_per_batch=100, shuffle=False), lambda _: ([], 0.0), CPU)
+    validation = Validation(TokenBatches(good, tokens_per_batch=100, shuffle=False), lambda _: ([], Figures(0.0)), CPU)
     batches = TokenBatches(pairs(), tokens_per_batch=100, sentences_per_batch=3, seed=3)
     return TrainingLoop(chosen, learner, batches, validation, Run(folder))
 

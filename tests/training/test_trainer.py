@@ -29,7 +29,7 @@ from nmt.training.loop import StopRequest, TrainingLoop
 from nmt.training.loss import batch_loss
 from nmt.training.schedules import Constant, Schedule
 from nmt.training.settings import TrainerSettings
-from nmt.training.validation import Validation
+from nmt.training.validation import Figures, Validation
 from tests.catalogue import model
 
 SETTINGS = {
@@ -83,12 +83,13 @@ def train(
     schedule: Schedule | None = None,
     made: Seq2Seq | None = None,
     bleu: Sequence[float] = (),
+    figures: Sequence[Figures] = (),
 ) -> dict[str, torch.Tensor]:
     """Train a small model by gradient descent; return its parameters before and after, as `before.` and plain.
 
-    The BLEU of its validations is that of `bleu`, then 0.
+    The scores of its validations are `figures`, or have the BLEU of `bleu`, then 0.
     """
-    scores = itertools.chain(bleu, itertools.repeat(0.0))
+    scores = itertools.chain(figures, map(Figures, bleu), itertools.repeat(Figures(0.0)))
     made = model().double() if made is None else made
     before = {f"before.{name}": parameter.detach().clone() for name, parameter in made.named_parameters()}
     outcome = TrainingLoop(
@@ -297,3 +298,19 @@ def test_outside_the_main_thread_signals_are_left_alone() -> None:
     thread.start()
     thread.join()
     assert seen == [before]
+
+
+def test_where_bleu_cannot_judge_chrf_selects_and_a_lower_loss_is_progress(tmp_path: Path) -> None:
+    chrf = [15.0, 4.0, 3.0, 9.0, 20.0, 18.0]
+    figures = [Figures(0.0, 10.0, value) for value in chrf]
+    train(tmp_path, trainer(steps=6, validate_every=1, select="bleu", patience=2), lr=0.01, figures=figures)
+    known = Run(tmp_path).history()
+    assert [entry["valid_chrf"] for entry in known] == chrf, "patience was not used up while the loss fell"
+    assert [entry["best"] for entry in known] == [1, 0, 0, 0, 1, 0]
+    assert {(entry["valid_bleu"], entry["valid_exact"]) for entry in known} == {(0.0, 10.0)}
+
+
+def test_patience_ends_where_neither_chrf_nor_the_loss_gets_better(tmp_path: Path) -> None:
+    figures = [Figures(0.0, 10.0, 50.0)] * 6
+    train(tmp_path, trainer(steps=6, validate_every=1, select="bleu", patience=2), lr=0.0, figures=figures)
+    assert len(Run(tmp_path).history()) == 3

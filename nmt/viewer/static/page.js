@@ -22,10 +22,13 @@ const ANOTHER = { prefix: "", hypothesis: "", step: "", piece: "", ...UNASKED };
 /** A model in one line: its languages, and how good it is. */
 function described(model) {
   const languages = model.languages ?? [model.source, model.target].filter(Boolean);
-  const validated = model.validation?.bleu ? `; validation BLEU ${model.validation.bleu.toFixed(2)}` : "";
-  const quality = model.bleu
-    ? `BLEU ${Number(model.bleu.score).toFixed(2)} on ${model.bleu.split} (${model.bleu.signature})`
-    : `not evaluated yet${validated}`;
+  const { bleu, chrf } = model.validation ?? {};
+  const best = chrf === undefined ? bleu && `BLEU ${bleu.toFixed(2)}` : `chrF ${chrf.toFixed(2)}`;
+  const score = model.chrf ?? model.bleu;
+  const exact = model.chrf ? `, exact matches ${Number(score.exact).toFixed(1)} %` : "";
+  const quality = score
+    ? `${model.chrf ? "chrF" : "BLEU"} ${Number(score.score).toFixed(2)}${exact} on ${score.split} (${score.signature})`
+    : `not evaluated yet${best ? `; validation ${best}` : ""}`;
   return `${model.id}: ${languages.join(" → ")} · ${quality}`;
 }
 
