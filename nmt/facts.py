@@ -54,6 +54,7 @@ def each(kind: Kind | Fields, length: int | None = None) -> Kind:
 
 TEXT = Kind(lambda value: isinstance(value, str) and len(value) <= 5000, "text of 5,000 characters at most")
 COUNT, AMOUNT, FIGURE = whole(), number(0, 1e15), number(-1e15, 1e15)
+METRIC = Kind(lambda value: value in ("bleu", "chrf"), "bleu or chrf")
 OBJECT = Fields()
 
 #: run.json
@@ -63,12 +64,19 @@ RUN = Fields(
         **dict.fromkeys(("step", "pairs", "threads", "peak_memory", "peak_gpu_memory"), COUNT),
         **dict.fromkeys(("epochs", "minutes"), AMOUNT),
         "length_ratio": number(0, MOST_LENGTH_RATIO),
+        "judged_by": METRIC,
+        "source_lines": Fields(further=AMOUNT),
         "languages": each(TEXT, 2),
         "code": each(TEXT),
         **dict.fromkeys(("text", "versions"), Fields(further=TEXT)),
         **dict.fromkeys(
             ("precision", "bfloat16"),
-            Fields(optional={"step": optional(COUNT), "valid_bleu": Fields(further=FIGURE)}),
+            Fields(
+                optional={
+                    "step": optional(COUNT),
+                    **dict.fromkeys(("valid_bleu", "valid_chrf"), Fields(further=FIGURE)),
+                }
+            ),
         ),
     }
 )
@@ -89,7 +97,9 @@ SCORES = Fields(
     required={"split": TEXT, **dict.fromkeys(("bleu", "chrf", "ter"), _METRIC)},
     optional={
         **dict.fromkeys(("source_language", "target_language"), TEXT),
-        "sentences": COUNT,
+        **dict.fromkeys(("sentences", "references"), COUNT),
+        **dict.fromkeys(("exact_matches", "short_references"), number(0, 100)),
+        "judged_by": METRIC,
         "alignment": optional(OBJECT),
         "measured": Fields(
             optional={

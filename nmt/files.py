@@ -14,6 +14,7 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator
+from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, BinaryIO, TextIO, TypeVar
@@ -141,7 +142,7 @@ def appearing(folder: Path) -> Iterator[Path]:
 def replacing_folder(folder: Path, names: Collection[str]) -> Iterator[Path]:
     """Yield an empty folder beside `folder`; on success it becomes `folder`. One process at a time may do so.
 
-    What has one of the `names` in the earlier folder goes with it; what somebody else has put there stays. If the
+    What has one of the `names` (with `*` for any letters) in the earlier folder goes with it; what somebody else has put there stays. If the
     process is killed, `folder` is the earlier one, the new one, or, between two renames, comes back at the next call.
 
     Raises:
@@ -170,7 +171,7 @@ def _settle(folder: Path, before: Path, names: Collection[str]) -> None:
         before.rename(folder)
     elif before.exists():
         for path in before.iterdir():
-            if path.name not in names and not (folder / path.name).exists():
+            if not any(fnmatch(path.name, name) for name in names) and not (folder / path.name).exists():
                 path.rename(folder / path.name)
         shutil.rmtree(before)
 

@@ -27,7 +27,7 @@ MOST_ROWS = 10_000
 #: What `evaluate_split` writes.
 FILES = (
     *("hypotheses.txt", "source.txt", "reference.txt", "translations.txt", "scores.json", "sentences.json"),
-    *("bleu_by_length.json", "bleu_by_length.png", "alignments.pharaoh", "attention.json", "heatmaps"),
+    *("reference-*.txt", "*_by_length.json", "*_by_length.png", "alignments.pharaoh", "attention.json", "heatmaps"),
 )
 NEXT = "\n"  # between the blocks of translations.txt
 NO_WEIGHTS = "There are no attention weights (decoder=none, or too long lines): no alignments and no heatmaps."
