@@ -19,6 +19,7 @@ from nmt.links import Link
 from nmt.notebook import Explanation, Inspection, WhatIf, shown
 from nmt.pipeline.opening import TranslatorRequest, default_head
 from nmt.pipeline.requests import read
+from nmt.text.canonical import shows_nothing
 from nmt.translation.translator import Translator
 from nmt.translation.types import Translation, Views
 
@@ -242,7 +243,7 @@ class RunTranslator:
             if contexts and _checked(documents) != "none":
                 raise UserError(f"contexts and documents={documents} cannot be combined. Give one of them.")
             return contexts or Follower(sees, _checked(documents)).take(sentences)
-        if sees and not contexts and sum(bool(sentence.strip()) for sentence in sentences) > 1:
+        if sees and not contexts and sum(not shows_nothing(sentence) for sentence in sentences) > 1:
             warnings.warn(
                 f"This run sees the {sees} sentences before each one, but these {len(sentences)} are translated alone. "
                 'Give documents="one" or "blank", contexts=[...], or documents="none" for this.',

@@ -15,6 +15,7 @@ from nmt.data.large import counted, without
 from nmt.data.parallel import read_files, with_links
 from nmt.errors import UserError, nearest
 from nmt.limits import NotNegative, Positive
+from nmt.text.canonical import shows_nothing
 
 
 class TextFiles(DataSource):
@@ -261,7 +262,7 @@ class UserFiles(DataSource):
         """The pairs of one or two files that have text on both sides, with their links if `links` names a file."""
         source, target, documents, notes = read_files(files, self._columns, self._documents, known=self.known)
         self._notes += notes
-        empty = [row for row, pair in enumerate(zip(source, target, strict=True)) if not all(map(str.strip, pair))]
+        empty = [row for row, pair in enumerate(zip(source, target, strict=True)) if any(map(shows_nothing, pair))]
         if empty:
             self._notes.append(
                 f"{len(empty):,} of {len(source):,} pairs of {_names(files)} dropped: one side is empty."

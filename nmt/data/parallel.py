@@ -9,6 +9,7 @@ from nmt.data.documents import Documents, by_blank_lines, by_ids, read_folders
 from nmt.data.large import Column, FileLines, Stored, counted, parallel_text_lines, text_lines
 from nmt.errors import UserError, check_parallel
 from nmt.links import check_range, format_links, is_naacl, parse_file
+from nmt.text.canonical import any_text, shows_nothing
 
 #: Lines of a large file that are checked at a time.
 _MANY = 10_000
@@ -55,7 +56,7 @@ def read_parallel(source: Path, target: Path, known: Path | None = None) -> tupl
         UserError: the numbers of lines differ, no pair has text, or a file is missing, broken or not UTF-8.
     """
     lines, others = parallel_text_lines(source, target, known=known)
-    if not any(line.strip() and other.strip() for line, other in zip(lines, others, strict=True)):
+    if not any_text(lines, others):
         raise UserError(f"{source} and {target} are empty: no line has text in both.")
     return lines, others
 
@@ -75,7 +76,7 @@ def read_tab_separated(
         fields = line.split("\t")
         widest = max(widest, len(fields))
         if len(fields) < need:
-            if line.strip():
+            if not shows_nothing(line):
                 raise UserError(
                     f"{path}, line {number}: {len(fields)} column{'s' * (len(fields) > 1)} where {need} are needed. A "
                     "single file must have a tab between source and target in every line; otherwise give two files: "
@@ -86,7 +87,7 @@ def read_tab_separated(
             first.append(fields[source - 1])
             second.append(fields[target - 1])
     sides = (Column(lines, source), Column(lines, target)) if isinstance(lines, Stored) else (first, second)
-    if not any(a.strip() and b.strip() for a, b in zip(*sides, strict=True)):
+    if not any_text(*sides):
         raise UserError(f"{path} is empty: no line has text in both columns.")
     notes = []
     if widest > 2:
@@ -158,7 +159,7 @@ def read_column(path: Path, column: int) -> Iterator[str]:
     entry = ""
     for number, line in enumerate(text_lines(path), start=1):
         fields = line.split("\t")
-        if len(fields) < column and line.strip():
+        if len(fields) < column and not shows_nothing(line):
             raise UserError(
                 f"{path}, line {number}: no column {column} with the document's id (data.documents={column})."
             )

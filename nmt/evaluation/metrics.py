@@ -1,8 +1,8 @@
 """Translations and references -> BLEU, chrF, TER. The only file that imports sacreBLEU.
 
 Every figure has the signature of its metric: two figures may be compared only if their signatures are equal. Texts are
-scored detokenised, as a reader sees them. Lower-cased tokenised BLEU is added for comparisons with published Multi30k
-figures.
+scored detokenised and canonical (`nmt.text.canonical`), as a reader sees them. Lower-cased tokenised BLEU is added for
+comparisons with published Multi30k figures.
 """
 
 import importlib.util
@@ -19,6 +19,7 @@ from sacrebleu.metrics.ter import TER
 from nmt.alignment.splitting import moses
 from nmt.drawing.layout import plain_table
 from nmt.errors import UserError, check_parallel
+from nmt.text.canonical import canonical
 from nmt.text.scripts import LANGUAGES, base_language, script_of_language
 
 # sacreBLEU tokenizers by script, because 13a would see one word per sentence. Korean spaces separate phrases.
@@ -86,8 +87,8 @@ def _counted(metric: BLEU | CHRF | TER, hypotheses: Sequence[str], references: S
     """
     found: list[Any] = []
     for first in range(0, len(hypotheses), _MANY):
-        part = slice(first, first + _MANY)
-        found += metric._extract_corpus_statistics(hypotheses[part], [references[part]])
+        texts = ([canonical(line) for line in side[first : first + _MANY]] for side in (hypotheses, references))
+        found += metric._extract_corpus_statistics(next(texts), [next(texts)])
     return found
 
 
@@ -135,7 +136,7 @@ def statistics(
 
 def sentence_chrf(hypothesis: str, reference: str) -> float:
     """chrF2 of one sentence, 0 to 100, for ranking sentences. Do not average it."""
-    return float(sacrebleu.sentence_chrf(hypothesis, [reference]).score)
+    return float(sacrebleu.sentence_chrf(canonical(hypothesis), [canonical(reference)]).score)
 
 
 def tokenised_lowercase_bleu(hypotheses: Sequence[str], references: Sequence[str], language: str) -> MetricScore:

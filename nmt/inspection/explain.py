@@ -24,6 +24,7 @@ from nmt.errors import UserError
 from nmt.inspection.details import documented
 from nmt.inspection.document import DIGITS, Json, Style
 from nmt.inspection.forced import context_of, inspect, tokens_of
+from nmt.text.canonical import shows_nothing
 from nmt.translation.looking import can_look
 from nmt.translation.translator import Translator
 from nmt.translation.types import Translation
@@ -72,7 +73,7 @@ def explain(
         ((translation, *_),) = translator.translate_chunk([text], contexts=[context])
     else:
         (translation,) = translator.force([text], [target], [context])
-    if not can_look(translation) or not translation.text.strip():
+    if not can_look(translation) or shows_nothing(text) or shows_nothing(translation.text):
         raise UserError(
             "text: must be one line with words that the model can translate as a whole. Give a shorter sentence."
         )

@@ -31,6 +31,7 @@ from nmt.pipeline.requests import Data
 from nmt.pipeline.translating import note_one_document
 from nmt.runs import Run, code_revision
 from nmt.terminal import print_message, printable
+from nmt.text.canonical import shows_nothing
 
 MEASURED = ("words", "head", "checkpoint", "max_length")  # settings that, with the threshold, identify a measurement
 FILES, VALID_FILES = "source=FILE target=FILE", "valid_source=FILE valid_target=FILE"  # in place of the run's data
@@ -107,7 +108,7 @@ def align(request: Aligning) -> int:
     pairs = _pairs(request, runs[0], source)
     aligners = [Aligner.open(run, request.aligner, backward=number == 1) for number, run in enumerate(runs)]
     follows = request.source is not None and request.documents == "blank" and any(map(_sees_context, aligners))
-    if follows and all(line.strip() for line in pairs.source):
+    if follows and not any(map(shows_nothing, pairs.source)):
         note_one_document(len(pairs.source))
     attends = all(aligner.attends for aligner in aligners)
     if request.method == "attention" and not attends:

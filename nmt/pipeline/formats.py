@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from nmt.alignment.weights import Head, links
 from nmt.heads import AUTO
 from nmt.links import Link, format_links
+from nmt.text.canonical import shows_nothing
 from nmt.translation.types import Translation
 
 # Characters that some program takes for the end of a line or of a column.
@@ -90,5 +91,5 @@ class Format(NamedTuple):
     def _links(self, translation: Translation) -> list[Link] | None:
         """Word links; None without attention, [] for an empty line."""
         if translation.weights is None:
-            return None if translation.source.strip() else []
+            return [] if shows_nothing(translation.source) else None
         return links(translation, self.head, self.shift)

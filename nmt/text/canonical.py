@@ -6,7 +6,7 @@ are regular expressions of characters, in ASCII, which the programs of `nmt.expo
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from nmt.text.spans import Span
 
@@ -27,6 +27,11 @@ _unseen, _shown = re.compile(UNSEEN), re.compile(SHOWN)
 def shows_nothing(text: str) -> bool:
     """Whether a reader sees an empty line."""
     return _shown.search(text) is None
+
+
+def any_text(source: Iterable[str], target: Iterable[str]) -> bool:
+    """Whether any pair shows something on both sides."""
+    return not all(shows_nothing(a) or shows_nothing(b) for a, b in zip(source, target, strict=True))
 
 
 def canonical(text: str) -> str:

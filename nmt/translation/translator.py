@@ -15,6 +15,7 @@ from nmt.errors import UserError
 from nmt.model import Seq2Seq
 from nmt.processes import ALONE
 from nmt.search import Hypothesis, Limits, Penalties, Prefix, Search, SearchState, Step
+from nmt.text.canonical import shows_nothing
 from nmt.text.spans import Span, words_of
 from nmt.text.tokenizer import BOS, EOS, SPECIAL_PIECES, Tokenizer
 from nmt.translation import contexts as of_context
@@ -190,7 +191,7 @@ class Translator:
         parts: list[_Part] = []
         before = self._before(contexts or [()] * len(sentences))
         for index, tokens in enumerate(self.tokenizer.source.encode(sentences)):
-            if not sentences[index].strip():
+            if shows_nothing(sentences[index]):
                 continue
             spans = self.tokenizer.source.spans(tokens, sentences[index])
             ends = [0, len(tokens)]
@@ -285,7 +286,7 @@ class Translator:
 
     def _prefix(self, text: str, line: int) -> Prefix:
         """The allowed tokens of a translation that begins with the text."""
-        if not text.strip():
+        if shows_nothing(text):
             return ()
         vocabulary = self.tokenizer.target
         try:
