@@ -28,7 +28,7 @@ class Format(NamedTuple):
 
     Attributes:
         name: text, tsv or jsonl.
-        nbest: records per sentence.
+        nbest: records per sentence, or fewer if there are fewer translations.
         scores: whether text has scores; n-best lists, TSV and JSON always have.
         weights: whether JSON has the attention weights.
         head, shift: head and shift of the links.
@@ -42,15 +42,14 @@ class Format(NamedTuple):
     shift: int = 0
 
     def records(self, line: int, ranked: Sequence[Translation]) -> list[str]:
-        """The `nbest` records of a sentence.
+        """The records of a sentence, `nbest` of them or fewer.
 
         Args:
             line: the number of its line in the input, from 1.
-            ranked: its translations, best first; if there are too few, the last one is repeated.
+            ranked: its translations, best first.
         """
         write = {"text": self._text, "tsv": self._tsv, "jsonl": self._json}[self.name]
-        filled = [*ranked, *[ranked[-1]] * (self.nbest - len(ranked))]
-        return [write(line, rank, translation) for rank, translation in enumerate(filled, 1)]
+        return [write(line, rank, translation) for rank, translation in enumerate(ranked, 1)]
 
     def _text(self, line: int, rank: int, translation: Translation) -> str:
         del rank

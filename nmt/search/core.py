@@ -38,6 +38,7 @@ class Limits(NamedTuple):
     the coverage penalty. fast: whether fast kernels may run. prefixes: how each translation must begin, () for no
     prefix; `lengths` must leave room for the longest prefix. penalties: of each sentence, in place of those of a beam
     search; () for none. few_sizes: whether sentences that are finished stay in the batch until it has one of few sizes.
+    shows: the text of each token, for a beam search that goes on with one hypothesis for each text; () for any.
     """
 
     bos: int
@@ -49,6 +50,7 @@ class Limits(NamedTuple):
     prefixes: Sequence[Prefix] = ()
     penalties: Sequence[Penalties] = ()
     few_sizes: bool = False
+    shows: Sequence[bytes] = ()
 
 
 class Hypothesis(NamedTuple):

@@ -283,6 +283,12 @@ class Vocabulary:
         return _readable("".join(parts.tolist())), ends - widths, ends
 
     @cached_property
+    def shows(self) -> list[bytes]:
+        """What each token adds to a text, in UTF-8."""
+        texts = zip(self._texts, self._bytes.tolist(), strict=True)
+        return [text.replace(SPACE, " ").encode() if byte < 0 else bytes([byte]) for text, byte in texts]
+
+    @cached_property
     def _shown(self) -> npt.NDArray[np.object_]:
         """What each token shows; nothing for bytes, which show something together."""
         texts = [text if byte < 0 else "" for text, byte in zip(self._texts, self._bytes, strict=True)]
@@ -360,11 +366,6 @@ class Tokenizer(NamedTuple):
         else:
             write_bytes(folder / "source.model", self.source.model)
             write_bytes(folder / "target.model", self.target.model)
-
-    @staticmethod
-    def load(folder: Path) -> "Tokenizer":
-        """Read back what `save` wrote; see `load_tokenizer`."""
-        return load_tokenizer(folder)
 
 
 def load_tokenizer(folder: Path) -> Tokenizer:

@@ -20,7 +20,8 @@ from nmt.text.spans import Span, words_of
 from nmt.text.tokenizer import BOS, EOS, SPECIAL_PIECES, Tokenizer
 from nmt.translation import contexts as of_context
 from nmt.translation import forcing
-from nmt.translation.joining import join
+from nmt.translation.different import search_for_texts
+from nmt.translation.joining import ends_of_parts, join
 from nmt.translation.lengths import excess_of_source, excess_of_target
 from nmt.translation.looking import view_all
 from nmt.translation.sharing import search_batches, split
@@ -196,7 +197,8 @@ class Translator:
             spans = self.tokenizer.source.spans(tokens, sentences[index])
             ends = [0, len(tokens)]
             if len(tokens) > self.max_source_length:
-                ends = self._split(words_of(sentences[index], spans))
+                words = words_of(sentences[index], spans)
+                ends = ends_of_parts(words, self.max_source_length, cut=self.long_lines == "truncate")
                 if self.warn is not None:
                     action = f"translated in {len(ends) - 1:,} parts" if self.long_lines == "split" else "cut"
                     self.warn(
@@ -300,6 +302,13 @@ class Translator:
 
     def search_batch(self, parts: Sequence["_Part"], watch: Watch | None = None) -> list[list[Hypothesis]]:
         """The n-best list of each part, searched at once by models in evaluation mode. Threads may call it at once."""
+        return search_for_texts(
+            lambda parts, shows: self._search(parts, None if shows else watch, shows),
+            *(parts, self.search, self.tokenizer.target),
+        )
+
+    def _search(self, parts: Sequence["_Part"], watch: Watch | None, shows: Sequence[bytes]) -> list[list[Hypothesis]]:
+        """The n-best list of each part; with what each token shows, of one hypothesis for each text."""
         sources, prefixes = [part.tokens for part in parts], [part.prefix for part in parts]
         with torch.inference_mode(), self.compute.autocast():
             batch = make_batch(sources, None, list(range(len(sources))))
@@ -318,7 +327,8 @@ class Translator:
             most = torch.tensor(lengths, device=self.compute.device)
             penalties = [part.penalties for part in parts if part.penalties is not None]
             few = self.compute.compiles_shapes
-            limits = Limits(BOS, EOS, forbidden, most, batch.source_mask, fast, prefixes, penalties, few)
+            shows = shows if ids is None or not shows else [shows[token] for token in ids.tolist()]
+            limits = Limits(BOS, EOS, forbidden, most, batch.source_mask, fast, prefixes, penalties, few, shows)
             source, pins = (batch.source, batch.source_mask, batch.source_lengths), [part.pins for part in parts]
             state = self.stepper.start(*source, ids, batch.context, pins)
             step, first = (self.stepper, state) if watch is None else watch(self.stepper, state)
@@ -337,22 +347,6 @@ class Translator:
         """The most pieces of a translation, beside those of its prefix."""
         most = math.ceil(self.length_ratio * len(part.tokens)) + self.extra_length
         return most if part.max_length is None else min(most, max(1, part.max_length - len(part.prefix)))
-
-    def _split(self, words: Sequence[int]) -> list[int]:
-        """0 and the ends of parts of at most max_source_length pieces, at word boundaries if possible.
-
-        Args:
-            words: the word of each piece.
-        """
-        if self.long_lines == "truncate":
-            return [0, self.max_source_length]
-        ends = [0]
-        while len(words) - ends[-1] > self.max_source_length:
-            end = longest = ends[-1] + self.max_source_length
-            while end > ends[-1] + 1 and words[end] == words[end - 1]:
-                end -= 1
-            ends.append(longest if end == ends[-1] + 1 else end)  # a word longer than a part is cut anywhere
-        return [*ends, len(words)]
 
     def _translation(
         self,
