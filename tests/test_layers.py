@@ -87,7 +87,7 @@ TOP = {
     "compute": set[str](),
     "signals": set[str](),
     "notebook": {"viewer", "drawing"},
-    "api": {"data", "alignment", "drawing", "inspection", "translation", "command", "pipeline", "notebook"},
+    "api": {"text", "data", "alignment", "drawing", "inspection", "translation", "command", "pipeline", "notebook"},
     "hub": {"api", "records", "runs"},
     "__init__": {"api", "notebook"},  # on request
     "serving": {"nmt", *ROOMS, "foreign", "runs", "pipeline"},  # nmt for the version

@@ -15,7 +15,7 @@ from nmt.kernels.sizes import round_up
 from nmt.kernels.topk import largest
 from nmt.limits import Positive, Weight
 from nmt.search.core import Forbidding, Hypothesis, Limits, Penalties, Search, SearchState, Step
-from nmt.search.merging import Texts
+from nmt.search.merging import Merging
 from nmt.search.prefixes import PrefixStates
 
 
@@ -112,9 +112,9 @@ class BeamSearch(Search):
         tokens = torch.full((count,), limits.bos, dtype=torch.int64, device=device)
         log_probs = torch.zeros(count, 1, dtype=torch.float64, device=device)  # of the open hypotheses, [b, K']
         coverage: Tensor | None = None  # [b, K', S]
-        texts = Texts(limits.shows, limits.eos, count) if limits.shows else None
+        merging = Merging(limits.shows, limits.eos, count) if limits.shows else None
         # A text may end again with a better score: there is room for both.
-        wanted, room = (2 * self.nbest, 2 * size) if texts is not None else (self.nbest, size)
+        wanted, room = (2 * self.nbest, 2 * size) if merging is not None else (self.nbest, size)
         finished = _Finished.none(count, room, device)
         trace: list[_Trace] = []
         prefix, forbid = PrefixStates.start(limits.prefixes), Forbidding(limits)
@@ -128,8 +128,8 @@ class BeamSearch(Search):
             # The best K of a sentence are among the best K of each of its hypotheses.
             values, words = largest(allowed, min(size, allowed.shape[1]), limits.fast)
             values, words = values.view(count_open, width, -1), words.view(count_open, -1)
-            if texts is not None:
-                texts.restrict(values, words, log_probs, sentences, size)
+            if merging is not None:
+                merging.restrict(values, words, log_probs, sentences, size)
             candidates = (log_probs.float().unsqueeze(2) + values).flatten(1)
             _, flat = candidates.topk(min(size, candidates.shape[1]), 1)
             parents, words = flat // values.shape[2], words.gather(1, flat)
@@ -167,8 +167,8 @@ class BeamSearch(Search):
             tokens = words[open_rows].flatten()
             if prefix is not None:
                 prefix = prefix.select(rows, tokens)
-            if texts is not None:
-                texts.select(rows, tokens)
+            if merging is not None:
+                merging.select(rows, tokens)
             sentences, log_probs = sentences[open_rows], log_probs[open_rows]
         return self._follow(_Finished(*(part[:, :wanted] for part in finished)), trace, limits.eos)
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from torch import Tensor
 
 
-class Texts:
+class Merging:
     """The text of each row of a search, and the best log-probability with which each sentence reached a text."""
 
     def __init__(self, shows: Sequence[bytes], eos: int, count: int) -> None:

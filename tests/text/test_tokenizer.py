@@ -199,7 +199,7 @@ def test_a_saved_tokenizer_comes_back(tmp_path: Path) -> None:
     for tokenizer in (Tokenizer(one, one, joint=True), Tokenizer(one, other, joint=False)):
         folder = tmp_path / str(tokenizer.joint)
         tokenizer.save(folder)
-        loaded = Tokenizer.load(folder)
+        loaded = load_tokenizer(folder)
         assert loaded.joint == tokenizer.joint
         assert loaded.fingerprint == tokenizer.fingerprint
         assert (loaded.source is loaded.target) == tokenizer.joint
