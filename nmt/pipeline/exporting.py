@@ -25,6 +25,7 @@ from nmt.pipeline.opening import Checkpoint, open_model
 from nmt.pipeline.paths import check_paths
 from nmt.runs import Run
 from nmt.terminal import print_message
+from nmt.text.canonical import SHOWN, UNSEEN
 from nmt.text.tokenizer import Tokenizer
 from nmt.translation.translator import EXTRA_LENGTH, LENGTH_RATIO
 
@@ -42,11 +43,12 @@ TOLERANCE = 1e-2
 PROGRAM = '''\
 """Translate lines: python translate.py < INPUT > OUTPUT (needs the packages ctranslate2 and sentencepiece)."""
 
-import itertools, math, pathlib, sys
+import itertools, math, pathlib, re, sys, unicodedata
 import ctranslate2, sentencepiece
 
 BEAM_SIZE, LENGTH_PENALTY = {beam_size}, {length_penalty}
 LENGTH_RATIO, EXTRA_LENGTH = {length_ratio}, {extra_length}  # at most ratio * pieces + extra pieces, with the end
+UNSEEN, SHOWN = {unseen!r}, {shown!r}  # characters that are not read, and those that a line with text has
 
 folder = pathlib.Path(__file__).resolve().parent
 model = ctranslate2.Translator(str(folder))
@@ -57,8 +59,11 @@ def search(rows, longest):
     settings = dict(beam_size=BEAM_SIZE, num_hypotheses=BEAM_SIZE, length_penalty=0, return_scores=True)
     return model.translate_batch(rows, max_batch_size=64, max_decoding_length=longest, **settings)
 
+def plain(line):  # equivalent text as equal text
+    return unicodedata.normalize("NFC", re.sub(UNSEEN, "", line)) if UNSEEN else line
+
 while lines := list(itertools.islice(sys.stdin, 256)):
-    pieces = source.encode([line.rstrip("\\n") for line in lines], out_type=str)
+    pieces = source.encode([plain(line.rstrip("\\n")) for line in lines], out_type=str)
     limits = [min(math.ceil(LENGTH_RATIO * len(row)) + EXTRA_LENGTH - 1, {positions}) for row in pieces]
     results = search(pieces, max(limits))
     for at, limit in enumerate(limits):  # of each line; translate_batch has one for all
@@ -67,7 +72,7 @@ while lines := list(itertools.islice(sys.stdin, 256)):
     for line, result in zip(lines, results):
         lengths = [len(hypothesis) + 1 for hypothesis in result.hypotheses]
         ranks = [score / ((5 + n) / 6) ** LENGTH_PENALTY for score, n in zip(result.scores, lengths)]
-        print(target.decode(result.hypotheses[ranks.index(max(ranks))]) if line.strip() else "")
+        print(target.decode(result.hypotheses[ranks.index(max(ranks))]) if re.search(SHOWN, line) else "")
 '''
 
 README = """\
@@ -85,7 +90,8 @@ weights in {quantization}.
 | {tokenizer} | the tokenizer, for `sentencepiece.SentencePieceProcessor` |
 | `translate.py` | a program that translates lines, in about 25 lines |
 
-- The model takes the pieces of SentencePiece as they are. CTranslate2 adds the end of sentence.
+- The model takes the pieces of SentencePiece as they are, of text as `plain` in `translate.py` makes it. CTranslate2
+  adds the end of sentence.
 - `translate.py` ranks translations as nmt does: log-probability / ((5 + pieces) / 6) ** length penalty, where the end
   of sentence is a piece. `length_penalty=` of CTranslate2 divides by pieces ** length penalty instead. With
   `length_penalty=0` the two are equal. A coverage penalty is left out.
@@ -195,6 +201,8 @@ def _search(run: Run, tokenizer: Tokenizer) -> dict[str, Any]:
         "extra_length": EXTRA_LENGTH,
         "source": source,
         "target": target,
+        "unseen": UNSEEN if tokenizer.source.canonical else None,
+        "shown": SHOWN,
     }
 
 

@@ -2,7 +2,9 @@
 
 import json
 import math
+import re
 import sys
+import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +34,10 @@ class OnnxTranslator:
 
     def translate(self, line: str) -> str:
         """The translation of a line."""
-        pieces = self.source.encode(line)
-        return str(self.target.decode(self.search(pieces))) if line.strip() else ""
+        unseen, shown = self.settings["unseen"], self.settings["shown"]
+        # Equivalent text is equal text.
+        plain = unicodedata.normalize("NFC", re.sub(unseen, "", line)) if unseen else line
+        return str(self.target.decode(self.search(self.source.encode(plain)))) if re.search(shown, line) else ""
 
     def search(self, pieces: list[int]) -> list[int]:
         """The best hypothesis by log-probability / ((5 + pieces) / 6) ** length penalty, where the end is a piece."""
