@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import json
 import math
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -129,6 +130,12 @@ def align(request: Aligning) -> int:
         evidence = [{used} for used in choice.by_method[request.method]]
     else:
         print_message(f"Aligning {pairs.name}: {len(pairs.source):,} sentence pairs ...")
+        spaced = sum(any(re.search(r"[^\S \t]", line) for line in pair) for pair in zip(pairs.source, pairs.target))
+        if spaced and request.words == "whitespace":
+            print_message(
+                f"note: {spaced:,} pairs have other spaces than U+0020, such as NO-BREAK SPACE. They separate words, too. "
+                "If the gold links count them otherwise, replace these characters in the text."
+            )
     without_model = _without_model(request, pairs)
     links = _write(request, pairs, aligners, evidence, choice.by_method[request.method])
     if pairs.gold is not None:

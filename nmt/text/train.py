@@ -188,6 +188,12 @@ class TokenizerTrainer:
                 f"tokenizer.vocabulary_size={wanted} is too small for 260 specials and bytes and the characters: "
                 f"increased to {vocabulary.size:,} pieces (fewer with a tokenizer.character_coverage below 1)."
             )
+        joined = sum("\u200c" in line or "\u200d" in line for line in sentences)
+        if joined and self.normalization.startswith("nmt_"):
+            notes.append(
+                f"tokenizer.normalization={self.normalization} writes zero width joiners and non-joiners as spaces: "
+                f"{joined:,} sentences for the {what} have some. To keep them: tokenizer.normalization=nfkc."
+            )
         if self.model_type == "word" and lengths(sentences).unit == "characters":
             notes.append(
                 f"tokenizer=word makes pieces of whole sentences here: the text of the {what} has no spaces between "

@@ -4,7 +4,9 @@ import re
 import subprocess
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -143,3 +145,25 @@ def test_documents_are_the_translations(trained: Path) -> None:
     assert document["hypotheses"][0]["alignment"] is None
     with pytest.raises(UserError, match="include=beams does not exist"):
         translator.documents(["zwei"], include=["beams"])
+
+
+def test_every_method_names_what_is_not_one_line_of_text(trained: Path) -> None:
+    translator = nmt.load(trained, "device=cpu")
+    calls: dict[str, Callable[[Any], object]] = {
+        "sentences[1]": lambda odd: translator.translate(["eins", odd]),
+        "prefixes[0]": lambda odd: translator.translate(["eins"], prefixes=[odd]),
+        "contexts[0][0]": lambda odd: translator.nbest(["eins"], contexts=[[odd]]),
+        "documents[1][0]": lambda odd: translator.translate_documents([["eins"], [odd]]),
+        "lines[0]": lambda odd: translator.follow().translate([odd]),
+        "sentences[0]": lambda odd: translator.documents([odd]),
+        "sentence": translator.inspect,
+        "translation": lambda odd: translator.explain("eins", odd),
+        "text": lambda odd: translator.what_if("eins", text=odd),
+        "prefix": lambda odd: translator.what_if("eins", prefix=odd),
+    }
+    for place, call_with in calls.items():
+        with pytest.raises(TypeError, match=rf"^{re.escape(place)}: a float, not text\.$"):
+            call_with(1.5)
+        with pytest.raises(UserError, match=rf"^{re.escape(place)}: has a line break\."):
+            call_with("eins\nzwei")
+    assert [each.text for each in translator.translate(iter(["eins", "\u200b\u2800"]))] == ["one", ""]
