@@ -133,7 +133,7 @@ def align(request: Aligning) -> int:
         spaced = sum(any(re.search(r"[^\S \t]", line) for line in pair) for pair in zip(pairs.source, pairs.target))
         if spaced and request.words == "whitespace":
             print_message(
-                f"note: pairs with other spaces than U+0020, such as NO-BREAK SPACE: {spaced:,}. These separate words, too. "
+                f"note: {spaced:,} pairs have spaces beside U+0020, such as NO-BREAK SPACE. They separate words, too. "
                 "If the gold links count them otherwise, replace these characters in the text."
             )
     without_model = _without_model(request, pairs)

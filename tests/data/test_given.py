@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 import numpy as np
-import pandas as pd
-import pyarrow as pa
+import pandas as pd  # type: ignore[import-untyped]
+import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 from hypothesis import given as holds
 from hypothesis import strategies as st
