@@ -4,7 +4,7 @@ It has the settings of the commands. `import nmt` provides the public names of t
 """
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -12,6 +12,7 @@ from nmt.alignment import weights as alignment
 from nmt.alignment.weights import Head
 from nmt.command.composing import compose
 from nmt.command.quoting import quote
+from nmt.data import given
 from nmt.data.documents import Followed, Follower
 from nmt.errors import UserError
 from nmt.heads import AUTO
@@ -19,6 +20,7 @@ from nmt.links import Link
 from nmt.notebook import Explanation, Inspection, WhatIf, shown
 from nmt.pipeline.opening import TranslatorRequest, default_head
 from nmt.pipeline.requests import read
+from nmt.text.canonical import shows_nothing
 from nmt.translation.translator import Translator
 from nmt.translation.types import Translation, Views
 
@@ -66,15 +68,15 @@ class RunTranslator:
 
     def translate(
         self,
-        sentences: Sequence[str],
-        prefixes: Sequence[str] = (),
-        contexts: Sequence[Sequence[str]] = (),
+        sentences: Iterable[str],
+        prefixes: Iterable[str] = (),
+        contexts: Iterable[Iterable[str]] = (),
         documents: Followed | None = None,
     ) -> list["TranslatedSentence"]:
         """The best translation of each sentence; see `nbest`."""
         return [ranked[0] for ranked in self.nbest(sentences, prefixes, contexts, documents)]
 
-    def translate_documents(self, documents: Sequence[Sequence[str]]) -> list[list["TranslatedSentence"]]:
+    def translate_documents(self, documents: Iterable[Iterable[str]]) -> list[list["TranslatedSentence"]]:
         """The best translations of the sentences of each document.
 
         A run with context sees the sentences before each one in its document. The order of the documents is free.
@@ -82,11 +84,10 @@ class RunTranslator:
         Args:
             documents: for each document its sentences, in order; "" is translated as "", and is no context.
         """
-        if any(isinstance(document, str) for document in documents):
-            raise TypeError("Give a list of documents, each a list of sentences: translate_documents([[sentence]]).")
-        sentences = [sentence for document in documents for sentence in document]
-        translations = iter(self.translate(sentences, contexts=self._in_documents(documents), documents="none"))
-        return [[next(translations) for _ in document] for document in documents]
+        lists = given.lists_of_texts(documents, "documents")
+        sentences = [sentence for document in lists for sentence in document]
+        translations = iter(self.translate(sentences, contexts=self._in_documents(lists), documents="none"))
+        return [[next(translations) for _ in document] for document in lists]
 
     def follow(self, documents: Followed = "blank") -> "FollowedText":
         """A translator of one text whose lines arrive one after the other, such as subtitles or a conversation."""
@@ -94,15 +95,16 @@ class RunTranslator:
 
     def nbest(
         self,
-        sentences: Sequence[str],
-        prefixes: Sequence[str] = (),
-        contexts: Sequence[Sequence[str]] = (),
+        sentences: Iterable[str],
+        prefixes: Iterable[str] = (),
+        contexts: Iterable[Iterable[str]] = (),
         documents: Followed | None = None,
     ) -> list[list["TranslatedSentence"]]:
-        """The N translations of each sentence, best first, with "search.nbest=N".
+        """The N translations of each sentence, best first, with "search.nbest=N": different texts, or fewer.
 
         Args:
-            sentences: one line of text each.
+            sentences: one line of text each, in a list, a tuple, an iterator, an array or a column of a table, by
+                position.
             prefixes: the beginning of each translation; "" for no prefix. () for no prefixes at all.
             contexts: the sentences before each one in its document, the nearest one last, for a run with context. ()
                 for none.
@@ -111,31 +113,29 @@ class RunTranslator:
                 if a run with context is given several sentences.
 
         Raises:
-            UserError: the number of prefixes or contexts is not that of the sentences, the run sees single sentences
-                but there are contexts, or the model cannot write a prefix.
+            TypeError: something is not text, with its place: "sentences[3]: a float, not text."
+            UserError: a sentence has a line break, the number of prefixes or contexts is not that of the sentences, the
+                run sees single sentences but there are contexts, or the model cannot write a prefix.
         """
-        if isinstance(sentences, str):
-            raise TypeError("Give a list of sentences: translate([sentence]).")
-        if prefixes and len(prefixes) != len(sentences):
-            raise UserError(f"There are {len(prefixes)} prefixes for {len(sentences)} sentences. Give one for each.")
-        if contexts and len(contexts) != len(sentences):
-            raise UserError(f"There are {len(contexts)} contexts for {len(sentences)} sentences. Give one for each.")
-        contexts = self._contexts(sentences, contexts, documents)
+        lines, beginnings = given.texts(sentences, "sentences"), given.texts(prefixes, "prefixes")
+        if beginnings and len(beginnings) != len(lines):
+            raise UserError(f"There are {len(beginnings)} prefixes for {len(lines)} sentences. Give one for each.")
+        seen = self._contexts(lines, contexts, documents)
         return [
             [TranslatedSentence(*translation) for translation in ranked]
-            for ranked in self._translator.translate_chunk(sentences, prefixes=prefixes, contexts=contexts)
+            for ranked in self._translator.translate_chunk(lines, prefixes=beginnings, contexts=seen)
         ]
 
     def documents(
         self,
-        sentences: Sequence[str],
+        sentences: Iterable[str],
         include: Sequence[str] = ("alignment",),
-        contexts: Sequence[Sequence[str]] = (),
+        contexts: Iterable[Iterable[str]] = (),
     ) -> list[dict[str, Any]]:
         """Translations as values that `json.dump` writes; docs/translation-json.md describes them.
 
         Args:
-            sentences: one line of text each.
+            sentences: one line of text each; see `nbest`.
             include: "alignment", "weights", "self_weights", "alternatives", "stages", "beam".
             contexts: the sentences before each one; see `nbest`.
 
@@ -145,12 +145,11 @@ class RunTranslator:
         from nmt.inspection.details import included, translate
 
         details, style = included(include), self._style("alignment" in include)
-        if contexts and len(contexts) != len(sentences):
-            raise UserError(f"There are {len(contexts)} contexts for {len(sentences)} sentences. Give one for each.")
-        contexts = self._contexts(sentences, contexts, None) or [()] * len(sentences)
+        lines = given.texts(sentences, "sentences")
+        seen = self._contexts(lines, contexts, None) or [()] * len(lines)
         return [
-            translate(self._translator, sentence, style, details, context=context)
-            for sentence, context in zip(sentences, contexts, strict=True)
+            translate(self._translator, line, style, details, context=context)
+            for line, context in zip(lines, seen, strict=True)
         ]
 
     def inspect(self, sentence: str, context: Sequence[str] = ()) -> Inspection:
@@ -165,7 +164,7 @@ class RunTranslator:
         """
         from nmt.inspection.details import DETAILS
 
-        (document,) = self.documents([sentence], sorted(DETAILS), [context])
+        (document,) = self.documents([given.text(sentence, "sentence")], sorted(DETAILS), [context])
         return Inspection(document)
 
     def explain(
@@ -189,7 +188,9 @@ class RunTranslator:
         """
         from nmt.inspection.explain import explain
 
-        self._contexts([sentence], [context], None)
+        sentence = given.text(sentence, "sentence")
+        translation = None if translation is None else given.text(translation, "translation")
+        (context,) = self._contexts([sentence], [context], None)
         style = self._style()
         return Explanation(explain(self._translator, sentence, translation, style, context=context, word=word))
 
@@ -223,17 +224,20 @@ class RunTranslator:
         from nmt.inspection.details import DETAILS
         from nmt.inspection.whatif import Edits, what_if
 
-        self._contexts([sentence] * 2, [context, changed_context or ()], None)
-        edits = Edits(text, prefix, {} if pins is None else pins, changed_context)
+        sentence, prefix = given.text(sentence, "sentence"), given.text(prefix, "prefix")
+        text = None if text is None else given.text(text, "text")
+        changed = context if changed_context is None else changed_context
+        context, changed = self._contexts([sentence] * 2, [context, changed], None)
+        edits = Edits(text, prefix, {} if pins is None else pins, None if changed_context is None else changed)
         return WhatIf(what_if(self._translator, sentence, edits, self._style(), DETAILS - {"beam"}, sweep, context))
 
     def _contexts(
-        self, sentences: Sequence[str], contexts: Sequence[Sequence[str]], documents: Followed | None
+        self, sentences: Sequence[str], of_each: Iterable[Iterable[str]], documents: Followed | None
     ) -> Sequence[Sequence[str]]:
         """The contexts as they are given, or as documents follow one another; see `nbest`."""
-        sees = self._translator.context_sentences
-        if any(isinstance(context, str) for context in contexts):
-            raise TypeError("A context is a list of sentences: [sentence].")
+        sees, contexts = self._translator.context_sentences, given.lists_of_texts(of_each, "contexts")
+        if contexts and len(contexts) != len(sentences):
+            raise UserError(f"There are {len(contexts)} contexts for {len(sentences)} sentences. Give one for each.")
         if any(contexts) and not any(model.context_sentences for model in self._translator.models):
             raise UserError(
                 "This run sees single sentences. Leave the context out, or load a run with context.sentences=N."
@@ -242,7 +246,7 @@ class RunTranslator:
             if contexts and _checked(documents) != "none":
                 raise UserError(f"contexts and documents={documents} cannot be combined. Give one of them.")
             return contexts or Follower(sees, _checked(documents)).take(sentences)
-        if sees and not contexts and sum(bool(sentence.strip()) for sentence in sentences) > 1:
+        if sees and not contexts and sum(not shows_nothing(sentence) for sentence in sentences) > 1:
             warnings.warn(
                 f"This run sees the {sees} sentences before each one, but these {len(sentences)} are translated alone. "
                 'Give documents="one" or "blank", contexts=[...], or documents="none" for this.',
@@ -290,7 +294,7 @@ class FollowedText:
     def __init__(self, translator: RunTranslator, follower: Follower) -> None:
         self._translator, self._follower = translator, follower
 
-    def translate(self, lines: Sequence[str], prefixes: Sequence[str] = ()) -> list["TranslatedSentence"]:
+    def translate(self, lines: Iterable[str], prefixes: Iterable[str] = ()) -> list["TranslatedSentence"]:
         """The best translations of the next lines. An empty line is translated as "", and ends a document.
 
         With `follow("one")` it does not end a document.
@@ -302,9 +306,8 @@ class FollowedText:
         Raises:
             UserError: the number of prefixes is not that of the lines, or the model cannot write a prefix.
         """
-        if isinstance(lines, str):
-            raise TypeError("Give a list of lines: translate([line]).")
-        return self._translator.translate(lines, prefixes, self._follower.take(lines), "none")
+        taken = given.texts(lines, "lines")
+        return self._translator.translate(taken, prefixes, self._follower.take(taken), "none")
 
 
 class TranslatedSentence(Translation):

@@ -106,7 +106,10 @@ def with_choices(tree: dict[str, Any]) -> dict[str, Any]:
 #: them have.
 LATER: dict[tuple[str, str | None], dict[str, Any]] = {
     ("model", None): {"output_dropout": None},
-    **{("tokenizer", choice): {"sample_characters": 10**11} for choice in ("unigram", "bpe", "char", "word")},
+    **{
+        ("tokenizer", choice): {"sample_characters": 10**11, "canonical": False}
+        for choice in ("unigram", "bpe", "char", "word")
+    },
     ("data", "text"): {"documents": None},
     ("data", "files"): {"documents": None, "lines": "plain"},
     ("trainer", "default"): {"guided_head": None, "r_drop": 0.0, "skipped_updates": 10, "graphs": "never"},

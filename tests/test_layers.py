@@ -93,7 +93,7 @@ TOP = {
     "signals": set[str](),
     "system": set[str](),
     "notebook": {"viewer", "drawing"},
-    "api": {"data", "alignment", "drawing", "inspection", "translation", "command", "pipeline", "notebook"},
+    "api": {"text", "data", "alignment", "drawing", "inspection", "translation", "command", "pipeline", "notebook"},
     "hub": {"nmt", "api", "data", "records", "runs"},  # nmt for the version
     "__init__": {"api", "notebook"},  # on request
     "serving": {"nmt", *ROOMS, "foreign", "runs", "pipeline"},  # nmt for the version

@@ -30,7 +30,7 @@ from nmt.files import appearing, unwritable
 from nmt.text.tokenizer import Tokenizer
 
 #: Part of every key: increase it if the stored content or the tokenisation changes.
-FORMAT = 1
+FORMAT = 2
 
 _SCHEMA = pa.schema([("source", pa.list_(pa.int32())), ("target", pa.list_(pa.int32())), ("row", pa.int64())])
 _PAIRS, _ABOUT = "pairs.arrow", "about.json"

@@ -23,6 +23,7 @@ from nmt.data.lines import read_parallel_lines
 from nmt.errors import UserError
 from nmt.files import PACKED
 from nmt.limits import Positive
+from nmt.text.canonical import any_text, shows_nothing
 from nmt.text.tokenizer import EOS, PAD, Tokenizer
 
 #: How the lines of a data set come in documents: separated by empty lines, or one file a document.
@@ -43,7 +44,7 @@ def by_blank_lines(*sides: Sequence[str], names: Sequence[str] = ("source", "tar
     """
     document, begun = 0, False
     for number, line in enumerate(zip(*sides, strict=True), start=1):
-        blank = [not text.strip() for text in line]
+        blank = [shows_nothing(text) for text in line]
         if any(blank) and not all(blank):
             empty, full = names[blank.index(True)], names[blank.index(False)]
             raise UserError(
@@ -103,7 +104,7 @@ def read_folders(
         for side, more in zip(lines, pair, strict=True):
             side.extend(more)
         numbers += [number] * len(pair[0])
-    if not any(line.strip() and other.strip() for line, other in zip(*lines, strict=True)):
+    if not any_text(*lines):
         raise UserError(f"{source} and {target} are empty: no line has text in both.")
     return *lines, numbers
 
@@ -140,8 +141,9 @@ class Follower:
         """The previous sentences of each of the next lines, the nearest one last."""
         contexts = []
         for line in lines:
-            contexts.append(list(self._last) if line.strip() else [])
-            if line.strip():
+            blank = shows_nothing(line)
+            contexts.append([] if blank else list(self._last))
+            if not blank:
                 self._last.append(line)
             elif self._documents == "blank":
                 self.unseparated = False
@@ -213,4 +215,4 @@ class Contexts:
     def _before(self, row: int) -> Iterator[int]:
         """The rows of the previous sentences of a line, the nearest one first."""
         same = takewhile(lambda other: self._documents[other] == self._documents[row], range(row - 1, -1, -1))
-        return islice((other for other in same if self._lines[other].strip()), self._sentences)
+        return islice((other for other in same if not shows_nothing(self._lines[other])), self._sentences)

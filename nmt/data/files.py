@@ -19,6 +19,7 @@ from nmt.data.streams import name_of
 from nmt.errors import UserError, nearest
 from nmt.files import PACKED
 from nmt.limits import NotNegative, Positive
+from nmt.text.canonical import shows_nothing
 
 
 class TextFiles(DataSource):
@@ -290,7 +291,7 @@ class UserFiles(DataSource):
         source, target, documents = lines[:3]
         self._notes += lines.notes
         self._unchecked.append(lines)
-        empty = [row for row, pair in enumerate(zip(source, target, strict=True)) if not all(map(str.strip, pair))]
+        empty = [row for row, pair in enumerate(zip(source, target, strict=True)) if any(map(shows_nothing, pair))]
         if empty:
             self._notes.append(
                 f"{len(empty):,} of {len(source):,} pairs of {_names(files)} dropped: one side is empty."

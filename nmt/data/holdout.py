@@ -14,6 +14,7 @@ from nmt.data.corpus import Split
 from nmt.data.documents import starts_of
 from nmt.data.large import MANY, counted, without
 from nmt.errors import UserError
+from nmt.text.canonical import canonical
 
 #: A sentence that comes this often in a large text is not held out.
 _OFTEN = 10
@@ -159,8 +160,8 @@ def hold_out_documents(documents: Sequence[int], sizes: Mapping[str, int], seed:
 
 
 def normal(sentence: str) -> str:
-    """A sentence without differences of case and white space; equal for sentences that count as the same."""
-    return " ".join(sentence.casefold().split())
+    """A sentence without differences of case, white space and form; equal for sentences that count as the same."""
+    return " ".join(canonical(sentence).casefold().split())
 
 
 def default_size(pairs: int) -> int:

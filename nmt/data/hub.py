@@ -21,6 +21,7 @@ from nmt.data.large import Stored, without
 from nmt.data.lines import missing_file
 from nmt.errors import UserError, nearest
 from nmt.limits import NotNegative, Positive
+from nmt.text.canonical import any_text
 
 #: Usual names of validation splits on the Hub.
 _VALID = ("validation", "valid", "val", "dev")
@@ -165,7 +166,7 @@ class Hub(DataSource):
         """Both sides of a split; a line break inside a sentence becomes a space. Large tables stay in their files."""
         table = self._table(split)
         source, target = (_Column(table, *names, self.known) for names in self._find_columns(table.features))
-        if not any(a.strip() and b.strip() for a, b in zip(source, target, strict=True)):
+        if not any_text(source, target):
             raise UserError(f"The split {split} of {self._path} is empty: no row has text on both sides.")
         return (source, target) if table.data.nbytes >= large.LARGE else (list(source), list(target))
 

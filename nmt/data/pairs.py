@@ -16,6 +16,7 @@ from nmt.data.batch import Batch, Integers, flatten, pad
 from nmt.data.corpus import Split
 from nmt.data.large import MANY, gathered
 from nmt.facts import MOST_LENGTH_RATIO
+from nmt.text.canonical import shows_nothing
 from nmt.text.lexicon import PLACES, Lexicon, learn_lexicon
 from nmt.text.tokenizer import Tokenizer, Vocabulary
 
@@ -200,17 +201,15 @@ def encode_blocks(
         else:
             source_ids = tokenizer.source.encode(source, threads)
             target_ids = tokenizer.target.encode(target, threads)
-        empty = np.fromiter((_blank(s) or _blank(t) for s, t in zip(source, target, strict=True)), dtype=bool)
+        empty = np.fromiter(
+            (shows_nothing(s) or shows_nothing(t) for s, t in zip(source, target, strict=True)), dtype=bool
+        )
         yield filter_block(source_ids, target_ids, empty, first, max_source_length, max_target_length)
 
 
 def _possible(sentences: Sequence[str], vocabulary: Vocabulary, most: int) -> list[str]:
     """The sentences, empty in place of those that have more than `most` pieces however they are cut."""
     return [sentence if len(sentence) <= most * vocabulary.longest else "" for sentence in sentences]
-
-
-def _blank(sentence: str) -> bool:
-    return not sentence or sentence.isspace()
 
 
 def encode_in_memory(

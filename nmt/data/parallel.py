@@ -14,6 +14,7 @@ from nmt.data.misaligned import doubts_about
 from nmt.data.tables import TextTable, are_names, names_columns, read_table, refuse_format
 from nmt.errors import UserError, check_parallel
 from nmt.links import check_range, format_links, is_naacl, parse_file
+from nmt.text.canonical import any_text, shows_nothing
 
 #: Lines of a large file that are checked at a time.
 _MANY = 10_000
@@ -60,7 +61,7 @@ def read_parallel(source: Path, target: Path, known: Path | None = None) -> tupl
         UserError: the numbers of lines differ, no pair has text, or a file is missing, broken or not UTF-8.
     """
     lines, others = parallel_text_lines(source, target, known=known)
-    if not any(line.strip() and other.strip() for line, other in zip(lines, others, strict=True)):
+    if not any_text(lines, others):
         raise UserError(f"{source} and {target} are empty: no line has text in both.")
     return lines, others
 
@@ -73,7 +74,7 @@ def read_columns(path: Path, table: TextTable, columns: tuple[int, int]) -> tupl
     """
     need = max(columns)
     for number, row in enumerate(table.rows):
-        if row.count("\t") + 1 < need and row.strip():
+        if row.count("\t") + 1 < need and not shows_nothing(row):
             width = row.count("\t") + 1
             raise UserError(
                 f"{table.place(number, path)}: {width} column{'s' * (width > 1)} where {need} are needed. A single "
@@ -81,7 +82,7 @@ def read_columns(path: Path, table: TextTable, columns: tuple[int, int]) -> tupl
                 "data.files=[SOURCE_FILE,TARGET_FILE]."
             )
     source, target = (table.column(column) for column in columns)
-    if not any(a.strip() and b.strip() for a, b in zip(source, target, strict=True)):
+    if not any_text(source, target):
         raise UserError(f"{path} is empty: no line has text in both columns.")
     return source, target
 
@@ -185,7 +186,7 @@ def _document_ids(table: TextTable, column: int, path: Path) -> Iterator[str]:
     entry = ""
     for number, row in enumerate(table.rows):
         fields = row.split("\t")
-        if len(fields) < column and row.strip():
+        if len(fields) < column and not shows_nothing(row):
             raise UserError(
                 f"{table.place(number, path)}: no column {column} with the document's id (data.documents={column})."
             )

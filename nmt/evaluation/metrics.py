@@ -1,8 +1,9 @@
 """Translations and references -> BLEU, chrF, TER. The only file that imports sacreBLEU.
 
 Every figure has the signature of its metric: two figures may be compared only if their signatures are equal. Texts are
-scored detokenised, as a reader sees them. Lower-cased tokenised BLEU is added for comparisons with published Multi30k
-figures. `judge` decides which metric can judge a text: BLEU is blind where most lines are shorter than its n-grams.
+scored detokenised and canonical (`nmt.text.canonical`), as a reader sees them. Lower-cased tokenised BLEU is added for
+comparisons with published Multi30k figures. `judge` decides which metric can judge a text: BLEU is blind where most
+lines are shorter than its n-grams.
 """
 
 import importlib.util
@@ -20,6 +21,7 @@ from sacrebleu.metrics.ter import TER
 from nmt.alignment.splitting import moses
 from nmt.drawing.layout import plain_table
 from nmt.errors import UserError, check_parallel
+from nmt.text.canonical import canonical
 from nmt.text.scripts import LANGUAGES, base_language, script_of_language
 
 # sacreBLEU tokenizers by script, because 13a would see one word per sentence. Korean spaces separate phrases.
@@ -104,9 +106,9 @@ def _counted(metric: BLEU | CHRF | TER, hypotheses: Sequence[str], *references: 
     numbers = set()
     for first in range(0, len(hypotheses), _MANY):
         part = slice(first, first + _MANY)
-        rows = [_known(of_line) for of_line in zip(*(lines[part] for lines in references))]
+        rows = [_known(list(map(canonical, row))) for row in zip(*(lines[part] for lines in references))]
         streams = [[row[at] if at < len(row) else None for row in rows] for at in range(len(references))]
-        found += metric._extract_corpus_statistics(hypotheses[part], streams)  # type: ignore[arg-type]
+        found += metric._extract_corpus_statistics(list(map(canonical, hypotheses[part])), streams)  # type: ignore[arg-type]
         numbers |= {len(row) for row in rows}
     metric.num_refs = numbers.pop() if len(numbers) == 1 else -1  # of the last sentences, until here
     return found
@@ -237,7 +239,7 @@ def statistics(
 
 def sentence_chrf(hypothesis: str, *references: str) -> float:
     """chrF2 of one sentence, 0 to 100, for ranking sentences. Do not average it."""
-    return float(sacrebleu.sentence_chrf(hypothesis, _known(references)).score)
+    return float(sacrebleu.sentence_chrf(canonical(hypothesis), _known(list(map(canonical, references)))).score)
 
 
 def tokenised_lowercase_bleu(hypotheses: Sequence[str], language: str, *references: Sequence[str]) -> MetricScore:

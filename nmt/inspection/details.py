@@ -8,6 +8,7 @@ from nmt.inspection.beam import BeamRecord
 from nmt.inspection.document import Beam, Details, Json, Style, document
 from nmt.inspection.forced import context_of, inspect, tokens_of
 from nmt.search import BeamSearch, GreedySearch, SamplingSearch
+from nmt.text.canonical import shows_nothing
 from nmt.translation.looking import can_look
 from nmt.translation.translator import Translator
 from nmt.translation.types import Translation
@@ -155,7 +156,7 @@ def _details(translator: Translator, translation: Translation, include: Set[Deta
 
 def forced_characters(translator: Translator, prefix: str) -> int:
     """How many characters of a translation its prefix is, as the model writes it."""
-    if not prefix.strip():
+    if shows_nothing(prefix):
         return 0
     vocabulary = translator.tokenizer.target
     return len(vocabulary.decode(vocabulary.encode([prefix])[0]).rstrip())

@@ -27,6 +27,7 @@ from nmt.errors import UserError
 from nmt.inspection.details import documented
 from nmt.inspection.document import DIGITS, Json, Style
 from nmt.inspection.forced import context_of, piece_log_probs, tokens_of
+from nmt.text.canonical import shows_nothing
 from nmt.text.tokenizer import EOS
 from nmt.translation.forcing import saliency
 from nmt.translation.looking import can_look
@@ -78,7 +79,7 @@ def explain(
         ((translation, *_),) = translator.translate_chunk([text], contexts=[context])
     else:
         (translation,) = translator.force([text], [target], [context])
-    if not can_look(translation) or not translation.text.strip():
+    if not can_look(translation) or shows_nothing(text) or shows_nothing(translation.text):
         raise UserError(
             "text: must be one line with words that the model can translate as a whole. Give a shorter sentence."
         )

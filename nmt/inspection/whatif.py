@@ -12,6 +12,7 @@ from nmt.errors import UserError
 from nmt.inspection.details import Detail, documented, forced_characters
 from nmt.inspection.document import DIGITS, Json, Style
 from nmt.inspection.forced import Inspected, context_of, inspect, last_step, tokens_of
+from nmt.text.canonical import shows_nothing
 from nmt.translation.contexts import encoded
 from nmt.translation.looking import can_look
 from nmt.translation.translator import Translator
@@ -36,7 +37,7 @@ class Edits(NamedTuple):
 
     def __bool__(self) -> bool:
         changed = self.text is not None or self.context is not None
-        return changed or bool(self.prefix.strip()) or bool(self.pins)
+        return changed or not shows_nothing(self.prefix) or bool(self.pins)
 
 
 def what_if(

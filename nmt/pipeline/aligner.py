@@ -17,6 +17,7 @@ from nmt.pipeline.linking import WordSplitters
 from nmt.pipeline.opening import Checkpoint, has_weights, head_of, open_for_forcing
 from nmt.runs import Run
 from nmt.terminal import print_message
+from nmt.text.canonical import shows_nothing
 from nmt.translation.lengths import Excesses, excess_of_source, excess_of_target
 from nmt.translation.stepping import heads_of
 from nmt.translation.translator import Translator
@@ -168,7 +169,7 @@ class Aligner:
                     f"warning: {name} {number + row} has {longest:,} pieces on a side, more than "
                     f"max_length={self.max_length}; it gets no links.",
                 )
-            elif all(side[row].strip() for side in sides):
+            elif not any(shows_nothing(side[row]) for side in sides):
                 excesses(number + row, excess_of_source(models, len(pieces[0])))
                 excesses(number + row, excess_of_target(models, len(pieces[1]) + 1))
                 yield row

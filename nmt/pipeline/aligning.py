@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import json
 import math
+import re
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ from nmt.pipeline.requests import Data
 from nmt.pipeline.translating import note_one_document
 from nmt.runs import Run
 from nmt.terminal import print_message, printable
+from nmt.text.canonical import shows_nothing
 from nmt.versions import code_revision
 
 MEASURED = ("words", "head", "checkpoint", "max_length")  # settings that, with the threshold, identify a measurement
@@ -109,7 +111,7 @@ def align(request: Aligning) -> int:
     pairs = _pairs(request, runs[0], source)
     aligners = [Aligner.open(run, request.aligner, backward=number == 1) for number, run in enumerate(runs)]
     follows = request.source is not None and request.documents == "blank" and any(map(_sees_context, aligners))
-    if follows and all(line.strip() for line in pairs.source):
+    if follows and not any(map(shows_nothing, pairs.source)):
         note_one_document(len(pairs.source))
     attends = all(aligner.attends for aligner in aligners)
     if request.method == "attention" and not attends:
@@ -130,6 +132,12 @@ def align(request: Aligning) -> int:
         evidence = [{used} for used in choice.by_method[request.method]]
     else:
         print_message(f"Aligning {pairs.name}: {len(pairs.source):,} sentence pairs ...")
+        spaced = sum(any(re.search(r"[^\S \t]", line) for line in pair) for pair in zip(pairs.source, pairs.target))
+        if spaced and request.words == "whitespace":
+            print_message(
+                f"note: {spaced:,} pairs have spaces beside U+0020, such as NO-BREAK SPACE. They separate words, too. "
+                "If the gold links count them otherwise, replace these characters in the text."
+            )
     without_model = _without_model(request, pairs)
     links = _write(request, pairs, aligners, evidence, choice.by_method[request.method])
     if pairs.gold is not None:

@@ -23,6 +23,7 @@ from nmt.pipeline.paths import check_paths, writer
 from nmt.pipeline.requests import Data, check_pair
 from nmt.runs import Run
 from nmt.terminal import printable
+from nmt.text.canonical import shows_nothing
 from nmt.translation.translator import Translator
 
 FILES = "source=FILE reference=FILE contrasts=FILE"  # in place of the run's own data
@@ -163,12 +164,12 @@ def read_contrasts(path: Path, split: Split) -> list[ContrastiveItem]:
             continue
         place, _, rest = line.partition("\t")
         distance, _, wrong = rest.partition("\t")
-        if not (place.isdecimal() and distance.isdecimal() and wrong.strip()):
+        if not (place.isdecimal() and distance.isdecimal() and not shows_nothing(wrong)):
             raise UserError(
                 f"{path}, line {number}: must have a line number, a distance and wrong translations, with tabs between."
             )
         row = int(place) - 1
-        if not 0 <= row < len(split.source) or not split.source[row].strip():
+        if not 0 <= row < len(split.source) or shows_nothing(split.source[row]):
             raise UserError(f"{path}, line {number}: line {place} of {split.name} has no sentence.")
         contrasts.append(ContrastiveItem(row, int(distance), tuple(wrong.split("\t"))))
     if not contrasts:

@@ -37,6 +37,7 @@ from nmt.pipeline.viewing import pictured_head, view_of
 from nmt.processes import ALONE, Processes
 from nmt.runs import Run
 from nmt.terminal import print_message, printable
+from nmt.text.canonical import shows_nothing
 from nmt.text.scripts import language_by_script
 from nmt.translation.lengths import Excesses
 from nmt.translation.stepping import heads_of
@@ -149,7 +150,7 @@ def _evaluated(
     for split in splits:
         if request.text.source is not None and translator.context_sentences:
             split = split._replace(documents=numbered(split.source, request.documents))
-            if request.documents == "blank" and all(line.strip() for line in split.source):
+            if request.documents == "blank" and not any(map(shows_nothing, split.source)):
                 note_one_document(len(split.source))
         named = None if request.languages is None else named_languages(request.languages, codes)
         languages = named or (codes[0], language_by_script(split.target, codes[1]))

@@ -25,6 +25,7 @@ from nmt.pipeline.paths import check_paths
 from nmt.runs import Run
 from nmt.system import shell_quoted
 from nmt.terminal import print_message
+from nmt.text.canonical import SHOWN, UNSEEN
 from nmt.text.tokenizer import Tokenizer
 from nmt.translation.translator import EXTRA_LENGTH, LENGTH_RATIO
 
@@ -47,6 +48,7 @@ PROGRAM = '''\
 
 import math
 import pathlib
+import unicodedata
 
 import ctranslate2
 import sentencepiece
@@ -55,6 +57,7 @@ import sentencepiece
 
 BEAM_SIZE, LENGTH_PENALTY = {beam_size}, {length_penalty}
 LENGTH_RATIO, EXTRA_LENGTH = {length_ratio}, {extra_length}  # at most ratio * pieces + extra pieces, with the end
+UNSEEN, SHOWN = {unseen!r}, {shown!r}  # characters that are not read, and those that a line with text has
 
 folder = pathlib.Path(__file__).resolve().parent
 model = ctranslate2.Translator(str(folder))
@@ -66,8 +69,13 @@ def search(rows, longest):
     return model.translate_batch(rows, max_batch_size=64, max_decoding_length=longest, **settings)
 
 
+def plain(line):
+    """Equivalent text as equal text."""
+    return unicodedata.normalize("NFC", re.sub(UNSEEN, "", line)) if UNSEEN else line
+
+
 def translate(lines):
-    pieces = source.encode([protected(line) for line in lines], out_type=str)
+    pieces = source.encode([protected(plain(line)) for line in lines], out_type=str)
     limits = [min(math.ceil(LENGTH_RATIO * len(row)) + EXTRA_LENGTH - 1, {positions}) for row in pieces]
     results = search(pieces, max(limits))
     for at, limit in enumerate(limits):  # of each line; translate_batch has one for all
@@ -77,7 +85,7 @@ def translate(lines):
     for line, result in zip(lines, results):
         lengths = [len(hypothesis) + 1 for hypothesis in result.hypotheses]
         ranks = [score / ((5 + n) / 6) ** LENGTH_PENALTY for score, n in zip(result.scores, lengths)]
-        texts.append(spelled(result.hypotheses[ranks.index(max(ranks))]) if line.strip() else "")
+        texts.append(spelled(result.hypotheses[ranks.index(max(ranks))]) if re.search(SHOWN, line) else "")
     return texts
 
 
@@ -100,7 +108,8 @@ weights in {quantization}.
 | {tokenizer} | the tokenizer, for `sentencepiece.SentencePieceProcessor` |
 | `translate.py` | a program that translates lines |
 
-- The model takes the pieces of SentencePiece as they are. CTranslate2 adds the end of sentence.
+- The model takes the pieces of SentencePiece as they are, of text as `plain` in `translate.py` makes it. CTranslate2
+  adds the end of sentence.
 - `translate.py` ranks translations as nmt does: log-probability / ((5 + pieces) / 6) ** length penalty, where the end
   of sentence is a piece. `length_penalty=` of CTranslate2 divides by pieces ** length penalty instead. With
   `length_penalty=0` the two are equal. A coverage penalty is left out.
@@ -224,6 +233,8 @@ def _search(run: Run, tokenizer: Tokenizer) -> dict[str, Any]:
         "extra_length": EXTRA_LENGTH,
         "source": source,
         "target": target,
+        "unseen": UNSEEN if tokenizer.source.canonical else None,
+        "shown": SHOWN,
     }
 
 

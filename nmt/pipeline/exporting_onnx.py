@@ -26,12 +26,14 @@ Exported from the run `{name}` (step {step}) by nmt {version} for [ONNX Runtime]
 |---|---|
 | `encoder.onnx` | source ids [B, S] and lengths [B], with the end of sentence -> keys, values, mask, first state |
 | `step.onnx` | previous word [N], state, keys, values, mask -> log-probabilities, attention weights, new state |
-| `manifest.json` | ids of special pieces, length limit, search settings, names of the tokenizer's files |
+| `manifest.json` | ids of special pieces, length limit, search settings, the tokenizer's files, `unseen`, `shown` |
 | {tokenizer} | the tokenizer, for `sentencepiece.SentencePieceProcessor` |
 | `translate.py` | a program that translates lines by beam search |
 
 - The rows of `step.onnx` are hypotheses: repeat the keys, values and mask of a sentence for each of them.
 - `new_hidden` and `new_feed` of a step are `hidden` and `feed` of the next.
+- Text is read in Unicode's form C, without the characters that the regular expression `unseen` matches; with null as it
+  stands. A line without characters that `shown` matches is empty.
 - `translate.py` ranks translations as nmt does, without a coverage penalty. It does not split long lines.
 """
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from nmt.alignment.weights import Head, links
 from nmt.heads import AUTO
 from nmt.links import Link, format_links
+from nmt.text.canonical import shows_nothing
 from nmt.translation.types import Translation
 
 # Characters that some program takes for the end of a line or of a column.
@@ -27,7 +28,7 @@ class Format(NamedTuple):
 
     Attributes:
         name: text, tsv or jsonl.
-        nbest: records per sentence.
+        nbest: records per sentence, or fewer if there are fewer translations.
         scores: whether text has scores; n-best lists, TSV and JSON always have.
         weights: whether JSON has the attention weights.
         head, shift: head and shift of the links.
@@ -53,15 +54,14 @@ class Format(NamedTuple):
         )
 
     def records(self, line: int, ranked: Sequence[Translation]) -> list[str]:
-        """The `nbest` records of a sentence.
+        """The records of a sentence, `nbest` of them or fewer.
 
         Args:
             line: the number of its line in the input, from 1.
-            ranked: its translations, best first; if there are too few, the last one is repeated.
+            ranked: its translations, best first.
         """
         write = {"text": self._text, "tsv": self._tsv, "jsonl": self._json}[self.name]
-        filled = [*ranked, *[ranked[-1]] * (self.nbest - len(ranked))]
-        return [write(line, rank, translation) for rank, translation in enumerate(filled, 1)]
+        return [write(line, rank, translation) for rank, translation in enumerate(ranked, 1)]
 
     def _text(self, line: int, rank: int, translation: Translation) -> str:
         del rank
@@ -102,5 +102,5 @@ class Format(NamedTuple):
     def _links(self, translation: Translation) -> list[Link] | None:
         """Word links; None without attention, [] for an empty line."""
         if translation.weights is None:
-            return None if translation.source.strip() else []
+            return [] if shows_nothing(translation.source) else None
         return links(translation, self.head, self.shift)

@@ -2,6 +2,8 @@
 
 import json
 import math
+import re
+import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +35,12 @@ class OnnxTranslator:
 
     def translate(self, line: str) -> str:
         """The translation of a line."""
-        if not line.strip():
+        unseen = self.settings["unseen"]
+        if not re.search(self.settings["shown"], line):
             return ""
-        return spelled([self.target.id_to_piece(token) for token in self.search(self.source.encode(protected(line)))])
+        # Equivalent text is equal text.
+        plain = unicodedata.normalize("NFC", re.sub(unseen, "", line)) if unseen else line
+        return spelled([self.target.id_to_piece(token) for token in self.search(self.source.encode(protected(plain)))])
 
     def search(self, pieces: list[int]) -> list[int]:
         """The best hypothesis by log-probability / ((5 + pieces) / 6) ** length penalty, where the end is a piece."""

@@ -32,6 +32,7 @@ from nmt.pipeline.sharing import share, shared
 from nmt.pipeline.viewing import pictured_head, view_of
 from nmt.processes import Processes
 from nmt.terminal import print_message, visible
+from nmt.text.canonical import shows_nothing
 from nmt.translation.stepping import heads_of
 from nmt.translation.translator import Translator, Watch
 from nmt.translation.types import View
@@ -209,6 +210,7 @@ class _Work:
     ) -> None:
         self.request, self.translator, self.files = request, translator, files
         self.done = 0 if files is None else files.saved.lines
+        self.fewer = 0  # lines with fewer translations than were asked for
         self.digest = LinesDigest()
         self.prefixes = _Prefixes(request.prefix, stack)
         self.follower = Follower(translator.context_sentences, request.documents)
@@ -230,6 +232,8 @@ class _Work:
             watch = self.progress.watch(len(lines), batches)
             for line in self._translated(lines, given, contexts, watch):
                 self.done += 1
+                few = len(line.translations) < self.translator.search.nbest
+                self.fewer += few and not shows_nothing(line.translations[0].source)
                 for write in writers:
                     write(line)
             self.progress.add(len(lines))
@@ -242,6 +246,9 @@ class _Work:
         self.prefixes.check_end()
         self.decoder.close()
         self._warn_all(self.watch.notes())
+        if self.fewer:
+            most = self.translator.search.nbest
+            print_message(f"note: {self.fewer:,} of {self.done:,} lines have fewer than {most} different translations.")
         if self.follower.unseparated:
             note_one_document(self.done)
 

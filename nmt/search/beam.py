@@ -15,6 +15,7 @@ from nmt.kernels.sizes import round_up
 from nmt.kernels.topk import largest
 from nmt.limits import Positive, Weight
 from nmt.search.core import Forbidding, Hypothesis, Limits, Penalties, Search, SearchState, Step
+from nmt.search.merging import Merging
 from nmt.search.prefixes import PrefixStates
 
 
@@ -111,7 +112,10 @@ class BeamSearch(Search):
         tokens = torch.full((count,), limits.bos, dtype=torch.int64, device=device)
         log_probs = torch.zeros(count, 1, dtype=torch.float64, device=device)  # of the open hypotheses, [b, K']
         coverage: Tensor | None = None  # [b, K', S]
-        finished = _Finished.none(count, size, device)
+        merging = Merging(limits.shows, limits.eos, count) if limits.shows else None
+        # A text may end again with a better score: there is room for both.
+        wanted, room = (2 * self.nbest, 2 * size) if merging is not None else (self.nbest, size)
+        finished = _Finished.none(count, room, device)
         trace: list[_Trace] = []
         prefix, forbid = PrefixStates.start(limits.prefixes), Forbidding(limits)
         position = 0
@@ -124,6 +128,8 @@ class BeamSearch(Search):
             # The best K of a sentence are among the best K of each of its hypotheses.
             values, words = largest(allowed, min(size, allowed.shape[1]), limits.fast)
             values, words = values.view(count_open, width, -1), words.view(count_open, -1)
+            if merging is not None:
+                merging.restrict(values, words, log_probs, sentences, size)
             candidates = (log_probs.float().unsqueeze(2) + values).flatten(1)
             _, flat = candidates.topk(min(size, candidates.shape[1]), 1)
             parents, words = flat // values.shape[2], words.gather(1, flat)
@@ -149,7 +155,7 @@ class BeamSearch(Search):
             trace.append(self._trace(sentences, words, parents, weights, count, width))
             open_best = log_probs[:, 0] / self._divisor(lengths, alpha)
             best_scores = finished.scores[sentences]
-            done = (best_scores[:, self.nbest - 1] >= open_best) | (lengths <= position) | torch.isinf(open_best)
+            done = (best_scores[:, wanted - 1] >= open_best) | (lengths <= position) | torch.isinf(open_best)
             open_rows = (~done).nonzero().squeeze(1)
             if limits.few_sizes:
                 open_rows = _with_finished(open_rows, done, log_probs)
@@ -161,8 +167,10 @@ class BeamSearch(Search):
             tokens = words[open_rows].flatten()
             if prefix is not None:
                 prefix = prefix.select(rows, tokens)
+            if merging is not None:
+                merging.select(rows, tokens)
             sentences, log_probs = sentences[open_rows], log_probs[open_rows]
-        return self._follow(finished, trace, limits.eos)
+        return self._follow(_Finished(*(part[:, :wanted] for part in finished)), trace, limits.eos)
 
     def _merge(
         self,
@@ -180,7 +188,7 @@ class BeamSearch(Search):
             torch.cat([earlier.steps, torch.full_like(parents, position - 1)], 1),
             torch.cat([earlier.slots, parents], 1),
         )
-        _, order = pool.scores.topk(self.beam_size, 1)
+        _, order = pool.scores.topk(finished.scores.shape[1], 1)
         merged = _Finished(*(part.clone() for part in finished))
         for target, source in zip(merged, pool, strict=True):
             target[sentences] = source.gather(1, order)
@@ -199,10 +207,10 @@ class BeamSearch(Search):
     def _follow(self, finished: _Finished, trace: list[_Trace], eos: int) -> list[list[Hypothesis]]:
         """Follow the finished hypotheses backwards, all at once, and cut out their weights."""
         count = finished.scores.shape[0]
-        scores = finished.scores[:, : self.nbest].cpu().numpy()
-        log_probs = finished.log_probs[:, : self.nbest].cpu().numpy()
-        ends = finished.steps[:, : self.nbest].cpu().numpy()
-        slots = finished.slots[:, : self.nbest].cpu().numpy().copy()
+        scores = finished.scores.cpu().numpy()
+        log_probs = finished.log_probs.cpu().numpy()
+        ends = finished.steps.cpu().numpy()
+        slots = finished.slots.cpu().numpy().copy()
         n = scores.shape[1]
         sentences = np.arange(count)[:, None]
         tokens = np.full((len(trace), count, n), -1, dtype=np.int64)

@@ -39,6 +39,7 @@ class Limits(NamedTuple):
     prefix; `lengths` must leave room for the longest prefix. penalties: of each sentence, in place of those of a beam
     search; () for none. few_sizes: whether sentences that are finished stay in the batch until it has one of few sizes.
     sources: the source tokens of each sentence, on which its random draws depend; () for the numbers of the sentences.
+    shows: the text of each token, for a beam search that goes on with one hypothesis for each text; () for any.
     """
 
     bos: int
@@ -51,6 +52,7 @@ class Limits(NamedTuple):
     penalties: Sequence[Penalties] = ()
     few_sizes: bool = False
     sources: Sequence[Sequence[int]] = ()
+    shows: Sequence[bytes] = ()
 
 
 class Hypothesis(NamedTuple):

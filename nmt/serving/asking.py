@@ -21,6 +21,7 @@ from nmt.serving.engine import Engine, Key, SearchSettings, Work
 from nmt.serving.problems import ProblemError, invalid, of_user, too_long
 from nmt.serving.queueing import ClosedError, QueueFullError, Row
 from nmt.serving.worker import Measured, Worker
+from nmt.text.canonical import shows_nothing
 
 Answer = TypeVar("Answer")
 #: Details that are computed sentence by sentence, after the batch.
@@ -132,8 +133,8 @@ class Asker:
         model = self.model(body.model)
         (context,) = self._contexts(model, body, [body.text])
         work = Work(body.text, frozenset(body.include) - {"beam"}, target=body.target, context=context)
-        if not body.text.strip() or not body.target.strip():
-            raise invalid("target" if body.text.strip() else "text", "is blank.", cure="Give a line with words.")
+        if shows_nothing(body.text) or shows_nothing(body.target):
+            raise invalid("text" if shows_nothing(body.text) else "target", "is blank.", cure="Give a line with words.")
         (size,) = self._check(model, "target", [body.target], target=True)
         rows = self._rows(model, Key("score", model.engine.defaults), [work])
         if rows[0].pieces * size > self.caps.places:

@@ -16,6 +16,7 @@ from nmt.foreign import inside, read_text_of
 from nmt.runs import Run
 from nmt.serving.asking import Asker, Served
 from nmt.serving.problems import ProblemError
+from nmt.text.canonical import shows_nothing
 
 Json = dict[str, Any]
 Matrix = np.ndarray[Any, np.dtype[np.float64]]
@@ -96,7 +97,7 @@ def _add_contexts(rows: Sequence[Json]) -> None:
         seen = row.pop("context_sentences", 0)
         if isinstance(seen, int) and 0 < seen <= len(texts):
             row["context"] = texts[-seen:]
-        if row["source"].strip():
+        if not shows_nothing(row["source"]):
             texts.append(row["source"])
 
 

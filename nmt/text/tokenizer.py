@@ -20,6 +20,7 @@ import sentencepiece
 from nmt.checksums import check
 from nmt.errors import UserError
 from nmt.files import write_bytes
+from nmt.text.canonical import canonical, in_original
 from nmt.text.sampling import MergeSampler, Sampler, Spelling, UnigramSampler
 from nmt.text.spans import Span, blanks, words_of
 
@@ -32,6 +33,9 @@ SPECIAL_PIECES = ("<pad>", "<unk>", "<s>", "</s>")
 #: a noncharacter, which Unicode excludes from text.
 SPACE = "\u2581"
 _LITERAL = "\ufdd0"
+
+#: What follows the model of a tokenizer that reads canonical text: a field of the format that SentencePiece ignores.
+CANONICAL = b"\xc2\x3e\x09canonical"
 
 Places = npt.NDArray[np.intp]
 
@@ -67,6 +71,7 @@ class Vocabulary:
                 "Give the model as tokenizer.model=FILE in training, which renumbers it."
             )
         self.model = model
+        self.canonical = model.endswith(CANONICAL)
         self._processor = processor
         self.size = len(self._pieces)
         # The byte of each token, -1 if it is none.
@@ -128,9 +133,13 @@ class Vocabulary:
         byte_ids = {byte: token for token, byte in enumerate(self._bytes.tolist()) if byte >= 0}
         return samplers[kind](pieces, Spelling(byte_ids, UNK), SPACE)
 
+    def plain(self, sentence: str) -> str:
+        """The sentence as the model reads and writes it: canonical, unless the model is marked otherwise."""
+        return canonical(sentence) if self.canonical else sentence
+
     def encode(self, sentences: Sequence[str], threads: int = 1) -> list[list[int]]:
         """The token ids of each sentence, without BOS and EOS; the same whatever `threads` is."""
-        lines = [protect(sentence) for sentence in sentences]
+        lines = [protect(self.plain(sentence)) for sentence in sentences]
         encoded: list[list[int]] = self._processor.encode(lines, num_threads=max(1, threads))
         return encoded
 
@@ -144,13 +153,13 @@ class Vocabulary:
         """
         if alpha <= 0 or self._sampler is None:
             return self.encode(sentences)
-        lines: list[str] = self._processor.normalize([protect(sentence) for sentence in sentences])
+        lines: list[str] = self._processor.normalize([protect(self.plain(line)) for line in sentences])
         return self._sampler.sample(lines, alpha, seed)
 
     def decode(self, tokens: Sequence[int]) -> str:
         """The text of `tokens`, one line: no line feed is in it, whatever the tokens; specials say nothing.
 
-        `decode(encode([x])[0]) == x` for every line of text under identity normalisation with byte fallback.
+        `decode(encode([x])[0]) == plain(x)` for every line of text under identity normalisation with byte fallback.
         """
         return self._spell(tokens)[0].removeprefix(" ")
 
@@ -163,6 +172,7 @@ class Vocabulary:
         Raises:
             UserError: the model has no pieces for the prefix.
         """
+        prefix = self.plain(prefix)
         (tokens,) = self.encode([prefix])
         if not set(tokens).isdisjoint(self.forbidden):
             raise UserError(
@@ -228,6 +238,9 @@ class Vocabulary:
 
         Where the model normalises, pieces that come from one character share it.
         """
+        plain = self.plain(sentence)
+        if plain != sentence:
+            return in_original(self.spans(tokens, plain), sentence)
         text, begins, ends = self._spell(tokens)
         offset = text.startswith(" ")
         if sentence.startswith(text[offset:]) and UNK not in tokens:
@@ -268,6 +281,12 @@ class Vocabulary:
         ends = np.cumsum(widths)
         widths[places] = 1
         return _readable("".join(parts.tolist())), ends - widths, ends
+
+    @cached_property
+    def shows(self) -> list[bytes]:
+        """What each token adds to a text, in UTF-8."""
+        texts = zip(self._texts, self._bytes.tolist(), strict=True)
+        return [text.replace(SPACE, " ").encode() if byte < 0 else bytes([byte]) for text, byte in texts]
 
     @cached_property
     def _shown(self) -> npt.NDArray[np.object_]:
@@ -347,11 +366,6 @@ class Tokenizer(NamedTuple):
         else:
             write_bytes(folder / "source.model", self.source.model)
             write_bytes(folder / "target.model", self.target.model)
-
-    @staticmethod
-    def load(folder: Path) -> "Tokenizer":
-        """Read back what `save` wrote; see `load_tokenizer`."""
-        return load_tokenizer(folder)
 
 
 def load_tokenizer(folder: Path) -> Tokenizer:

@@ -16,9 +16,11 @@ import sentencepiece
 
 from nmt.errors import SettingError, UserError
 from nmt.limits import between, one_of
+from nmt.text.canonical import canonical, shows_nothing
 from nmt.text.scripts import lengths
 from nmt.text.tokenizer import (
     BOS,
+    CANONICAL,
     EOS,
     PAD,
     SPECIAL_PIECES,
@@ -50,6 +52,7 @@ class TokenizerTrainer:
         vocabulary_size: pieces per model, including the 4 specials and the 256 bytes; adjusted to the text: never
             below the characters that need pieces, never above what the text gives.
         joint: one model for both languages, or one per side.
+        canonical: read canonically equivalent text as equal, without invisible characters (`nmt.text.canonical`).
         normalization: SentencePiece's normalisation of text before segmentation; "identity" leaves it unchanged.
         character_coverage: share of the text's characters that get pieces; bytes spell the others.
         sample_sentences: maximum number of sentences per side to train on; of more, a fixed random sample.
@@ -67,6 +70,7 @@ class TokenizerTrainer:
         model_type: Annotated[str, one_of(*MODEL_TYPES)] = "unigram",
         vocabulary_size: Annotated[int, between(1, 1_000_000)] = 4000,
         joint: bool = True,
+        canonical: bool = True,
         normalization: Annotated[str, one_of(*NORMALIZATIONS)] = "identity",
         character_coverage: Annotated[float, between(0.9, 1)] = 1.0,
         sample_sentences: Annotated[int, between(1, 10**9)] = 250_000,
@@ -85,6 +89,7 @@ class TokenizerTrainer:
         self.model_type = model_type
         self.vocabulary_size = vocabulary_size
         self.joint = joint
+        self.canonical = canonical
         self.normalization = normalization
         self.character_coverage = character_coverage
         self.sample_sentences = sample_sentences
@@ -122,7 +127,8 @@ class TokenizerTrainer:
 
     def _existing(self) -> tuple[Tokenizer, list[str]]:
         """The models in the files of `model`."""
-        vocabularies = [Vocabulary(renumber(read_model(Path(path).expanduser()), path), path) for path in self.models]
+        models = [renumber(read_model(Path(path).expanduser()), path) for path in self.models]
+        vocabularies = [Vocabulary(self._marked(model), path) for model, path in zip(models, self.models, strict=True)]
         for vocabulary, path in zip(vocabularies, self.models, strict=True):
             if self.sampling and not vocabulary.can_sample:
                 raise UserError(f"{path} has only one segmentation of each text: set tokenizer.sampling=0.")
@@ -136,17 +142,18 @@ class TokenizerTrainer:
         """A sample of the sentences with text, in order, as large as is allowed, and the number of all with text."""
         count = characters = 0
         for line in sentences:
-            if line and not line.isspace():
+            if not shows_nothing(line):
                 count, characters = count + 1, characters + len(line)
         size = min(self.sample_sentences, max(1, self.sample_characters * count // max(1, characters)))
         rows: Iterable[int] = range(count)
         if count > size:
             rows = sorted(random.Random(0).sample(range(count), size))
         # Read twice, since all lines may not have room in memory.
-        lines = (line for line in sentences if line and not line.isspace())
+        lines = (line for line in sentences if not shows_nothing(line))
         found, at = [], 0
         for row in rows:
-            found.append(protect(next(itertools.islice(lines, row - at, None))))
+            line = next(itertools.islice(lines, row - at, None))
+            found.append(protect(canonical(line) if self.canonical else line))
             at = row + 1
         return found, count
 
@@ -180,6 +187,12 @@ class TokenizerTrainer:
             notes.append(
                 f"tokenizer.vocabulary_size={wanted} is too small for 260 specials and bytes and the characters: "
                 f"increased to {vocabulary.size:,} pieces (fewer with a tokenizer.character_coverage below 1)."
+            )
+        joined = sum("\u200c" in line or "\u200d" in line for line in sentences)
+        if joined and self.normalization.startswith("nmt_"):
+            notes.append(
+                f"tokenizer.normalization={self.normalization} writes zero width joiners and non-joiners as spaces: "
+                f"{joined:,} sentences for the {what} have some. To keep them: tokenizer.normalization=nfkc."
             )
         if self.model_type == "word" and lengths(sentences).unit == "characters":
             notes.append(
@@ -216,7 +229,11 @@ class TokenizerTrainer:
             bos_piece=SPECIAL_PIECES[BOS],
             eos_piece=SPECIAL_PIECES[EOS],
         )
-        return model.getvalue()
+        return self._marked(model.getvalue())
+
+    def _marked(self, model: bytes) -> bytes:
+        """The model, marked as `canonical` says."""
+        return model.removesuffix(CANONICAL) + CANONICAL * self.canonical
 
 
 def renumber(model: bytes, name: str) -> bytes:

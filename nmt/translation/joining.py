@@ -1,6 +1,7 @@
 """A line that was translated in parts: the translations of its parts as one."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -10,14 +11,37 @@ from nmt.translation.types import Translation
 JOINED_WEIGHTS = 50_000_000  # the most weights that the parts of a line are joined to: 200 MB, nearly all zeros
 
 
+def ends_of_parts(words: Sequence[int], most: int, *, cut: bool) -> list[int]:
+    """0 and the ends of parts of at most `most` pieces, at word boundaries if possible.
+
+    Args:
+        words: the word of each piece.
+        most: pieces.
+        cut: whether the first part is all.
+    """
+    ends = [0]
+    while len(words) - ends[-1] > most and not cut:
+        end = longest = ends[-1] + most
+        while end > ends[-1] + 1 and words[end] == words[end - 1]:
+            end -= 1
+        ends.append(longest if end == ends[-1] + 1 else end)  # a word longer than a part is cut anywhere
+    return [0, most] if cut else [*ends, len(words)]
+
+
 def join(sentence: str, parts: list[list[Translation]]) -> list[Translation]:
-    """The n-best list of a sentence from those of its parts, rank by rank.
+    """The n-best list of a sentence from those of its parts: the combinations with the best sums of scores.
 
     Weights become blocks of one matrix; None if it would have more than JOINED_WEIGHTS.
     """
     if len(parts) == 1:
         return parts[0]
-    return [_join_rank(sentence, list(ranked)) for ranked in zip(*parts)]
+    most = max(map(len, parts))
+    best: list[tuple[float, list[Translation]]] = [(0.0, [])]
+    for ranked in parts:
+        longer = [(score + each.score, before, each) for score, before in best for each in ranked]
+        longer = sorted(longer, key=lambda combination: -combination[0])[:most]
+        best = [(score, [*before, each]) for score, before, each in longer]
+    return [_join_rank(sentence, combination) for _, combination in best]
 
 
 def _join_rank(sentence: str, parts: list[Translation]) -> Translation:

@@ -44,7 +44,9 @@ class Candidates(NamedTuple):
             for prefix in limits.prefixes
         ]
         return limits._replace(
-            forbidden=[places[token] for token in limits.forbidden if token in places], prefixes=prefixes
+            forbidden=[places[token] for token in limits.forbidden if token in places],
+            prefixes=prefixes,
+            shows=[limits.shows[token] for token in places] if limits.shows else (),
         )
 
     def named(self, nbest: Sequence[Hypothesis]) -> list[Hypothesis]:

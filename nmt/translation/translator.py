@@ -15,11 +15,13 @@ from nmt.errors import UserError
 from nmt.model import Seq2Seq
 from nmt.processes import ALONE
 from nmt.search import Hypothesis, Limits, Penalties, Prefix, Search, SearchState, Step
+from nmt.text.canonical import shows_nothing
 from nmt.text.spans import Span, words_of
 from nmt.text.tokenizer import BOS, EOS, SPECIAL_PIECES, Tokenizer
 from nmt.translation import contexts as of_context
 from nmt.translation import forcing
-from nmt.translation.joining import join
+from nmt.translation.different import search_for_texts
+from nmt.translation.joining import ends_of_parts, join
 from nmt.translation.lengths import excess_of_source, excess_of_target
 from nmt.translation.looking import view_all
 from nmt.translation.sharing import search_batches, split
@@ -189,12 +191,13 @@ class Translator:
         parts: list[_Part] = []
         before = self._before(contexts or [()] * len(sentences))
         for index, tokens in enumerate(self.tokenizer.source.encode(sentences)):
-            if not sentences[index].strip():
+            if shows_nothing(sentences[index]):
                 continue
             spans = self.tokenizer.source.spans(tokens, sentences[index])
             ends = [0, len(tokens)]
             if len(tokens) > self.max_source_length:
-                ends = self._split(words_of(sentences[index], spans))
+                words = words_of(sentences[index], spans)
+                ends = ends_of_parts(words, self.max_source_length, cut=self.long_lines == "truncate")
                 if self.warn is not None:
                     action = f"translated in {len(ends) - 1:,} parts" if self.long_lines == "split" else "cut"
                     self.warn(
@@ -284,7 +287,7 @@ class Translator:
 
     def _prefix(self, text: str, line: int) -> Prefix:
         """The allowed tokens of a translation that begins with the text."""
-        if not text.strip():
+        if shows_nothing(text):
             return ()
         vocabulary = self.tokenizer.target
         try:
@@ -298,6 +301,13 @@ class Translator:
 
     def search_batch(self, parts: Sequence["_Part"], watch: Watch | None = None) -> list[list[Hypothesis]]:
         """The n-best list of each part, searched at once by models in evaluation mode. Threads may call it at once."""
+        return search_for_texts(
+            lambda parts, shows: self._search(parts, None if shows else watch, shows),
+            *(parts, self.search, self.tokenizer.target),
+        )
+
+    def _search(self, parts: Sequence["_Part"], watch: Watch | None, shows: Sequence[bytes]) -> list[list[Hypothesis]]:
+        """The n-best list of each part; with what each token shows, of one hypothesis for each text."""
         sources, prefixes = [part.tokens for part in parts], [part.prefix for part in parts]
         with torch.inference_mode(), self.compute.autocast():
             batch = make_batch(sources, None, list(range(len(sources))))
@@ -307,7 +317,9 @@ class Translator:
             most = torch.tensor(lengths, device=self.compute.device)
             penalties = [part.penalties for part in parts if part.penalties is not None]
             few, forbidden = self.compute.compiles_shapes, self.tokenizer.target.forbidden
-            limits = Limits(BOS, EOS, forbidden, most, batch.source_mask, fast, prefixes, penalties, few, sources)
+            limits = Limits(
+                BOS, EOS, forbidden, most, batch.source_mask, fast, prefixes, penalties, few, sources, shows
+            )
             candidates = None if self.shortlist is None else self.shortlist.candidates(batch.source, prefixes)
             if candidates is not None:
                 limits = candidates.limits(limits)
@@ -329,22 +341,6 @@ class Translator:
         """The most pieces of a translation, beside those of its prefix."""
         most = math.ceil(self.length_ratio * len(part.tokens)) + self.extra_length
         return most if part.max_length is None else min(most, max(1, part.max_length - len(part.prefix)))
-
-    def _split(self, words: Sequence[int]) -> list[int]:
-        """0 and the ends of parts of at most max_source_length pieces, at word boundaries if possible.
-
-        Args:
-            words: the word of each piece.
-        """
-        if self.long_lines == "truncate":
-            return [0, self.max_source_length]
-        ends = [0]
-        while len(words) - ends[-1] > self.max_source_length:
-            end = longest = ends[-1] + self.max_source_length
-            while end > ends[-1] + 1 and words[end] == words[end - 1]:
-                end -= 1
-            ends.append(longest if end == ends[-1] + 1 else end)  # a word longer than a part is cut anywhere
-        return [*ends, len(words)]
 
     def _translation(
         self,

@@ -104,7 +104,7 @@ def without_bytes(folder: Path) -> Tokenizer:
     ("kind", "odd", "shown"),
     [
         ("no bytes", "ei\u2603ns zwei", 4),  # unknown: a mark that stands alone, ei \u2047 ns
-        ("normalised", "eins\u200bzwei", 2),  # a space of no width becomes a space
+        ("normalised", "eins\u200czwei", 2),  # a non-joiner becomes a space
     ],
 )
 def test_a_pair_whose_pieces_show_other_words_is_left_alone(kind: str, odd: str, shown: int, tmp_path: Path) -> None:

@@ -77,6 +77,10 @@ def pairs(count: int, seed: int = 1) -> list[tuple[str, str]]:
     return [(sentence, translation_of(sentence)) for sentence in sentences]
 
 
+#: Two lines that show nothing, and two that a reader takes for one.
+ODD_LINES = ["\u200b\u2060", "\u2800", "zwei\u00ad fu\u0308nf", "zwei f\u200e\u00fcnf"]
+
+
 def many_lines() -> list[str]:
     """200 lines of 1, 2, 50 and other numbers of words, among them blank ones and one of other letters."""
     lines = [*WORDS, " ".join(list(WORDS)[:2]), " ".join((list(WORDS) * 4)[:50]), "", "  ", "Haus Ωmega \u2028 zwei"]

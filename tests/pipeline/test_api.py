@@ -4,7 +4,9 @@ import re
 import subprocess
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -60,7 +62,7 @@ def test_a_heatmap_is_a_figure_that_a_notebook_shows(translator: nmt.RunTranslat
 def test_settings_are_those_of_the_command(trained: Path, unattentive: Path) -> None:
     translator = nmt.load(str(trained), "search.beam_size=4", "search.nbest=3", "device=cpu")
     [ranked] = translator.nbest(["eins zwei"])
-    assert len(ranked) == 3
+    assert len({translation.text for translation in ranked}) == len(ranked) == 3
     assert ranked[0].score >= ranked[1].score >= ranked[2].score
     assert translator.translate(["eins zwei"])[0].text == ranked[0].text
     [translation] = nmt.load(unattentive, "search=greedy").translate(["eins"])
@@ -79,7 +81,9 @@ def test_settings_are_those_of_the_command(trained: Path, unattentive: Path) -> 
             nmt.load(trained, *settings)
     with pytest.raises(UserError, match=r"There is no run .*nmubers\. Did you mean 'numbers'"):
         nmt.load(trained.parent / "nmubers")
-    with pytest.raises(TypeError, match=r"translate\(\[sentence\]\)"):
+    with pytest.raises(
+        TypeError, match=r"sentences: a str, not a list\. Give a list of sentences, such as \[sentence\]"
+    ):
         translator.translate("eins zwei")
 
 
@@ -141,3 +145,25 @@ def test_documents_are_the_translations(trained: Path) -> None:
     assert document["hypotheses"][0]["alignment"] is None
     with pytest.raises(UserError, match="include=beams does not exist"):
         translator.documents(["zwei"], include=["beams"])
+
+
+def test_every_method_names_what_is_not_one_line_of_text(trained: Path) -> None:
+    translator = nmt.load(trained, "device=cpu")
+    calls: dict[str, Callable[[Any], object]] = {
+        "sentences[1]": lambda odd: translator.translate(["eins", odd]),
+        "prefixes[0]": lambda odd: translator.translate(["eins"], prefixes=[odd]),
+        "contexts[0][0]": lambda odd: translator.nbest(["eins"], contexts=[[odd]]),
+        "documents[1][0]": lambda odd: translator.translate_documents([["eins"], [odd]]),
+        "lines[0]": lambda odd: translator.follow().translate([odd]),
+        "sentences[0]": lambda odd: translator.documents([odd]),
+        "sentence": translator.inspect,
+        "translation": lambda odd: translator.explain("eins", odd),
+        "text": lambda odd: translator.what_if("eins", text=odd),
+        "prefix": lambda odd: translator.what_if("eins", prefix=odd),
+    }
+    for place, call_with in calls.items():
+        with pytest.raises(TypeError, match=rf"^{re.escape(place)}: a float, not text\.$"):
+            call_with(1.5)
+        with pytest.raises(UserError, match=rf"^{re.escape(place)}: has a line break\."):
+            call_with("eins\nzwei")
+    assert [each.text for each in translator.translate(iter(["eins", "\u200b\u2800"]))] == ["one", ""]

@@ -1,6 +1,7 @@
 """What `nmt.translate` writes beside text: formats, links, heatmaps; and translations that begin with a prefix."""
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -46,10 +47,17 @@ def test_heatmaps_are_a_picture_a_sentence(trained: Path, here: Path) -> None:
 @pytest.mark.parametrize("nbest", [1, 3])
 def test_every_format_has_a_record_for_every_line(form: str, nbest: int, trained: Path, here: Path) -> None:
     out = translate(trained, LINES, here, f"format={form}", f"search.nbest={nbest}", "scores=true")
-    assert len(out) == len(LINES) * nbest
     plain = translate(trained, LINES, here)
+    records = [json.loads(line) for line in translate(trained, LINES, here, "format=jsonl", f"search.nbest={nbest}")]
+    counts = Counter(record["line"] for record in records)
+    assert len(out) == len(records)
+    assert {counts[number] for number, line in enumerate(LINES, 1) if not line.strip()} == {1}
     for number, (line, expected) in enumerate(zip(LINES, plain, strict=True)):
-        for rank, record in enumerate(out[number * nbest : (number + 1) * nbest], 1):
+        texts = [record["translation"].split() for record in records if record["line"] == number + 1]
+        assert 1 <= len(texts) <= nbest
+        assert not any(text in texts[:at] for at, text in enumerate(texts)), "different texts"
+        for rank in range(1, counts[number + 1] + 1):
+            record = out.pop(0)
             assert len(record.splitlines()) == 1, "whatever a reader takes for the end of a line"
             if form == "tsv":
                 source, translation, *_ = columns = record.split("\t")

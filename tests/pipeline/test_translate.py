@@ -238,11 +238,11 @@ def test_nbest_lists_have_scores(trained: Path, here: Path) -> None:
     rows = [re.fullmatch(r"(\d+) \|\|\| (.*) \|\|\| (-?\d+\.\d{4}) \|\|\| (-?\d+\.\d{4})", line) for line in out]
     assert all(rows)
     found = [(int(row[1]), row[2], float(row[3]), float(row[4])) for row in rows if row]
-    assert [number for number, *_ in found] == [1, 1, 1, 2, 2, 2, 3, 3, 3]
+    assert [number for number, *_ in found] == [1, 1, 1, 2, 3, 3, 3]
     assert found[0][1] == "one two"
-    assert found[3:6] == [(2, "", 0.0, 0.0)] * 3
+    assert found[3] == (2, "", 0.0, 0.0)
     for first, second in itertools.pairwise(found):
-        assert first[0] != second[0] or (first[2] >= second[2] and (first[1] != second[1] or first[0] == 2))
+        assert first[0] != second[0] or (first[2] >= second[2] and first[1] != second[1])
     # Wu et al. 2016, eq. 14: log P divided by ((5 + |Y|) / 6)^1, |Y| the pieces with the end of sentence.
     assert any(found[0][2] == pytest.approx(found[0][3] / ((5 + length) / 6), abs=1e-4) for length in range(2, 20))
 
@@ -260,7 +260,7 @@ def test_searches_can_be_chosen(trained: Path, here: Path) -> None:
     assert draws[0] != greedy
     cold = ["search=sampling", "search.top_k=1", "search.nbest=2"]
     rows = [line.split(" ||| ") for line in translate(trained, sentences, here, *cold)]
-    assert [row[1] for row in rows[::2]] == [row[1] for row in rows[1::2]] == greedy
+    assert [row[1] for row in rows] == greedy, "two samples of one text are one translation"
 
 
 @pytest.mark.parametrize("precision", ["float32", "bf16"])

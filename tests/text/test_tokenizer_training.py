@@ -238,3 +238,11 @@ def test_a_vocabulary_is_never_smaller_than_its_characters() -> None:
     assert all(len(tokens) <= 2 for tokens in tokenizer.source.encode(list(characters))), "no character in bytes"
     assert any("tokenizer.vocabulary_size=500 is too small for 260 specials" in note for note in notes)
     assert tokenizer.target.size < 500
+
+
+@pytest.mark.parametrize(("rule", "told"), [("nmt_nfkc", True), ("nfkc", False), ("identity", False)])
+def test_a_rule_that_changes_the_spelling_of_persian_is_told(rule: str, told: bool) -> None:
+    text = ["می\u200cخواهم", "می\u200cروم"] * 20
+    tokenizer, notes = TokenizerTrainer(vocabulary_size=300, normalization=rule).train(text, text)
+    assert any("zero width joiners and non-joiners as spaces" in note for note in notes) == told
+    assert ("\u200c" in tokenizer.source.decode(tokenizer.source.encode(text[:1])[0])) != told

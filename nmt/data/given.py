@@ -1,0 +1,56 @@
+"""Texts that a Python program gives: by position, whatever holds them, and with the place of what is not text."""
+
+from collections.abc import Iterator, Mapping, Set
+
+from nmt.errors import UserError
+
+
+def texts(values: object, name: str) -> list[str]:
+    """The lines of text in a list, a tuple, an iterator, an array or a column, which is called `name` in errors.
+
+    Raises:
+        TypeError: it is one text, a table or no list, or a value in it is not text.
+        UserError: see `text`.
+    """
+    return [text(value, f"{name}[{at}]") for at, value in enumerate(values_of(values, name))]
+
+
+def lists_of_texts(values: object, name: str) -> list[list[str]]:
+    """As `texts`, a list of such lists."""
+    return [texts(value, f"{name}[{at}]") for at, value in enumerate(values_of(values, name))]
+
+
+def values_of(values: object, name: str) -> Iterator[object]:
+    """The values by position (TypeError if they have none)."""
+    # A table would give the names of its columns.
+    if not isinstance(values, str | bytes | Mapping | Set) and not hasattr(values, "columns"):
+        try:
+            return iter(values)  # type: ignore[call-overload, no-any-return]
+        except TypeError:
+            pass
+    raise TypeError(f"{name}: {_kind(values)}, not a list. Give a list of sentences, such as [sentence], or a column.")
+
+
+def text(value: object, name: str) -> str:
+    """One line of text, which is called `name` in errors.
+
+    Raises:
+        TypeError: it is not text.
+        UserError: it has a line break, or half a character.
+    """
+    value = value.as_py() if hasattr(value, "as_py") else value  # of Arrow
+    if not isinstance(value, str):
+        raise TypeError(f"{name}: {_kind(value)}, not text.")
+    if "\n" in value or "\r" in value:
+        raise UserError(f"{name}: has a line break. Give a list with one line in each text.")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise UserError(f"{name}: character {error.start + 1} is half a surrogate pair. Give valid Unicode.") from error
+    return str(value)
+
+
+def _kind(value: object) -> str:
+    """What a value is, for a message: "a float"."""
+    kind = type(value).__name__
+    return "None" if value is None else f"{'an' if kind[0].lower() in 'aeiou' else 'a'} {kind}"

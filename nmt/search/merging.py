@@ -1,0 +1,49 @@
+"""Hypotheses of one text: of the ways to cut a text into tokens, a search for different texts goes on with the best."""
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+
+class Merging:
+    """The text of each row of a search, and the best log-probability with which each sentence reached a text."""
+
+    def __init__(self, shows: Sequence[bytes], eos: int, count: int) -> None:
+        """`shows` is the text of each token; runs of spaces count as one."""
+        self._shows, self._eos = shows, eos
+        self._rows = [b" "] * count
+        self._best: list[dict[bytes, float]] = [{} for _ in range(count)]
+
+    def restrict(self, values: Tensor, words: Tensor, log_probs: Tensor, sentences: Tensor, most: int) -> None:
+        """Set log-probabilities of candidates to -inf, in place, whose text a better hypothesis has reached.
+
+        Args:
+            values, words: [b, K', k] and [b, K' k]: log-probabilities and tokens, k for each open hypothesis.
+            log_probs: [b, K'] of the open hypotheses.
+            sentences: [b] their numbers.
+            most: the number of candidates that go on in each sentence.
+        """
+        width, each = values.shape[1:]
+        totals, order = (log_probs.unsqueeze(2) + values).flatten(1).sort(1, descending=True)
+        worse: tuple[list[int], list[int]] = ([], [])
+        for row, sentence in enumerate(sentences.tolist()):
+            best, kept, tokens = self._best[sentence], 0, words[row].tolist()
+            for place, total in zip(order[row].tolist(), totals[row].tolist(), strict=True):
+                if kept == most or total == float("-inf"):
+                    break
+                text = self._after(row * width + place // each, tokens[place])
+                if total > best.get(text, float("-inf")):
+                    best[text], kept = total, kept + 1
+                else:
+                    worse[0].append(row)
+                    worse[1].append(place)
+        values.view(len(sentences), -1)[worse] = float("-inf")
+
+    def _after(self, row: int, token: int) -> bytes:
+        """The text of a row with one more token; a line feed stands for its end."""
+        text = self._rows[row]
+        return text.strip() + b"\n" if token == self._eos else (text + self._shows[token]).replace(b"  ", b" ")
+
+    def select(self, rows: Tensor, tokens: Tensor) -> None:
+        """Go on with the rows [N'] and their next tokens [N']."""
+        self._rows = [self._after(row, token) for row, token in zip(rows.tolist(), tokens.tolist(), strict=True)]
