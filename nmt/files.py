@@ -143,7 +143,8 @@ def replacing_folder(folder: Path, names: Collection[str]) -> Iterator[Path]:
     """Yield an empty folder beside `folder`; on success it becomes `folder`. One process at a time may do so.
 
     What has one of the `names` (with `*` for any letters) in the earlier folder goes with it; what somebody else has
-    put there stays. If the process is killed, `folder` is the earlier one, the new one, or, between two renames, comes back at the next call.
+    put there stays. If the process is killed, `folder` is the earlier one, the new one, or, between two renames, comes
+    back at the next call.
 
     Raises:
         UserError: a folder cannot be written.

@@ -18,7 +18,7 @@ from nmt.data.corpus import DataSource, Split, safe_name
 from nmt.data.holdout import divide
 from nmt.data.languages import checked_languages, language_codes
 from nmt.data.large import Stored, without
-from nmt.data.lines import missing_file
+from nmt.data.streams import missing_file
 from nmt.errors import UserError, nearest
 from nmt.limits import NotNegative, Positive
 from nmt.text.canonical import any_text
