@@ -128,6 +128,7 @@ def documented(
 def _details(translator: Translator, translation: Translation, include: Set[Detail], forced: int) -> Details:
     """The details of a translation; those that need a forced decoding are missing for a line in parts."""
     inspected, views, before = None, None, translation.context_weights
+    translator.stepper.check()
     if can_look(translation):
         if include & {"alternatives", "stages"}:
             source, target = tokens_of(translator.tokenizer, translation)

@@ -17,14 +17,20 @@ from typing import Any, Final, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from nmt.alignment.weights import word_weights
 from nmt.alignment.words import source_units, target_units, word_number
+from nmt.data.batch import make_batch
+from nmt.data.documents import context_tensor
 from nmt.errors import UserError
 from nmt.inspection.details import documented
 from nmt.inspection.document import DIGITS, Json, Style
-from nmt.inspection.forced import context_of, inspect, tokens_of
+from nmt.inspection.forced import context_of, piece_log_probs, tokens_of
+from nmt.text.tokenizer import EOS
+from nmt.translation.forcing import saliency
 from nmt.translation.looking import can_look
+from nmt.translation.stepping import evaluating
 from nmt.translation.translator import Translator
 from nmt.translation.types import Translation
 
@@ -79,8 +85,7 @@ def explain(
     labels = target_units(translation).labels
     number = None if word is None else word_number(labels, word, "word")
     rows = slice(None) if number is None else slice(number, number + 1)
-    measured = {method: _measured(translator, translation, method, style) for method in methods}
-    matrices = {method: None if matrix is None else matrix[rows] for method, matrix in measured.items()}
+    matrices = {method: _measured(translator, translation, method, style, rows) for method in methods}
     return {
         "translation": documented(translator, [translation], style, frozenset({"alignment"})),
         "words": {"source": source_units(translation).labels, "target": labels[rows]},
@@ -98,56 +103,85 @@ def explain(
     }
 
 
-def _measured(translator: Translator, translation: Translation, method: Method, style: Style) -> Matrix | None:
+def _measured(
+    translator: Translator, translation: Translation, method: Method, style: Style, rows: slice
+) -> Matrix | None:
+    """[Tw, Sw] a measure for the target words `rows`."""
     if method == "erasure":
-        return erasure(translator, translation)
-    if method == "attention":
-        if translation.weights is None:
-            return None
-        return word_weights(translation, style.head, style.shift).astype(np.float64)
-    before = [sentence.text for sentence in translation.context]
-    (salient,) = translator.saliency([translation.source], [translation.text], [before])
-    target, source = target_units(salient).members, source_units(salient).members
-    assert salient.weights is not None
-    by_word: Matrix = target.T.astype(np.float64) @ salient.weights[0] @ source
+        return erasure(translator, translation, rows)
+    if method == "gradient":
+        return gradient(translator, translation, rows)
+    if translation.weights is None:
+        return None
+    return word_weights(translation, style.head, style.shift).astype(np.float64)[rows]
+
+
+def gradient(translator: Translator, translation: Translation, rows: slice = slice(None)) -> Matrix:
+    """[Tw, Sw] gradient times input for the target words `rows`."""
+    source, target = tokens_of(translator.tokenizer, translation)
+    context = context_tensor([context_of(translator.tokenizer, translation)])
+    written = target[:-1] if target[-1] == EOS else target
+    batch = make_batch([source], [written], [0])._replace(context=context).to(translator.compute.device)
+    shares = torch.zeros(len(target_units(translation).labels), len(written) + 1)
+    shares[:, : len(target)] = torch.from_numpy(target_units(translation).members.T)
+    with evaluating(translator.models):
+        words, check = shares[rows].to(translator.compute.device), translator.stepper.check
+        salient = saliency(translator.models[0], batch, [translation.pins], words, check).weights
+    assert salient is not None
+    by_word: Matrix = salient[0, 0, :, : len(source) + 1].double().cpu().numpy() @ source_units(translation).members
     return by_word
 
 
-def erasure(translator: Translator, translation: Translation) -> Matrix:
-    """[Tw, Sw] log p(target word) minus its log-probability without the source word."""
-    source, target = source_units(translation), target_units(translation)
-    tokens, pieces = tokens_of(translator.tokenizer, translation)
+def erasure(translator: Translator, translation: Translation, rows: slice = slice(None)) -> Matrix:
+    """[Tw, Sw] log p(target word) minus its log-probability without the source word, for the target words `rows`."""
+    source = source_units(translation)
+    tokens, _ = tokens_of(translator.tokenizer, translation)
+    left = [
+        [token for token, members in zip(tokens, source.members) if members[word] == 0]
+        for word in range(len(source.labels))
+    ]
     context = context_of(translator.tokenizer, translation)
-    whole = _log_probs(translator, tokens, pieces, context)
-    columns = []
-    for word in range(len(source.labels)):
-        left = [token for token, members in zip(tokens, source.members) if members[word] == 0]
-        columns.append(target.members.T @ (whole - _log_probs(translator, left, pieces, context)))
-    return np.stack(columns, 1) if columns else np.zeros((len(target.labels), 0))
+    return _falls(translator, translation, rows, [tokens, *left], [context] * (1 + len(left)))
 
 
-def erasure_of_context(translator: Translator, translation: Translation) -> Matrix:
+def erasure_of_context(translator: Translator, translation: Translation, rows: slice = slice(None)) -> Matrix:
     """[Tw, K] log p(target word) minus its log-probability without each of the K sentences before the source."""
-    tokens, pieces = tokens_of(translator.tokenizer, translation)
-    context, members = context_of(translator.tokenizer, translation), target_units(translation).members
-    whole = _log_probs(translator, tokens, pieces, context)
+    tokens, _ = tokens_of(translator.tokenizer, translation)
+    context = context_of(translator.tokenizer, translation)
     left = [[sentence for place, sentence in enumerate(context) if place != out] for out in range(len(context))]
-    return np.stack([members.T @ (whole - _log_probs(translator, tokens, pieces, each)) for each in left], 1)
+    return _falls(translator, translation, rows, [tokens] * (1 + len(left)), [context, *left])
 
 
-def _log_probs(
-    translator: Translator, source: Sequence[int], target: Sequence[int], context: Sequence[Sequence[int]]
+def _falls(
+    translator: Translator,
+    translation: Translation,
+    rows: slice,
+    sources: Sequence[Sequence[int]],
+    contexts: Sequence[Sequence[Sequence[int]]],
 ) -> Matrix:
-    """[T] the log-probability of each target piece."""
-    arguments = translator.stepper, source, target, translator.compute
-    return np.array(inspect(*arguments, context=context, pins=translator.pins).of_pieces)
+    """[Tw, N] how much the log-probability of each target word falls from the first source to each of N others."""
+    members = target_units(translation).members[:, rows]
+    # Pieces after the last word that is asked for change nothing.
+    count = 1 + int(np.flatnonzero(members.any(1)).max(initial=0))
+    pieces = tokens_of(translator.tokenizer, translation)[1][:count]
+    size = translator.batch_sentences
+    found = [
+        piece_log_probs(
+            *(translator.stepper, sources[first : first + size], pieces, translator.compute),
+            *(contexts[first : first + size], translation.pins),
+        )
+        for first in range(0, len(sources), size)
+    ]
+    whole, *others = torch.cat(found).double().numpy()
+    falls: Matrix = members[:count].T.astype(np.float64) @ (whole - np.array(others).reshape(-1, count)).T
+    return falls
 
 
 def _context(translator: Translator, translation: Translation, rows: slice) -> Json:
     """The sentences before the source with their erasure for these target words."""
     return {
         "sentences": [sentence.text for sentence in translation.context],
-        "erasure": erasure_of_context(translator, translation)[rows].round(DIGITS).tolist(),
+        "erasure": erasure_of_context(translator, translation, rows).round(DIGITS).tolist(),
     }
 
 

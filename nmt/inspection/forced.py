@@ -104,7 +104,7 @@ def inspect(
     log_probs: list[Tensor] = []
     weights: list[Tensor] = []
     with torch.inference_mode(), compute.autocast(), _recording(stepper, stages) as records:
-        for step_log_probs, step_weights in _steps(stepper, source, target, compute, context, [pins]):
+        for step_log_probs, step_weights in _steps(stepper, [source], target, compute, [context], [pins]):
             log_probs.append(step_log_probs[0].float().cpu())
             if step_weights is not None:
                 weights.append(step_weights[0].float().cpu())
@@ -126,22 +126,37 @@ def last_step(
 ) -> Tensor:
     """[R, V] the log-probabilities of the last target token with each of R pins, on the CPU; see `inspect`."""
     with torch.inference_mode(), compute.autocast():
-        *_, (log_probs, _) = _steps(stepper, source, target, compute, context, pins)
+        *_, (log_probs, _) = _steps(stepper, [source] * len(pins), target, compute, [context] * len(pins), pins)
         return log_probs.float().cpu()
+
+
+def piece_log_probs(
+    stepper: Stepper,
+    sources: Sequence[Sequence[int]],
+    target: Sequence[int],
+    compute: Compute,
+    contexts: Sequence[Sequence[Sequence[int]]],
+    pins: Pins,
+) -> Tensor:
+    """[R, T] the log-probabilities of the target tokens after each of R sources with its context, on the CPU."""
+    with torch.inference_mode(), compute.autocast():
+        steps = _steps(stepper, sources, target, compute, contexts, [pins] * len(sources))
+        columns = [log_probs[:, token].float().cpu() for (log_probs, _), token in zip(steps, target, strict=True)]
+        return torch.stack(columns, 1)
 
 
 def _steps(
     stepper: Stepper,
-    source: Sequence[int],
+    sources: Sequence[Sequence[int]],
     target: Sequence[int],
     compute: Compute,
-    context: Sequence[Sequence[int]],
+    contexts: Sequence[Sequence[Sequence[int]]],
     pins: Sequence[Pins],
 ) -> Iterator[tuple[Tensor, Tensor | None]]:
-    """At each target token the log-probabilities [R, V] and weights [R, H, S] of one sentence with each of R pins."""
-    count = len(pins)
-    batch = make_batch([list(source)] * count, None, list(range(count)))
-    batch = batch._replace(context=context_tensor([context] * count)).to(compute.device)
+    """At each target token the log-probabilities [R, V] and weights [R, H, S] of each of R sources with its pins."""
+    count = len(sources)
+    batch = make_batch([list(source) for source in sources], None, list(range(count)))
+    batch = batch._replace(context=context_tensor(contexts)).to(compute.device)
     state: Any = stepper.start(batch.source, batch.source_mask, batch.source_lengths, None, batch.context, pins)
     for previous in [BOS, *target[:-1]]:
         log_probs, weights, state = stepper(torch.full((count,), previous, device=compute.device), state)

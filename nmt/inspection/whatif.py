@@ -89,7 +89,7 @@ def what_if(
         beginning = edits.prefix or prefix
         pins = {**translator.pins, **edits.pins}
         ((variant, *_),) = translator.translate_chunk([changed], prefixes=[beginning], contexts=[before], pins=[pins])
-        _check_pins(edits.pins, variant)
+        check_pins(edits.pins, variant)
         forced = forced_characters(translator, beginning)
         result["variant"] = documented(translator, [variant], style, include, forced=forced)
         result["differences"] = {
@@ -99,7 +99,7 @@ def what_if(
     return result
 
 
-def _check_pins(pins: Pins, translation: Translation) -> None:
+def check_pins(pins: Pins, translation: Translation) -> None:
     """Raise UserError for pins of steps before the first, or to pieces that the decoder does not attend to."""
     if not can_look(translation):
         return

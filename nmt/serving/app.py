@@ -13,7 +13,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from nmt import __version__
-from nmt.serving.asking import Asker, answers, beginnings, collected, enqueue, listen, unless_gone
+from nmt.serving.asking import Asker, Served, answers, beginnings, collected, enqueue, listen, unless_gone
 from nmt.serving.bodies import ExplainBody, ScoreBody, TranslateBody, WhatIfBody
 from nmt.serving.corpus import add_corpus
 from nmt.serving.guard import Guard
@@ -21,19 +21,25 @@ from nmt.serving.libre import add_libre
 from nmt.serving.metrics import Metrics
 from nmt.serving.pages import add_pages
 from nmt.serving.problems import ProblemError, of_pydantic
+from nmt.serving.queueing import Row
 
 Json = dict[str, Any]
 #: A model that computes one batch for longer than this is taken to be stuck, in seconds.
 STUCK = 300.0
+#: Levels of an answer that are encoded part by part: down to the layers of a hypothesis.
+PARTS = 6
 
 
-def application(asker: Asker, *, hosts: list[str], most_bytes: int, split_sentences: bool = True) -> ASGIApp:
+def application(
+    asker: Asker, *, hosts: list[str], most_bytes: int, host: str = "localhost", split_sentences: bool = True
+) -> ASGIApp:
     """The application for some models.
 
     Args:
         asker: the models, whose workers run.
-        hosts: names by which clients may call the server.
+        hosts: names by which clients may call the server, or a proxy in front of it.
         most_bytes: of a request.
+        host: where the server listens.
         split_sentences: of texts of LibreTranslate's clients.
     """
     metrics = Metrics()
@@ -43,6 +49,8 @@ def application(asker: Asker, *, hosts: list[str], most_bytes: int, split_senten
         description="Neural machine translation, and what its attention looks at.",
         docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,  # a proxy's prefix is not known here
+        servers=[{"url": "."}],  # next to openapi.json
     )
     _add_errors(app)
     _add_translation(app, asker)
@@ -54,7 +62,7 @@ def application(asker: Asker, *, hosts: list[str], most_bytes: int, split_senten
     for route in [*app.routes]:
         if isinstance(route, APIRoute) and route.methods == {"GET"}:
             app.add_api_route(route.path, route.endpoint, methods=["HEAD"], include_in_schema=False)
-    return Guard(app, hosts, most_bytes, metrics.observe)
+    return Guard(app, hosts, most_bytes, metrics.observe, host)
 
 
 def _add_errors(app: FastAPI) -> None:
@@ -88,15 +96,17 @@ def _add_errors(app: FastAPI) -> None:
 
 def _add_translation(app: FastAPI, asker: Asker) -> None:
     @app.post("/v1/translate", summary="Translate lines")
-    async def translate(body: TranslateBody, request: Request) -> JSONResponse:
-        model, rows, search = asker.translations(body)
+    async def translate(body: TranslateBody, request: Request) -> Response:
+        model, rows, search = await asker.off_loop(asker.translations, body)
         enqueue(model, rows)
         documents, timing = await unless_gone(request, collected(rows, asker.caps.seconds))
-        return JSONResponse({"model": model.named, "search": search, "translations": documents, "timing": timing})
+        return await answered(
+            asker, {"model": model.named, "search": search, "translations": documents, "timing": timing}
+        )
 
     @app.post("/v1/translate/stream", summary="Translate lines; each is an event as soon as it is done")
     async def stream(body: TranslateBody) -> StreamingResponse:
-        model, rows, _ = asker.translations(body, live=True)
+        model, rows, _ = await asker.off_loop(asker.translations, body, live=True)
         certain = listen(rows[0]) if len(rows) == 1 else None
         enqueue(model, rows)
 
@@ -106,43 +116,63 @@ def _add_translation(app: FastAPI, asker: Asker) -> None:
                     async for text in beginnings(certain, asker.caps.seconds):
                         yield _event("beginning", {"index": 0, "text": text})
                 async for at, _, document in answers(rows, asker.caps.seconds):
-                    yield _event("translation", {"index": at, "translation": document})
+                    done = {"index": at, "translation": document}
+                    yield await asker.off_loop(_event, "translation", done)
             except ProblemError as problem:
                 yield _event("error", problem.document)
             else:
                 yield _event("done", {"count": len(rows)})
             finally:
                 for row in rows:
-                    row.result.cancel()
+                    row.leave()
 
         return StreamingResponse(events(), media_type="text/event-stream")
 
     @app.post("/v1/score", summary="How probable is this translation?")
-    async def score(body: ScoreBody, request: Request) -> JSONResponse:
-        model, rows = asker.scores(body)
+    async def score(body: ScoreBody, request: Request) -> Response:
+        model, rows = await asker.off_loop(asker.scores, body)
         enqueue(model, rows)
         documents, timing = await unless_gone(request, collected(rows, asker.caps.seconds))
-        return JSONResponse({"model": model.named, "search": None, "translations": documents, "timing": timing})
+        return await answered(
+            asker, {"model": model.named, "search": None, "translations": documents, "timing": timing}
+        )
+
+
+async def answered(asker: Asker, content: Json) -> Response:
+    """The answer with this content, which may be large."""
+    text = await asker.off_loop(encoded, content)
+    return Response(text.encode("utf-8", "replace"), media_type="application/json")
 
 
 def _event(name: str, data: Json) -> str:
-    return f"event: {name}\ndata: {json.dumps(data, ensure_ascii=True)}\n\n"
+    return f"event: {name}\ndata: {encoded(data, ascii_only=True)}\n\n"
+
+
+def encoded(value: Any, depth: int = 0, *, ascii_only: bool = False) -> str:
+    """JSON, of which parts are encoded one by one: no other thread runs while a part is."""
+    if depth < PARTS and isinstance(value, dict):
+        parts = (f"{json.dumps(key)}: {encoded(each, depth + 1, ascii_only=ascii_only)}" for key, each in value.items())
+        return f"{{{', '.join(parts)}}}"
+    if depth < PARTS and isinstance(value, list) and value and isinstance(value[0], dict):
+        return f"[{', '.join(encoded(each, depth + 1, ascii_only=ascii_only) for each in value)}]"
+    return json.dumps(value, ensure_ascii=ascii_only, allow_nan=False)
 
 
 def _add_inspection(app: FastAPI, asker: Asker) -> None:
     @app.post("/v1/whatif", summary="What would the model say if?")
-    async def what_if(body: WhatIfBody, request: Request) -> JSONResponse:
-        model, rows = asker.what_ifs(body)
-        enqueue(model, rows)
-        (answer,), timing = await unless_gone(request, collected(rows, asker.caps.seconds))
-        return JSONResponse({"model": model.named, **answer, "timing": timing})
+    async def what_if(body: WhatIfBody, request: Request) -> Response:
+        model, rows = await asker.off_loop(asker.what_ifs, body)
+        return await alone(request, model, rows)
 
     @app.post("/v1/explain", summary="Which source words does each word depend on?")
-    async def explain(body: ExplainBody, request: Request) -> JSONResponse:
-        model, rows = asker.explanations(body)
+    async def explain(body: ExplainBody, request: Request) -> Response:
+        model, rows = await asker.off_loop(asker.explanations, body)
+        return await alone(request, model, rows)
+
+    async def alone(request: Request, model: Served, rows: list[Row]) -> Response:
         enqueue(model, rows)
         (answer,), timing = await unless_gone(request, collected(rows, asker.caps.seconds))
-        return JSONResponse({"model": model.named, **answer, "timing": timing})
+        return await answered(asker, {"model": model.named, **answer, "timing": timing})
 
 
 def _add_state(app: FastAPI, asker: Asker, metrics: Metrics) -> None:

@@ -4,8 +4,8 @@ import asyncio
 import contextlib
 import functools
 import time
-from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -35,6 +35,7 @@ class Caps:
         texts: in a request. pieces: of a text. beam: size of a beam, which is also the limit of n-best lists.
         slow: texts with details that are computed sentence by sentence.
         seconds: until a request is given up.
+        numbers: in the details of an answer. places: pieces of a text times pieces of a translation that is given.
     """
 
     texts: int = 10_000
@@ -42,6 +43,8 @@ class Caps:
     beam: int = 50
     slow: int = 100
     seconds: float = 600.0
+    numbers: int = 4_000_000
+    places: int = 250_000
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,13 @@ class Asker:
         self.models = {model.id: model for model in models}
         self.first = models[0]
         self.caps = caps
+        # The event loop has other clients to serve meanwhile.
+        self._threads = ThreadPoolExecutor(2, "nmt asker")
+
+    async def off_loop(self, function: Callable[..., Answer], *arguments: Any, **named: Any) -> Answer:
+        """What a function returns that may take longer than the event loop can wait."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, functools.partial(function, *arguments, **named))
 
     def model(self, name: str | None, field: str = "model") -> Served:
         """The model of this id, or the first (ProblemError 404, which names the field of the request)."""
@@ -113,17 +123,24 @@ class Asker:
             Work(text, include, nbest, prefix, pins, body.search.max_length, context=context, penalties=penalties)
             for text, prefix, context in zip(texts, prefixes, self._contexts(model, body, texts), strict=True)
         ]
-        return model, self._rows(model, key, works), model.engine.described(settings, nbest)
+        rows = self._rows(model, key, works)
+        self._check_answer(model, rows)
+        return model, rows, model.engine.described(settings, nbest)
 
     def scores(self, body: ScoreBody) -> tuple[Served, list[Row]]:
         """The model and the row of a request."""
         model = self.model(body.model)
-        self._check(model, "target", [body.target])
         (context,) = self._contexts(model, body, [body.text])
         work = Work(body.text, frozenset(body.include) - {"beam"}, target=body.target, context=context)
         if not body.text.strip() or not body.target.strip():
             raise invalid("target" if body.text.strip() else "text", "is blank.", cure="Give a line with words.")
-        return model, self._rows(model, Key("score", model.engine.defaults), [work])
+        (size,) = self._check(model, "target", [body.target], target=True)
+        rows = self._rows(model, Key("score", model.engine.defaults), [work])
+        if rows[0].pieces * size > self.caps.places:
+            detail = f"{rows[0].pieces:,} pieces for {size:,} of the target."
+            raise too_long("text", detail, self.caps.places, "Split both into sentences.")
+        self._check_answer(model, rows, size)
+        return model, rows
 
     def what_ifs(self, body: WhatIfBody) -> tuple[Served, list[Row]]:
         """The model and the row of a request."""
@@ -133,22 +150,28 @@ class Asker:
         edits = Edits(body.edits.text, body.edits.prefix, _pins(body.edits.pins), changed)
         (context,) = self._contexts(model, body, [body.text])
         self._check_context(model, "edits.context", changed or [])
-        self._check(model, "edits.text", [body.edits.text or ""])
+        most = model.engine.translator.max_source_length
+        sizes = self._check(model, "edits.text", [body.edits.text or ""], most)
         for field, prefix in (("prefix", body.prefix), ("edits.prefix", edits.prefix)):
             if len(prefix) > self.caps.pieces:
                 raise too_long(field, "is too long.", self.caps.pieces, "Give a shorter prefix.")
         include = frozenset(body.include) - {"beam"}
         work = Work(body.text, include, prefix=body.prefix, edits=edits, sweep=body.sweep, context=context)
-        return model, self._rows(model, Key("whatif", settings), [work], low=True)
+        rows = self._rows(model, Key("whatif", settings), [work], low=True, most=most)
+        # Two documents; the larger one is counted twice.
+        self._check_answer(model, [replace(rows[0], pieces=max(rows[0].pieces, *sizes))] * 2)
+        return model, rows
 
     def explanations(self, body: ExplainBody) -> tuple[Served, list[Row]]:
         """The model and the row of a request."""
         model = self.model(body.model)
-        self._check(model, "target", [body.target or ""])
+        # Two sentences that the model reads as a whole: every measure looks at each piece of one for each of the other.
+        most = model.engine.translator.max_source_length
+        self._check(model, "target", [body.target or ""], most, target=True)
         (context,) = self._contexts(model, body, [body.text])
         methods = tuple(dict.fromkeys(body.methods))
         work = Work(body.text, target=body.target, methods=methods, word=body.word, context=context)
-        return model, self._rows(model, Key("explain", model.engine.defaults), [work], low=True)
+        return model, self._rows(model, Key("explain", model.engine.defaults), [work], low=True, most=most)
 
     def _contexts(
         self, model: Served, body: TranslateBody | ScoreBody | WhatIfBody | ExplainBody, texts: Sequence[str]
@@ -199,22 +222,46 @@ class Asker:
                 settings = settings._replace(beam_size=nbest)
         return settings, nbest
 
-    def _check(self, model: Served, field: str, texts: Sequence[str]) -> list[int]:
-        """The number of pieces of each text (ProblemError if one is too long or has several lines)."""
+    def _check(
+        self, model: Served, field: str, texts: Sequence[str], most: int | None = None, *, target: bool = False
+    ) -> list[int]:
+        """The number of pieces of each text (ProblemError if one has more than `most` or several lines)."""
         if any("\n" in text or "\r" in text for text in texts):
             raise invalid(field, "has a line break.", cure="Send a list with one line in each text.")
         # The tokenizer is not asked about what is too long whatever it says.
-        most = 100 * self.caps.pieces
-        if any(len(text) > most for text in texts):
-            raise too_long(field, f"a text has more than {most:,} characters.", most, "Send shorter texts.")
-        sizes = model.engine.pieces(texts)
-        if sizes and max(sizes) > self.caps.pieces:
+        longest = 100 * self.caps.pieces
+        if any(len(text) > longest for text in texts):
+            raise too_long(field, f"a text has more than {longest:,} characters.", longest, "Send shorter texts.")
+        sizes = model.engine.pieces(texts, target=target)
+        most = self.caps.pieces if most is None else min(most, self.caps.pieces)
+        if sizes and max(sizes) > most:
             detail = f"text {sizes.index(max(sizes))} has {max(sizes):,} pieces."
-            raise too_long(field, detail, self.caps.pieces, "Split it into sentences.")
+            raise too_long(field, detail, most, "Split it into sentences.")
         return sizes
 
-    def _rows(self, model: Served, key: Key, works: Sequence[Work], low: bool = False) -> list[Row]:
-        sizes = self._check(model, "text", [work.text for work in works])
+    def _check_answer(self, model: Served, rows: Sequence[Row], target: int | None = None) -> None:
+        """ProblemError if the answer for these rows might be too large, or pins are beyond any translation of them.
+
+        `target` is the number of pieces of a translation that is given.
+        """
+        numbers, engine = 0, model.engine
+        for row in rows:
+            work: Work = row.work
+            steps = engine.most_pieces(row.pieces, work.prefix, work.max_length) if target is None else target
+            numbers += engine.numbers(row.pieces, steps, work.nbest, work.include)
+            if max((*work.pins, *work.edits.pins), default=-1) >= steps:
+                raise invalid("pins", "a step does not exist.", limit=steps - 1, cure=f"Give 0 to {steps - 1}.")
+            if (most := max(map(max, work.pins.values()), default=-1)) >= row.pieces:
+                cure = f"Give 0 to {row.pieces - 1}."
+                raise invalid("pins", f"there is no source piece {most}.", limit=row.pieces - 1, cure=cure)
+        if numbers > self.caps.numbers:
+            detail = f"its details might be {numbers:,} numbers."
+            raise too_long("include", detail, self.caps.numbers, "Ask for fewer details, hypotheses or texts.")
+
+    def _rows(
+        self, model: Served, key: Key, works: Sequence[Work], low: bool = False, most: int | None = None
+    ) -> list[Row]:
+        sizes = self._check(model, "text", [work.text for work in works], most)
         pieces: dict[str, int] = {}
         for work in works:
             pieces.update(zip(work.context, model.engine.pieces(work.context), strict=True))
@@ -307,7 +354,7 @@ async def answers(rows: Sequence[Row], seconds: float) -> AsyncIterator[tuple[in
             yield at, measured, result
     finally:
         for row in rows:
-            row.result.cancel()
+            row.leave()
 
 
 def _result(future: "Future[Any]") -> tuple[Measured, Any]:

@@ -1,17 +1,42 @@
 """The bodies of requests, checked: what `/openapi.json` describes."""
 
+import json
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, model_validator
 
 from nmt.inspection.details import Detail
 from nmt.inspection.explain import METHODS, Method
+from nmt.serving.problems import ProblemError, invalid
 
+#: Fields of an object, of which the bodies here have fewer.
+MOST_FIELDS = 50
+# The first error in a list is enough: a body has room for a million.
+Texts = Annotated[list[StrictStr], Field(fail_fast=True)]
+Include = Annotated[list[Detail], Field(fail_fast=True, max_length=100)]
 Position = Annotated[StrictInt, Field(ge=0)]
 
 
-class Body(BaseModel):
-    """What all bodies share: unknown fields are refused."""
+class Checked(BaseModel):
+    """What all bodies share: few fields, and text of whole characters."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check(cls, data: Any) -> Any:
+        if isinstance(data, dict):
+            if len(data) > MOST_FIELDS:
+                raise ProblemError(422, f"{len(data):,} fields.", limit=MOST_FIELDS, cure="GET /docs lists the fields.")
+            for field, value in data.items():
+                try:
+                    json.dumps([field, value], ensure_ascii=False, default=repr).encode()
+                except UnicodeEncodeError as error:
+                    field = field.encode(errors="replace").decode()
+                    raise invalid(field, "has half of a surrogate pair.", cure="Send whole characters.") from error
+        return data
+
+
+class Body(Checked):
+    """What the bodies of this interface share: unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -30,14 +55,14 @@ class PinBody(Body):
     """The source pieces that a step of the translation may look at."""
 
     step: Annotated[StrictInt, Field(ge=0, le=999)]
-    source: Annotated[list[Position], Field(min_length=1, max_length=1000)]
+    source: Annotated[list[Position], Field(fail_fast=True, min_length=1, max_length=1000)]
 
 
 Context = Annotated[
-    list[StrictStr],
+    Texts,
     Field(max_length=1000, description="the sentences before the first line in its document, the nearest one last"),
 ]
-Pins = Annotated[list[PinBody], Field(max_length=1000)]
+Pins = Annotated[list[PinBody], Field(fail_fast=True, max_length=1000)]
 
 
 class ModelBody(Body):
@@ -51,9 +76,9 @@ class ModelBody(Body):
 class TranslateBody(ModelBody):
     """Texts to translate, a line each."""
 
-    text: StrictStr | list[StrictStr]
+    text: StrictStr | Texts
     search: SearchBody = SearchBody()
-    prefix: Annotated[StrictStr | list[StrictStr], Field(description="the beginning of each translation")] = ""
+    prefix: Annotated[StrictStr | Texts, Field(description="the beginning of each translation")] = ""
     context: Context = []
     documents: Annotated[
         Literal["none", "one", "blank"],
@@ -61,7 +86,7 @@ class TranslateBody(ModelBody):
               "with an empty line between"),
     ] = "none"  # fmt: skip
     pins: Pins = []
-    include: list[Detail] = ["alignment"]
+    include: Include = ["alignment"]
 
 
 class ScoreBody(ModelBody):
@@ -70,7 +95,7 @@ class ScoreBody(ModelBody):
     text: StrictStr
     target: StrictStr
     context: Context = []
-    include: list[Detail] = ["alignment"]
+    include: Include = ["alignment"]
 
 
 class EditsBody(Body):
@@ -89,7 +114,7 @@ class WhatIfBody(ModelBody):
     prefix: Annotated[StrictStr, Field(description="how both translations begin; edits.prefix takes precedence")] = ""
     context: Context = []
     search: SearchBody = SearchBody()
-    include: list[Detail] = ["alignment"]
+    include: Include = ["alignment"]
     edits: EditsBody = EditsBody()
     sweep: Annotated[StrictInt, Field(ge=0, description="a step to pin to each source piece in turn")] | None = None
 
@@ -104,13 +129,13 @@ class ExplainBody(ModelBody):
         Field(description="a word of the translation, by its number from 0 or its spelling; null for all words"),
     ] = None
     context: Context = []
-    methods: Annotated[list[Method], Field(min_length=1)] = list(METHODS)
+    methods: Annotated[list[Method], Field(fail_fast=True, min_length=1, max_length=100)] = list(METHODS)
 
 
-class LibreBody(BaseModel):
+class LibreBody(Checked):
     """A request of LibreTranslate's clients; they may send fields that have no meaning here, and empty ones."""
 
-    q: str | Annotated[list[str], Field(fail_fast=True)]
+    q: StrictStr | Texts
     source: str = "auto"
     target: str = ""
     format: Literal["text", "html"] = "text"

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 from fastapi import FastAPI, Query
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 
 from nmt.errors import UserError
 from nmt.evaluation.metrics import sentence_chrf
 from nmt.foreign import inside, read_text_of
 from nmt.runs import Run
-from nmt.serving.asking import Asker
+from nmt.serving.asking import Asker, Served
 from nmt.serving.problems import ProblemError
 
 Json = dict[str, Any]
@@ -23,20 +23,23 @@ _TEXTS = {"source": "source.txt", "translation": "hypotheses.txt", "reference": 
 def add_corpus(app: FastAPI, asker: Asker) -> None:
     """Add the route."""
 
-    # Reads files, so it runs in a thread of its own.
     @app.get("/v1/corpus", summary="The sentences of a model's evaluation with their measures")
-    def corpus(
+    async def corpus(
         model: str | None = None, split: str | None = None, other: str | None = Query(None, alias="with")
-    ) -> JSONResponse:
+    ) -> Response:
         first = asker.model(model)
         second = None if other is None else asker.model(other, "with")
+        return await asker.off_loop(answer, first, split, second)
+
+    def answer(first: Served, split: str | None, second: Served | None) -> Response:
+        cure = "Evaluate the model again: python -m nmt.evaluate run=..."
         try:
             found = described(first.run, split, None if second is None else second.run)
+            return JSONResponse({"model": first.named, "with": second and second.named, **found})
         except UserError as error:
-            raise ProblemError(
-                500, str(error), cure="Evaluate the model again: python -m nmt.evaluate run=..."
-            ) from error
-        return JSONResponse({"model": first.named, "with": second and second.named, **found})
+            raise ProblemError(503, str(error), cure=cure) from error
+        except (LookupError, TypeError, ValueError, AttributeError, OSError) as error:
+            raise ProblemError(503, "The evaluation has damaged or foreign files.", cure=cure) from error
 
 
 def described(run: Run, split: str | None, other: Run | None = None) -> Json:

@@ -4,19 +4,24 @@ It runs in the thread of the model's worker.
 """
 
 import copy
-from collections.abc import Callable, Hashable, Mapping, Sequence
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from nmt.attention import Pins
 from nmt.inspection.details import Detail, described_search, documented, forced_characters, translate
-from nmt.inspection.document import Json, Style
+from nmt.inspection.document import ALTERNATIVES, Json, Style
 from nmt.inspection.explain import METHODS, Method, explain
-from nmt.inspection.whatif import Edits, what_if
+from nmt.inspection.whatif import Edits, check_pins, what_if
 from nmt.search import BeamSearch, GreedySearch, Penalties, Search
 from nmt.translation.translator import Translator
 
 NO_EDITS = Edits()
+#: Characters that are tokenised at a time.
+SLICE = 50_000
+#: Numbers of a piece in a document, and of a weight in its stages, about.
+PIECE, STAGES = 10, 6
 
 
 class SearchSettings(NamedTuple):
@@ -78,9 +83,40 @@ class Engine:
         self.defaults = _defaults(translator.search)
         self.nbest = translator.search.nbest
 
-    def pieces(self, texts: Sequence[str]) -> list[int]:
-        """The number of source pieces of each text, with its end."""
-        return [len(tokens) + 1 for tokens in self.translator.tokenizer.source.encode(texts)]
+    def pieces(self, texts: Sequence[str], *, target: bool = False) -> list[int]:
+        """The number of source or target pieces of each text, with its end."""
+        tokenizer = self.translator.tokenizer
+        vocabulary = tokenizer.target if target else tokenizer.source
+        # No other thread runs while SentencePiece works.
+        size = max(1, SLICE // max((1, *map(len, texts))))
+        slices = (texts[first : first + size] for first in range(0, len(texts), size))
+        return [len(tokens) + 1 for each in slices for tokens in vocabulary.encode(each)]
+
+    def most_pieces(self, source: int, prefix: str = "", max_length: int | None = None) -> int:
+        """The most pieces of the translation of a text of so many source pieces."""
+        translator = self.translator
+        parts = -(-source // translator.max_source_length)
+        most = math.ceil(translator.length_ratio * source) + parts * translator.extra_length
+        return len(prefix) + (most if max_length is None else min(most, max_length))
+
+    def numbers(self, source: int, target: int, nbest: int, include: Set[Detail]) -> int:
+        """About how many numbers the document of a text of so many pieces has, beyond its one translation.
+
+        What a line in parts does not have counts, too: nobody knows yet where it is cut.
+        """
+        models = self.translator.models
+        encoder, own = len(models[0].encoder.heads), len(models[0].decoder.self_heads)
+        cross = len(self.translator.stepper.heads) * source * target
+        of_each = PIECE * target * (nbest > 1)
+        if include & {"weights", "self_weights"}:
+            of_each += cross
+        if "self_weights" in include:
+            of_each += encoder * source**2 + own * target**2
+        if "stages" in include:
+            of_each += STAGES * cross
+        if "alternatives" in include:
+            of_each += ALTERNATIVES * PIECE * target
+        return nbest * of_each
 
     def described(self, settings: SearchSettings, nbest: int) -> Json:
         """The settings of a search as documents name them."""
@@ -123,6 +159,9 @@ class Engine:
             penalties=penalties,
             pins=[work.pins for work in works],
         )
+        for work, hypotheses in zip(works, ranked, strict=True):
+            if hypotheses[0].weights is not None:
+                check_pins(work.pins, hypotheses[0])
         return [
             documented(
                 translator,

@@ -3,9 +3,9 @@
 import ipaddress
 import time
 from collections.abc import Callable, Collection
-from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from nmt.serving.problems import ProblemError
@@ -23,20 +23,39 @@ HEADERS = {
 }
 
 
+#: Of extensions that a user has installed in the browser: no page can send such an origin.
+EXTENSIONS = ("moz-extension", "chrome-extension", "safari-web-extension")
+#: Bodies of the largest size that may be in memory at a time.
+BODIES = 16
+
+
 class Guard:
     """Refuses what does not come from here, or is too large, before the application sees it.
 
     A page elsewhere could send its visitors' browsers here, under a host name of its own (DNS rebinding) or with
     requests that need no permission. So names of hosts must be known, and requests that a web page makes must come
-    from a page of this server. Addresses are always known: a name has to be rebound, an address cannot be.
+    from a page of this server. Addresses are always known: a name has to be rebound, an address cannot be. A proxy in
+    front may send another name than the browser's, so pages of the names in `hosts` are this server's own, too. What
+    proxies say in X-Forwarded-* decides nothing, because any client can say it.
+
+    The application sees a request when all of it is here.
     """
 
     def __init__(
-        self, app: ASGIApp, hosts: Collection[str], most_bytes: int, observe: Callable[[Scope, int, float], None]
+        self,
+        app: ASGIApp,
+        hosts: Collection[str],
+        most_bytes: int,
+        observe: Callable[[Scope, int, float], None],
+        host: str = "localhost",
     ) -> None:
-        """`hosts` are names that are known beside localhost; "*" stands for all. `observe` sees each answer."""
+        """`hosts` are names by which clients call the server beside localhost and `host`, where it listens; "*" stands
+        for all. `observe` sees each answer.
+        """
         self.app, self.most_bytes, self.observe = app, most_bytes, observe
-        self.hosts = {host.lower() for host in hosts} | {"localhost"}
+        self.named = {_name(each.rpartition("//")[2].strip("/")) for each in hosts}
+        self.hosts = self.named | {"localhost", _name(host)}
+        self.held = 0  # bytes of bodies in memory
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -54,43 +73,60 @@ class Guard:
                 headers.setdefault("Cache-Control", "no-store")
             await send(message)
 
+        body = bytearray()
         try:
             try:
-                body = self._limited(scope, receive)
-                await self.app(scope, body, sending)
+                self._check(scope)
+                # Clients join an address with a final slash and a path with a first one; proxies do, too.
+                scope["path"] = "/" + scope["path"].strip("/")
+                await self._read(receive, body)
+                await self.app(scope, _replaying(bytes(body), receive), sending)
             except ProblemError as problem:
                 if state["status"]:
                     raise
                 await problem.response()(scope, receive, sending)
+        except ClientDisconnect:  # nobody is there to be answered
+            pass
         finally:
+            self.held -= len(body)
             self.observe(scope, state["status"], time.monotonic() - began)
 
-    def _limited(self, scope: Scope, receive: Receive) -> Receive:
-        """`receive` with a limit on the body, after the headers have been checked (ProblemError)."""
+    def _check(self, scope: Scope) -> None:
+        """ProblemError for headers that are not those of an own page, of a program, or of a body that is welcome."""
         headers = Headers(scope=scope)
         host = headers.get("host", "")
-        if not self._known(host):
+        # Browsers always name the host. Health checks in HTTP/1.0 do not.
+        if host and not self._known(host):
             cure = f"Open the server by its address, or start it with hosts=[{_name(host)}]."
             raise ProblemError(421, "This host name is not known here.", cure=cure)
-        origin = urlsplit(headers.get("origin", ""))
-        if origin.scheme in ("http", "https") and origin.netloc.lower() != host.lower():
+        origin = headers.get("origin", "").lower()
+        scheme, _, place = origin.partition("://")
+        is_trusted = scheme in EXTENSIONS or (scheme in ("http", "https") and _name(place) in self.named)
+        is_own = not origin or (scheme in ("http", "https") and place == host.lower())
+        if not is_trusted and (not is_own or _is_foreign(scope["method"], headers)):
             cure = "Use the page of this server, or call it from a program."
+            if scheme in ("http", "https"):
+                cure += f" If {_name(place)} is a proxy in front of this server, start it with hosts=[{_name(place)}]."
             raise ProblemError(403, "Web pages of other sites may not use this server.", cure=cure)
         length = headers.get("content-length", "0")
-        if not length.isascii() or not length.isdigit() or int(length) > self.most_bytes:
+        if not length.isascii() or not length.isdigit() or len(length) > 18 or int(length) > self.most_bytes:
             raise self._too_large()
-        received = 0
 
-        async def counting() -> Message:
-            nonlocal received
+    async def _read(self, receive: Receive, body: bytearray) -> None:
+        """Receive all of a body (ProblemError if it is too large, ClientDisconnect if the client leaves)."""
+        more = True
+        while more:
             message = await receive()
-            if message["type"] == "http.request":
-                received += len(message.get("body", b""))
-                if received > self.most_bytes:
-                    raise self._too_large()
-            return message
-
-        return counting
+            if message["type"] == "http.disconnect":
+                raise ClientDisconnect
+            part = message.get("body", b"")
+            body += part
+            self.held += len(part)
+            if len(body) > self.most_bytes:
+                raise self._too_large()
+            if self.held > BODIES * self.most_bytes:
+                raise ProblemError(503, "Too many requests arrive.", retry_after=5, cure="Try again later.")
+            more = message.get("more_body", False)
 
     def _too_large(self) -> ProblemError:
         limit = self.most_bytes
@@ -107,8 +143,33 @@ class Guard:
         return True
 
 
+def _is_foreign(method: str, headers: Headers) -> bool:
+    """Whether a browser says that another site makes this request. A link to the page is welcome, in a tab of its own.
+
+    Browsers send no Origin with what cannot change anything, such as a picture's address.
+    """
+    if headers.get("sec-fetch-site", "none") in ("none", "same-origin"):
+        return False
+    visits = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest", "document") == "document"
+    return method not in ("GET", "HEAD") or not visits
+
+
+def _replaying(body: bytes, receive: Receive) -> Receive:
+    """`receive` that begins with a body that has been received."""
+    first = True
+
+    async def replaying() -> Message:
+        nonlocal first
+        if not first:
+            return await receive()
+        first = False
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return replaying
+
+
 def _name(host: str) -> str:
     """The name or the address in a Host header, without the port."""
     if host.startswith("["):
         return host[1:].partition("]")[0]
-    return host.partition(":")[0].lower()
+    return host.partition(":")[0].lower().rstrip(".")

@@ -4,7 +4,6 @@ Clients send JSON or forms, texts of several sentences and lines, and HTML. Sent
 with context sees those before each one in the same text.
 """
 
-import asyncio
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
@@ -40,7 +39,7 @@ def add_libre(app: FastAPI, asker: Asker, lines_only: bool = False) -> None:
         detected = _detected(asker, body, body.target)[0] if body.source.lower() == "auto" else None
         model = _model_for(asker, body.source if detected is None else detected["language"], body.target)
         try:
-            passages = await asyncio.to_thread(
+            passages = await asker.off_loop(
                 lambda: [split_passages(text, _codes(model)[0], markup, lines_only) for text in texts]
             )
         except ValueError as error:
@@ -70,7 +69,7 @@ def add_libre(app: FastAPI, asker: Asker, lines_only: bool = False) -> None:
         return JSONResponse(_settings(_languages(asker)))
 
     async def missing(request: Request) -> JSONResponse:
-        raise ProblemError(403, _MISSING[request.url.path], cure="Send texts to /translate.")
+        raise ProblemError(403, _MISSING[request.scope["route"].path], cure="Send texts to /translate.")
 
     for path in _MISSING:
         app.add_api_route(path, missing, methods=["POST"], include_in_schema=False)
@@ -91,7 +90,7 @@ async def _translations(
     search = SearchBody(nbest=nbest)
     asked = TranslateBody(model=model.id, text=lines, search=search, documents=follows, include=[])
     try:
-        model, rows, _ = asker.translations(asked)
+        model, rows, _ = await asker.off_loop(asker.translations, asked)
     except ProblemError as problem:  # the field is called q here
         more = {**problem.more, **({"field": "q"} if problem.more.get("field") == "text" else {})}
         detail = re.sub(r"text \d+ has", "a sentence has", problem.detail.replace("text:", "q:", 1))
@@ -114,17 +113,14 @@ async def _body(request: Request, asker: Asker) -> LibreBody:
     """The body, JSON or a form (ProblemError)."""
     fields = await read_fields(request, asker.caps.texts)
     try:
-        body = LibreBody.model_validate(fields)
-        "".join([*body.q, body.source, body.target]).encode()
+        return LibreBody.model_validate(fields)
     except ValidationError as error:
         first = error.errors()[0]
         if first["loc"][:1] == ("q",) and "q" in fields:
             raise ProblemError(400, "q: must be a text, or a list of texts.", field="q", cure="Give q.") from error
         raise of_pydantic(first, status=400) from error
-    except UnicodeEncodeError as error:
-        detail = "A text has half of a surrogate pair."
-        raise ProblemError(400, detail, cure="Send characters of Unicode.") from error
-    return body
+    except ProblemError as problem:
+        raise ProblemError(400, str(problem.detail), **problem.more) from problem
 
 
 def _settings(languages: list[dict[str, Any]]) -> dict[str, Any]:

@@ -1,20 +1,86 @@
-"""The socket and the HTTP server, which ends after the requests at hand when a signal tells it to."""
+"""The socket and the HTTP server, which ends after the requests at hand when a signal tells it to.
+
+A client has a time to send a request and to read the answer. If too many are connected, the one that has taken longest
+over its request makes room.
+"""
 
 import asyncio
 import contextlib
 import signal
 import socket
+import sys
+import time
 from collections.abc import Generator, Iterator
 from types import FrameType
+from typing import Any
 
+import h11
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from nmt.errors import UserError
 from nmt.signals import handling
 
 #: Seconds that requests at hand have after SIGTERM.
 DRAIN = 60
+#: Seconds that a client has to send a request, and to take some of an answer.
+PATIENCE = 30.0
+#: Connections at a time, at most; half of the files that the process may open, if these are fewer.
+CONNECTIONS = 500
+#: Connections that are accepted at once.
+BURST = 100
+#: Seconds between messages on errors of connections.
+SILENCE = 60.0
+
+
+class Connection(H11Protocol):
+    """A connection that knows since when it waits for its client."""
+
+    most = CONNECTIONS
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Make room for it, or refuse it if every other client waits for an answer."""
+        self.began, self._unsent = time.monotonic(), 0
+        super().connection_made(transport)
+        if len(self.connections) > self.most:
+            waiting = [each for each in self.connections if isinstance(each, Connection) and each.is_asking]
+            min(waiting, key=lambda each: each.began).transport.abort()
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether its client has not sent all of a request, or not taken all of the last answer."""
+        return self.conn.their_state in (h11.IDLE, h11.SEND_BODY) or self.transport.is_closing()
+
+    def tick(self, now: float) -> None:
+        """Close it if its client has taken too long."""
+        unsent = self.transport.get_write_buffer_size()
+        if unsent != self._unsent or (not unsent and not self.is_asking):
+            self.began, self._unsent = now, unsent
+        if now - self.began > PATIENCE:
+            self.transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        """Take what belongs to this request; another one before its answer is left unanswered.
+
+        If reading stopped before it, nobody would notice that the client leaves.
+        """
+        if self.conn.their_state in (h11.DONE, h11.MUST_CLOSE) and not self.cycle.response_complete:
+            self.cycle.keep_alive = False
+            return
+        super().data_received(data)
+
+    def on_response_complete(self) -> None:
+        """The client has time for another request."""
+        self.began = time.monotonic()
+        super().on_response_complete()
+
+    def shutdown(self) -> None:
+        """Finish the answer to a whole request; half a request ends here."""
+        if self.is_asking and not self.transport.get_write_buffer_size():
+            self.transport.abort()
+        else:
+            super().shutdown()
 
 
 class Server(uvicorn.Server):
@@ -31,19 +97,64 @@ class Server(uvicorn.Server):
         with handling([signal.SIGTERM, signal.SIGINT], stop):
             yield
 
+    async def watch(self) -> None:
+        """Look at every connection once a second."""
+        while True:
+            await asyncio.sleep(1)
+            for connection in list(self.server_state.connections):
+                if isinstance(connection, Connection):
+                    connection.tick(time.monotonic())
+
 
 def run(app: ASGIApp, listener: socket.socket) -> None:
     """Serve until a signal."""
+    Connection.most = min(CONNECTIONS, most_files() // 2)
     config = uvicorn.Config(
         app,
-        log_level="warning",
+        http=Connection,
+        backlog=min(BURST, Connection.most),
+        log_level="error",  # not for what clients send
         access_log=False,  # neither text nor addresses
         server_header=False,
+        proxy_headers=False,  # any client can send them
         timeout_graceful_shutdown=DRAIN,
         lifespan="off",
         ws="none",
     )
-    asyncio.run(Server(config).serve([listener]))
+
+    async def serve() -> None:
+        asyncio.get_running_loop().set_exception_handler(_Quiet())
+        server = Server(config)
+        watching = asyncio.create_task(server.watch())
+        await server.serve([listener])
+        watching.cancel()
+
+    asyncio.run(serve())
+
+
+def most_files() -> int:
+    """How many files the process may have open."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return 2 * CONNECTIONS
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return 2 * CONNECTIONS if soft == resource.RLIM_INFINITY else soft
+
+
+class _Quiet:
+    """Says that connections fail, but not each time: without free files, that is thousands of times a second."""
+
+    def __init__(self) -> None:
+        self._last = -SILENCE
+
+    def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        if time.monotonic() - self._last < SILENCE:
+            return
+        self._last = time.monotonic()
+        error = context.get("exception")
+        reason = getattr(error, "strerror", None) or type(error).__name__
+        print(f"nmt.serve: a connection failed: {reason}.", file=sys.stderr, flush=True)
 
 
 @contextlib.contextmanager
@@ -51,7 +162,7 @@ def listening(host: str, port: int) -> Iterator[socket.socket]:
     """A socket that accepts connections (UserError if the address cannot be used)."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        listener = socket.create_server((host, port), family=family, backlog=2048)
+        listener = socket.create_server((host, port), family=family, backlog=BURST)
     except OSError as error:
         reason = error.strerror or str(error)
         cure = "Give another port=, or port=0 for any free one."

@@ -50,6 +50,7 @@ class Metrics:
             ("nmt_rows_total", "counter", [model.worker.counts.rows for model in models]),
             ("nmt_batches_total", "counter", [model.worker.counts.batches for model in models]),
             ("nmt_rows_retried_total", "counter", [model.worker.counts.retries for model in models]),
+            ("nmt_rows_stopped_total", "counter", [model.worker.counts.stopped for model in models]),
             ("nmt_rows_failed_total", "counter", [model.worker.counts.failures for model in models]),
             ("nmt_model_seconds_total", "counter", [round(model.worker.counts.seconds, 6) for model in models]),
         ):

@@ -1,14 +1,17 @@
 """What browsers load: the page and its files, and the description of the interface, all from here."""
 
+import base64
+import hashlib
 import html
 import json
 from pathlib import Path
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Request
 from starlette.responses import FileResponse, HTMLResponse, Response
 
 import nmt
+from nmt.serving.guard import POLICY
 from nmt.serving.problems import ProblemError
 
 STATIC = Path(nmt.__file__).parent / "viewer" / "static"
@@ -24,31 +27,38 @@ _HEAD = (
 
 def add_pages(app: FastAPI) -> None:
     """Add the routes."""
+    text = (STATIC / "page.html").read_text(encoding="utf-8")
+    policy = POLICY.replace("script-src 'self'", f"script-src 'self' {hash_of_script(text)}")
+    files = {path.name: path for path in STATIC.iterdir() if path.suffix in TYPES}
 
     @app.get("/", include_in_schema=False)
     async def page() -> Response:
-        if (STATIC / "page.html").is_file():
-            return FileResponse(STATIC / "page.html", media_type="text/html")
-        return HTMLResponse(f'{_HEAD}<title>nmt</title><h1>nmt</h1><p><a href="/docs">The REST interface</a></p>')
+        return HTMLResponse(text, headers={"Content-Security-Policy": policy})
 
     @app.get("/viewer/{name}", include_in_schema=False)
     async def file(name: str) -> Response:
-        path = STATIC / name
-        if path.name != name or path.suffix not in TYPES or not path.is_file():
+        if name not in files:
             raise ProblemError(404, "There is no such file.", cure="Open the page at /.")
-        return FileResponse(path, media_type=TYPES[path.suffix])
+        return FileResponse(files[name], media_type=TYPES[files[name].suffix])
 
     @app.get("/favicon.ico", include_in_schema=False)
     async def icon() -> Response:
         return Response(status_code=204)
 
     @app.get("/docs", include_in_schema=False)
-    async def docs() -> HTMLResponse:
-        return HTMLResponse(interface(app.openapi()))
+    async def docs(request: Request) -> HTMLResponse:
+        above = "../" if request.scope["raw_path"].endswith(b"/") else ""
+        return HTMLResponse(interface(app.openapi(), above))
 
 
-def interface(schema: dict[str, Any]) -> str:
-    """The description of a REST interface as a page without scripts."""
+def hash_of_script(page: str) -> str:
+    """What a policy calls the script in a page: it runs before any file is loaded."""
+    script = page.partition("<script>")[2].partition("</script>")[0]
+    return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
+
+
+def interface(schema: dict[str, Any], above: str = "") -> str:
+    """The description of a REST interface as a page without scripts; `above` leads from it to the page."""
     routes = []
     for path, methods in schema["paths"].items():
         for method, route in methods.items():
@@ -65,6 +75,6 @@ def interface(schema: dict[str, Any]) -> str:
         )
     return (
         f"{_HEAD}<title>nmt: REST interface</title><h1>REST interface</h1>"
-        f'<p><a href="/openapi.json">/openapi.json</a> describes it for programs.</p>'
+        f'<p><a href="{above}openapi.json">openapi.json</a> describes it for programs.</p>'
         f"{''.join(routes)}<h2>Bodies</h2>{''.join(models)}</html>"
     )

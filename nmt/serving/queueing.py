@@ -35,6 +35,7 @@ class Row:
         result: what the engine answers, as the second of a pair whose first is `Measured`.
         arrived: when, in seconds of a monotonic clock.
         passed: batches that have been dealt while it was the first of its request.
+        left: whether nobody waits for the result any more.
     """
 
     key: Hashable
@@ -44,6 +45,12 @@ class Row:
     result: "Future[Any]" = field(default_factory=Future)
     arrived: float = 0.0
     passed: int = 0
+    left: bool = False
+
+    def leave(self) -> None:
+        """Say that nobody waits for the result any more: it leaves the queue, or its computation stops."""
+        self.left = True
+        self.result.cancel()
 
 
 class QueueFullError(Exception):
@@ -104,6 +111,8 @@ class RowQueue:
             if size > self.most_pieces:
                 raise QueueFullError(0)
             if self.pieces + size > self.most_pieces:
+                self._drop_left()
+            if self.pieces + size > self.most_pieces:
                 raise QueueFullError(max(1, math.ceil(self.pieces / self.speed)))
             for row in rows:
                 row.arrived = self.clock()
@@ -145,6 +154,13 @@ class RowQueue:
         """Note that the model took so long for so many pieces."""
         if seconds > 0:
             self.speed = max(1.0, 0.8 * self.speed + 0.2 * pieces / seconds)
+
+    def _drop_left(self) -> None:
+        """Make room: drop the rows that nobody waits for."""
+        self._low = deque(row for row in self._low if not row.left)
+        kept = {request: deque(row for row in rows if not row.left) for request, rows in self._requests.items()}
+        self._requests = OrderedDict((request, rows) for request, rows in kept.items() if rows)
+        self.pieces = sum(row.pieces for rows in (self._low, *self._requests.values()) for row in rows)
 
     def _low_row(self, now: bool = False) -> list[Row]:
         """A row of the lower queue, if it is its turn or with `now`."""

@@ -60,11 +60,11 @@ def serve(request: Serving) -> int:
     with listening.listening(request.host, request.port) as listener:
         models = [served(request, run, name) for run, name in zip(runs, names(runs), strict=True)]
         caps = Caps(request.max_texts, request.max_pieces, request.max_beam, seconds=request.deadline)
-        hosts = [request.host, *map(str, request.hosts)]
         app = application(
             Asker(models, caps),
-            hosts=hosts,
+            hosts=list(map(str, request.hosts)),
             most_bytes=request.max_bytes,
+            host=request.host,
             split_sentences=request.split_sentences,
         )
         for model in models:
@@ -110,7 +110,9 @@ def served(request: Serving, run: Run, name: str) -> "Served":
     description["search"] = engine.described(engine.defaults, engine.nbest)
     if description["example"]:  # the first request need not wait for what is loaded on first use
         translator.translate_chunk([description["example"]])
-    return Served(name, run, description, engine, Worker(queue, engine.compute, name))
+    worker = Worker(queue, engine.compute, name)
+    translator.stepper.check = worker.check
+    return Served(name, run, description, engine, worker)
 
 
 def describe(run: Run, translator: Translator, languages: Any = None) -> dict[str, Any]:

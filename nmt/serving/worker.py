@@ -1,6 +1,7 @@
 """The thread that computes for one model: batches from the queue, results to those who wait.
 
-A row that fails spoils nothing: if a batch fails, each of its rows is computed alone.
+A row that fails spoils nothing: if a batch fails, each of its rows is computed alone. A computation whose rows nobody
+waits for stops between two steps.
 """
 
 import sys
@@ -10,8 +11,11 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
 from nmt.errors import UserError
+from nmt.memory import give_memory_back
 from nmt.serving.queueing import Row, RowQueue
 
+#: Seconds without a row, after which the memory of the last ones is given back.
+IDLE = 0.5
 #: Computes the results of rows with one key.
 Compute = Callable[[Hashable, Sequence[Any]], Sequence[Any]]
 
@@ -24,11 +28,15 @@ class Measured(NamedTuple):
     batch_size: int
 
 
+class StoppedError(Exception):
+    """Nobody waits for the rows at hand."""
+
+
 class Counts:
     """What a worker has done since it began."""
 
     def __init__(self) -> None:
-        self.rows = self.batches = self.retries = self.failures = 0
+        self.rows = self.batches = self.retries = self.failures = self.stopped = 0
         self.seconds = 0.0
 
 
@@ -39,6 +47,7 @@ class Worker:
         self.queue, self.compute = queue, compute
         self.counts = Counts()
         self._busy_since: float | None = None
+        self._batch: list[Row] = []
         self._thread = threading.Thread(target=self._run, name=f"nmt {name}", daemon=True)
 
     def start(self) -> None:
@@ -57,19 +66,32 @@ class Worker:
         return self._thread.is_alive()
 
     def busy_seconds(self) -> float:
-        """How long the model has been computing the batch at hand; 0 if it is free."""
+        """How long the model has been computing since its last step; 0 if it is free."""
         since = self._busy_since
         return 0.0 if since is None else time.monotonic() - since
 
+    def check(self) -> None:
+        """To be called between the steps of a computation (StoppedError if nobody waits for it)."""
+        self._busy_since = time.monotonic()
+        if self._batch and all(row.left for row in self._batch):
+            raise StoppedError
+
     def _run(self) -> None:
-        while (batch := self.queue.take()) is not None:
-            self._serve(batch)
+        timeout = None
+        while (batch := self.queue.take(timeout)) is not None:
+            if batch:
+                self._serve(batch)
+            else:
+                give_memory_back()
+            timeout = IDLE if batch else None
 
     def _serve(self, batch: list[Row]) -> None:
         began = time.monotonic()
-        self._busy_since = began
+        self._busy_since, self._batch = began, batch
         try:
             self._answer(batch, self.compute(batch[0].key, [row.work for row in batch]), began)
+        except StoppedError:
+            self.counts.stopped += len(batch)
         except Exception as error:  # whatever it is, it belongs to a request, and the others go on
             if len(batch) == 1:
                 self._fail(batch[0], error)
@@ -78,7 +100,7 @@ class Worker:
                 for row in batch:
                     self._serve_alone(row)
         finally:
-            self._busy_since = None
+            self._busy_since, self._batch = None, []
         seconds = time.monotonic() - began
         self.counts.rows += len(batch)
         self.counts.batches += 1
@@ -87,8 +109,11 @@ class Worker:
 
     def _serve_alone(self, row: Row) -> None:
         began = time.monotonic()
+        self._batch = [row]
         try:
             self._answer([row], self.compute(row.key, [row.work]), began)
+        except StoppedError:
+            self.counts.stopped += 1
         except Exception as error:  # as above
             self._fail(row, error)
 

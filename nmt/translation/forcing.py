@@ -6,7 +6,7 @@ are those of each sentence, () for none. The translator batches the sentences.
 """
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import torch
@@ -72,14 +72,21 @@ def attention(model: Seq2Seq, batch: Batch, pins: Sequence[Pins] = ()) -> Forced
         return Forced(log_probs, decoded.weights, best)
 
 
-def saliency(model: Seq2Seq, batch: Batch, pins: Sequence[Pins] = ()) -> Forced:
+def saliency(
+    model: Seq2Seq,
+    batch: Batch,
+    pins: Sequence[Pins] = (),
+    words: Tensor | None = None,
+    check: Callable[[], None] = lambda: None,
+) -> Forced:
     """Gradient times input: the influence of each source piece on each target piece, for any model.
 
     psi(x_j, y_t) = sum_d x_jd * d log p(y_t | y_<t, x) / d x_jd with x_j the embedding of source piece j: the word
     saliency of Ding, Xu and Koehn 2019, "Saliency-driven word alignment interpretation for neural machine translation",
     which is the gradient with respect to a factor that scales the embedding. Here it is the gradient of log p, not of
     p, which only scales a row. It has a sign, unlike the mean absolute gradient of Li et al. 2016. The result has one
-    head. Each target position takes one backward pass.
+    head. Each target position takes one backward pass. With `words` [W, T], the shares of the target pieces in W words,
+    it is the saliency for each word, the sum over its pieces: one pass for each word. `check` is called between passes.
 
     The deviation by which a LayerNorm divides counts as a constant (Ali et al. 2022, "XAI for Transformers: better
     explanations through conservative propagation", section 4.2): a normalised vector does not depend on its length, so
@@ -93,10 +100,11 @@ def saliency(model: Seq2Seq, batch: Batch, pins: Sequence[Pins] = ()) -> Forced:
         decoded = model.decoder(model.target_embedding(batch.target_in), state, memory)
         log_probs, best = _log_probs(model, decoded, batch)
         rows = []
-        for position in range(log_probs.shape[1]):
+        shares = torch.eye(log_probs.shape[1], device=log_probs.device) if words is None else words
+        for number, row in enumerate(shares, 1):
+            check()
             # Sentences are independent, so one pass computes the position in all of them.
-            last = position == log_probs.shape[1] - 1
-            (gradient,) = torch.autograd.grad(log_probs[:, position].sum(), embedded, retain_graph=not last)
+            (gradient,) = torch.autograd.grad((log_probs * row).sum(), embedded, retain_graph=number < len(shares))
             rows.append((embedded.detach() * gradient).sum(2))
     return Forced(log_probs.detach(), torch.stack(rows, 1).unsqueeze(1), best.detach())
 

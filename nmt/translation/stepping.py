@@ -2,7 +2,7 @@
 
 import contextlib
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import torch
@@ -53,6 +53,8 @@ class Stepper:
         self.models = [_cast_once(model, compute) for model in models]
         self.weights = weights
         self.heads = heads_of(models)
+        #: Called between the steps of a computation, which ends if this raises an error. Any thread may call it.
+        self.check: Callable[[], None] = lambda: None
 
     def start(
         self,
@@ -82,6 +84,7 @@ class Stepper:
     def __call__(self, tokens: Tensor, state: SearchState) -> tuple[Tensor, Tensor | None, SearchState]:
         """Previous tokens [N] -> log-probabilities [N, V or C], weights [N, H, S] or None, the next state."""
         assert isinstance(state, EnsembleState)
+        self.check()
         candidates = state.candidates
         outputs: Sequence[Output | None] = [None] * len(self.models)
         if candidates is not None:

@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from starlette.testclient import TestClient
 import nmt
 from nmt.serving.asking import Caps, enqueue
 from nmt.serving.bodies import TranslateBody
+from nmt.serving.guard import Guard
 from tests.pipeline.small import pairs
 from tests.serving.conftest import asker, client
 
@@ -190,6 +192,9 @@ REFUSED = [
     (413, "characters", {"text": "z" * 100_001}, None),
     (413, "texts", {"text": ["a"] * 10_001}, "text"),
     (413, "slow", {"text": ["a"] * 101, "include": ["stages"]}, "text"),
+    (413, "answer", {"text": "zwei " * 200, "include": ["stages"], "search": {"nbest": 50}}, "include"),
+    (422, "piece", {"text": "zwei", "pins": [{"step": 0, "source": [99]}]}, "pins"),
+    (422, "step", {"text": "zwei", "pins": [{"step": 999, "source": [0]}]}, "pins"),
 ]
 
 
@@ -205,8 +210,35 @@ def test_bad_requests_are_told_the_field_and_the_rule(
     assert "zwei zwei" not in json.dumps(problem)
 
 
+TOO_LONG = [
+    ("explain", {"text": "zwei " * 260}, "text"),
+    ("explain", {"text": "zwei", "target": "two " * 260}, "target"),
+    ("whatif", {"text": "zwei " * 260}, "text"),
+    ("whatif", {"text": "zwei", "edits": {"text": "zwei " * 260}}, "edits.text"),
+    ("score", {"text": "zwei " * 600, "target": "two " * 600}, "text"),
+    ("score", {"text": "zwei " * 450, "target": "two " * 450, "include": ["stages"]}, "include"),
+]
+
+
+@pytest.mark.parametrize(("route", "body", "field"), TOO_LONG)
+def test_work_has_a_bound_before_it_starts(both: TestClient, route: str, body: Json, field: str) -> None:
+    before = both.get("/metrics").text
+    problem = post(both, f"/v1/{route}", 413, model="1", **body)
+    assert problem["field"] == field
+    assert problem["limit"]
+    assert problem["cure"]
+    rows = 'nmt_rows_total{model="1"}'
+    assert [line for line in before.split("\n") if rows in line] == [
+        line for line in both.get("/metrics").text.split("\n") if rows in line
+    ]
+
+
 def test_other_ways_to_be_wrong(both: TestClient) -> None:
     assert both.post("/v1/translate", content="{", headers={"content-type": "application/json"}).status_code == 400
+    half = both.post(
+        "/v1/translate", content=rb'{"text": ["zwei", "\ud800"]}', headers={"content-type": "application/json"}
+    )
+    assert (half.status_code, half.json()["field"]) == (422, "text")
     assert both.get("/v1/translate").status_code == 405
     assert both.get("/nowhere").json()["status"] == 404
     assert both.get("/viewer/..%2F__init__.py").status_code == 404
@@ -221,13 +253,47 @@ def test_other_ways_to_be_wrong(both: TestClient) -> None:
     assert both.post("/v1/translate", content=chunks).status_code == 413
 
 
-def test_foreign_hosts_and_pages_are_refused(both: TestClient) -> None:
-    for host, status in (("evil.example", 421), ("localhost:1", 200), ("[::1]:8765", 200), ("192.168.1.7", 200)):
+def test_foreign_hosts_are_refused(both: TestClient) -> None:
+    for host, status in (
+        ("evil.example", 421),
+        ("localhost:1", 200),
+        ("[::1]:8765", 200),
+        ("192.168.1.7", 200),
+        ("", 200),
+    ):
         assert both.get("/health", headers={"host": host}).status_code == status
-    body = {"text": "zwei"}
-    for origin, status in (("http://evil.example", 403), ("http://127.0.0.1:8765", 200), ("moz-extension://a", 200)):
-        assert both.post("/v1/translate", json=body, headers={"origin": origin}).status_code == status
     assert "access-control-allow-origin" not in both.get("/health").headers
+
+
+VISIT = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
+PAGES: list[tuple[int, str, dict[str, str]]] = [
+    *((403, "POST", {"origin": each}) for each in ("http://evil.example", "null", "file://", "http://[", "http://")),
+    *((403, "POST", {"origin": each}) for each in ("http://127.0.0.1:8766", "http://localhost:8765")),
+    *((200, "POST", {"origin": each}) for each in ("http://127.0.0.1:8765", "https://127.0.0.1:8765", "")),
+    *((200, "POST", {"origin": each}) for each in ("https://nmt.example.org", "http://NMT.example.org.:8443")),
+    *((200, "POST", {"origin": each, "sec-fetch-site": "cross-site"}) for each in ("moz-extension://a",)),
+    *((403, "POST", {"sec-fetch-site": each, **more}) for each in ("cross-site", "same-site") for more in ({}, VISIT)),
+    *((200, "POST", {"sec-fetch-site": each}) for each in ("same-origin", "none")),
+    (403, "POST", {"origin": "http://127.0.0.1:8765", "sec-fetch-site": "cross-site"}),
+    (200, "GET", VISIT),
+    *((403, "GET", {**VISIT, **other}) for other in ({"sec-fetch-mode": "no-cors"}, {"sec-fetch-dest": "iframe"})),
+    (200, "POST", {}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("status", "method", "headers"), PAGES, ids=str)
+def test_only_own_pages_and_programs_may_ask(
+    both: TestClient, status: int, method: str, headers: dict[str, str]
+) -> None:
+    """Pages of a name in hosts= are own ones, whatever port and scheme a proxy has. Extensions are programs."""
+    guarded = Guard(both.app.app, ["https://nmt.example.org/"], 100_000, lambda *_: None)
+    with TestClient(guarded, base_url="http://127.0.0.1:8765") as to:
+        path = "/v1/translate" if method == "POST" else "/"
+        answer = to.request(method, path, headers=headers, json={"text": "zwei"} if method == "POST" else None)
+    assert answer.status_code == status
+    name = re.fullmatch(r"https?://([a-z0-9.]+)(:\d+)?", headers.get("origin", ""))
+    if status == 403 and name is not None and "sec-fetch-site" not in headers:
+        assert f"hosts=[{name[1]}]" in answer.json()["cure"]
 
 
 def test_a_failure_is_a_problem_document(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,7 +31,9 @@ def browser() -> Iterator[Any]:
     if CHROMIUM is None:
         pytest.skip("there is no Chromium on the PATH")
     with api.sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=CHROMIUM)
+        started = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=["--host-resolver-rules=MAP *.example.org 127.0.0.1"]
+        )
         yield started
         started.close()
 

@@ -55,7 +55,7 @@ export class CorpusSection {
       return;
     }
     try {
-      const found = await get(`/v1/corpus?${query}`);
+      const found = await get(`v1/corpus?${query}`);
       if (String(query) !== this.shown) return; // a later choice has overtaken this one
       this.found = found;
       this.rows = found.rows;

@@ -140,7 +140,7 @@ export class Explanation {
     const { result, selection } = this; // another translation has others
     result.replaceChildren(h("p", {}, "Computing …"));
     try {
-      result.replaceChildren(...explained(await post("/v1/explain", body), selection));
+      result.replaceChildren(...explained(await post("v1/explain", body), selection));
     } catch (error) {
       result.replaceChildren(h("p", { class: "problem", role: "alert" }, error.message));
       if (result === this.result) this.isAnswered = false; // another click tries again

@@ -292,26 +292,26 @@ class Page {
     if (!row?.reference.trim() || !this.first.attends) return [];
     const asked = { model: this.first.id, text, target: row.reference, include: ["alignment", "weights"] };
     const body = { ...asked, ...this.context(this.first) };
-    const { translations } = await post("/v1/score", body);
+    const { translations } = await post("v1/score", body);
     return [{ name: `reference, ${this.first.id}`, translation: { ...translations[0], gold: row.gold ?? null } }];
   }
 
   async translated(text) {
     const prefix = this.settings.get("prefix");
     const body = { ...this.request(), text, include: INCLUDE, ...(prefix ? { prefix } : {}) };
-    const one = await post("/v1/translate", { ...body, ...this.context(this.first) });
+    const one = await post("v1/translate", { ...body, ...this.context(this.first) });
     const translations = [{ name: this.first.id, translation: one.translations[0] }];
     if (!this.second) {
       translations.push(...(await this.reference(text)));
       return { translations, same: null, timing: one.timing };
     }
     const seen = this.context(this.second);
-    const two = await post("/v1/translate", { ...body, ...seen, model: this.second.id });
+    const two = await post("v1/translate", { ...body, ...seen, model: this.second.id });
     translations.push({ name: this.second.id, translation: two.translations[0] });
     const target = translations[0].translation.hypotheses[0].text;
     const forced =
       target && this.second.attends
-        ? await post("/v1/score", { ...seen, model: this.second.id, text, target, include: ["alignment", "weights"] })
+        ? await post("v1/score", { ...seen, model: this.second.id, text, target, include: ["alignment", "weights"] })
         : null;
     const same = forced && { name: this.second.id, translation: forced.translations[0] };
     translations.push(...(await this.reference(text)));
@@ -320,7 +320,7 @@ class Page {
 }
 
 const main = document.querySelector("main");
-get("/v1/models")
+get("v1/models")
   .then(({ models }) => {
     new Page(models).start(main);
   })

@@ -207,7 +207,7 @@ export class WhatIf {
     const title = sweep ? `Sweep of step ${step + 1}` : this.title(edits, pinned, looked);
     try {
       if (!this.answered.has(key)) {
-        const answer = await post("/v1/whatif", body);
+        const answer = await post("v1/whatif", body);
         if (translation !== this.translation) return; // another sentence has been translated meanwhile
         const parts = answerOf(answer, step, edits.pins ? looked.label : "");
         this.answered.set(key, h("details", {}, h("summary", {}, title), ...parts));
