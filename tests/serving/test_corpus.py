@@ -82,8 +82,15 @@ def test_an_evaluation_of_an_earlier_version_has_fewer_measures(trained: Path, t
             assert refused.json()["field"] == field
         (folder / "sentences.json").write_text("[1]", "utf-8")
         damaged = opened.get("/v1/corpus")
-        assert damaged.status_code == 500
+        assert damaged.status_code == 503
         assert "sentences.json is damaged" in damaged.json()["detail"]
+        for value in ("NaN", "1e999", r'"\ud800"'):
+            rows = ", ".join([f'{{"chrf": {value}}}'] * len(found["rows"]))
+            (folder / "sentences.json").write_text(f"[{rows}]", "utf-8")
+            damaged = opened.get("/v1/corpus")
+            assert damaged.status_code == 503
+            assert "nmt.evaluate" in damaged.json()["cure"]
+            assert damaged.headers["content-type"] == "application/problem+json"
 
 
 def test_divergence_by_hand() -> None:
