@@ -20,6 +20,7 @@ from nmt.serving.passages import Passage, detectable, join_passages, split_passa
 from nmt.serving.problems import ProblemError, of_pydantic
 from nmt.text.scripts import script_of
 
+Scored = tuple[str, float]
 #: The most alternatives, which are the rest of an n-best list.
 MOST_ALTERNATIVES = 10
 #: Characters of a request that tell its script.
@@ -77,7 +78,7 @@ def add_libre(app: FastAPI, asker: Asker, lines_only: bool = False) -> None:
 
 async def _translations(
     request: Request, asker: Asker, model: Served, texts: Sequence[Sequence[Passage]], nbest: int
-) -> list[list[str]]:
+) -> list[list[Scored]]:
     """The n-best list of each sentence of some texts (ProblemError)."""
     follows: Literal["blank", "none"] = "blank" if model.engine.translator.context_sentences else "none"
     # An empty line ends a document, so that no text is context of another one.
@@ -98,15 +99,25 @@ async def _translations(
     enqueue(model, rows)
     documents, _ = await unless_gone(request, collected(rows, asker.caps.seconds))
     return [
-        [each["text"].strip() for each in document["hypotheses"]] for line, document in zip(lines, documents) if line
+        [(each["text"].strip(), each["score"]) for each in document["hypotheses"]]
+        for line, document in zip(lines, documents)
+        if line
     ]
 
 
-def _ranked(passages: Sequence[Passage], of_sentences: Iterator[list[str]], count: int, markup: bool) -> list[str]:
-    """The n-best list of a text from those of its sentences, rank by rank; distinct translations only."""
+def _ranked(passages: Sequence[Passage], of_sentences: Iterator[list[Scored]], count: int, markup: bool) -> list[str]:
+    """The best text and others that differ from it in one sentence each, those that lose least first; all different."""
     lists = [next(of_sentences) for passage in passages if passage.translated]
-    ranks = ((each[min(rank, len(each) - 1)] for each in lists) for rank in range(count))
-    return list(dict.fromkeys(join_passages(passages, rank, markup) for rank in ranks))
+    best = [each[0][0] for each in lists]
+    swaps = {(at, text): each[0][1] - score for at, each in enumerate(lists) for text, score in reversed(each[1:])}
+    texts = {join_passages(passages, iter(best), markup): None}
+    for at, text in sorted(swaps, key=swaps.__getitem__):
+        if len(texts) == count:
+            break
+        if text == best[at]:
+            continue
+        texts[join_passages(passages, iter([*best[:at], text, *best[at + 1 :]]), markup)] = None
+    return list(texts)
 
 
 async def _body(request: Request, asker: Asker) -> LibreBody:

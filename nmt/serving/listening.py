@@ -6,11 +6,13 @@ over its request makes room.
 
 import asyncio
 import contextlib
+import errno
+import os
 import signal
 import socket
 import sys
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from types import FrameType
 from typing import Any
 
@@ -44,8 +46,7 @@ class Connection(H11Protocol):
         self.began, self._unsent = time.monotonic(), 0
         super().connection_made(transport)
         if len(self.connections) > self.most:
-            waiting = [each for each in self.connections if isinstance(each, Connection) and each.is_asking]
-            min(waiting, key=lambda each: each.began).transport.abort()
+            make_room(self.connections)
 
     @property
     def is_asking(self) -> bool:
@@ -83,6 +84,14 @@ class Connection(H11Protocol):
             super().shutdown()
 
 
+def make_room(connections: Iterable[object]) -> None:
+    """End the connection whose client has taken longest over its request, if there is one."""
+    asking = [each for each in connections if isinstance(each, Connection) and each.is_asking]
+    waiting = [each for each in asking if not each.transport.is_closing()]
+    if waiting:
+        min(waiting, key=lambda each: each.began).transport.abort()
+
+
 class Server(uvicorn.Server):
     """uvicorn's server without its handlers, which raise the signal again when all is done."""
 
@@ -108,7 +117,7 @@ class Server(uvicorn.Server):
 
 def run(app: ASGIApp, listener: socket.socket) -> None:
     """Serve until a signal."""
-    Connection.most = min(CONNECTIONS, most_files() // 2)
+    Connection.most = min(CONNECTIONS, free_files() // 2)
     config = uvicorn.Config(
         app,
         http=Connection,
@@ -123,8 +132,8 @@ def run(app: ASGIApp, listener: socket.socket) -> None:
     )
 
     async def serve() -> None:
-        asyncio.get_running_loop().set_exception_handler(_Quiet())
         server = Server(config)
+        asyncio.get_running_loop().set_exception_handler(_Quiet(server))
         watching = asyncio.create_task(server.watch())
         await server.serve([listener])
         watching.cancel()
@@ -132,23 +141,26 @@ def run(app: ASGIApp, listener: socket.socket) -> None:
     asyncio.run(serve())
 
 
-def most_files() -> int:
-    """How many files the process may have open."""
+def free_files() -> int:
+    """How many more files the process may open, about."""
     try:
         import resource
     except ImportError:  # Windows
         return 2 * CONNECTIONS
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return 2 * CONNECTIONS if soft == resource.RLIM_INFINITY else soft
+    with open(os.devnull, "rb") as file:  # gets the lowest number that is free
+        return 2 * CONNECTIONS if soft == resource.RLIM_INFINITY else soft - file.fileno()
 
 
 class _Quiet:
     """Says that connections fail, but not each time: without free files, that is thousands of times a second."""
 
-    def __init__(self) -> None:
-        self._last = -SILENCE
+    def __init__(self, server: Server) -> None:
+        self._server, self._last = server, -SILENCE
 
     def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        if getattr(context.get("exception"), "errno", None) in (errno.EMFILE, errno.ENFILE):
+            make_room(self._server.server_state.connections)
         if time.monotonic() - self._last < SILENCE:
             return
         self._last = time.monotonic()

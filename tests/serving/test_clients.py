@@ -300,3 +300,12 @@ def test_multipart_values_are_those_of_an_urlencoded_form(both: TestClient, fiel
     ]
     assert answers[0].status_code == answers[1].status_code
     assert answers[0].json() == answers[1].json()
+
+
+def test_alternatives_of_several_sentences_change_one_of_them(both: TestClient) -> None:
+    texts = TEXTS[2:5]
+    answer = both.post("/translate", json={"q": "\n".join(texts), "alternatives": 5, **CODES}).json()
+    best = answer["translatedText"].split("\n")
+    assert len(answer["alternatives"]) == 5
+    for other in answer["alternatives"]:
+        assert sum(one != two for one, two in zip(best, other.split("\n"), strict=True)) == 1
