@@ -62,7 +62,7 @@ class OutlivingStream:
         try:
             yield
         except OSError as error:
-            if error.errno not in (errno.EIO, errno.EPIPE, errno.ENXIO):
+            if not isinstance(error, BrokenPipeError) and error.errno not in (errno.EIO, errno.ENXIO):
                 raise
             drop(self._stream)
 
