@@ -46,8 +46,8 @@ class SamplingSearch(GreedySearch):
 
     def __call__(self, step: Step, state: SearchState, limits: Limits) -> list[list[Hypothesis]]:
         uniform = self._uniform(limits)
-        samples = [_run(step, state, limits, partial(self._choose, numbers)) for numbers in uniform.unbind(-1)]
-        return [sorted(each, key=lambda hypothesis: -hypothesis.score) for each in zip(*samples, strict=True)]
+        drawn = [_run(step, state, limits, partial(self._choose, numbers)) for numbers in uniform.unbind(-1)]
+        return [sorted(samples, key=lambda hypothesis: -hypothesis.score) for samples in zip(*drawn, strict=True)]
 
     def _uniform(self, limits: Limits) -> Tensor:
         """Random numbers [B, T, nbest] from 0 to 1 for each sentence, step and sample."""

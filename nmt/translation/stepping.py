@@ -27,10 +27,10 @@ class ModelState(NamedTuple):
 
     def select(self, rows: Tensor, sentences: Tensor | None = None) -> "ModelState":
         """The hypotheses `rows`, of the sentences that are still searched."""
-        memory, output = self.memory, self.output
-        if sentences is not None:
-            memory = memory.select(sentences)
-            output = None if output is None else (output[0], output[1].index_select(0, sentences))
+        memory = self.memory if sentences is None else self.memory.select(sentences)
+        output = self.output
+        if sentences is not None and output is not None:
+            output = output[0], output[1].index_select(0, sentences)
         return ModelState(memory, self.decoder.select(rows), output)
 
 

@@ -1,6 +1,7 @@
 """The document of a translation, for every family of decoders: what it says agrees with itself and with the search."""
 
 import base64
+import copy
 import functools
 import itertools
 import json
@@ -10,10 +11,13 @@ import numpy as np
 import pytest
 import torch
 
-from nmt.inspection.details import DETAILS, described_search, documented, included, translate
+from nmt.inspection.details import DETAILS, described_search, documented, included, searched, translate
 from nmt.inspection.document import Style, direction, document
 from nmt.inspection.forced import inspect, tokens_of
+from nmt.text.lexicon import TRANSLATIONS, Lexicon
+from nmt.text.tokenizer import EOS
 from nmt.translation.looking import END
+from nmt.translation.shortlist import Shortlist
 from nmt.translation.translator import Translator
 from tests.catalogue import ATTENTIVE, DECODERS, SCORES, WINDOWED
 from tests.inspection.small import SENTENCE, style, translator
@@ -152,6 +156,19 @@ def test_the_beam_is_a_tree_that_ends_in_the_hypotheses(overrides: tuple[str, ..
             texts.append(at["text"])
             at = nodes[at["parent"]]
         assert texts[::-1] == [piece["text"] for piece in hypothesis["pieces"]]
+
+
+def test_the_tree_of_a_search_with_a_shortlist_has_pieces() -> None:
+    made = copy.copy(translator(("decoder=bahdanau",)))
+    size = made.tokenizer.target.size
+    common = np.arange(EOS + 1, size, 7, dtype=np.int32)
+    lexicon = Lexicon(np.full((size, TRANSLATIONS), -1, dtype=np.int32), common)
+    made.shortlist = Shortlist(lexicon, 1, size, joint=False)
+    _, beam = searched(made, SENTENCE, tree=True)
+    assert beam is not None
+    tokens = {node.token for node in beam.nodes}
+    assert tokens - {None, EOS} <= set(common.tolist())
+    assert {token for hypothesis in beam.hypotheses for token in hypothesis} <= tokens
 
 
 def test_watching_changes_nothing_and_greedy_search_is_a_chain() -> None:

@@ -50,8 +50,9 @@ def loaded(trained: Path) -> Callable[..., api.RunTranslator]:
     return cache(lambda *words: api.load(trained, "device=cpu", "threads=1", "extra_length=5", *words))
 
 
-def check_own(alone: Sequence[Hypothesis], beside: Sequence[Hypothesis], tie: float, known: bool) -> None:
-    """The same translations with the same scores; but rounding may exchange texts with one score."""
+def check_own(answers: Sequence[Sequence[Hypothesis]], tie: float, known: bool) -> None:
+    """Two answers are the same; but rounding may exchange texts that have one score."""
+    alone, beside = answers
     assert [score for _, score in beside] == pytest.approx([score for _, score in alone], rel=tie, abs=tie)
     if known:
         assert [text for text, _ in beside] == [text for text, _ in alone]
@@ -85,7 +86,7 @@ def test_a_line_beside_others_is_translated_as_alone(
         if known or precision == "float32":
             [alone] = one.nbest([line])
             found = [[(each.text, each.score) for each in nbest] for nbest in (alone, beside)]
-            check_own(*found, TIE[precision], known)
+            check_own(found, TIE[precision], known)
 
 
 @pytest.mark.parametrize("search", SEARCHES)
@@ -108,7 +109,7 @@ def test_a_filter_says_what_stands_in_the_file(
         first = (len(lines) - 1 - at) * nbest
         rows = [whole[at * nbest :][:nbest], single[first:][:nbest]]
         found = [[(row.split(" ||| ")[-3], float(row.split(" ||| ")[-1])) for row in each] for each in rows]
-        check_own(*found, TIE["float32"], text in KNOWN and search != "sampling")
+        check_own(found, TIE["float32"], text in KNOWN and search != "sampling")
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
@@ -135,4 +136,4 @@ def test_clients_that_ask_at_once_get_what_each_would_get_alone(precision: str, 
             [(each["text"], each["score"]) for each in answer["translations"][0]["hypotheses"]] for answer in answers
         ]
         if precision == "float32" or body["text"] in KNOWN:
-            check_own(*found, TIE[precision], body["text"] in KNOWN)
+            check_own(found, TIE[precision], body["text"] in KNOWN)
