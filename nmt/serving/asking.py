@@ -206,11 +206,8 @@ class Asker:
             if value is not None and value > self.caps.beam:
                 most = self.caps.beam
                 raise invalid(f"search.{name}", f"is {value}.", limit=most, cure=f"Give at most {most}.")
-        given = {
-            name: value
-            for name in SearchSettings._fields
-            if (value := getattr(body, name)) is not None
-        }  # fmt: skip
+        fields = {name: getattr(body, name) for name in SearchSettings._fields}
+        given = {name: value for name, value in fields.items() if value is not None}
         settings = engine.defaults._replace(**given)
         nbest = engine.nbest if body.nbest is None else body.nbest
         if nbest > settings.beam_size:
@@ -241,10 +238,7 @@ class Asker:
         return sizes
 
     def _check_answer(self, model: Served, rows: Sequence[Row], target: int | None = None) -> None:
-        """ProblemError if the answer for these rows might be too large, or pins are beyond any translation of them.
-
-        `target` is the number of pieces of a translation that is given.
-        """
+        """ProblemError if the answer might be too large, or pins are beyond any translation (of `target` pieces)."""
         numbers, engine = 0, model.engine
         for row in rows:
             work: Work = row.work
