@@ -117,7 +117,7 @@ class Asker:
         own = settings.beam_size > 1 and not lone
         penalties = Penalties(settings.length_penalty, settings.coverage_penalty) if own else None
         shared = settings._replace(length_penalty=0.0, coverage_penalty=0.0) if own else settings
-        key = Key("translate", shared, weights, lone)
+        key = Key("translate", shared, weights, lone, nbest)
         if pins and not model.description["attends"]:
             raise invalid("pins", "this model has no attention.", cure="Leave pins out, or name another model.")
         works = [

@@ -41,13 +41,14 @@ class SearchSettings(NamedTuple):
 class Key(NamedTuple):
     """What the rows of a batch have in common.
 
-    N-best, prefix, pins, length limit and details are each row's own, and so are the penalties of rows that have some.
+    Prefix, pins, length limit and details are each row's own, and so are the penalties of rows that have some.
     """
 
     kind: str
     search: SearchSettings
     weights: bool = True
     alone: bool = False
+    nbest: int = 1
 
 
 @dataclass(frozen=True)
@@ -143,12 +144,11 @@ class Engine:
         raise ValueError(key.kind)
 
     def _translate(self, key: Key, works: Sequence[Work]) -> list[Json]:
-        nbest = max(work.nbest for work in works)
         penalties = [work.penalties for work in works if work.penalties is not None]
         # The search needs weights if one of its rows does.
         search = key.search._replace(coverage_penalty=max((each.coverage for each in penalties), default=0.0))
         search = search if penalties else key.search
-        translator = self._with(search, nbest, key.weights)
+        translator = self._with(search, key.nbest, key.weights)
         if key.alone:
             return [self._alone(translator, work) for work in works]
         ranked = translator.translate_chunk(
@@ -165,7 +165,7 @@ class Engine:
         return [
             documented(
                 translator,
-                hypotheses[: work.nbest],
+                hypotheses,
                 self._style(translator, work),
                 work.include,
                 forced=forced_characters(translator, work.prefix),

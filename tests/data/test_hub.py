@@ -7,6 +7,7 @@ from typing import Any
 import datasets  # type: ignore[import-untyped]
 import pytest
 
+from nmt.data.corpus import Split
 from nmt.data.files import Multi30k
 from nmt.data.hub import Hub
 from nmt.data.large import Stored
@@ -37,13 +38,7 @@ def test_a_column_of_translations(tmp_path: Path) -> None:
     data = Hub(str(tmp_path / "x"), source="en", target="de")
     data.check()
     assert (data.name, data.splits()) == ("x-en-de", ["train", "valid", "test"])
-    assert data.read("valid") == (
-        "valid",
-        [f"sentence {i}" for i in range(3)],
-        [f"satz {i}" for i in range(3)],
-        None,
-        None,
-    )
+    assert data.read("valid") == Split("valid", [f"sentence {i}" for i in range(3)], [f"satz {i}" for i in range(3)])
 
 
 def test_columns_named_by_language_in_files_and_line_breaks_in_sentences(tmp_path: Path) -> None:
@@ -184,6 +179,6 @@ def test_multi30k_of_the_hub_has_the_names_of_the_files(tmp_path: Path, monkeypa
     monkeypatch.setattr("nmt.data.hub.load_tables", load)
     data = Multi30k(None, "en", "de")
     assert data.splits() == ["train", "valid", "test_2016_flickr"]
-    assert data.read("test_2016_flickr") == ("test_2016_flickr", ["one"], ["eins"], None, None)
+    assert data.read("test_2016_flickr") == Split("test_2016_flickr", ["one"], ["eins"])
     assert data.read("valid").name == "valid"
     assert set(asked) == {"bentrevett/multi30k"}

@@ -4,6 +4,7 @@ import csv
 import io
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -69,7 +70,7 @@ def test_the_first_words_of_a_list_are_no_header(first: tuple[str, str], tmp_pat
 
 
 ROWS = list(enumerate(PAIRS, 1))
-COLUMNS = {
+COLUMNS: dict[str, list[tuple[object, ...]]] = {
     "numbers": [(number, *pair) for number, pair in ROWS],
     "dates": [(f"2024-0{number % 9 + 1}-11", *pair) for number, pair in ROWS],
     "ids": [(f"S-{number:04}", *pair) for number, pair in ROWS],
@@ -106,16 +107,18 @@ def test_columns_have_names(tmp_path: Path) -> None:
     path = table(
         tmp_path / "t.tsv", [("Key", "Dorf", "English", "More"), *((n, s, t, f"{t} {s}") for n, (s, t) in ROWS)]
     )
-    for columns in (["Dorf", "English"], ["dorf", "en"], [2, "English"], ["2", "3"], [2, 3]):
-        assert texts(UserFiles(path, columns=columns)) == WHOLE  # type: ignore[arg-type]
+    named: list[tuple[Any, Any]] = [("Dorf", "English"), ("dorf", "en"), (2, "English"), ("2", "3"), (2, 3)]
+    for columns in named:
+        assert texts(UserFiles(path, columns=columns)) == WHOLE
     assert texts(UserFiles(path, columns=("English", "Dorf"))) == WHOLE[::-1]
     with pytest.raises(UserError, match=r"no column 'Dorff': it has Key, Dorf, English, More\. Did you mean 'Dorf'"):
         UserFiles(path, columns=("Dorff", "English")).check()
     with pytest.raises(UserError, match="twice"):
         UserFiles(path, columns=("Dorf", 2)).check()
-    for columns in (("0", "1"), (1, 9)):
+    missing: list[tuple[Any, Any]] = [("0", "1"), (1, 9)]
+    for columns in missing:
         with pytest.raises(UserError, match=r"no column [09]: its columns are 1 to 4"):
-            UserFiles(path, columns=columns).check()  # type: ignore[arg-type]
+            UserFiles(path, columns=columns).check()
     both = table(tmp_path / "b.tsv", [("German", "English"), *PAIRS])
     assert texts(UserFiles(both, source="en", target="de")) == WHOLE[::-1]
 

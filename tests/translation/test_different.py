@@ -46,7 +46,7 @@ def test_nbest_lists_are_of_different_texts(seed: int, nbest: int, more: int, co
     found = []
     for count in (1, nbest):
         search = BeamSearch(nbest + more, coverage_penalty=coverage, nbest=count)
-        shortlist = Shortlist(whole, 1, joint=True) if shortened else None
+        shortlist = Shortlist(whole, 1, size, joint=True) if shortened else None
         translator = Translator([network], TOKENIZER, search, extra_length=3, shortlist=shortlist)
         found.append(list(translator.translate([*TEXT[:5], " "])))
     for (single,), ranked in zip(*found, strict=True):
