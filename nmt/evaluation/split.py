@@ -140,32 +140,42 @@ def evaluate_split(
     scores = metrics.score([translation.text for translation in translations], references, languages[1], others)
     alignment, without_model = ({}, {}) if gold is None else _error_rates(gold, display.head)
     attentive = _attentive(translations)
-    linked = [format_links(_links(translation, display)) for translation in translations] if attentive else []
     _write_text(translations, [references, *others], folder)
     by_length = _by_length(translations, [references, *others], (languages[1], scores.judged_by), folder, name)
     if attentive:
-        write_pieces(folder / "alignments.pharaoh", (f"{line}\n" for line in linked))
+        write_pieces(
+            folder / "alignments.pharaoh", (f"{format_links(_links(each, display))}\n" for each in translations)
+        )
     drawn = attentive or display.view is not None
     pictures, of_pictures = _heatmaps(translations, references, folder, name, display) if drawn else ([], [NO_WEIGHTS])
     if attention_maps:
         write_text(folder / "attention.json", json.dumps(list(attention_maps), ensure_ascii=False) + "\n")
-    rates: dict[str, Any] = {f"shift_{shift}": score._asdict() for shift, score in alignment.items()}
-    rates["without_model"] = {label: score._asdict() for label, score in without_model.items()}
-    record = {
-        "split": name,
-        "source_language": languages[0],
-        "target_language": languages[1],
+    sentences = _write_measures(translations, [references, *others], folder, gold, display)
+    described = {"split": name, "source_language": languages[0], "target_language": languages[1]}
+    figures = {
         "references": 1 + len(others),
         **metrics.as_json(scores),
-        "alignment": {"head": display.asked or display.head, "selected": display.head, **rates} if alignment else None,
-        "measured": dict(measured or {}),
-        "provenance": dict(provenance or {}),
+        "alignment": _rates(alignment, without_model, display),
     }
-    sentences = _write_measures(translations, [references, *others], folder, gold, display)
-    write_json(folder / "scores.json", record)
+    more = {"measured": dict(measured or {}), "provenance": dict(provenance or {})}
+    write_json(folder / "scores.json", {**described, **figures, **more})
     blind = [metrics.blind_note(name, scores.short)] if scores.judged_by == "chrf" else []
-    told = [*blind, *notes, *of_pictures]
-    return SplitResult(name, scores, by_length, alignment, without_model, pictures, told, folder, sentences)
+    notes = [*blind, *notes, *of_pictures]
+    return SplitResult(name, scores, by_length, alignment, without_model, pictures, notes, folder, sentences)
+
+
+def _rates(
+    alignment: Mapping[int, AlignmentScore], without_model: Mapping[str, AlignmentScore], display: HeatmapSettings
+) -> dict[str, Any] | None:
+    """The error rates for `scores.json`; None if there are none."""
+    if not alignment:
+        return None
+    return {
+        "head": display.asked or display.head,
+        "selected": display.head,
+        **{f"shift_{shift}": score._asdict() for shift, score in alignment.items()},
+        "without_model": {label: score._asdict() for label, score in without_model.items()},
+    }
 
 
 def _links(translation: Translation, display: HeatmapSettings) -> list[Link]:

@@ -218,12 +218,7 @@ def _evaluate(
     training: Split | None,
 ) -> SplitResult:
     print_message(f"Translating {split.name}: {len(split.source):,} sentences ...")
-    for line, reference in enumerate(split.target, start=1):
-        if len(reference) > TER_CHARACTERS:
-            print_message(
-                f"warning: line {line} of {split.name} has {len(reference):,} characters. TER takes hours for very "
-                "long lines: split them into sentences.",
-            )
+    _warn_of_long_references(split)
     started = time.monotonic()
     contexts = contexts_of(split.source, split.documents, translator.context_sentences)
     translator.too_long = excesses = Excesses()
@@ -231,11 +226,10 @@ def _evaluate(
     for message in excesses.messages(split.name, "line"):
         print_message(message)
     seconds = time.monotonic() - started
-    attentive = has_weights(translator)
     rows = _rows_to_force(translator, split)
     references = _forced(translator, split, contexts, rows)
     gold = None
-    if split.links is not None and attentive:
+    if split.links is not None and has_weights(translator):
         whole = len(rows) == len(split.source)
         gold = Gold(
             split.links, references if whole else _forced(translator, split, contexts, range(len(split.source)))
@@ -251,8 +245,7 @@ def _evaluate(
     )
     files = [str(path) for path in request.text.references] or [f"the reference of {split.name}"]
     tokenised = map(tokenised_note, files, (split.target, *split.others))
-    folder = inside(request.folder, split.name)
-    with replacing_folder(folder, OWN_FILES) as new:
+    with replacing_folder(folder := inside(request.folder, split.name), OWN_FILES) as new:
         result = evaluate_split(
             translations,
             list(split.target),
@@ -275,6 +268,15 @@ def _evaluate(
             looked = Looked(result, translations, [split.target, *split.others], display)
             write_report(translator, looked, title)
     return result.in_folder(folder)
+
+
+def _warn_of_long_references(split: Split) -> None:
+    for line, reference in enumerate(split.target, start=1):
+        if len(reference) > TER_CHARACTERS:
+            print_message(
+                f"warning: line {line} of {split.name} has {len(reference):,} characters. TER takes hours for very "
+                "long lines: split them into sentences.",
+            )
 
 
 def _rows_to_force(translator: Translator, split: Split) -> list[int]:

@@ -47,17 +47,31 @@ class _Trace(NamedTuple):
     weights: Tensor | None
 
 
-def _with_finished(open_rows: Tensor, done: Tensor, log_probs: Tensor) -> Tensor:
-    """The open sentences and as many finished ones as make one of few sizes, in order.
+def _rows_to_go_on(done: Tensor, log_probs: Tensor, few_sizes: bool) -> Tensor:
+    """The open sentences; with `few_sizes` also as many finished ones as make one of few sizes, in order.
 
     The hypotheses of these are closed: their log-probabilities [b, K] become -inf.
     """
-    missing = round_up(open_rows.numel()) - open_rows.numel()
+    open_rows = (~done).nonzero().squeeze(1)
+    missing = 0 if not few_sizes else round_up(open_rows.numel()) - open_rows.numel()
     if missing == 0:
         return open_rows
     rest = done.nonzero().squeeze(1)[:missing]
     log_probs[rest] = float("-inf")
     return torch.cat([open_rows, rest]).sort().values
+
+
+def _seen(weights: Tensor, slots: Tensor, width: int) -> Tensor:
+    """The weight of each source slot at a step, [b, K', S], from weights [b K', H, S'] and slots [B, S]."""
+    # Slots after those of the source are context, which nobody needs to cover.
+    seen = weights[..., : slots.shape[1]].mean(1)
+    return seen.view(-1, width, seen.shape[1]).double()
+
+
+def _covered(coverage: Tensor, slots: Tensor) -> Tensor:
+    """sum_j log(min(sum_t a_tj, 1)) of each hypothesis, [b, K']."""
+    # A slot that got no weight at all would cost -inf; 1e-10 keeps hypotheses comparable.
+    return (coverage.clamp(min=1e-10, max=1.0).log() * slots.unsqueeze(1)).sum(-1)
 
 
 class BeamSearch(Search):
@@ -104,8 +118,7 @@ class BeamSearch(Search):
         return torch.tensor(given, dtype=torch.float64, device=limits.lengths.device).view(-1, 2)
 
     def __call__(self, step: Step, state: SearchState, limits: Limits) -> list[list[Hypothesis]]:
-        size, device = self.beam_size, limits.lengths.device
-        count = limits.lengths.shape[0]
+        size, device, count = self.beam_size, limits.lengths.device, limits.lengths.shape[0]
         sentences = torch.arange(count, device=device)
         penalties = self._penalties(limits)
         covers = any(beta for _, beta in limits.penalties) if limits.penalties else self.needs_weights
@@ -117,8 +130,7 @@ class BeamSearch(Search):
         wanted, room = (2 * self.nbest, 2 * size) if merging is not None else (self.nbest, size)
         finished = _Finished.none(count, room, device)
         trace: list[_Trace] = []
-        prefix, forbid = PrefixStates.start(limits.prefixes), Forbidding(limits)
-        position = 0
+        prefix, forbid, position = PrefixStates.start(limits.prefixes), Forbidding(limits), 0
         while sentences.numel():
             count_open, width = sentences.shape[0], log_probs.shape[1]
             lengths = limits.lengths[sentences]
@@ -136,17 +148,13 @@ class BeamSearch(Search):
             best = log_probs.gather(1, parents) + values.flatten(1).gather(1, flat).double()
             ends = words == limits.eos
             if weights is not None and limits.slots is not None and covers:
-                # Slots after those of the source are context, which nobody needs to cover.
-                own = weights[..., : limits.slots.shape[1]]
-                seen = own.mean(1).view(count_open, width, -1).double()
+                seen = _seen(weights, limits.slots, width)
                 coverage = seen if coverage is None else coverage + seen
             alpha, beta = penalties[sentences].unbind(1)
             scores = best / self._divisor(torch.full((), position, device=device), alpha.unsqueeze(1))
-            if coverage is not None:
-                assert limits.slots is not None
-                # A slot that got no weight at all would cost -inf; 1e-10 keeps hypotheses comparable.
-                logs = coverage.clamp(min=1e-10, max=1.0).log() * limits.slots[sentences].unsqueeze(1)
-                scores = scores + beta.unsqueeze(1) * logs.sum(-1).gather(1, parents)
+            if coverage is not None and limits.slots is not None:
+                covered = _covered(coverage, limits.slots[sentences])
+                scores = scores + beta.unsqueeze(1) * covered.gather(1, parents)
             scores = scores.masked_fill(~ends, float("-inf"))
             finished = self._merge(finished, sentences, scores, best, position, parents)
             # Candidates that did not end stay open, in order; -inf stands for a candidate that ended.
@@ -156,9 +164,7 @@ class BeamSearch(Search):
             open_best = log_probs[:, 0] / self._divisor(lengths, alpha)
             best_scores = finished.scores[sentences]
             done = (best_scores[:, wanted - 1] >= open_best) | (lengths <= position) | torch.isinf(open_best)
-            open_rows = (~done).nonzero().squeeze(1)
-            if limits.few_sizes:
-                open_rows = _with_finished(open_rows, done, log_probs)
+            open_rows = _rows_to_go_on(done, log_probs, limits.few_sizes)
             rows = (open_rows.unsqueeze(1) * width + parents[open_rows]).flatten()
             state = state.select(rows, open_rows if open_rows.numel() < count_open else None)
             if coverage is not None:

@@ -65,7 +65,8 @@ class SamplingSearch(GreedySearch):
             lowest = sharpened.topk(min(self.top_k, sharpened.shape[1]), -1).values[:, -1:]
             sharpened = sharpened.masked_fill(sharpened < lowest, float("-inf"))
         sums = torch.softmax(sharpened, -1, dtype=torch.float64).cumsum(-1)
-        return torch.searchsorted(sums, uniform[live, position - 1, None] * sums[:, -1:], right=True).squeeze(1)
+        drawn = torch.searchsorted(sums, uniform[live, position - 1, None] * sums[:, -1:], right=True).squeeze(1)
+        return drawn.clamp(max=sums.shape[1] - 1)
 
 
 def _run(

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice, pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
@@ -138,13 +138,11 @@ class Translator:
         Raises:
             UserError: the model has no pieces for a prefix, or no attention to pin.
         """
-        parts = self._parts(sentences, first_line, prefixes, contexts)
-        if max_lengths:
-            parts = [part._replace(max_length=max_lengths[part.sentence]) for part in parts]
-        if penalties:
-            parts = [part._replace(penalties=penalties[part.sentence]) for part in parts]
-        if pins:
-            parts = [part._replace(pins=pins[part.sentence]) for part in parts]
+        own: dict[str, Sequence[Any]] = {"max_length": max_lengths, "penalties": penalties, "pins": pins}
+        parts = [
+            part._replace(**{name: values[part.sentence] for name, values in own.items() if values})
+            for part in self._parts(sentences, first_line, prefixes, contexts)
+        ]
         order = sorted(range(len(parts)), key=lambda part: -len(parts[part].tokens))
         searches = self.compute.parallel_searches
         batches = split(order, self.batch_sentences, searches)
@@ -164,14 +162,9 @@ class Translator:
         results: list[list[list[Translation]]] = [[] for _ in sentences]
         for part, hypotheses in zip(parts, nbest_lists, strict=True):
             sentence = sentences[part.sentence]
-            results[part.sentence].append(
-                [
-                    self._translation(
-                        sentence, part.tokens, part.spans, hypothesis, self._seen(contexts, part.sentence, part.context)
-                    )._replace(pins=part.pins)
-                    for hypothesis in hypotheses
-                ]
-            )
+            seen = self._seen(contexts, part.sentence, part.context)
+            ranked = [self._translation(sentence, part.tokens, part.spans, each, seen) for each in hypotheses]
+            results[part.sentence].append([each._replace(pins=part.pins) for each in ranked])
         joined = []
         for line, (sentence, parts_of_sentence) in enumerate(zip(sentences, results, strict=True), first_line):
             joined.append(join(sentence, parts_of_sentence) if parts_of_sentence else [empty(sentence)])
@@ -329,6 +322,11 @@ class Translator:
             nbest_lists = self.search(step, first, limits)
             if candidates is not None:
                 nbest_lists = [candidates.named(nbest) for nbest in nbest_lists]
+        if any(math.isnan(hypothesis.log_prob) for nbest in nbest_lists for hypothesis in nbest):
+            raise UserError(
+                "The model computes NaN instead of probabilities: its weights are damaged or far too large. Restore "
+                "the run from an intact copy, or train it again."
+            )
         nbest_lists = [
             [hypothesis._replace(cut=len(hypothesis.tokens) >= length) for hypothesis in nbest]
             for nbest, length in zip(nbest_lists, lengths, strict=True)
