@@ -42,7 +42,7 @@ class Split(NamedTuple):
         digest = self._digest()
         for lines in self.others:
             digest.update("\n".join(["", *lines]).encode("utf-8", "surrogatepass"))
-        documents = self.documents or ()
+        documents = () if self.documents is None else self.documents
         for first in range(0, len(documents), _MANY):
             block = " ".join(map(str, documents[first : first + _MANY]))
             digest.update(f" {block}".encode() if first else block.encode())

@@ -91,7 +91,7 @@ def test_self_attention_says_whose_it_is() -> None:
     written = " ".join(texts(heatmap.figure(source, head="all", shift=1)))
     for part in ("Self-attention of the encoder", "each row at its word", "key →", "where the encoder looked"):
         assert part in written
-    assert "on the end of sentence" in written
+    assert "on the end of the sentence" in written
     target = WORKED._replace(
         source=WORKED.text,
         source_pieces=["<s>", *WORKED.pieces[:-1]],
@@ -101,7 +101,12 @@ def test_self_attention_says_whose_it_is() -> None:
     )
     picture = heatmap.figure(target, head=1)
     written = " ".join(texts(picture))
-    for part in ("Self-attention of the decoder", "the word that it predicts", "input →", "the beginning of sentence"):
+    for part in (
+        "Self-attention of the decoder",
+        "the word that it predicts",
+        "input →",
+        "the beginning of the sentence",
+    ):
         assert part in written
     # "houses" has two pieces: its rows [1] and [1/2, 1/2] see <s>, and its own first piece; "burn" all three.
     shown = np.asarray(picture.axes[0].images[0].get_array())

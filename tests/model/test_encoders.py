@@ -110,4 +110,4 @@ def test_a_first_state_that_the_encoder_does_not_have_is_refused_with_its_cure(k
 
 @pytest.mark.parametrize(("encoder", "kind"), [("gru", "last"), ("embeddings", "mean")])
 def test_auto_is_the_first_state_of_the_paper_where_there_is_one(encoder: str, kind: str) -> None:
-    assert f"first state {kind}" in encoded_by(encoder, "luong").decoder.describe()
+    assert f"first decoder state: the encoder's {kind};" in encoded_by(encoder, "luong").decoder.describe()

@@ -13,6 +13,7 @@ import torch
 
 from nmt.command.composing import compose
 from nmt.compute import CPU, Compute, has_int8
+from nmt.errors import UserError
 from nmt.pipeline import fast_search, training
 from nmt.pipeline.fast_search import for_text, measured
 from nmt.pipeline.opening import TranslatorRequest
@@ -20,6 +21,7 @@ from nmt.pipeline.requests import read
 from nmt.pipeline.translating import Translating
 from nmt.runs import Run
 from nmt.text.lexicon import Lexicon
+from nmt.text.tokenizer import load_tokenizer
 from tests.pipeline.small import call, pairs, words
 
 NATIVE = not Compute(torch.device("cpu"), torch.bfloat16).emulates
@@ -106,7 +108,8 @@ def test_shortlists_are_measured_where_the_vocabulary_is_large(
     assert [*values] == ["float32", *(f"bf16+shortlist={count}" for count in (50, 100)), "int8+bf16", "bf16", "int8"]
     # A lexicon that knows nothing loses everything.
     lexicon = safetensors.numpy.load_file(run.lexicon)
-    Lexicon(np.full_like(lexicon["translations"], -1), lexicon["common"][:0]).save(run.lexicon)
+    vocabularies = load_tokenizer(run.folder / "tokenizer").fingerprint
+    Lexicon(np.full_like(lexicon["translations"], -1), lexicon["common"][:0]).save(run.lexicon, vocabularies)
     line = measured(run, CPU, [row[0] for row in rows], [row[1] for row in rows], "en")
     values = run.facts()["precision"]["valid_bleu"]
     assert values["bf16+shortlist=50"] < values["float32"]
@@ -226,10 +229,11 @@ def test_translating_needs_no_history(run: Run, native: None) -> None:
 
 @pytest.mark.parametrize("values", [("30", "31"), (None, 31.0), ([], {})])
 def test_a_measurement_that_is_none_does_not_count(run: Run, native: None, values: tuple[Any, Any]) -> None:
-    noted(run, *values)
-    assert precision(run) is None
-    run.note(precision=values[0])
-    assert precision(run) is None
+    facts = run.facts()
+    for value in ({"step": None, "valid_bleu": {"float32": values[0], "bf16": values[1]}}, values[0] or 5):
+        (run.folder / "run.json").write_text(json.dumps({**facts, "precision": value}), "utf-8")
+        with pytest.raises(UserError, match=r"run\.json is damaged: precision[a-z0-9_.]* must be"):
+            precision(run)
 
 
 def test_without_instructions_for_them_nothing_is_measured(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

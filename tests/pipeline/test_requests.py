@@ -101,16 +101,22 @@ def test_pairs_are_forced_that_fit_on_both_sides() -> None:
 
 def test_a_split_is_scored_again_where_the_run_is_better_since(tmp_path: Path) -> None:
     run = Run(tmp_path)
-    run.keep_history([{"step": 10, "best": True}, {"step": 20, "best": False}])
+    figures = dict.fromkeys(("epoch", "minutes", "valid_loss", "valid_bleu", "valid_perplexity"), 1.0)
+    run.keep_history([{**figures, "step": 10, "best": 1.0}, {**figures, "step": 20, "best": 0.0}])
     assert "no scores" in _stale(run, "test")
     file = run.evaluation / "test" / "scores.json"
     file.parent.mkdir(parents=True)
     provenance = {"text": "1a", "checkpoint": "best", "step": 10}
-    file.write_text(json.dumps({"provenance": provenance, "measured": {"seconds": 1}}), encoding="utf-8")
+    scores: dict[str, Any] = {
+        "split": "test",
+        **{key: {"value": 1.0, "signature": "s"} for key in ("bleu", "chrf", "ter")},
+    }
+    scores["provenance"] = provenance
+    file.write_text(json.dumps({**scores, "measured": {"seconds": 1}}), encoding="utf-8")
     assert _stale(run, "test") == ""
-    run.keep_history([{"step": 10, "best": True}, {"step": 20, "best": True}])
+    run.keep_history([{**figures, "step": 10, "best": 1.0}, {**figures, "step": 20, "best": 1.0}])
     assert "the best step is 20" in _stale(run, "test")
-    file.write_text(json.dumps({"provenance": provenance}), encoding="utf-8")
+    file.write_text(json.dumps(scores), encoding="utf-8")
     assert "earlier version" in _stale(run, "test")
 
 
