@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
@@ -14,6 +15,19 @@ from nmt.serving.running import Serving, served
 from tests.pipeline.conftest import text, trained, transformer
 
 __all__ = ["text", "trained", "transformer"]
+
+Json = dict[str, Any]
+
+
+def post(to: TestClient, path: str, expected: int = 200, /, **body: Any) -> Json:
+    answer = to.post(path, json=body)
+    assert answer.status_code == expected, answer.text
+    found: Json = answer.json()
+    if expected >= 400:
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert found["status"] == expected
+        assert found["detail"]
+    return found
 
 
 def asker(*runs: Path, caps: Caps | None = None, words: tuple[str, ...] = ()) -> Asker:

@@ -9,8 +9,7 @@ from starlette.testclient import TestClient
 
 import nmt
 from tests.pipeline.small import SMALL, call
-from tests.serving.conftest import asker, client
-from tests.serving.test_app import post
+from tests.serving.conftest import asker, client, post
 
 
 @pytest.fixture(scope="module")
