@@ -104,7 +104,7 @@ TOP = {
 VERB = {"verbs"}
 
 DOORS = {
-    **dict.fromkeys(("gzip", "bz2", "lzma"), {"data/streams", "files"}),  # text, packed
+    **{library: {"data/streams", "files"} for library in ("gzip", "bz2", "lzma")},  # text, packed
     "hydra": {"command"},
     # whoever holds a configuration names its type
     "omegaconf": {
