@@ -138,6 +138,7 @@ def verdict(
     overrides: Sequence[str] = (),
     settings: Mapping[str, Any] | None = None,
     other: str | None = None,
+    piped: bool = False,
 ) -> list[str]:
     """Judge a training: lines for the user that say how it went, then the commands to run next.
 
@@ -152,6 +153,7 @@ def verdict(
         settings: the values of `CHANGEABLE` in that training, but those that follow from others; only changes to them
             are proposed.
         other: an unused name for another run; None appends a 2 to the run's name.
+        piped: whether the text came through a pipe, so that the run cannot be resumed or scored on it.
     """
     course = _course(history)
     lines = []
@@ -170,7 +172,8 @@ def verdict(
         level = _level_of_bleu(best) if title == "BLEU" else _level_of_exact(exact, best)
         lines.append(f"Validation {title}: {last:.1f} at the end, {best:.1f} at best. {level}")
     lines.append("Next:")
-    lines += [f"  {command}" for command in _commands(course, pairs, PurePath(run), overrides, settings or {}, other)]
+    commands = _commands(course, pairs, PurePath(run), overrides, settings or {}, other, piped)
+    lines += [f"  {command}" for command in commands]
     return lines
 
 
@@ -298,6 +301,7 @@ def _commands(
     overrides: Sequence[str],
     settings: Mapping[str, Any],
     other: str | None,
+    piped: bool,
 ) -> list[str]:
     place = [] if str(run.parent) == "checkpoints" else [f"checkpoints={run.parent}"]
 
@@ -313,9 +317,8 @@ def _commands(
     if course.kind in ("improves", "none"):
         # Raise all limits; twice the time shows whether the training still improves.
         epochs, minutes = max(2, math.ceil(2 * course.epochs)), max(10, math.ceil(2 * course.minutes))
-        more = train(
-            run.name, "resume=true", f"trainer.epochs={epochs}", f"trainer.minutes={minutes}", "trainer.patience=null"
-        )
+        limits = (f"trainer.epochs={epochs}", f"trainer.minutes={minutes}", "trainer.patience=null")
+        more = again(*limits) if piped else train(run.name, "resume=true", *limits)
         commands.append(f"{more}    # trains on, up to {epochs} epochs or {minutes} minutes in all")
     elif course.kind == "diverged":
         commands.append(f"{again('optimizer.lr=0.0003')}    # a smaller learning rate")
@@ -326,6 +329,7 @@ def _commands(
     elif LAYERS in settings:
         commands.append(f"{again(f'{LAYERS}={settings[LAYERS] + 1}')}    # a larger model")
     evaluate = f"python -m nmt.evaluate {shell_quoted(f'run={run}')}"
+    evaluate += " source=FILE reference=FILE" * piped
     commands.append(f"{evaluate}    # BLEU, chrF, TER and attention maps")
     translate = f"python -m nmt.translate {shell_quoted(f'run={run}')}"
     commands.append(f"{translate} input=FILE output=FILE search.beam_size=5")

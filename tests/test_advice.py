@@ -206,3 +206,12 @@ def test_a_word_list_is_judged_by_chrf_and_exact_matches(exact: float, chrf: flo
     assert f"{exact:.1f} % of the translations equal their reference: {words}" in told
     assert "BLEU:" not in told
     assert in_words(rows[-1]) == f"validation chrF {chrf:.2f}, exact matches {exact:.1f} %"
+
+
+def test_a_run_whose_text_came_through_a_pipe_is_not_resumed() -> None:
+    words = ["data.files=/dev/fd/3", "name=mine", "trainer.epochs=1"]
+    lines = verdict(history(*FALLING), 30_000, "steps", "checkpoints/mine", words, piped=True)
+    told = "\n".join(lines)
+    assert "resume=true" not in told
+    assert "name=mine-2 data.files=/dev/fd/3 trainer.epochs=" in told
+    assert "source=FILE reference=FILE" in told

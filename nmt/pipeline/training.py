@@ -32,6 +32,7 @@ from nmt.model import Seq2Seq
 from nmt.model.weights import lost
 from nmt.pipeline.fast_search import MINUTES, measured
 from nmt.pipeline.opening import unchecked
+from nmt.pipeline.paths import pipes_of
 from nmt.pipeline.preparing import check_documents, guiding_links, prepared, tokenizer_for
 from nmt.pipeline.recipe import Recipe, opened, own_settings, possible, resumed_recipe, with_own_vocabularies
 from nmt.processes import Processes, joined
@@ -360,6 +361,7 @@ class _Session:
             [unquoted(word) for word in self.recipe.user_words],
             own_settings(self.recipe, CHANGEABLE),
             free_name(run.folder.parent, run.folder.name),
+            bool(pipes_of(self.recipe.config.data)),
         )
         for line in lines:
             self.say(line)
