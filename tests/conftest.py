@@ -1,6 +1,8 @@
 """What tests of several rooms share."""
 
+import contextlib
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -8,6 +10,10 @@ from hypothesis import HealthCheck, settings
 
 # Before torch is loaded: test processes side by side, each with a thread a core, take twice the time.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# Programs that tests start inherit what is ignored, as SIGHUP is under nohup.
+with contextlib.suppress(ValueError, AttributeError):
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # A busy machine may take any time over an example, or over making one.
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
