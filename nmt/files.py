@@ -112,7 +112,7 @@ def packing(file: BinaryIO, name: Path) -> Iterator[IO[bytes]]:
         ".xz": partial(lzma.open, file, "wb"),
         ".bz2": partial(bz2.open, file, "wb"),
     }
-    with packers.get(name.suffix, partial(contextlib.nullcontext, file))() as packed:
+    with packers.get(name.suffix.lower(), partial(contextlib.nullcontext, file))() as packed:
         yield packed
 
 

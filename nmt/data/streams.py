@@ -159,6 +159,10 @@ def missing_file(path: Path) -> UserError:
             f"There is no pipe {path}: one made by the shell, <(COMMAND), ends with its command. Write the text to a "
             "file, and give the file."
         )
+    if re.match(r"[a-z][a-z0-9]+:/", str(path)):
+        return UserError(f"{path} is an address, not a file. Download it first.")
+    if re.search(r"[*?]|^\[.*\]$|,", str(path)):
+        return UserError(f"There is no file {path}. One file is needed here: cat FILE FILE > BOTH joins several.")
     if path.parent.is_dir():
         names = [entry.name for entry in path.parent.iterdir() if entry.is_file()]
         return UserError(f"There is no file {path}.{nearest(path.name, names)}")

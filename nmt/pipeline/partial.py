@@ -166,7 +166,7 @@ class PartialFiles:
             file.close()
         for key in sorted(self._parts, key=lambda key: key == "output"):
             output, part = self._outputs[key], self._parts[key]
-            if output.suffix in PACKED:
+            if output.suffix.lower() in PACKED:
                 with (
                     replace_atomically(output) as temporary,
                     part.open("rb") as text,

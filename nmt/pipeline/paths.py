@@ -14,7 +14,10 @@ from nmt.errors import UserError
 from nmt.files import PACKED, STANDARD, ClosedStream, full, is_regular, open_text, replace_atomically, unwritable
 
 #: Endings of files that hold no plain text, and none that is packed as `PACKED` says.
-_OTHERS = (".zip", ".zst", ".7z", ".rar", ".docx", ".xlsx", ".odt", ".ods", ".pdf")
+_OTHERS = (
+    *(".zip", ".tar", ".tgz", ".tbz", ".tbz2", ".txz", ".zst", ".lz", ".lz4", ".lzma", ".z", ".7z", ".rar"),
+    *(".doc", ".docx", ".xls", ".xlsx", ".odt", ".ods", ".pdf", ".rtf"),
+)
 
 
 def check_paths(
@@ -63,7 +66,7 @@ def check_paths(
 
 
 def _check_writable(key: str, place: Path, *, folder: bool) -> None:
-    if place.suffix in _OTHERS and not folder:
+    if place.suffix.lower() in _OTHERS and not folder:
         raise UserError(f"{key}={place}: the output is text. Name a file with another ending; {PACKED[0]} packs it.")
     if place.exists() and not os.access(place, os.W_OK):
         raise UserError(f"{key}={place} is write-protected. Write somewhere else.")

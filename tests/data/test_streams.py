@@ -240,3 +240,17 @@ def test_what_is_not_utf8_has_a_cure_that_fits(line: bytes, message: str, tmp_pa
 def test_a_pipe_of_the_shell_that_is_gone_is_named() -> None:
     with pytest.raises(UserError, match=r"There is no pipe /dev/fd/987: one made by the shell"):
         text_lines(Path("/dev/fd/987"))
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("https://example.org/a.de", r"https:/example\.org/a\.de is an address, not a file\. Download it first\."),
+        ("*.de", "One file is needed here: cat FILE FILE > BOTH"),
+        ("a.de,b.de", "One file is needed here"),
+        ("[a.de,b.de]", "One file is needed here"),
+    ],
+)
+def test_what_is_no_path_has_a_cure(name: str, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        text_lines(Path(name))

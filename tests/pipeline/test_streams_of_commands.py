@@ -110,6 +110,7 @@ def test_standard_streams_have_a_name(
         (["alignments=-"], "output and alignments would both go to standard output"),
         (["input=in", "output=a", "heatmaps=-"], "heatmaps=-: this is a folder"),
         (["input=in", "output=a.zip"], "output=a.zip: the output is text. Name a file with another ending"),
+        (["input=in", "output=a.TGZ"], "output=a.TGZ: the output is text"),
         (["input=in", "output=a", "alignments=a.xlsx"], "alignments=a.xlsx: the output is text"),
     ],
 )
@@ -119,7 +120,7 @@ def test_streams_that_do_not_fit(words: list[str], message: str, trained: Path, 
 
 
 @pytest.mark.parametrize(
-    ("ending", "unpack"), [(".gz", gzip.decompress), (".xz", lzma.decompress), (".bz2", bz2.decompress)]
+    ("ending", "unpack"), [(".GZ", gzip.decompress), (".xz", lzma.decompress), (".bz2", bz2.decompress)]
 )
 def test_the_ending_of_an_output_says_how_it_is_packed(
     ending: str, unpack: Callable[[bytes], bytes], trained: Path, here: Path, monkeypatch: pytest.MonkeyPatch
