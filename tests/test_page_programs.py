@@ -48,6 +48,9 @@ RUN_BY = {
 WRITTEN = {"api.md"}
 #: How a block that nobody can run begins. Equations are found by their subscripts.
 PROSE = (
+    "python -m venv .venv\n.\\.venv\\Scripts",  # PowerShell
+    "# nginx",  # tests/viewer/test_proxy.py runs one
+    "warning: the two sides",
     "text files          -> sentence pairs",
     "all pieces",
     "t - R <= j",

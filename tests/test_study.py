@@ -133,7 +133,8 @@ def test_the_best_of_a_row_is_that_of_its_records(tmp_path: Path) -> None:
     for seed, values in ((1, (9.0, 5.0, 6.0)), (2, (8.0, 7.0))):
         folder = tmp_path / "record" / f"row-{seed}"
         folder.mkdir(parents=True)
-        lines = [json.dumps({"step": at, "valid_perplexity": value}) for at, value in enumerate(values)]
+        figures = dict.fromkeys(("best", "epoch", "minutes", "valid_loss", "valid_bleu"), 0.0)
+        lines = [json.dumps({**figures, "step": at, "valid_perplexity": value}) for at, value in enumerate(values)]
         (folder / "history.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
         work.pack(folder.parent, work.archive(study, folder.name))
         shutil.rmtree(folder.parent)

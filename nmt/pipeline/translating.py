@@ -248,7 +248,7 @@ class _Work:
         self._warn_all(self.watch.notes())
         if self.fewer:
             most = self.translator.search.nbest
-            print_message(f"note: {self.fewer:,} of {self.done:,} lines have fewer than {most} different translations.")
+            print_message(f"note: {self.fewer:,} lines have fewer than {most} different translations.")
         if self.follower.unseparated:
             note_one_document(self.done)
 

@@ -37,7 +37,7 @@ ALLOWED_IN_UPDATE: dict[str, int] = {}
 ALLOWED_IN_READING = {"training/learner.py read: copy": 1}
 #: Where it may wait in one more step of a beam.
 ALLOWED_IN_STEP = {
-    "search/beam.py __call__: nonzero": 1,
+    "search/beam.py _rows_to_go_on: nonzero": 1,
     "search/beam.py _follow: copy": 4,
 }
 

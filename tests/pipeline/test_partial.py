@@ -87,7 +87,7 @@ def test_a_killed_translation_goes_on_to_the_same_bytes(
         file.write(b"half a li")  # as a kill in the middle of writing leaves
     capfd.readouterr()
     assert call("translate", *line, "input=in.txt", "resume=true") == 0
-    assert capfd.readouterr().err == "12 lines are translated already.\n"
+    assert capfd.readouterr().err.startswith("12 lines are translated already.\n")
     for ending in ("txt", "links"):
         assert (here / f"out.{ending}").read_bytes() == (here / f"whole.{ending}").read_bytes()
     assert {path.name for path in here.iterdir()} - {".out.txt.lock"} == {
