@@ -94,8 +94,9 @@ class Validation:
                     loss = batch_loss(model, batch.to(self.compute.device))
                 negative_log_likelihood += loss.negative_log_likelihood.item()
                 tokens += loss.tokens
-        translations, figures = self.translate(model)
-        views = self.look(model, translations)
+        finite = math.isfinite(negative_log_likelihood)  # else there is nothing to translate by
+        translations, figures = self.translate(model) if finite else ([], Figures(0.0))
+        views = self.look(model, translations) if finite else ()
         model.train(training)
         return Validated(negative_log_likelihood / max(tokens, 1), figures, translations, views)
 
