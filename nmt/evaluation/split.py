@@ -140,12 +140,11 @@ def evaluate_split(
     scores = metrics.score([translation.text for translation in translations], references, languages[1], others)
     alignment, without_model = ({}, {}) if gold is None else _error_rates(gold, display.head)
     attentive = _attentive(translations)
+    linked = [f"{format_links(_links(each, display))}\n" for each in translations] if attentive else []
     _write_text(translations, [references, *others], folder)
     by_length = _by_length(translations, [references, *others], (languages[1], scores.judged_by), folder, name)
     if attentive:
-        write_pieces(
-            folder / "alignments.pharaoh", (f"{format_links(_links(each, display))}\n" for each in translations)
-        )
+        write_pieces(folder / "alignments.pharaoh", linked)
     drawn = attentive or display.view is not None
     pictures, of_pictures = _heatmaps(translations, references, folder, name, display) if drawn else ([], [NO_WEIGHTS])
     if attention_maps:
