@@ -156,7 +156,9 @@ def test_a_loss_that_is_no_number_ends_all_with_one_message(text: Path, here: Pa
     )
     status, messages = ended(torchrun(2, line))
     assert status != 0
-    assert len(re.findall("nmt.train: (?:The (?:validation )?loss became|.*has NaN or infinity)", messages)) == 1, messages
+    assert len(re.findall("nmt.train: (?:The (?:validation )?loss became|.*has NaN or infinity)", messages)) == 1, (
+        messages
+    )
 
 
 def test_a_mistake_ends_all_with_one_message(text: Path, here: Path) -> None:
