@@ -96,7 +96,7 @@ class Stepper:
             log_probs.append(stepped.log_probs)
             if stepped.weights is not None:
                 weights.append(stepped.weights)
-            members.append(member._replace(decoder=stepped.state))
+            members.append(ModelState(member.memory, stepped.state, member.output))
         following = EnsembleState(tuple(members), state.ids)
         if len(self.models) == 1:
             return log_probs[0], weights[0] if weights else None, following
