@@ -6,6 +6,7 @@ import platform
 from importlib import metadata
 from pathlib import Path
 
+from nmt import __version__
 from nmt.configuration import config_folder
 
 LIBRARIES = ("torch", "sentencepiece", "sacrebleu", "datasets", "hydra-core", "babel", "numpy", "safetensors")
@@ -13,7 +14,7 @@ LIBRARIES = ("torch", "sentencepiece", "sacrebleu", "datasets", "hydra-core", "b
 
 def versions() -> dict[str, str]:
     """Versions of Python, nmt and the libraries."""
-    by_package = {"python": platform.python_version(), "platform": platform.platform(), "nmt": _version("nmt")}
+    by_package = {"python": platform.python_version(), "platform": platform.platform(), "nmt": __version__}
     return by_package | {name: _version(name) for name in LIBRARIES}
 
 

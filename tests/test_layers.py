@@ -60,7 +60,7 @@ TOP = {
     "advice": set[str](),
     "memory": set[str](),
     "compat_weights": set[str](),
-    "versions": {"configuration"},
+    "versions": {"nmt", "configuration"},
     "foreign": {"errors"},
     "checksums": {"errors", "files", "foreign"},
     "seals": set[str](),
