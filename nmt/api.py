@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from nmt.alignment import weights as alignment
 from nmt.alignment.weights import Head
+from nmt.build.open import TranslatorRequest, default_head
+from nmt.build.requests import read
 from nmt.command.composing import compose
 from nmt.command.quoting import quote
 from nmt.data import given
 from nmt.data.documents import Followed, Follower
 from nmt.errors import UserError
-from nmt.heads import AUTO
 from nmt.links import Link
 from nmt.notebook import Explanation, Inspection, WhatIf, shown
-from nmt.pipeline.opening import TranslatorRequest, default_head
-from nmt.pipeline.requests import read
 from nmt.text.canonical import shows_nothing
+from nmt.translation.heads import AUTO
 from nmt.translation.translator import Translator
 from nmt.translation.types import Translation, Views
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from omegaconf import OmegaConf
 
-from nmt import build
+from nmt.build import parts as build
 from nmt.command.composing import compose
 from nmt.command.helping import help_text
 from nmt.command.keys import aliases_of

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nmt.heads import alternatives, default, described, guided, layers_of, penultimate, selected, selections
+from nmt.translation.heads import alternatives, default, described, guided, layers_of, penultimate, selected, selections
 
 ONE, FOUR = ("0",), ("0", "1", "2", "3")
 DEEP = tuple(f"{layer}.{head}" for layer in (1, 2, 3) for head in range(1, 12))

@@ -11,12 +11,12 @@ import numpy.typing as npt
 
 from nmt.alignment.words import Units, source_units, target_units
 from nmt.errors import UserError
-from nmt.heads import AUTO, alternatives, selected
 from nmt.links import Link
+from nmt.translation.heads import AUTO, alternatives, selected
 from nmt.translation.types import Translation
 
 Weights = npt.NDArray[np.float32]
-#: The name of a head, which may be a number, or a selection of several (`nmt.heads`).
+#: The name of a head, which may be a number, or a selection of several (`nmt.translation.heads`).
 Head = int | str
 
 

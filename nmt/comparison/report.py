@@ -17,7 +17,7 @@ from nmt.drawing.layout import plain_table
 from nmt.drawing.style import png
 from nmt.evaluation.metrics import TITLES
 from nmt.evaluation.references import AttentionMap
-from nmt.heads import layers_of
+from nmt.translation.heads import layers_of
 from nmt.viewer.blocks import Block, Heading, Interactive, Lines, Picture, Table
 from nmt.viewer.words import sentence_of_words
 

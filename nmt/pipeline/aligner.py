@@ -8,16 +8,16 @@ import numpy as np
 
 from nmt.alignment.weights import Weights, best_links, saliency_weights, word_weights
 from nmt.alignment.words import spelled
+from nmt.build.open import Checkpoint, has_weights, head_of, open_for_forcing
 from nmt.compute import Compute
 from nmt.data.documents import contexts_of
-from nmt.heads import MEAN
 from nmt.limits import NotNegative, Positive
 from nmt.links import GoldLinks, Link
 from nmt.pipeline.linking import WordSplitters
-from nmt.pipeline.opening import Checkpoint, has_weights, head_of, open_for_forcing
 from nmt.runs import Run
 from nmt.terminal import print_message
 from nmt.text.canonical import shows_nothing
+from nmt.translation.heads import MEAN
 from nmt.translation.lengths import Excesses, excess_of_source, excess_of_target
 from nmt.translation.stepping import heads_of
 from nmt.translation.translator import Translator

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from nmt import __version__
+from nmt.build.open import Checkpoint, open_model
+from nmt.build.paths import check_paths
 from nmt.compute import CPU
 from nmt.errors import UserError
 from nmt.files import appearing, unwritable, write_text
@@ -20,8 +22,6 @@ from nmt.pipeline.ctranslate2_model import (
 )
 from nmt.pipeline.exporting_onnx import QUANTIZATIONS, lines, write_onnx
 from nmt.pipeline.onnx_model import check_exportable, check_onnx_installed, largest_onnx_difference
-from nmt.pipeline.opening import Checkpoint, open_model
-from nmt.pipeline.paths import check_paths
 from nmt.runs import Run
 from nmt.system import shell_quoted
 from nmt.terminal import print_message

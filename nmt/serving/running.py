@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
+from nmt.build.open import TranslatorRequest, default_head, has_weights
 from nmt.data.languages import UNNAMED
 from nmt.errors import UserError
 from nmt.limits import Amount, Positive, between
 from nmt.pipeline.linking import named_languages
-from nmt.pipeline.opening import TranslatorRequest, default_head, has_weights
 from nmt.runs import Run
 from nmt.serving.examples import example
 from nmt.terminal import print_message

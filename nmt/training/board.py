@@ -7,8 +7,8 @@ from pathlib import Path
 
 from nmt.errors import UserError
 from nmt.files import full
-from nmt.heads import ALL, AUTO, layers_of
 from nmt.terminal import markdown
+from nmt.translation.heads import ALL, AUTO, layers_of
 from nmt.translation.types import Translation, Views
 
 

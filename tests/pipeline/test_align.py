@@ -9,9 +9,9 @@ import pytest
 
 from nmt.alignment.baselines import DIAGONAL, ORACLE
 from nmt.alignment.symmetrize import SYMMETRIZATIONS, symmetrize
+from nmt.build.open import open_model
 from nmt.compute import CPU
 from nmt.links import parse_links
-from nmt.pipeline.opening import open_model
 from nmt.runs import Run
 from nmt.search import GreedySearch
 from nmt.translation.translator import Translator

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.heads import described
+from nmt.translation.heads import described
 from tests.pipeline.small import call, copied, pairs, words, write_lines
 
 pytestmark = pytest.mark.long

@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
+from nmt.build.open import head_of
+from nmt.build.requests import SearchRequest
 from nmt.command.composing import compose
 from nmt.data.corpus import Split
 from nmt.errors import UserError
-from nmt.pipeline import chunks
+from nmt.evaluate.work import _rows_to_force
 from nmt.pipeline.comparing import _stale
-from nmt.pipeline.evaluating import _rows_to_force
-from nmt.pipeline.opening import head_of
 from nmt.pipeline.recipe import take_named_budget
-from nmt.pipeline.requests import SearchRequest
 from nmt.pipeline.results import _search
 from nmt.runs import Run
+from nmt.translate import lines as chunks
 from nmt.translation.stepping import Stepper
 from tests.pipeline.test_old_runs import OLD_RUNS
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from nmt.build.requests import read
 from nmt.command.composing import compose
-from nmt.pipeline.requests import read
 from nmt.serving.app import application
 from nmt.serving.asking import Asker, Caps
 from nmt.serving.running import Serving, served

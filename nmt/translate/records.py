@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from nmt.alignment.weights import Head, links
-from nmt.heads import AUTO
 from nmt.links import Link, format_links
 from nmt.text.canonical import shows_nothing
+from nmt.translation.heads import AUTO
 from nmt.translation.types import Translation
 
 # Characters that some program takes for the end of a line or of a column.

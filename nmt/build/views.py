@@ -1,7 +1,7 @@
 """Which attention a heatmap shows: the setting `view`, the heads that it has, and the view of a translation."""
 
 from nmt.errors import UserError
-from nmt.heads import ALL, AUTO, alternatives, drawn
+from nmt.translation.heads import ALL, AUTO, alternatives, drawn
 from nmt.translation.stepping import heads_of
 from nmt.translation.translator import Translator
 from nmt.translation.types import Translation, View

@@ -9,10 +9,18 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from nmt.build.head_choice import choose, own_validation
+from nmt.build.open import TranslatorRequest, default_head, has_weights, head_of, own_data, own_split
+from nmt.build.parallel import share, shared
+from nmt.build.paths import check_paths, check_replaceable, unprotect
+from nmt.build.requests import GivenText, note_one_document
+from nmt.build.views import pictured_head, view_of
 from nmt.data.corpus import DataSource, Split
 from nmt.data.documents import Followed, contexts_of, numbered
 from nmt.data.languages import UNNAMED
 from nmt.errors import UserError
+from nmt.evaluate.analyses import Analysed, write_analyses
+from nmt.evaluate.report import REPORT, Looked, write_report
 from nmt.evaluation import forced, words
 from nmt.evaluation.metrics import tokenised_note
 from nmt.evaluation.references import attention_maps, entropy, entropy_by_head, hidden_share, perplexity
@@ -21,24 +29,15 @@ from nmt.evaluation.split import Gold, HeatmapSettings, SplitResult, evaluate_sp
 from nmt.evaluation.stored import StoredTranslations
 from nmt.files import replacing_folder
 from nmt.foreign import inside
-from nmt.heads import AUTO, MEAN, names_all
 from nmt.locks import EVALUATION, locked
 from nmt.pipeline.aligner import Aligner
-from nmt.pipeline.analysing import Analysed, write_analyses
-from nmt.pipeline.choosing import choose, own_validation
 from nmt.pipeline.linking import named_languages
-from nmt.pipeline.opening import TranslatorRequest, default_head, has_weights, head_of, own_data, own_split
-from nmt.pipeline.paths import check_paths, check_replaceable, unprotect
-from nmt.pipeline.reporting import REPORT, Looked, write_report
-from nmt.pipeline.requests import GivenText
-from nmt.pipeline.sharing import share, shared
-from nmt.pipeline.translating import note_one_document
-from nmt.pipeline.viewing import pictured_head, view_of
 from nmt.processes import ALONE, Processes
 from nmt.runs import Run
 from nmt.terminal import print_message, printable
 from nmt.text.canonical import shows_nothing
 from nmt.text.scripts import language_by_script
+from nmt.translation.heads import AUTO, MEAN, names_all
 from nmt.translation.lengths import Excesses
 from nmt.translation.stepping import heads_of
 from nmt.translation.translator import Translator

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nmt.alignment.weights import Head
 from nmt.links import format_links
-from nmt.pipeline.formats import Format, as_line
 from nmt.terminal import linked, print_message
+from nmt.translate.records import Format, as_line
 from nmt.translation.translator import Translator
 from nmt.translation.types import Translation
 

@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from nmt.build.open import Checkpoint, open_for_forcing, own_data, own_split
+from nmt.build.paths import check_paths, writer
+from nmt.build.requests import Data, check_pair
 from nmt.compute import Compute
 from nmt.data.corpus import ContrastiveItem, Split, given_split
 from nmt.data.documents import Followed, contexts_of, numbered
@@ -18,9 +21,6 @@ from nmt.data.lines import read_lines, read_parallel_lines
 from nmt.errors import UserError
 from nmt.files import STANDARD, json_text
 from nmt.limits import NotNegative, Positive
-from nmt.pipeline.opening import Checkpoint, open_for_forcing, own_data, own_split
-from nmt.pipeline.paths import check_paths, writer
-from nmt.pipeline.requests import Data, check_pair
 from nmt.runs import Run
 from nmt.terminal import printable
 from nmt.text.canonical import shows_nothing

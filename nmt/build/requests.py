@@ -125,3 +125,12 @@ def check_pair(paths: Mapping[str, object], reason: str) -> None:
     given, missing = ([key for key, path in paths.items() if (path is None) is none] for none in (False, True))
     if given and missing:
         raise UserError(f"{given[0]}= needs {missing[0]}= as well: {reason}.")
+
+
+def note_one_document(lines: int) -> None:
+    """Say that lines are taken for one document, because a run with context has met no empty line among them."""
+    if lines > 1:
+        print_message(
+            f"No empty line among {lines:,} lines: all are taken for one document. If they are not, separate documents "
+            "with empty lines, or give documents=none.",
+        )

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import torch
 
+from nmt.build.open import TranslatorRequest
+from nmt.build.requests import SearchRequest
 from nmt.compute import Compute, has_int8
 from nmt.errors import UserError
-from nmt.pipeline.opening import TranslatorRequest
-from nmt.pipeline.requests import SearchRequest
 from nmt.runs import Run
 from nmt.text.scripts import language_by_script
 from nmt.training.validation import in_case_of

@@ -6,16 +6,16 @@ from typing import NamedTuple
 
 from nmt.alignment.error_rate import against_gold
 from nmt.alignment.weights import SHIFTS
+from nmt.build.open import default_head, own_data, own_split
 from nmt.data.corpus import DataSource, Split
 from nmt.drawing.layout import plain_table
 from nmt.errors import UserError
-from nmt.heads import AUTO, MEAN, described, selections
 from nmt.links import GoldLinks, Link, parse_file
 from nmt.pipeline.aligner import Aligner, Evidence, SentencePairs
 from nmt.pipeline.linking import WordSplitters
-from nmt.pipeline.opening import default_head, own_data, own_split
 from nmt.runs import Run
 from nmt.terminal import print_message
+from nmt.translation.heads import AUTO, MEAN, described, selections
 
 
 class Chosen(NamedTuple):

@@ -10,9 +10,9 @@ from nmt.drawing.by_length import FEW
 from nmt.evaluation.metrics import LOWER, TITLES, columns
 from nmt.evaluation.split import MOST_ROWS, HeatmapSettings, SplitResult
 from nmt.files import write_text
-from nmt.heads import AUTO, default
 from nmt.inspection.details import DETAILS, described_search, translate
 from nmt.inspection.document import Details, Style, document
+from nmt.translation.heads import AUTO, default
 from nmt.translation.translator import Translator
 from nmt.translation.types import Translation
 from nmt.viewer.blocks import Block, Heading, Interactive, Lines, Table, as_html

@@ -15,25 +15,24 @@ from nmt.alignment.baselines import baselines
 from nmt.alignment.error_rate import AlignmentScore, against_gold
 from nmt.alignment.symmetrize import SYMMETRIZATIONS, symmetrize
 from nmt.alignment.weights import SHIFTS, Weights
+from nmt.build.head_choice import Chosen, choose, own_gold, own_validation
+from nmt.build.open import own_data, own_split
+from nmt.build.paths import check_paths, writer
+from nmt.build.requests import Data, note_one_document
 from nmt.command.composing import compose
 from nmt.data.corpus import DataSource, Split, safe_name
 from nmt.data.documents import Followed, numbered
 from nmt.data.languages import UNNAMED
 from nmt.errors import SettingError, UserError
 from nmt.files import STANDARD, write_json
-from nmt.heads import AUTO, MEAN, described
 from nmt.limits import Limit
 from nmt.links import GoldLinks, Link, format_links
 from nmt.pipeline.aligner import SALIENCY, Aligner, AlignerRequest, Evidence, SentencePairs
-from nmt.pipeline.choosing import Chosen, choose, own_gold, own_validation
 from nmt.pipeline.linking import LinksFile, WordSplitters, check_base, named_languages, read_text, table
-from nmt.pipeline.opening import own_data, own_split
-from nmt.pipeline.paths import check_paths, writer
-from nmt.pipeline.requests import Data
-from nmt.pipeline.translating import note_one_document
 from nmt.runs import Run
 from nmt.terminal import print_message, printable
 from nmt.text.canonical import shows_nothing
+from nmt.translation.heads import AUTO, MEAN, described
 from nmt.versions import code_revision
 
 MEASURED = ("words", "head", "checkpoint", "max_length")  # settings that, with the threshold, identify a measurement

@@ -4,7 +4,7 @@ import contextlib
 import io
 from collections.abc import Callable, Iterator
 
-from nmt.pipeline.opening import TranslatorRequest
+from nmt.build.open import TranslatorRequest
 from nmt.processes import LostProcessError, Processes, joined
 from nmt.signals import handling, stop_signals
 from nmt.translation.sharing import follow

@@ -11,6 +11,12 @@ from itertools import count, islice
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
+from nmt.build.approximations import for_text
+from nmt.build.open import TranslatorRequest, default_head, has_weights, head_of
+from nmt.build.parallel import share, shared
+from nmt.build.paths import check_paths, check_standard_output, is_replaceable, writer, writing
+from nmt.build.requests import note_one_document
+from nmt.build.views import pictured_head, view_of
 from nmt.data.documents import Followed, Follower
 from nmt.data.habits import LineWatch
 from nmt.data.languages import UNNAMED
@@ -18,21 +24,16 @@ from nmt.data.lines import Invalid, LineDecoder, open_lines
 from nmt.data.streams import name_of
 from nmt.errors import UserError
 from nmt.files import STANDARD, is_regular
-from nmt.heads import AUTO, MEAN, described, names_all
 from nmt.model.weights import fingerprint
-from nmt.pipeline.chunks import arriving, full, typed
-from nmt.pipeline.fast_search import for_text
-from nmt.pipeline.formats import Format
-from nmt.pipeline.line_progress import LineProgress
-from nmt.pipeline.line_writers import Line, Write, documents, links_below, links_of_words, pictures, records
-from nmt.pipeline.opening import TranslatorRequest, default_head, has_weights, head_of
 from nmt.pipeline.partial import LinesDigest, PartialFiles, Resume, partial_files
-from nmt.pipeline.paths import check_paths, check_standard_output, is_replaceable, writer, writing
-from nmt.pipeline.sharing import share, shared
-from nmt.pipeline.viewing import pictured_head, view_of
 from nmt.processes import Processes
 from nmt.terminal import print_message, visible
 from nmt.text.canonical import shows_nothing
+from nmt.translate.line_progress import LineProgress
+from nmt.translate.lines import arriving, full, typed
+from nmt.translate.output import Line, Write, documents, links_below, links_of_words, pictures, records
+from nmt.translate.records import Format
+from nmt.translation.heads import AUTO, MEAN, described, names_all
 from nmt.translation.stepping import heads_of
 from nmt.translation.translator import Translator, Watch
 from nmt.translation.types import View
@@ -329,15 +330,6 @@ def settings_of(request: Translating, translator: Translator) -> dict[str, Any]:
         "tokenizer": translator.tokenizer.fingerprint,
         "weights of the models": [fingerprint(model) for model in translator.models],
     }
-
-
-def note_one_document(lines: int) -> None:
-    """Say that lines are taken for one document, because a run with context has met no empty line among them."""
-    if lines > 1:
-        print_message(
-            f"No empty line among {lines:,} lines: all are taken for one document. If they are not, separate documents "
-            "with empty lines, or give documents=none.",
-        )
 
 
 def _head(request: Translating, translator: Translator) -> str:

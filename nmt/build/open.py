@@ -8,24 +8,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from nmt import build
+from nmt.build import parts as build
+from nmt.build.paths import pipes_of
+from nmt.build.requests import SearchRequest
 from nmt.checksums import NAME
 from nmt.command.quoting import pasteable
 from nmt.compute import Compute
 from nmt.configuration import read_yaml
 from nmt.data.corpus import DataSource, Split
 from nmt.errors import SettingError, UserError, reading
-from nmt.heads import AUTO, alternatives, default, guided, selected
 from nmt.limits import NotNegative, Positive, Weight, written_as
 from nmt.model import Seq2Seq
 from nmt.model.weights import load_weights
-from nmt.pipeline.paths import pipes_of
-from nmt.pipeline.requests import SearchRequest
 from nmt.runs import Run, attends
 from nmt.search import GreedySearch
 from nmt.terminal import print_message
 from nmt.text.lexicon import load_lexicon
 from nmt.text.tokenizer import Tokenizer, load_tokenizer
+from nmt.translation.heads import AUTO, alternatives, default, guided, selected
 from nmt.translation.shortlist import Shortlist
 from nmt.translation.stepping import heads_of
 from nmt.translation.translator import LENGTH_RATIO, Translator
