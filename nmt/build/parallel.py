@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from nmt.build.open import TranslatorRequest
 from nmt.processes import LostProcessError, Processes, joined
 from nmt.signals import handling, stop_signals
-from nmt.translation.sharing import follow
+from nmt.translation.batches import follow
 from nmt.translation.stepping import evaluating
 from nmt.translation.translator import Translator
 

@@ -38,7 +38,7 @@ from nmt.terminal import print_message, printable
 from nmt.text.canonical import shows_nothing
 from nmt.text.scripts import language_by_script
 from nmt.translation.heads import AUTO, MEAN, names_all
-from nmt.translation.lengths import Excesses
+from nmt.translation.notes import Excesses
 from nmt.translation.stepping import heads_of
 from nmt.translation.translator import Translator
 from nmt.translation.types import Translation, View

@@ -9,9 +9,9 @@ from nmt.inspection.document import Beam, Details, Json, Style, document
 from nmt.inspection.forced import context_of, inspect, tokens_of
 from nmt.search import BeamSearch, GreedySearch, SamplingSearch
 from nmt.text.canonical import shows_nothing
-from nmt.translation.looking import can_look
 from nmt.translation.translator import Translator
 from nmt.translation.types import Translation
+from nmt.translation.views import can_look
 
 #: What a document can have beside the texts: word links, weights of the attention to the source, those of
 #: self-attention, the probable pieces of each step, how energies became weights, the tree of the search.

@@ -30,10 +30,10 @@ from nmt.inspection.forced import context_of, piece_log_probs, tokens_of
 from nmt.text.canonical import shows_nothing
 from nmt.text.tokenizer import EOS
 from nmt.translation.forcing import saliency
-from nmt.translation.looking import can_look
 from nmt.translation.stepping import evaluating
 from nmt.translation.translator import Translator
 from nmt.translation.types import Translation
+from nmt.translation.views import can_look
 
 Method = Literal["attention", "gradient", "erasure"]
 METHODS: Final[tuple[Method, ...]] = get_args(Method)

@@ -14,9 +14,9 @@ from nmt.inspection.document import DIGITS, Json, Style
 from nmt.inspection.forced import Inspected, context_of, inspect, last_step, tokens_of
 from nmt.text.canonical import shows_nothing
 from nmt.translation.contexts import encoded
-from nmt.translation.looking import can_look
 from nmt.translation.translator import Translator
 from nmt.translation.types import Translation
+from nmt.translation.views import can_look
 
 
 class Edits(NamedTuple):

@@ -18,7 +18,7 @@ from nmt.runs import Run
 from nmt.terminal import print_message
 from nmt.text.canonical import shows_nothing
 from nmt.translation.heads import MEAN
-from nmt.translation.lengths import Excesses, excess_of_source, excess_of_target
+from nmt.translation.notes import Excesses, excess_of_source, excess_of_target
 from nmt.translation.stepping import heads_of
 from nmt.translation.translator import Translator
 

@@ -13,9 +13,9 @@ from nmt.search import GreedySearch
 from nmt.text.scripts import language_by_script
 from nmt.text.tokenizer import Tokenizer, Vocabulary
 from nmt.training.loss import batch_loss
-from nmt.translation.looking import view_all
 from nmt.translation.translator import Translator
 from nmt.translation.types import Translation, Views
+from nmt.translation.views import view_all
 
 
 class Figures(NamedTuple):

@@ -20,14 +20,13 @@ from nmt.text.spans import Span, words_of
 from nmt.text.tokenizer import BOS, EOS, SPECIAL_PIECES, Tokenizer
 from nmt.translation import contexts as of_context
 from nmt.translation import forcing
-from nmt.translation.different import search_for_texts
-from nmt.translation.joining import ends_of_parts, join
-from nmt.translation.lengths import excess_of_source, excess_of_target
-from nmt.translation.looking import view_all
-from nmt.translation.sharing import search_batches, split
+from nmt.translation.batches import search_batches, split
+from nmt.translation.nbest import ends_of_parts, join, search_for_texts
+from nmt.translation.notes import excess_of_source, excess_of_target
 from nmt.translation.shortlist import Shortlist
 from nmt.translation.stepping import Stepper, evaluating
 from nmt.translation.types import ContextSentence, Translation, Views
+from nmt.translation.views import view_all
 
 END = SPECIAL_PIECES[EOS]
 LENGTH_RATIO, EXTRA_LENGTH = 2.0, 10  # of the longest translation, if the run does not store them

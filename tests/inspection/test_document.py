@@ -16,9 +16,9 @@ from nmt.inspection.document import Style, direction, document
 from nmt.inspection.forced import inspect, tokens_of
 from nmt.text.lexicon import TRANSLATIONS, Lexicon
 from nmt.text.tokenizer import EOS
-from nmt.translation.looking import END
 from nmt.translation.shortlist import Shortlist
 from nmt.translation.translator import Translator
+from nmt.translation.views import END
 from tests.catalogue import ATTENTIVE, DECODERS, SCORES, WINDOWED
 from tests.inspection.small import SENTENCE, style, translator
 from tests.test_configs import tokenizer

@@ -6,9 +6,9 @@ from nmt.search import GreedySearch
 from nmt.text.train import TokenizerTrainer
 from nmt.translation import joining
 from nmt.translation import sharing as room
-from nmt.translation.looking import END
 from nmt.translation.translator import Translator
 from nmt.translation.types import Translation
+from nmt.translation.views import END
 from tests.catalogue import model
 
 LINE = " ".join(f"word{number % 7}" for number in range(60))
