@@ -36,11 +36,13 @@ def _work(verb: str, config: "DictConfig", overrides: list[str]) -> int:
 
             return train(config, overrides)
         case "translate":
-            from nmt.translate.work import Translating, translate
+            from nmt.translate.request import Translating
+            from nmt.translate.work import translate
 
             return translate(read(Translating, config, overrides))
         case "evaluate":
-            from nmt.evaluate.work import Evaluating, evaluate
+            from nmt.evaluate.request import Evaluating
+            from nmt.evaluate.work import evaluate
 
             return evaluate(read(Evaluating, config, overrides))
         case "align" if config.links is not None:
@@ -48,7 +50,8 @@ def _work(verb: str, config: "DictConfig", overrides: list[str]) -> int:
 
             return score_links(read(Linking, config), overrides)
         case "align":
-            from nmt.align.work import Aligning, align
+            from nmt.align.request import Aligning
+            from nmt.align.work import align
 
             return align(read(Aligning, config))
         case "compare":

@@ -10,13 +10,14 @@ from typing import NamedTuple
 
 import torch
 
-from nmt.build.open import TranslatorRequest
+from nmt.build.open import OpenRun, TranslatorRequest
 from nmt.build.requests import SearchRequest
 from nmt.compute import Compute, has_int8
 from nmt.errors import UserError
 from nmt.runs import Run
 from nmt.text.scripts import language_by_script
 from nmt.training.validation import in_case_of
+from nmt.translation.request import requests_of
 from nmt.translation.translator import Translator
 
 SENTENCES = 500  # of the validation set
@@ -83,7 +84,7 @@ def measured(
     metric = judge(reference_lengths(references, language))
     scores: dict[str, float] = {}
     for name, translator in _translators(run, exact, candidates):
-        texts = [nbest[0].text for nbest in translator.translate(sources, contexts=contexts)]
+        texts = [nbest[0].text for nbest in translator.translate(requests_of(sources, contexts))]
         written = in_case_of(translator.tokenizer.target, references)
         scores[name] = corpus_score(metric, texts, written, language).value
     run.note(precision={"step": run.best_step(), "sentences": len(sources), f"valid_{metric}": scores})
@@ -115,7 +116,7 @@ def for_text(request: TranslatorRequest) -> TranslatorRequest:
     if not compute.automatic or request.checkpoint != "best" or len(request.runs) > 1:  # these were not measured
         return request
     run = request.runs[0]
-    candidates = approximations(run, compute, () if request.search.words else SHORTLISTS)
+    candidates = approximations(run.files, compute, () if request.search.words else SHORTLISTS)
     if request.shortlist is not None:
         whole = {name: candidate for name, candidate in candidates.items() if not candidate.shortlist}
         candidates = {name: each._replace(shortlist=request.shortlist) for name, each in whole.items()}
@@ -131,15 +132,13 @@ def _fastest(candidates: Mapping[str, Approximation], scores: Mapping[str, float
     return next((name for name in candidates if name in scores and scores[name] > exact - LOSS), None)
 
 
-def _noted(run: Run) -> dict[str, float]:
+def _noted(run: OpenRun) -> dict[str, float]:
     """The score of each approximation by a measurement of the present weights; empty without one."""
-    run.config()  # raises what a folder that is no run deserves
-    facts = run.facts()
-    noted = facts.get("precision", facts.get("bfloat16"))  # so it was called before int8
+    noted = run.facts.get("precision", run.facts.get("bfloat16"))  # so it was called before int8
     if not isinstance(noted, dict):
         return {}
     try:
-        if noted.get("step") != run.best_step():  # trained on since
+        if noted.get("step") != run.best_step:  # trained on since
             return {}
     except UserError:  # translating needs no history
         return {}

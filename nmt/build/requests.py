@@ -20,7 +20,6 @@ from nmt.data.misaligned import doubts_about
 from nmt.data.streams import name_of
 from nmt.errors import UserError
 from nmt.limits import checked
-from nmt.runs import Run
 from nmt.terminal import print_message
 
 Request = TypeVar("Request")
@@ -42,10 +41,9 @@ class SearchRequest:
     node: Mapping[str, Any]
     words: Sequence[str]
 
-    def for_run(self, run: Run) -> tuple[str, Mapping[str, Any]]:
-        """The choice of search for a run, and its settings and class."""
+    def for_run(self, config: DictConfig) -> tuple[str, Mapping[str, Any]]:
+        """The choice of search for a run with this configuration, and its settings and class."""
         keys = [word.lstrip("+").partition("=")[0] for word in self.words]
-        config = run.config()
         choice = config.choices["search"]
         if "search" in keys or (keys and choice != self.choice):  # the settings belong to the search of this command
             return self.choice, self.node

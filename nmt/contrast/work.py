@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nmt.build.open import Checkpoint, open_for_forcing, own_data, own_split
+from nmt.build.open import Checkpoint, OpenRun, open_for_forcing, open_run, own_data, own_split
 from nmt.build.paths import check_paths, writer
 from nmt.build.requests import Data, check_pair
 from nmt.compute import Compute
@@ -21,7 +21,6 @@ from nmt.data.lines import read_lines, read_parallel_lines
 from nmt.errors import UserError
 from nmt.files import STANDARD, json_text
 from nmt.limits import NotNegative, Positive
-from nmt.runs import Run
 from nmt.terminal import printable
 from nmt.text.canonical import shows_nothing
 from nmt.translation.translator import Translator
@@ -65,14 +64,10 @@ def contrast(request: Contrasting) -> int:
     """Print the accuracy by distance; write it to `output`."""
     files = {key: getattr(request, key) for key in ("source", "reference", "contrasts")}
     check_paths(files, {"output": request.output})
-    run = Run(request.run)
+    run = open_run(request.run)
     split, contrasts = _test(request, run)
     translator = open_for_forcing(
-        run,
-        request.checkpoint,
-        request.compute,
-        batch_sentences=request.batch_sentences,
-        context_sentences=request.context_sentences,
+        run, request.checkpoint, request.compute, request.batch_sentences, request.context_sentences
     )
     by_distance = accuracies(translator, split, contrasts)
     shown = printable(table(by_distance, translator.context_sentences))
@@ -134,7 +129,7 @@ def table(by_distance: dict[str, Accuracy], sentences: int) -> str:
     return "\n".join(lines)
 
 
-def _test(request: Contrasting, run: Run) -> tuple[Split, Sequence[ContrastiveItem]]:
+def _test(request: Contrasting, run: OpenRun) -> tuple[Split, Sequence[ContrastiveItem]]:
     """The text and its contrasts."""
     if request.source is not None and request.reference is not None and request.contrasts is not None:
         split = given_split(request.source, *read_parallel_lines(request.source, request.reference))

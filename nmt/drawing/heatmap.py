@@ -22,7 +22,7 @@ from nmt.drawing.page import Caption, lay_out
 from nmt.drawing.panels import draw_panels
 from nmt.drawing.style import DPI, GREY, LINE, ruler, save
 from nmt.errors import UserError
-from nmt.translation.heads import AUTO, described, drawn
+from nmt.translation.heads import AUTO, Heads
 from nmt.translation.types import Translation
 
 Level = Literal["word", "subword"]
@@ -79,9 +79,11 @@ def _grid(translation: Translation, level: Level, head: Head, shift: int) -> _Gr
 
 
 def _what(translation: Translation, level: Level, head: str, shift: int) -> str:
-    names = names_of_heads(translation)
-    count = len(drawn(head, names))
-    heads = f"{count} heads, layer.head" if count > 1 else described(head, names)
+    names = Heads(names_of_heads(translation))
+    count = len(names.side_by_side(head))
+    heads = f"{count} heads, layer.head" if count > 1 else names.describe(head)
+    if heads.startswith("head "):
+        heads += f" (of heads {names.names[0]} to {names.names[-1]})"
     unit = "word" if level == "word" else "piece"
     where = f"the {unit} that it predicts" if shift == 0 else f"the previous {unit}, its input"
     row = f"each row at {where} (shift {shift})" if translation.attends != "encoder" else f"each row at its {unit}"
@@ -151,7 +153,8 @@ def draw(
 def _figure(
     translation: Translation, level: Level, head: Head, shift: int, reference: str | None, title: str | None
 ) -> tuple[NotebookFigure, list[str]]:
-    names: Sequence[Head] = drawn(str(head), names_of_heads(translation)) or [head]  # `_grid` refuses an unknown one
+    heads = Heads(names_of_heads(translation))
+    names: Sequence[Head] = heads.side_by_side(str(head)) or [head]  # `_grid` refuses an unknown one
     grids = {str(name): _grid(translation, level, name, shift) for name in names}
     weights, rows, columns, _ = next(iter(grids.values()))
     remarks = list(dict.fromkeys(remark for grid in grids.values() for remark in grid.remarks))

@@ -312,7 +312,8 @@ def _evaluate(request: Comparing, run: Run, given: Split | str | None) -> None:
             "data": request.text.data,
             "split": None if isinstance(given, Split) else split,
         }
-        from nmt.evaluate.work import Evaluating, evaluated  # loads torch, which records do not need
+        from nmt.evaluate.request import Evaluating
+        from nmt.evaluate.work import evaluated  # loads torch, which records do not need
 
         overrides = quote([f"{key}={value}" for key, value in settings.items() if value is not None])
         evaluated(read(Evaluating, compose("evaluate", overrides), overrides))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from nmt import __version__
-from nmt.build.open import Checkpoint, open_model
+from nmt.build.open import Checkpoint, open_model, open_run
 from nmt.build.paths import check_paths
 from nmt.compute import CPU
 from nmt.errors import UserError
@@ -140,7 +140,7 @@ def export(request: Exporting) -> int:
     check_paths({}, {"output": output}, folders=["output"])
     if output.is_dir() and any(output.iterdir()):
         raise _taken(output)
-    model, tokenizer = open_model(run, request.checkpoint, CPU)
+    model, tokenizer = open_model(open_run(run.folder), request.checkpoint, CPU)
     convert = _onnx if request.format == "onnx" else _ctranslate2
     write = convert(run, request, model, tokenizer)
     try:

@@ -1,19 +1,113 @@
-"""What `nmt.translate` writes of each line: records, documents, links, pictures."""
+"""The output of `nmt.translate` for each line: records of text, TSV or JSON, documents, links, pictures."""
 
+import json
+import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nmt.alignment.weights import Head
-from nmt.links import format_links
+from nmt.alignment.weights import Head, links
+from nmt.links import Link, format_links
 from nmt.terminal import linked, print_message
-from nmt.translate.records import Format, as_line
+from nmt.text.canonical import shows_nothing
+from nmt.translation.heads import AUTO
 from nmt.translation.translator import Translator
 from nmt.translation.types import Translation
 
 if TYPE_CHECKING:
     from nmt.inspection.document import Beam
+
+# Characters that some program takes for the end of a line or of a column.
+_ENDS = re.compile("[\t\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+
+
+def as_line(value: Mapping[str, Any]) -> str:
+    """A value as JSON in one line, whatever its reader takes for the end of a line."""
+    return _ENDS.sub(lambda end: f"\\u{ord(end[0]):04x}", json.dumps(value, ensure_ascii=False))
+
+
+class Format(NamedTuple):
+    """The format of the records.
+
+    Attributes:
+        name: text, tsv or jsonl.
+        nbest: records per sentence, or fewer if there are fewer translations.
+        scores: whether text has scores; n-best lists, TSV and JSON always have.
+        weights: whether JSON has the attention weights.
+        head, shift: head and shift of the links.
+    """
+
+    name: str = "text"
+    nbest: int = 1
+    scores: bool = False
+    weights: bool = False
+    head: Head = AUTO
+    shift: int = 0
+
+    def legend(self) -> str:
+        """What a record consists of, for a reader who sees numbers without names; "" if it needs no words."""
+        if self.name == "tsv":
+            return "Columns: source, translation, log-probability, score, pieces, links."
+        if self.name != "text" or not (self.scores or self.nbest > 1):
+            return ""
+        number = "line number ||| " if self.nbest > 1 else ""
+        return (
+            f"Each line: {number}translation ||| score ||| log-probability. The score ranks translations: the "
+            "log-probability, adjusted for length as the search does. Nearer to 0 is better."
+        )
+
+    def records(self, line: int, ranked: Sequence[Translation]) -> list[str]:
+        """The records of a sentence, `nbest` of them or fewer.
+
+        Args:
+            line: the number of its line in the input, from 1.
+            ranked: its translations, best first.
+        """
+        write = {"text": self._text, "tsv": self._tsv, "jsonl": self._json}[self.name]
+        return [write(line, rank, translation) for rank, translation in enumerate(ranked, 1)]
+
+    def _text(self, line: int, rank: int, translation: Translation) -> str:
+        del rank
+        scores = f" ||| {translation.score:.4f} ||| {translation.log_prob:.4f}"
+        if self.nbest > 1:
+            return f"{line} ||| {translation.text}{scores}"
+        return translation.text + scores * self.scores
+
+    def _tsv(self, line: int, rank: int, translation: Translation) -> str:
+        del line, rank
+        columns = (
+            translation.source,
+            translation.text,
+            f"{translation.log_prob:.6f}",
+            f"{translation.score:.6f}",
+            " ".join(translation.pieces),
+            format_links(self._links(translation) or []),
+        )
+        return "\t".join(_ENDS.sub(" ", column) for column in columns)
+
+    def _json(self, line: int, rank: int, translation: Translation) -> str:
+        record = {
+            "line": line,
+            "rank": rank,
+            "source": translation.source,
+            "translation": translation.text,
+            "log_prob": round(translation.log_prob, 6),
+            "score": round(translation.score, 6),
+            "source_pieces": translation.source_pieces,
+            "pieces": translation.pieces,
+            "links": self._links(translation),
+        }
+        if self.weights:
+            weights = translation.weights
+            record["weights"] = None if weights is None else weights.astype(float).round(6).tolist()
+        return as_line(record)
+
+    def _links(self, translation: Translation) -> list[Link] | None:
+        """Word links; None without attention, [] for an empty line."""
+        if translation.weights is None:
+            return [] if shows_nothing(translation.source) else None
+        return links(translation, self.head, self.shift)
 
 
 class Line(NamedTuple):
@@ -69,7 +163,6 @@ def documents(
 
 def links_below(write_line: Callable[[str], None], head: Head, shift: int) -> Write:
     """Write the words of each line, and those of its translation, with their links."""
-    from nmt.alignment.weights import links
 
     def write(line: Line) -> None:
         best = line.translations[0]
@@ -83,7 +176,6 @@ def links_below(write_line: Callable[[str], None], head: Head, shift: int) -> Wr
 
 def links_of_words(write_line: Callable[[str], None], head: Head, shift: int) -> Write:
     """Write the word links of each line."""
-    from nmt.alignment.weights import links
 
     def write(line: Line) -> None:
         best = line.translations[0]  # without weights for an empty line

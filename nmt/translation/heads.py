@@ -1,41 +1,19 @@
-"""Names of attention heads. Every room may import it.
+"""Names of attention heads, and which of them links and heatmaps use.
 
 A model with several layers names its heads "layer.head", both from 1: "2.1" is the first head of the second layer. A
 model with one layer of attention numbers them from 0. A selection is a head, "2.mean" for the mean of a layer's heads,
-"mean" for that of all heads, or "auto" for what aligns best as far as that is known.
+"mean" for that of all heads, or "auto" for the heads that align best, as far as that is known.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from nmt.errors import UserError
 
 MEAN, AUTO, ALL = "mean", "auto", "all"
-
-
-def layers_of(heads: Sequence[str]) -> list[str]:
-    """The layers of these heads, the lowest first; none if their names have no layer."""
-    return list(dict.fromkeys(head.partition(".")[0] for head in heads if "." in head))
-
-
-def selections(heads: Sequence[str]) -> list[str]:
-    """Everything that can be selected: the mean, the mean of each layer, each head. Each stands for other weights."""
-    if len(heads) < 2:
-        return list(heads)
-    layers = layers_of(heads)
-    by_layer = [
-        f"{layer}.{MEAN}" for layer in layers if len(layers) > 1 and len(selected(f"{layer}.{MEAN}", heads)) > 1
-    ]
-    return [MEAN, *by_layer, *heads]
-
-
-def selected(name: str, heads: Sequence[str]) -> list[int]:
-    """The positions of the heads whose mean a selection is; none if there is no such selection."""
-    if name == AUTO:
-        name = default(heads)
-    if name == MEAN:
-        return list(range(len(heads)))
-    layer, _, head = name.rpartition(".")
-    if layer and head == MEAN:
-        return [at for at, each in enumerate(heads) if each.partition(".")[0] == layer and "." in each]
-    return [at for at, each in enumerate(heads) if each == name]
+#: Why a selection was chosen: it was set, validation links chose it, or it is the default.
+Reason = Literal["set", "validation", "default"]
 
 
 def names_all(name: str) -> bool:
@@ -43,58 +21,103 @@ def names_all(name: str) -> bool:
     return name.rpartition(".")[2] == ALL
 
 
-def drawn(name: str, heads: Sequence[str]) -> list[str]:
-    """What is drawn side by side: the selection itself, for "all" every head, for "2.all" those of layer 2.
+@dataclass(frozen=True)
+class Heads:
+    """The heads of a model.
 
-    Nothing if there is no such selection.
+    Attributes:
+        names: in the order of the weights; none for a model without attention.
+        trained: the selection that guided alignment has trained.
     """
-    if names_all(name):
-        layer = name.rpartition(".")[0]
-        return [heads[at] for at in selected(f"{layer}.{MEAN}" if layer else MEAN, heads)]
-    return [name] if selected(name, heads) else []
+
+    names: Sequence[str]
+    trained: str | None = None
+
+    @property
+    def layers(self) -> list[str]:
+        """The layers, the lowest first; none if the names have no layer."""
+        return list(dict.fromkeys(head.partition(".")[0] for head in self.names if "." in head))
+
+    @property
+    def selections(self) -> list[str]:
+        """Everything that can be selected: the mean, the mean of each layer, each head, with different weights each."""
+        if len(self.names) < 2:
+            return list(self.names)
+        layers = [f"{layer}.{MEAN}" for layer in self.layers if len(self.layers) > 1]
+        return [MEAN, *(name for name in layers if len(self.select(name)) > 1), *self.names]
+
+    @property
+    def default(self) -> str:
+        """The selection for links if no validation links tell which head aligns best.
+
+        The trained heads, else the mean of the penultimate layer (Garg et al. 2019), or of all heads if there is one
+        layer. The mean over several layers is a bad alignment.
+        """
+        if self.trained is not None:
+            return self.trained
+        return f"{self.layers[-2]}.{MEAN}" if len(self.layers) > 1 else MEAN
+
+    @property
+    def guided(self) -> str:
+        """The selection that guided alignment trains by default: a head of the penultimate layer, or the mean."""
+        return self.names[self.select(f"{self.layers[-2]}.{MEAN}")[0]] if len(self.layers) > 1 else MEAN
+
+    def select(self, name: str) -> list[int]:
+        """The positions of the heads whose mean a selection is; none if there is no such selection."""
+        name = self.default if name == AUTO else name
+        if name == MEAN:
+            return list(range(len(self.names)))
+        layer, _, head = name.rpartition(".")
+        if layer and head == MEAN:
+            return [at for at, each in enumerate(self.names) if each.startswith(f"{layer}.")]
+        return [at for at, each in enumerate(self.names) if each == name]
+
+    def side_by_side(self, name: str) -> list[str]:
+        """The selections to draw: the selection itself, for "all" every head, for "2.all" those of layer 2.
+
+        None if there is no such selection.
+        """
+        if names_all(name):
+            layer = name.rpartition(".")[0]
+            return [self.names[at] for at in self.select(f"{layer}.{MEAN}" if layer else MEAN)]
+        return [name] if self.select(name) else []
+
+    def describe(self, name: str) -> str:
+        """A selection in words, such as "mean of the 4 heads of layer 2"."""
+        name = self.default if name == AUTO else name
+        count, layer = len(self.select(name)), name.partition(".")[0]
+        if len(self.names) == 1:
+            return "one head"
+        if name == MEAN:
+            return f"mean of {len(self.names)} heads"
+        if name.endswith(f".{MEAN}"):
+            return f"only head of layer {layer}" if count == 1 else f"mean of the {count} heads of layer {layer}"
+        return f"head {name}"
+
+    @property
+    def alternatives(self) -> str:
+        """What to give instead of a selection that does not exist, such as "mean, 2.mean or one from 1.1 to 2.4"."""
+        if len(self.names) < 2:
+            return f"{MEAN} or {self.names[0] if self.names else 0}"
+        by_layer = [name for name in self.selections if name.endswith(f".{MEAN}")]
+        return f"{', '.join([MEAN, *by_layer[-1:]])} or one from {self.names[0]} to {self.names[-1]}"
 
 
-def penultimate(heads: Sequence[str]) -> str | None:
-    """The layer below the last, whose weights align best (Garg et al. 2019); None for a single layer."""
-    layers = layers_of(heads)
-    return layers[-2] if len(layers) > 1 else None
+def choose_head(heads: Heads, wanted: str, rates: Mapping[str, float] | None = None) -> tuple[str, Reason]:
+    """The selection of heads for links, and why it is that.
 
+    Args:
+        heads: of the model; a model without attention has none to choose from.
+        wanted: a selection, or "auto".
+        rates: the error rate of each selection on validation links; None without links.
 
-def default(heads: Sequence[str]) -> str:
-    """What links are made of if nothing tells which head aligns best.
-
-    The mean of the penultimate layer, or of all heads if there is one layer. The mean over several layers is a bad
-    alignment.
+    Raises:
+        UserError: there is no such selection.
     """
-    layer = penultimate(heads)
-    return MEAN if layer is None else f"{layer}.{MEAN}"
-
-
-def guided(heads: Sequence[str]) -> str:
-    """What guided alignment trains unless told otherwise: the first head of the penultimate layer, or the mean."""
-    layer = penultimate(heads)
-    return MEAN if layer is None else heads[selected(f"{layer}.{MEAN}", heads)[0]]
-
-
-def described(name: str, heads: Sequence[str]) -> str:
-    """A selection in words, such as "mean of the 4 heads of layer 2"."""
-    if name == AUTO:
-        name = default(heads)
-    positions = selected(name, heads)
-    if len(heads) == 1:
-        return "one head"
-    if name == MEAN:
-        return f"mean of {len(heads)} heads"
-    if name.endswith(f".{MEAN}"):
-        if len(positions) == 1:
-            return f"only head of layer {name.partition('.')[0]}"
-        return f"mean of the {len(positions)} heads of layer {name.partition('.')[0]}"
-    return f"head {name} (of heads {heads[0]} to {heads[-1]})"
-
-
-def alternatives(heads: Sequence[str]) -> str:
-    """What to give instead of a selection that does not exist, such as "mean, 2.mean or one from 1.1 to 2.4"."""
-    if len(heads) < 2:
-        return f"{MEAN} or {heads[0] if heads else 0}"
-    by_layer = [name for name in selections(heads) if name.endswith(f".{MEAN}")]
-    return f"{', '.join([MEAN, *by_layer[-1:]])} or one from {heads[0]} to {heads[-1]}"
+    if wanted != AUTO:
+        if not Heads(heads.names or ("0",)).select(wanted):
+            raise UserError(f"head={wanted} does not exist. Give head={AUTO}, {heads.alternatives}.")
+        return wanted, "set"
+    if rates:
+        return min(rates, key=lambda name: rates[name]), "validation"  # the first of equals: the mean
+    return heads.default, "default"

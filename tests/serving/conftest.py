@@ -35,7 +35,7 @@ def asker(*runs: Path, caps: Caps | None = None, words: tuple[str, ...] = ()) ->
     config = compose("serve", [*words, "device=cpu", "threads=1"])
     config.run = [str(run) for run in runs]
     request = read(Serving, config)
-    models = [served(request, run, str(number)) for number, run in enumerate(request.translator.runs)]
+    models = [served(request, opened.files, str(number)) for number, opened in enumerate(request.translator.runs)]
     return Asker(models, caps or Caps())
 
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from nmt.translation.heads import alternatives, default, described, guided, layers_of, penultimate, selected, selections
+from nmt.errors import UserError
+from nmt.translation.heads import Heads, choose_head
 
 ONE, FOUR = ("0",), ("0", "1", "2", "3")
 DEEP = tuple(f"{layer}.{head}" for layer in (1, 2, 3) for head in range(1, 12))
@@ -34,7 +35,7 @@ SHALLOW = ("1.1", "1.2")
     ],
 )
 def test_a_selection_stands_for_heads(heads: tuple[str, ...], selection: str, positions: list[int]) -> None:
-    assert selected(selection, heads) == positions
+    assert Heads(heads).select(selection) == positions
 
 
 @pytest.mark.parametrize(
@@ -49,28 +50,44 @@ def test_a_selection_stands_for_heads(heads: tuple[str, ...], selection: str, po
     ],
 )
 def test_selections_are_all_different(heads: tuple[str, ...], expected: list[str]) -> None:
-    found = selections(heads)
+    found = Heads(heads).selections
     assert found == expected
-    positions = [tuple(selected(name, heads)) for name in found]
+    positions = [tuple(Heads(heads).select(name)) for name in found]
     assert len(set(positions)) == len(positions)
     assert all(positions)
 
 
 def test_defaults_take_the_penultimate_layer() -> None:
-    assert [default(heads) for heads in (ONE, FOUR, DEEP, THIN, SHALLOW)] == [
-        *("mean", "mean", "2.mean", "2.mean", "mean")
-    ]
-    assert [guided(heads) for heads in (ONE, FOUR, DEEP, THIN, SHALLOW)] == ["mean", "mean", "2.1", "2.1", "mean"]
-    assert [penultimate(heads) for heads in (ONE, FOUR, DEEP, SHALLOW)] == [None, None, "2", None]
-    assert layers_of(DEEP) == ["1", "2", "3"]
+    every = [Heads(names) for names in (ONE, FOUR, DEEP, THIN, SHALLOW)]
+    assert [heads.default for heads in every] == ["mean", "mean", "2.mean", "2.mean", "mean"]
+    assert [heads.guided for heads in every] == ["mean", "mean", "2.1", "2.1", "mean"]
+    assert Heads(DEEP).layers == ["1", "2", "3"]
 
 
 def test_words() -> None:
-    assert described("mean", ONE) == "one head"
-    assert described("mean", FOUR) == "mean of 4 heads"
-    assert described("auto", DEEP) == "mean of the 11 heads of layer 2"
-    assert described("auto", THIN) == "only head of layer 2"
-    assert described("2.10", DEEP) == "head 2.10 (of heads 1.1 to 3.11)"
-    assert alternatives(ONE) == "mean or 0"
-    assert alternatives(FOUR) == "mean or one from 0 to 3"
-    assert alternatives(DEEP) == "mean, 3.mean or one from 1.1 to 3.11"
+    assert Heads(ONE).describe("mean") == "one head"
+    assert Heads(FOUR).describe("mean") == "mean of 4 heads"
+    assert Heads(DEEP).describe("auto") == "mean of the 11 heads of layer 2"
+    assert Heads(THIN).describe("auto") == "only head of layer 2"
+    assert Heads(DEEP).describe("2.10") == "head 2.10"
+    assert Heads(ONE).alternatives == "mean or 0"
+    assert Heads(FOUR).alternatives == "mean or one from 0 to 3"
+    assert Heads(DEEP).alternatives == "mean, 3.mean or one from 1.1 to 3.11"
+
+
+@pytest.mark.parametrize(
+    ("heads", "wanted", "rates", "expected"),
+    [
+        (Heads(DEEP), "3.2", {"1.1": 0.1}, ("3.2", "set")),
+        (Heads(DEEP, "2.4"), "auto", None, ("2.4", "default")),
+        (Heads(DEEP), "auto", {}, ("2.mean", "default")),
+        (Heads(DEEP, "2.4"), "auto", {"mean": 9.0, "3.1": 8.0, "2.4": 8.0}, ("3.1", "validation")),
+        (Heads(()), "0", None, ("0", "set")),
+    ],
+)
+def test_a_head_is_set_or_has_the_lowest_error_rate_or_is_the_default(
+    heads: Heads, wanted: str, rates: dict[str, float] | None, expected: tuple[str, str]
+) -> None:
+    assert choose_head(heads, wanted, rates) == expected
+    with pytest.raises(UserError, match=r"head=9\.9 does not exist\. Give head=auto, mean"):
+        choose_head(heads, "9.9", rates)
