@@ -12,11 +12,10 @@ BEAM, BATCH = 5, 64
 
 def translate_exported(settings: Json, exchange: Exchange) -> None:
     """Translate a run's first test set; orders: {"translate": true} to be measured, {"texts": true} for the last."""
-    from nmt.build.open import own_data, own_split
+    from nmt.build.open import open_run, own_data, own_split
     from nmt.evaluation.metrics import bleu
-    from nmt.runs import Run
 
-    run = Run(settings["run"])
+    run = open_run(Path(settings["run"]))
     source = own_data(run, "run", "")
     split = own_split(run, source, source.tests()[0])
     lines = split.source[: settings["sentences"]]

@@ -22,7 +22,7 @@ from nmt.pipeline import training
 from nmt.runs import Run
 from nmt.text.lexicon import Lexicon
 from nmt.text.tokenizer import load_tokenizer
-from nmt.translate.work import Translating
+from nmt.translate.request import Translating
 from tests.pipeline.small import call, pairs, words
 
 NATIVE = not Compute(torch.device("cpu"), torch.bfloat16).emulates

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.translate.line_progress import LineProgress
+from nmt.translate.lines import LineProgress
 from tests.pipeline.small import call, environment, opened_for_writing, pairs, write_lines
 from tests.pipeline.test_mistakes import refusal
 
