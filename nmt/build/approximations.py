@@ -10,15 +10,15 @@ from typing import NamedTuple
 
 import torch
 
-from nmt.build.open import OpenRun, TranslatorRequest
-from nmt.build.requests import SearchRequest
+from nmt.build.open import OpenRun, TranslatorRequest, open_model, open_run, open_shortlist
+from nmt.build.parts import build_search
 from nmt.compute import Compute, has_int8
 from nmt.errors import UserError
 from nmt.runs import Run
 from nmt.text.scripts import language_by_script
 from nmt.training.validation import in_case_of
 from nmt.translation.request import requests_of
-from nmt.translation.translator import Translator
+from nmt.translation.translator import LENGTH_RATIO, Translator
 
 SENTENCES = 500  # of the validation set
 MINUTES = 1.0  # of training, below which the measurement is not worth its time
@@ -74,7 +74,7 @@ def measured(
 
     if not approximations(run, compute):
         return None
-    exact = _request(run, Approximation(dataclasses.replace(compute, dtype=None))).open(keep_weights=False)
+    exact = _exact(open_run(run.folder), dataclasses.replace(compute, dtype=None))
     large = exact.tokenizer.target.size >= PIECES
     candidates = approximations(run, compute, SHORTLISTS if large else ())
     if not candidates or exact.search.draws:
@@ -96,13 +96,24 @@ def measured(
     )
 
 
+def _exact(run: OpenRun, compute: Compute) -> Translator:
+    """The translator of the best weights with the run's search, for text alone."""
+    model, tokenizer = open_model(run, "best", compute)
+    ratio = float(run.facts.get("length_ratio", LENGTH_RATIO))
+    search = build_search(run.config.search)
+    return Translator(
+        [model], tokenizer, search, compute=compute, batch_sentences=128, length_ratio=ratio, weights=False
+    )
+
+
 def _translators(
     run: Run, exact: Translator, candidates: Mapping[str, Approximation]
 ) -> Iterator[tuple[str, Translator]]:
     """The translator of each approximation, one at a time, the exact one first."""
     yield EXACT, exact
-    for name, candidate in candidates.items():
-        yield name, _request(run, candidate).open(keep_weights=False)
+    for name, (compute, count) in candidates.items():
+        shortlist = open_shortlist(run, count, exact.tokenizer)
+        yield name, dataclasses.replace(exact, compute=compute, shortlist=shortlist, cast_models=())
 
 
 def for_text(request: TranslatorRequest) -> TranslatorRequest:
@@ -145,19 +156,3 @@ def _noted(run: OpenRun) -> dict[str, float]:
     values = noted.get("valid_chrf", noted.get("valid_bleu"))
     values = values if isinstance(values, dict) else {}
     return {name: value for name, value in values.items() if isinstance(value, int | float)}
-
-
-def _request(run: Run, approximation: Approximation) -> TranslatorRequest:
-    """How `nmt.translate` would translate with this approximation."""
-    return TranslatorRequest(
-        run=str(run.folder),
-        checkpoint="best",
-        search=SearchRequest("", {}, ()),
-        compute=approximation.compute,
-        batch_sentences=128,
-        shortlist=approximation.shortlist,
-        length_ratio=None,
-        extra_length=10,
-        max_source_length=250,
-        long_lines="split",
-    )

@@ -56,16 +56,14 @@ def choose(aligner: Aligner, shift: str, pairs: SentencePairs | None, threshold:
 
 
 def _default(aligner: Aligner, shifts: Sequence[int], heads: Sequence[str]) -> Choice:
-    """What is used without validation links, with a message."""
+    """The default without validation links, with a message."""
     head = heads[0] if len(heads) == 1 else aligner.heads.default
-    settings = [f"shift={shifts[0]}"] * (len(shifts) > 1)
+    defaults = {"shift": f"shift={shifts[0]}"} if len(shifts) > 1 else {}
     if len(heads) > 1:
-        settings.append(f"head={head}, the {aligner.heads.describe(head)}")
-    asked = " ".join(["shift=auto"] * (len(shifts) > 1) + ["head=auto"] * (len(heads) > 1))
-    what = " and ".join(["the shift"] * (len(shifts) > 1) + ["the head"] * (len(heads) > 1))
+        defaults["head"] = f"head={head}, the {aligner.heads.describe(head)}"
     print_message(
-        f"{asked}: no validation links, so {' and '.join(settings)}. To choose {what} on validation links, give "
-        f"valid_gold=FILE.",
+        f"{' '.join(f'{key}=auto' for key in defaults)}: no validation links, so {' and '.join(defaults.values())}. To "
+        f"choose {' and '.join(f'the {key}' for key in defaults)} on validation links, give valid_gold=FILE.",
     )
     return Choice(Evidence("attention", shifts[0], head), "default" if len(shifts) > 1 else "set")
 

@@ -109,6 +109,15 @@ def unchecked(run: Run) -> str:
     )
 
 
+def open_shortlist(run: Run, count: int, tokenizer: Tokenizer) -> Shortlist | None:
+    """The shortlist of `count` translations of each source piece; None for 0 (UserError if the lexicon is damaged)."""
+    if not count:
+        return None
+    sizes = tokenizer.source.size, tokenizer.target.size
+    lexicon = load_lexicon(run.lexicon, *sizes, tokenizer.fingerprint)
+    return Shortlist(lexicon, count, tokenizer.target.size, tokenizer.joint)
+
+
 def open_for_forcing(
     run: OpenRun, checkpoint: Checkpoint, compute: Compute, batch_sentences: int, context_sentences: int | None
 ) -> Translator:
@@ -282,15 +291,8 @@ class TranslatorRequest:
             max_source_length=self.max_source_length,
             long_lines=self.long_lines,
             weights=keep_weights,
-            shortlist=self._shortlist(tokenizer),
+            shortlist=open_shortlist(first.files, self.shortlist or 0, tokenizer),  # null: more than the text is wanted
             slots=self.slots,
             context_sentences=-1 if self.context_sentences is None else self.context_sentences,
             trained_head=first.trained_head(models[0].decoder.heads) if len(runs) == 1 else None,
         )
-
-    def _shortlist(self, tokenizer: Tokenizer) -> Shortlist | None:
-        if not self.shortlist:  # null means none where more than the text is wanted
-            return None
-        sizes = tokenizer.source.size, tokenizer.target.size
-        lexicon = load_lexicon(self.runs[0].files.lexicon, *sizes, tokenizer.fingerprint)
-        return Shortlist(lexicon, self.shortlist, tokenizer.target.size, tokenizer.joint)

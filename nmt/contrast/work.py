@@ -18,6 +18,7 @@ from nmt.compute import Compute
 from nmt.data.corpus import ContrastiveItem, Split, given_split
 from nmt.data.documents import Followed, contexts_of, numbered
 from nmt.data.lines import read_lines, read_parallel_lines
+from nmt.drawing.layout import plain_table
 from nmt.errors import UserError
 from nmt.files import STANDARD, json_text
 from nmt.limits import NotNegative, Positive
@@ -30,7 +31,7 @@ FILES = "source=FILE reference=FILE contrasts=FILE"  # in place of the run's own
 
 @dataclass(frozen=True)
 class Contrasting:
-    """What `nmt.contrast` is asked to do; `configs/contrast.yaml` explains the settings."""
+    """The settings of `nmt.contrast`; `configs/contrast.yaml` explains them."""
 
     run: Path
     checkpoint: Checkpoint
@@ -118,15 +119,12 @@ def _mean(hits: Sequence[bool], chances: Sequence[float]) -> Accuracy:
 
 def table(by_distance: dict[str, Accuracy], sentences: int) -> str:
     """The accuracies in percent, with a note on what the model sees."""
-    lines = [
-        f"The model sees {sentences} previous sentence{'s' * (sentences != 1)}.",
-        "distance  sentences  accuracy  chance",
-        "--------  ---------  --------  ------",
+    rows = [
+        [distance, f"{figures.sentences:,}", f"{100 * figures.accuracy:.1f} %", f"{100 * figures.chance:.1f} %"]
+        for distance, figures in by_distance.items()
     ]
-    for distance, figures in by_distance.items():
-        percent = f"{100 * figures.accuracy:>7.1f}%  {100 * figures.chance:>5.1f}%"
-        lines.append(f"{distance:>8}  {figures.sentences:>9,}  {percent}")
-    return "\n".join(lines)
+    header = ("distance", "sentences", "accuracy", "chance")
+    return f"The model sees {sentences} previous sentence{'s' * (sentences != 1)}.\n{plain_table(header, rows)}"
 
 
 def _test(request: Contrasting, run: OpenRun) -> tuple[Split, Sequence[ContrastiveItem]]:

@@ -36,7 +36,7 @@ def requests_of(texts: Iterable[str], contexts: Sequence[Sequence[str]] = ()) ->
     return (Request(text, context=context) for text, context in zip(texts, contexts, strict=True))
 
 
-class Part(NamedTuple):
+class SourcePart(NamedTuple):
     """A sentence or a part of it: its index, tokens and spans; what its search is told; the sentences before it."""
 
     sentence: int

@@ -25,7 +25,7 @@ from nmt.translation.batches import search_batches, split
 from nmt.translation.heads import Heads
 from nmt.translation.nbest import ends_of_parts, join, search_for_texts
 from nmt.translation.notes import excess_of_source, excess_of_target
-from nmt.translation.request import Part, Request
+from nmt.translation.request import Request, SourcePart
 from nmt.translation.shortlist import Shortlist
 from nmt.translation.stepping import Stepper, cast_once, evaluating, heads_of, no_check
 from nmt.translation.types import ContextSentence, Translation, Views
@@ -169,9 +169,9 @@ class Translator:
             for request, of_parts, of_line in zip(asked, ranked, notes, strict=True)
         ]
 
-    def _parts(self, requests: Sequence[Request], first_line: int) -> tuple[list[Part], list[list[str]]]:
+    def _parts(self, requests: Sequence[Request], first_line: int) -> tuple[list[SourcePart], list[list[str]]]:
         """What is searched for the requests that are not blank, and notes on each that is cut or too long."""
-        parts: list[Part] = []
+        parts: list[SourcePart] = []
         notes: list[list[str]] = [[] for _ in requests]
         before = self._before([request.context for request in requests])
         for index, tokens in enumerate(self.tokenizer.source.encode([request.text for request in requests])):
@@ -196,7 +196,7 @@ class Translator:
             pins = self.pins if request.pins is None else request.pins
             of_search = before[index], pins, request.max_length, request.penalties
             parts.extend(
-                Part(index, tokens[start:end], spans[start:end], () if start else prefix, *of_search)
+                SourcePart(index, tokens[start:end], spans[start:end], () if start else prefix, *of_search)
                 for start, end in pairwise(ends)
             )
         return parts, notes
@@ -284,14 +284,16 @@ class Translator:
         written = vocabulary.decode(vocabulary.encode([text])[0])
         return prefix, "" if written == text else f"has the prefix '{text}', which the model writes as '{written}'."
 
-    def search_batch(self, parts: Sequence[Part], watch: Watch | None = None) -> list[list[Hypothesis]]:
+    def search_batch(self, parts: Sequence[SourcePart], watch: Watch | None = None) -> list[list[Hypothesis]]:
         """The n-best list of each part, searched at once by models in evaluation mode. Threads may call it at once."""
         return search_for_texts(
             lambda parts, shows: self._search(parts, None if shows else watch, shows),
             *(parts, self.search, self.tokenizer.target),
         )
 
-    def _search(self, parts: Sequence[Part], watch: Watch | None, shows: Sequence[bytes]) -> list[list[Hypothesis]]:
+    def _search(
+        self, parts: Sequence[SourcePart], watch: Watch | None, shows: Sequence[bytes]
+    ) -> list[list[Hypothesis]]:
         """The n-best list of each part; with what each token shows, of one hypothesis for each text."""
         sources, prefixes = [part.tokens for part in parts], [part.prefix for part in parts]
         with torch.inference_mode(), self.compute.autocast():
@@ -328,7 +330,7 @@ class Translator:
             return nbest_lists
         return [[hypothesis._replace(weights=None) for hypothesis in nbest] for nbest in nbest_lists]
 
-    def _most_pieces(self, part: Part) -> int:
+    def _most_pieces(self, part: SourcePart) -> int:
         """The most pieces of a translation, beside those of its prefix."""
         most = math.ceil(self.length_ratio * len(part.tokens)) + self.extra_length
         return most if part.max_length is None else min(most, max(1, part.max_length - len(part.prefix)))
