@@ -5,22 +5,24 @@ It has the settings of the commands. `import nmt` provides the public names of t
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from nmt.alignment import weights as alignment
 from nmt.alignment.weights import Head
+from nmt.build.open import TranslatorRequest
+from nmt.build.requests import read
 from nmt.command.composing import compose
 from nmt.command.quoting import quote
 from nmt.data import given
 from nmt.data.documents import Followed, Follower
 from nmt.errors import UserError
-from nmt.heads import AUTO
 from nmt.links import Link
 from nmt.notebook import Explanation, Inspection, WhatIf, shown
-from nmt.pipeline.opening import TranslatorRequest, default_head
-from nmt.pipeline.requests import read
 from nmt.text.canonical import shows_nothing
+from nmt.translation.heads import AUTO
+from nmt.translation.request import Request, requests_of
 from nmt.translation.translator import Translator
 from nmt.translation.types import Translation, Views
 
@@ -55,7 +57,7 @@ def load(run: str | Path | Sequence[str | Path], *settings: str) -> "RunTranslat
     config.run = [str(run)] if isinstance(run, str | Path) else [str(folder) for folder in run]
     request = read(TranslatorRequest, config, overrides)
     translator = request.open()
-    return RunTranslator(translator, default_head(request.runs, translator))
+    return RunTranslator(translator, translator.heads.default)
 
 
 class RunTranslator:
@@ -64,7 +66,6 @@ class RunTranslator:
     def __init__(self, translator: Translator, head: str = AUTO) -> None:
         """`head` is that of the word links in documents."""
         self._translator, self._head = translator, head
-        translator.warn = lambda message: warnings.warn(message, stacklevel=2)
 
     def translate(
         self,
@@ -121,10 +122,11 @@ class RunTranslator:
         if beginnings and len(beginnings) != len(lines):
             raise UserError(f"There are {len(beginnings)} prefixes for {len(lines)} sentences. Give one for each.")
         seen = self._contexts(lines, contexts, documents)
-        return [
-            [TranslatedSentence(*translation) for translation in ranked]
-            for ranked in self._translator.translate_chunk(lines, prefixes=beginnings, contexts=seen)
-        ]
+        requests = list(map(Request, lines, beginnings or repeat(""), seen or repeat(())))
+        nbest_lists = self._translator.translate_chunk(requests)
+        for line, ranked in enumerate(nbest_lists, 1):
+            _warn(line, ranked)
+        return [[TranslatedSentence(*translation) for translation in ranked] for ranked in nbest_lists]
 
     def documents(
         self,
@@ -142,15 +144,16 @@ class RunTranslator:
         Raises:
             UserError: there is no such detail, or the contexts do not fit; see `nbest`.
         """
-        from nmt.inspection.details import included, translate
+        from nmt.inspection.details import documented, included, searched
 
         details, style = included(include), self._style("alignment" in include)
         lines = given.texts(sentences, "sentences")
-        seen = self._contexts(lines, contexts, None) or [()] * len(lines)
-        return [
-            translate(self._translator, line, style, details, context=context)
-            for line, context in zip(lines, seen, strict=True)
-        ]
+        documents: list[dict[str, Any]] = []
+        for request in requests_of(lines, self._contexts(lines, contexts, None)):
+            ranked, beam = searched(self._translator, request, tree="beam" in details)
+            _warn(1 + len(documents), ranked)
+            documents.append(documented(self._translator, ranked, style, details, beam=beam))
+        return documents
 
     def inspect(self, sentence: str, context: Sequence[str] = ()) -> Inspection:
         """Translate a sentence and keep all that is known: a notebook displays the viewer, methods draw figures.
@@ -277,6 +280,12 @@ class RunTranslator:
         if views is None:
             raise UserError("look needs the translation of a line that is not empty and was not translated in parts.")
         return Views(*(None if view is None else TranslatedSentence(*view) for view in views))
+
+
+def _warn(line: int, ranked: Sequence[Translation]) -> None:
+    """Warn of the notes on a line."""
+    for note in ranked[0].notes:
+        warnings.warn(f"line {line} {note}", stacklevel=4)
 
 
 def _checked(documents: Followed) -> Followed:

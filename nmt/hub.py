@@ -2,14 +2,14 @@
 
     from nmt.hub import HubTranslator
 
-    HubTranslator("checkpoints/NAME").save_pretrained("NAME", licence="mit")    # or .push_to_hub("OWNER/NAME", ...)
+    translator = HubTranslator("checkpoints/NAME")
+    translator.save_pretrained("NAME", model_card_kwargs={"license": "mit"})  # or .push_to_hub("OWNER/NAME", ...)
     HubTranslator.from_pretrained("NAME").translate(["Ein Hund ."])   # a folder, or OWNER/NAME of the Hub
 
-The folder is a run for the commands as well. Only `push_to_hub`, and `from_pretrained` with a name of the Hub, use the
-network.
+The folder is a run for the commands as well. A card that is in the run is kept. Only `push_to_hub`, and
+`from_pretrained` with a name of the Hub, use the network.
 """
 
-import re
 import shutil
 import tempfile
 import weakref
@@ -94,45 +94,8 @@ class HubTranslator(RunTranslator, ModelHubMixin, library_name="nmt", pipeline_t
         weakref.finalize(made, shutil.rmtree, folder, ignore_errors=True)
         return made
 
-    def save_pretrained(
-        self, save_directory: str | Path, *, licence: str | None = None, **arguments: Any
-    ) -> str | None:
-        """Write the folder for the Hub: what translating needs, and a model card.
-
-        A card that is in the run or in the folder is kept; only its licence changes, if one is given.
-
-        Args:
-            save_directory: the folder.
-            licence: its identifier on the Hub, such as "cc-by-4.0"; None for "unknown", or that of the card.
-            arguments: `repo_id`, `push_to_hub` and those of `push_to_hub`; see `huggingface_hub.ModelHubMixin`.
-
-        Raises:
-            UserError: the run is damaged, or the identifier of the licence is none.
-        """
-        more = _with_licence(arguments, licence)
-        address = super().save_pretrained(save_directory, **more)
-        name = more["model_card_kwargs"].get("licence")
-        if name is not None:
-            card = ModelCard.load(Path(save_directory) / CARD_NAME)
-            card.data["license"] = name
-            card.save(Path(save_directory) / CARD_NAME)
-        return address
-
-    def push_to_hub(self, repo_id: str, *, licence: str | None = None, **arguments: Any) -> str:
-        """Upload what `save_pretrained` writes, and return the address of the change.
-
-        Args:
-            repo_id: OWNER/NAME.
-            licence: see `save_pretrained`.
-            arguments: `private`, `token`, `branch`, `create_pr` and more; see `huggingface_hub.ModelHubMixin`.
-
-        Raises:
-            UserError: see `save_pretrained`.
-        """
-        return super().push_to_hub(repo_id, **_with_licence(arguments, licence))
-
     def _save_pretrained(self, save_directory: Path) -> None:
-        """Write what translating needs: weights, tokenizer, settings and facts; no text, no state of the training."""
+        """Write weights, tokenizer, settings and facts for translating; no text, no state of the training."""
         contents = _contents(self._run)
         for name, data in contents.items():
             (save_directory / name).parent.mkdir(exist_ok=True)
@@ -140,8 +103,12 @@ class HubTranslator(RunTranslator, ModelHubMixin, library_name="nmt", pipeline_t
         add(save_directory, [name for name in contents if name not in (*_OTHERS, CARD_NAME)])
         write_json(save_directory / "config.json", {"library_name": "nmt"})  # the Hub counts downloads by this file
 
-    def generate_model_card(self, *_: Any, **__: Any) -> ModelCard:
-        """A card from the facts of the run: languages, mechanism, scores with their signatures, how it was trained."""
+    def generate_model_card(self, *_: Any, license: str = UNKNOWN, **__: Any) -> ModelCard:  # noqa: A002
+        """A card from the facts of the run: languages, mechanism, scores with their signatures, how it was trained.
+
+        Args:
+            license: its identifier on the Hub, such as "cc-by-4.0".
+        """
         run = self._run
         facts, choices = run.facts(), run.tree()["choices"]
         source, target = (facts.get("languages") or UNNAMED)[:2]
@@ -153,7 +120,7 @@ class HubTranslator(RunTranslator, ModelHubMixin, library_name="nmt", pipeline_t
             library_name="nmt",
             pipeline_tag="translation",
             tags=["translation", "attention"],
-            license=UNKNOWN,
+            license=license,
             metrics=list(METRICS),
             model_name=name,
             eval_results=[
@@ -199,21 +166,6 @@ def _contents(run: Run) -> dict[str, bytes]:
         write_json(copy.folder / "overrides.json", [])  # the command line names places
         written = ("config.yaml", "run.json", "overrides.json")
         return contents | {name: (copy.folder / name).read_bytes() for name in written}
-
-
-def _with_licence(arguments: dict[str, Any], licence: str | None) -> dict[str, Any]:
-    """Arguments of the library's methods, which pass `model_card_kwargs` on to each other.
-
-    Raises:
-        UserError: the licence is no identifier.
-    """
-    if licence is not None and not re.fullmatch(r"[a-z0-9][a-z0-9.+-]*", licence):
-        raise UserError(
-            f"licence={licence!r} is not an identifier of the Hub, such as 'apache-2.0' or 'cc-by-4.0'. Choose one "
-            "from https://huggingface.co/docs/hub/repositories-licenses, or 'other'."
-        )
-    card = {**(arguments.get("model_card_kwargs") or {}), **({} if licence is None else {"licence": licence})}
-    return {**arguments, "model_card_kwargs": card}
 
 
 def _evaluated(scores: dict[str, Any], metric: str, facts: dict[str, Any], source: str, target: str) -> EvalResult:

@@ -28,7 +28,7 @@ def run(verb: str, arguments: Sequence[str] | None = None) -> int:
 
 def _work(verb: str, config: "DictConfig", overrides: list[str]) -> int:
     """Do a verb's work; only what it needs is imported."""
-    from nmt.pipeline.requests import read
+    from nmt.build.requests import read
 
     match verb:
         case "train":
@@ -36,11 +36,13 @@ def _work(verb: str, config: "DictConfig", overrides: list[str]) -> int:
 
             return train(config, overrides)
         case "translate":
-            from nmt.pipeline.translating import Translating, translate
+            from nmt.translate.request import Translating
+            from nmt.translate.work import translate
 
             return translate(read(Translating, config, overrides))
         case "evaluate":
-            from nmt.pipeline.evaluating import Evaluating, evaluate
+            from nmt.evaluate.request import Evaluating
+            from nmt.evaluate.work import evaluate
 
             return evaluate(read(Evaluating, config, overrides))
         case "align" if config.links is not None:
@@ -48,7 +50,8 @@ def _work(verb: str, config: "DictConfig", overrides: list[str]) -> int:
 
             return score_links(read(Linking, config), overrides)
         case "align":
-            from nmt.pipeline.aligning import Aligning, align
+            from nmt.align.request import Aligning
+            from nmt.align.work import align
 
             return align(read(Aligning, config))
         case "compare":
@@ -56,7 +59,7 @@ def _work(verb: str, config: "DictConfig", overrides: list[str]) -> int:
 
             return compare(read(Comparing, config))
         case "contrast":
-            from nmt.pipeline.contrasting import Contrasting, contrast
+            from nmt.contrast.work import Contrasting, contrast
 
             return contrast(read(Contrasting, config))
         case "export":
@@ -64,7 +67,7 @@ def _work(verb: str, config: "DictConfig", overrides: list[str]) -> int:
 
             return export(read(Exporting, config))
         case "check":
-            from nmt.pipeline.checking import Checking, check
+            from nmt.check.work import Checking, check
 
             return check(read(Checking, config))
         case "serve":

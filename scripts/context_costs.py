@@ -19,7 +19,7 @@ import torch
 from context_study import MODELS
 from torch import Tensor, nn
 
-from nmt import build
+from nmt.build import parts as build
 from nmt.command.composing import compose
 from nmt.data.documents import context_tensor
 from nmt.model import Seq2Seq

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
-from nmt import build
+from nmt.build import parts as build
 from nmt.command.composing import compose
 
 SENTENCES, STATE = 64, 512

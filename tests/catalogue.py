@@ -10,8 +10,8 @@ import pytest
 import torch
 from omegaconf import DictConfig, OmegaConf
 
-from nmt import build
 from nmt.attention import Attention
+from nmt.build import parts as build
 from nmt.command.composing import compose
 from nmt.configuration import config_folder
 from nmt.model import Decoded, Seq2Seq

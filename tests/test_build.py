@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from nmt import build
+from nmt.build import parts as build
 from nmt.command.composing import compose
 from nmt.errors import UserError
 from tests.catalogue import SMALL, assembled

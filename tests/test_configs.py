@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from omegaconf import OmegaConf
 
-from nmt import build
+from nmt.build import parts as build
 from nmt.command.composing import compose
 from nmt.command.helping import help_text
 from nmt.command.keys import aliases_of
@@ -23,6 +23,7 @@ from nmt.data.documents import context_tensor
 from nmt.errors import UserError
 from nmt.text.tokenizer import Tokenizer
 from nmt.training.loss import batch_loss
+from nmt.translation.request import requests_of
 from nmt.translation.translator import Translator
 from tests.catalogue import (
     ATTENTIVE,
@@ -77,7 +78,7 @@ def one_step(*overrides: str, kind: str = "unigram") -> None:
     optimizer.step()
     assert any(not parameter.equal(before[name]) for name, parameter in model.named_parameters())
     translator = Translator([model], words, build.build_search(config.search), extra_length=3, length_ratio=1)
-    found = list(translator.translate(["rot", "eins zwei drei"], contexts=contexts))
+    found = list(translator.translate(requests_of(["rot", "eins zwei drei"], contexts)))
     assert len(found) == 2
     for best, *_ in found:
         assert (best.weights is None) == (not model.decoder.heads)

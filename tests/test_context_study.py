@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 
 import context_study as study
 
-from nmt import build
+from nmt.build import parts as build
 from nmt.command.composing import compose
 from nmt.errors import UserError
 

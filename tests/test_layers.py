@@ -30,7 +30,7 @@ ROOMS = {
     "viewer": set[str](),
     "evaluation": {"text", "translation", "alignment", "drawing", "viewer"},
     "training": {"kernels", "text", "attention", "search", "data", "model", "translation", "drawing", "evaluation"},
-    "comparison": {"text", "alignment", "drawing", "evaluation", "viewer"},
+    "comparison": {"text", "translation", "alignment", "drawing", "evaluation", "viewer"},
 }
 EVERYWHERE = {
     "checksums",
@@ -38,7 +38,6 @@ EVERYWHERE = {
     "errors",
     "facts",
     "files",
-    "heads",
     "limits",
     "links",
     "memory",
@@ -54,7 +53,6 @@ TOP = {
     "errors": set[str](),
     "facts": set[str](),
     "files": set[str](),
-    "heads": set[str](),
     "limits": {"errors"},
     "links": {"errors"},
     "advice": set[str](),
@@ -74,13 +72,14 @@ TOP = {
     "command": {"nmt", "configuration"},  # nmt for the version
     "runs": {*ROOMS, "configuration", "compat", "foreign", "locks", "seals", "versions"},
     "records": {"runs", "configuration"},
-    "build": {*ROOMS, "runs", "choices", "configuration"},
+    "build": {*ROOMS, "runs", "choices", "command", "configuration", "pipeline"},  # for its aligner
     "pipeline": {
         "nmt",
         *ROOMS,
         "runs",
         "records",
         "build",
+        "evaluate",  # to compare a run that is not scored
         "command",
         "configuration",
         "compat",
@@ -89,15 +88,20 @@ TOP = {
         "foreign",
         "versions",
     },
+    "translate": {*ROOMS, "runs", "build", "pipeline", "verbs"},
+    "evaluate": {*ROOMS, "runs", "build", "pipeline", "locks", "foreign", "versions", "verbs"},
+    "align": {*ROOMS, "runs", "build", "pipeline", "command", "versions", "verbs"},
+    "contrast": {*ROOMS, "runs", "build", "pipeline", "verbs"},
+    "check": {*ROOMS, "runs", "verbs"},
     "compute": set[str](),
     "signals": set[str](),
     "system": set[str](),
     "notebook": {"viewer", "drawing"},
-    "api": {"text", "data", "alignment", "drawing", "inspection", "translation", "command", "pipeline", "notebook"},
+    "api": {"text", "data", "alignment", "drawing", "inspection", "translation", "command", "build", "notebook"},
     "hub": {"nmt", "api", "data", "records", "runs"},  # nmt for the version
     "__init__": {"api", "notebook"},  # on request
-    "serving": {"nmt", *ROOMS, "foreign", "runs", "pipeline"},  # nmt for the version
-    "verbs": {"command", "pipeline", "serving"},
+    "serving": {"nmt", *ROOMS, "foreign", "runs", "build", "pipeline"},  # nmt for the version
+    "verbs": {"command", "build", "pipeline", "serving", "translate", "evaluate", "align", "contrast", "check"},
     "__main__": {"nmt", "command", "configuration"},
 }
 # Whatever else lies at the top is a verb.
@@ -114,7 +118,6 @@ DOORS = {
         "runs",
         "verbs",
         "pipeline/recipe",
-        "pipeline/requests",
         "pipeline/training",
     },
     "sentencepiece": {"text", "pipeline/onnx_program"},
@@ -147,7 +150,7 @@ DOORS = {
 
 
 # Who may ask for the class that a choice stands for. The command line refuses to set it.
-READS_CLASSES = {"configuration", "choices", "compat", "build", "command/composing"}
+READS_CLASSES = {"configuration", "choices", "compat", "build/parts", "command/composing"}
 
 
 def place(path: Path) -> str:

@@ -16,7 +16,7 @@ from archives import extract
 from studying import answers, costs, quoting, rows, work
 from studying import page as study
 
-from nmt import build
+from nmt.build import parts as build
 from nmt.command.composing import compose
 from nmt.comparison.verdict import p_text
 from nmt.runs import settings

@@ -11,12 +11,12 @@ import numpy.typing as npt
 
 from nmt.alignment.words import Units, source_units, target_units
 from nmt.errors import UserError
-from nmt.heads import AUTO, alternatives, selected
 from nmt.links import Link
+from nmt.translation.heads import AUTO, Heads
 from nmt.translation.types import Translation
 
 Weights = npt.NDArray[np.float32]
-#: The name of a head, which may be a number, or a selection of several (`nmt.heads`).
+#: The name of a head, which may be a number, or a selection of several (`nmt.translation.heads`).
 Head = int | str
 
 
@@ -51,10 +51,10 @@ def piece_weights(translation: Translation, head: Head = AUTO, shift: int = 0) -
         return np.zeros((0, len(translation.source_pieces)), dtype=np.float32)  # of an empty line
     if isinstance(head, float):  # 2.10 would be 2.1
         raise UserError(f'head={head}: give the name of a head as text: "{head}".')
-    heads = names_of_heads(translation)
-    positions = selected(str(head), heads)
+    heads = Heads(names_of_heads(translation))
+    positions = heads.select(str(head))
     if not positions:
-        raise UserError(f"head={head} does not exist. Give {alternatives(heads)}.")
+        raise UserError(f"head={head} does not exist. Give {heads.alternatives}.")
     if len(positions) == 1:
         return translation.weights[positions[0], shift:]
     weights: Weights = translation.weights[positions].mean(axis=0, dtype=np.float32)

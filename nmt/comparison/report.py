@@ -17,7 +17,7 @@ from nmt.drawing.layout import plain_table
 from nmt.drawing.style import png
 from nmt.evaluation.metrics import TITLES
 from nmt.evaluation.references import AttentionMap
-from nmt.heads import layers_of
+from nmt.translation.heads import Heads
 from nmt.viewer.blocks import Block, Heading, Interactive, Lines, Picture, Table
 from nmt.viewer.words import sentence_of_words
 
@@ -155,7 +155,7 @@ def _entropies(comparison: Comparison, split: OnSplit) -> list[Block]:
     by_layer: list[tuple[str, str, list[str]]] = []
     for at in _order(split):
         heads = [key.removeprefix(HEAD_ENTROPY) for key in split.figures[at] if key.startswith(HEAD_ENTROPY)]
-        for layer in layers_of(heads) or ([""] if heads else []):
+        for layer in Heads(heads).layers or ([""] if heads else []):
             of_layer = [head for head in heads if not layer or head.startswith(f"{layer}.")]
             figures = [_mean(split.figures[at][HEAD_ENTROPY + head]) for head in of_layer]
             by_layer.append((comparison.variants[at].label, layer, figures))

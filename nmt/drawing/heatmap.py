@@ -22,7 +22,7 @@ from nmt.drawing.page import Caption, lay_out
 from nmt.drawing.panels import draw_panels
 from nmt.drawing.style import DPI, GREY, LINE, ruler, save
 from nmt.errors import UserError
-from nmt.heads import AUTO, described, drawn
+from nmt.translation.heads import AUTO, Heads
 from nmt.translation.types import Translation
 
 Level = Literal["word", "subword"]
@@ -79,9 +79,11 @@ def _grid(translation: Translation, level: Level, head: Head, shift: int) -> _Gr
 
 
 def _what(translation: Translation, level: Level, head: str, shift: int) -> str:
-    names = names_of_heads(translation)
-    count = len(drawn(head, names))
-    heads = f"{count} heads, layer.head" if count > 1 else described(head, names)
+    names = Heads(names_of_heads(translation))
+    count = len(names.side_by_side(head))
+    heads = f"{count} heads, layer.head" if count > 1 else names.describe(head)
+    if heads.startswith("head "):
+        heads += f" (of heads {names.names[0]} to {names.names[-1]})"
     unit = "word" if level == "word" else "piece"
     where = f"the {unit} that it predicts" if shift == 0 else f"the previous {unit}, its input"
     row = f"each row at {where} (shift {shift})" if translation.attends != "encoder" else f"each row at its {unit}"
@@ -110,7 +112,8 @@ def figure(
         translation: the result of the translator.
         level: "word" sums and averages the weights of subword pieces (see `word_weights`). "subword" shows them as
             the decoder used them, with the end of sentence.
-        head: a selection of heads (`nmt.heads`); "all" draws every head side by side, "2.all" those of layer 2.
+        head: a selection of heads (`nmt.translation.heads`); "all" draws every head side by side, "2.all" those of
+            layer 2.
         shift: 0 draws row t at the piece that it predicts, 1 at the previous piece (see `piece_weights`).
         reference: a reference translation, written below the matrix.
         title: one line above the matrix; None names the attention.
@@ -150,7 +153,8 @@ def draw(
 def _figure(
     translation: Translation, level: Level, head: Head, shift: int, reference: str | None, title: str | None
 ) -> tuple[NotebookFigure, list[str]]:
-    names: Sequence[Head] = drawn(str(head), names_of_heads(translation)) or [head]  # `_grid` refuses an unknown one
+    heads = Heads(names_of_heads(translation))
+    names: Sequence[Head] = heads.side_by_side(str(head)) or [head]  # `_grid` refuses an unknown one
     grids = {str(name): _grid(translation, level, name, shift) for name in names}
     weights, rows, columns, _ = next(iter(grids.values()))
     remarks = list(dict.fromkeys(remark for grid in grids.values() for remark in grid.remarks))

@@ -12,8 +12,8 @@ import numpy as np
 from nmt.alignment.weights import Head, links
 from nmt.alignment.words import spelled
 from nmt.evaluation.words import split_words
-from nmt.heads import AUTO
 from nmt.links import format_links
+from nmt.translation.heads import AUTO
 from nmt.translation.types import Translation
 
 FILE = "references.json"
@@ -32,7 +32,7 @@ def rows(
         forced: references under forced decoding.
         lines: their line numbers in the split, from 1.
         characters: whether the words of sources and of references are characters (`nmt.evaluation.words`).
-        head: a selection of heads (`nmt.heads`).
+        head: a selection of heads (`nmt.translation.heads`).
         shift: 0 or 1; see `nmt.alignment.weights`.
 
     Returns:

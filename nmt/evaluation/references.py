@@ -13,7 +13,7 @@ import numpy as np
 
 from nmt.alignment.weights import Head, names_of_heads, word_weights
 from nmt.alignment.words import source_units, target_units
-from nmt.heads import AUTO
+from nmt.translation.heads import AUTO
 from nmt.translation.types import Translation
 
 #: Preferred number of words: long enough to be interesting, short enough to fit side by side.
@@ -106,7 +106,7 @@ def attention_maps(
         forced: references under forced decoding.
         lines: their line numbers in the split, from 1.
         most: maximum number of pairs.
-        head: a selection of heads (`nmt.heads`).
+        head: a selection of heads (`nmt.translation.heads`).
     """
 
     def beyond(translation: Translation) -> int:

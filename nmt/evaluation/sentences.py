@@ -23,7 +23,7 @@ def measures(translation: Translation, references: Sequence[str], head: Head, sh
     Args:
         translation: of a sentence.
         references: of the same sentence.
-        head: a selection of heads (`nmt.heads`).
+        head: a selection of heads (`nmt.translation.heads`).
         shift: 0 or 1; see `nmt.alignment.weights`.
 
     Returns:
@@ -103,7 +103,7 @@ def error_rates(gold: Sequence[str], forced: Sequence[Translation], head: Head, 
     Args:
         gold: Pharaoh links of each pair, between words at white space.
         forced: the references under forced decoding.
-        head: a selection of heads (`nmt.heads`).
+        head: a selection of heads (`nmt.translation.heads`).
         shift: 0 or 1; see `nmt.alignment.weights`.
     """
     rates: list[float | None] = []

@@ -17,9 +17,9 @@ from nmt.evaluation import by_length, metrics
 from nmt.evaluation.references import AttentionMap, reference_file
 from nmt.evaluation.sentences import rows as sentence_rows
 from nmt.files import write_json, write_pieces, write_text
-from nmt.heads import AUTO
 from nmt.links import Link, format_links, parse_file
 from nmt.text.scripts import unspaced
+from nmt.translation.heads import AUTO
 from nmt.translation.types import Translation
 
 #: Sentences whose measures a report can show.
@@ -82,7 +82,7 @@ class HeatmapSettings(NamedTuple):
     Attributes:
         first: number of lines, from the first, with heatmaps.
         lines: numbers, from 1, of further lines with heatmaps.
-        head: a selection of heads (`nmt.heads`).
+        head: a selection of heads (`nmt.translation.heads`).
         shift: 0 or 1; the alignment error rate is computed for both.
         pictured: heads that heatmaps show instead; None for `head`.
         view: what heatmaps show of a translation, such as its self-attention; None for the translation itself.

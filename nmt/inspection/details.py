@@ -9,9 +9,10 @@ from nmt.inspection.document import Beam, Details, Json, Style, document
 from nmt.inspection.forced import context_of, inspect, tokens_of
 from nmt.search import BeamSearch, GreedySearch, SamplingSearch
 from nmt.text.canonical import shows_nothing
-from nmt.translation.looking import can_look
+from nmt.translation.request import Request
 from nmt.translation.translator import Translator
 from nmt.translation.types import Translation
+from nmt.translation.views import can_look
 
 #: What a document can have beside the texts: word links, weights of the attention to the source, those of
 #: self-attention, the probable pieces of each step, how energies became weights, the tree of the search.
@@ -21,12 +22,9 @@ DETAILS: Final[frozenset[Detail]] = frozenset(get_args(Detail))
 
 def translate(
     translator: Translator,
-    sentence: str,
+    request: Request,
     style: Style,
     include: Set[Detail],
-    prefix: str = "",
-    max_length: int | None = None,
-    context: Sequence[str] = (),
     told: Callable[[str], None] | None = None,
 ) -> Json:
     """Translate one sentence, with the sentences before it, and document it.
@@ -37,16 +35,14 @@ def translate(
     Raises:
         UserError: the model cannot write the prefix.
     """
-    ranked, beam = searched(translator, sentence, prefix, max_length, context, tree="beam" in include, told=told)
-    return documented(translator, ranked, style, include, forced=forced_characters(translator, prefix), beam=beam)
+    ranked, beam = searched(translator, request, tree="beam" in include, told=told)
+    forced = forced_characters(translator, request.prefix)
+    return documented(translator, ranked, style, include, forced=forced, beam=beam)
 
 
 def searched(
     translator: Translator,
-    sentence: str,
-    prefix: str = "",
-    max_length: int | None = None,
-    context: Sequence[str] = (),
+    request: Request,
     *,
     tree: bool = False,
     told: Callable[[str], None] | None = None,
@@ -54,7 +50,7 @@ def searched(
 ) -> tuple[list[Translation], Beam | None]:
     """The translations of one sentence, best first, and with `tree` the tree of their search if it has one.
 
-    `line` is the number of the sentence in warnings. For the other arguments see `translate`.
+    `line` is the number of the sentence in errors. For `told` see `translate`.
 
     Raises:
         UserError: the model cannot write the prefix.
@@ -62,16 +58,9 @@ def searched(
     size = beam_size(translator)
     record = None
     wanted = tree or told is not None
-    if wanted and size is not None and len(pieces_of(translator, sentence)) <= translator.max_source_length:
+    if wanted and size is not None and len(pieces_of(translator, request.text)) <= translator.max_source_length:
         record = BeamRecord(size, told and _teller(translator, told), _score_of(translator))
-    (ranked,) = translator.translate_chunk(
-        [sentence],
-        line,
-        prefixes=[prefix],
-        contexts=[context],
-        max_lengths=[max_length],
-        watch=None if record is None else record.watch,
-    )
+    (ranked,) = translator.translate_chunk([request], line, watch=None if record is None else record.watch)
     beam = None
     if record is not None and tree and size is not None and can_look(ranked[0]):
         hypotheses = [tokens_of(translator.tokenizer, each)[1] for each in ranked]
@@ -129,7 +118,7 @@ def documented(
 def _details(translator: Translator, translation: Translation, include: Set[Detail], forced: int) -> Details:
     """The details of a translation; those that need a forced decoding are missing for a line in parts."""
     inspected, views, before = None, None, translation.context_weights
-    translator.stepper.check()
+    translator.check()
     if can_look(translation):
         if include & {"alternatives", "stages"}:
             source, target = tokens_of(translator.tokenizer, translation)

@@ -19,12 +19,12 @@ from torch import Tensor
 
 from nmt.alignment.weights import links
 from nmt.alignment.words import units
-from nmt.heads import AUTO
 from nmt.inspection.beam import Node
 from nmt.inspection.forced import Inspected, LayerStages
 from nmt.links import format_links
 from nmt.text.spans import Span
 from nmt.text.tokenizer import BOS, SPECIAL_PIECES, Vocabulary
+from nmt.translation.heads import AUTO
 from nmt.translation.types import ContextSentence, Translation, Views
 
 FORMAT, VERSION = "nmt.translation", 1

@@ -30,10 +30,11 @@ from nmt.inspection.forced import context_of, piece_log_probs, tokens_of
 from nmt.text.canonical import shows_nothing
 from nmt.text.tokenizer import EOS
 from nmt.translation.forcing import saliency
-from nmt.translation.looking import can_look
+from nmt.translation.request import Request
 from nmt.translation.stepping import evaluating
 from nmt.translation.translator import Translator
 from nmt.translation.types import Translation
+from nmt.translation.views import can_look
 
 Method = Literal["attention", "gradient", "erasure"]
 METHODS: Final[tuple[Method, ...]] = get_args(Method)
@@ -76,7 +77,7 @@ def explain(
         UserError: a text is blank or too long, the model has no such head, or the translation no such word.
     """
     if target is None:
-        ((translation, *_),) = translator.translate_chunk([text], contexts=[context])
+        ((translation, *_),) = translator.translate_chunk([Request(text, context=context)])
     else:
         (translation,) = translator.force([text], [target], [context])
     if not can_look(translation) or shows_nothing(text) or shows_nothing(translation.text):
@@ -126,7 +127,7 @@ def gradient(translator: Translator, translation: Translation, rows: slice = sli
     shares = torch.zeros(len(target_units(translation).labels), len(written) + 1)
     shares[:, : len(target)] = torch.from_numpy(target_units(translation).members.T)
     with evaluating(translator.models):
-        words, check = shares[rows].to(translator.compute.device), translator.stepper.check
+        words, check = shares[rows].to(translator.compute.device), translator.check
         salient = saliency(translator.models[0], batch, [translation.pins], words, check).weights
     assert salient is not None
     by_word: Matrix = salient[0, 0, :, : len(source) + 1].double().cpu().numpy() @ source_units(translation).members

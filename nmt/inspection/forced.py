@@ -16,9 +16,9 @@ from nmt.compute import Compute
 from nmt.data.batch import make_batch
 from nmt.data.documents import context_tensor
 from nmt.text.tokenizer import BOS, EOS, Tokenizer
-from nmt.translation.looking import END
 from nmt.translation.stepping import Stepper
 from nmt.translation.types import Translation
+from nmt.translation.views import END
 
 
 class LayerStages(NamedTuple):

@@ -14,9 +14,10 @@ from nmt.inspection.document import DIGITS, Json, Style
 from nmt.inspection.forced import Inspected, context_of, inspect, last_step, tokens_of
 from nmt.text.canonical import shows_nothing
 from nmt.translation.contexts import encoded
-from nmt.translation.looking import can_look
+from nmt.translation.request import Request
 from nmt.translation.translator import Translator
 from nmt.translation.types import Translation
+from nmt.translation.views import can_look
 
 
 class Edits(NamedTuple):
@@ -73,7 +74,7 @@ def what_if(
         UserError: the text is blank or too long, the model has no attention to pin, it cannot write the prefix, or
             there is no such step or piece.
     """
-    ((baseline, *_),) = translator.translate_chunk([text], prefixes=[prefix], contexts=[context])
+    ((baseline, *_),) = translator.translate_chunk([Request(text, prefix, context)])
     if not can_look(baseline):
         raise UserError(
             "text: must be one line with words that the model can translate as a whole. Give a shorter sentence."
@@ -89,7 +90,7 @@ def what_if(
         before = context if edits.context is None else edits.context
         beginning = edits.prefix or prefix
         pins = {**translator.pins, **edits.pins}
-        ((variant, *_),) = translator.translate_chunk([changed], prefixes=[beginning], contexts=[before], pins=[pins])
+        ((variant, *_),) = translator.translate_chunk([Request(changed, beginning, before, pins)])
         check_pins(edits.pins, variant)
         forced = forced_characters(translator, beginning)
         result["variant"] = documented(translator, [variant], style, include, forced=forced)

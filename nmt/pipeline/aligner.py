@@ -8,18 +8,16 @@ import numpy as np
 
 from nmt.alignment.weights import Weights, best_links, saliency_weights, word_weights
 from nmt.alignment.words import spelled
+from nmt.build.open import Checkpoint, OpenRun, open_for_forcing
 from nmt.compute import Compute
 from nmt.data.documents import contexts_of
-from nmt.heads import MEAN
 from nmt.limits import NotNegative, Positive
 from nmt.links import GoldLinks, Link
 from nmt.pipeline.linking import WordSplitters
-from nmt.pipeline.opening import Checkpoint, has_weights, head_of, open_for_forcing
-from nmt.runs import Run
 from nmt.terminal import print_message
 from nmt.text.canonical import shows_nothing
-from nmt.translation.lengths import Excesses, excess_of_source, excess_of_target
-from nmt.translation.stepping import heads_of
+from nmt.translation.heads import MEAN, Heads, choose_head
+from nmt.translation.notes import NoteCounter, excess_of_source, excess_of_target
 from nmt.translation.translator import Translator
 
 CHUNK = 500  # sentence pairs whose matrices are in memory at a time
@@ -68,36 +66,36 @@ class AlignerRequest:
 class Aligner:
     """A run that aligns. The backward run translates targets into sources; its links are reversed."""
 
-    def __init__(self, run: Run, translator: Translator, *, head: str, max_length: int, backward: bool = False) -> None:
+    def __init__(
+        self, run: OpenRun, translator: Translator, *, head: str, max_length: int, backward: bool = False
+    ) -> None:
         """`head` selects heads or is "auto"; pairs with more than `max_length` pieces on a side get no links.
 
         Raises:
             UserError: there are no such heads.
         """
         self.run, self.translator, self.backward, self.max_length = run, translator, backward, max_length
-        self.attends = has_weights(translator)
-        self.head = head_of(head, translator) if self.attends else MEAN
+        self.attends = translator.attends
+        if self.attends:
+            choose_head(translator.heads, head)
+        self.head = head if self.attends else MEAN
 
     @classmethod
-    def open(cls, run: Run, request: AlignerRequest, *, backward: bool) -> "Aligner":
+    def open(cls, run: OpenRun, request: AlignerRequest, *, backward: bool) -> "Aligner":
         """The aligner of a run.
 
         Raises:
             UserError: the run is incomplete or damaged, has no such heads, or was trained with less context.
         """
         translator = open_for_forcing(
-            run,
-            request.checkpoint,
-            request.compute,
-            batch_sentences=request.batch_sentences,
-            context_sentences=request.context_sentences,
+            run, request.checkpoint, request.compute, request.batch_sentences, request.context_sentences
         )
         return cls(run, translator, head=request.head, max_length=request.max_length, backward=backward)
 
     @property
-    def heads(self) -> Sequence[str]:
-        """The names of the heads."""
-        return heads_of(self.translator.models)
+    def heads(self) -> Heads:
+        """The heads."""
+        return self.translator.heads
 
     def weights(self, pairs: SentencePairs, evidence: Collection[Evidence]) -> Iterator[dict[Evidence, Weights]]:
         """What the words of each pair came from, by each of the evidence.
@@ -110,10 +108,10 @@ class Aligner:
         """
         read = pairs.target if self.backward else pairs.source
         contexts = contexts_of(read, pairs.documents, self.translator.context_sentences)
-        excesses = Excesses()
+        notes = NoteCounter()
         for first in range(0, len(pairs.source), CHUNK):
-            yield from self._chunk(pairs, first, contexts[first : first + CHUNK], evidence, excesses)
-        for message in excesses.messages(pairs.name, "pair"):
+            yield from self._chunk(pairs, first, contexts[first : first + CHUNK], evidence, notes)
+        for message in notes.messages(pairs.name, "pair"):
             print_message(message)
 
     def links(self, weights: Weights, threshold: float | None) -> list[Link]:
@@ -127,13 +125,13 @@ class Aligner:
         first: int,
         contexts: Sequence[Sequence[str]],
         evidence: Collection[Evidence],
-        excesses: Excesses,
+        notes: NoteCounter,
     ) -> Iterator[dict[Evidence, Weights]]:
         sides = [side[first : first + CHUNK] for side in (pairs.source, pairs.target)]
         splitters = pairs.words[1:]
         if self.backward:
             sides, splitters = sides[::-1], splitters[::-1]
-        rows = list(self._usable(sides, f"{pairs.name}, pair", first + 1, excesses))
+        rows = list(self._usable(sides, f"{pairs.name}, pair", first + 1, notes))
         sources, targets = ([side[row] for row in rows] for side in sides)
         ways = {"attention": self.translator.force, "saliency": self.translator.saliency}
         before = [contexts[row] for row in rows]
@@ -158,7 +156,7 @@ class Aligner:
                     }
             yield weights
 
-    def _usable(self, sides: Sequence[Sequence[str]], name: str, number: int, excesses: Excesses) -> Iterator[int]:
+    def _usable(self, sides: Sequence[Sequence[str]], name: str, number: int, notes: NoteCounter) -> Iterator[int]:
         """The pairs with text on both sides that are not too long; warns of long pairs, numbered from `number`."""
         tokenizer, models = self.translator.tokenizer, self.translator.models
         lengths = zip(tokenizer.source.encode(sides[0]), tokenizer.target.encode(sides[1]), strict=True)
@@ -170,6 +168,6 @@ class Aligner:
                     f"max_length={self.max_length}; it gets no links.",
                 )
             elif not any(shows_nothing(side[row]) for side in sides):
-                excesses(number + row, excess_of_source(models, len(pieces[0])))
-                excesses(number + row, excess_of_target(models, len(pieces[1]) + 1))
+                source, target = map(len, pieces)
+                notes.add(number + row, [excess_of_source(models, source), excess_of_target(models, target + 1)])
                 yield row

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
+from nmt.build.paths import check_paths, is_writable, unprotect
+from nmt.build.requests import GivenText, read
 from nmt.command.composing import compose
 from nmt.command.quoting import pasteable, python, quote
 from nmt.comparison import report, variants, verdict
@@ -20,8 +22,6 @@ from nmt.errors import UserError, reading
 from nmt.evaluation.metrics import tokenised_note
 from nmt.files import write_bytes, write_json, write_text
 from nmt.limits import Limit, NotNegative, Positive
-from nmt.pipeline.paths import check_paths, is_writable, unprotect
-from nmt.pipeline.requests import GivenText, read
 from nmt.pipeline.results import COUNTS, outline, read_result, wanted_splits, write_counts
 from nmt.records import check_record, record
 from nmt.runs import Run, missing_run, runs_in
@@ -312,7 +312,8 @@ def _evaluate(request: Comparing, run: Run, given: Split | str | None) -> None:
             "data": request.text.data,
             "split": None if isinstance(given, Split) else split,
         }
-        from nmt.pipeline.evaluating import Evaluating, evaluated  # loads torch, which records do not need
+        from nmt.evaluate.request import Evaluating
+        from nmt.evaluate.work import evaluated  # loads torch, which records do not need
 
         overrides = quote([f"{key}={value}" for key, value in settings.items() if value is not None])
         evaluated(read(Evaluating, compose("evaluate", overrides), overrides))

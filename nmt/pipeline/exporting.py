@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from nmt import __version__
+from nmt.build.open import Checkpoint, open_model, open_run
+from nmt.build.paths import check_paths
 from nmt.compute import CPU
 from nmt.errors import UserError
 from nmt.files import appearing, unwritable, write_text
@@ -20,8 +22,6 @@ from nmt.pipeline.ctranslate2_model import (
 )
 from nmt.pipeline.exporting_onnx import QUANTIZATIONS, lines, write_onnx
 from nmt.pipeline.onnx_model import check_exportable, check_onnx_installed, largest_onnx_difference
-from nmt.pipeline.opening import Checkpoint, open_model
-from nmt.pipeline.paths import check_paths
 from nmt.runs import Run
 from nmt.system import shell_quoted
 from nmt.terminal import print_message
@@ -140,7 +140,7 @@ def export(request: Exporting) -> int:
     check_paths({}, {"output": output}, folders=["output"])
     if output.is_dir() and any(output.iterdir()):
         raise _taken(output)
-    model, tokenizer = open_model(run, request.checkpoint, CPU)
+    model, tokenizer = open_model(open_run(run.folder), request.checkpoint, CPU)
     convert = _onnx if request.format == "onnx" else _ctranslate2
     write = convert(run, request, model, tokenizer)
     try:

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from nmt import build, system
+from nmt import system
 from nmt.advice import in_words
+from nmt.build import parts as build
 from nmt.errors import UserError
 from nmt.locks import is_locked
 from nmt.runs import Run
@@ -41,7 +42,7 @@ def training(words: Sequence[str]) -> list[str]:
 
 def environment() -> dict[str, str]:
     """The environment of such a program, which finds this installation."""
-    package = str(Path(build.__file__).resolve().parents[1])
+    package = str(Path(build.__file__).resolve().parents[2])
     path = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(path), "PYTHONUNBUFFERED": "1"}
 

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 from nmt.alignment.baselines import baselines
 from nmt.alignment.error_rate import against_gold, as_row
 from nmt.alignment.splitting import Splitter, splitter
+from nmt.build.paths import check_paths
+from nmt.build.requests import check_pair
 from nmt.data.languages import language_codes
 from nmt.data.lines import read_lines, read_parallel_lines
 from nmt.data.misaligned import doubts_about
@@ -26,8 +28,6 @@ from nmt.links import (
     parse_file,
     parse_numbered,
 )
-from nmt.pipeline.paths import check_paths
-from nmt.pipeline.requests import check_pair
 from nmt.terminal import print_message, printable
 
 #: Settings that have no effect on a file of links.

@@ -4,7 +4,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from nmt import build
+from nmt.build import parts as build
 from nmt.data.batch import Batch
 from nmt.data.cache import prepare, spilled
 from nmt.data.corpus import Split, links_fingerprint

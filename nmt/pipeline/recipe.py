@@ -11,8 +11,11 @@ from typing import Any
 import torch
 from omegaconf import DictConfig, OmegaConf
 
-from nmt import build
 from nmt.advice import recommend, separate_vocabularies
+from nmt.build import parts as build
+from nmt.build.open import data_words, describes, may_use, note_unused_attention
+from nmt.build.paths import is_writable, pipes_of, unprotect
+from nmt.build.requests import read
 from nmt.command.composing import compose
 from nmt.command.resuming import merge_for_resume
 from nmt.compute import Compute
@@ -24,9 +27,6 @@ from nmt.errors import UserError
 from nmt.limits import NotNegative
 from nmt.locks import locked
 from nmt.model.weights import lost
-from nmt.pipeline.opening import data_words, describes, may_use, note_unused_attention
-from nmt.pipeline.paths import is_writable, pipes_of, unprotect
-from nmt.pipeline.requests import read
 from nmt.runs import Run, attends, check_name, missing_run
 from nmt.terminal import print_message
 from nmt.text.scripts import lengths, script_of

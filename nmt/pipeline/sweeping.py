@@ -14,7 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nmt import build, system
+from nmt import system
+from nmt.build import parts as build
+from nmt.build.paths import pipes_of
+from nmt.build.requests import read
 from nmt.command.composing import compose
 from nmt.command.keys import SHARED_KEYS
 from nmt.command.quoting import pasteable, python, quote, shell_word, unquoted
@@ -26,9 +29,7 @@ from nmt.limits import NotNegative, checked
 from nmt.locks import SWEEP, locked
 from nmt.pipeline.cluster import Cluster, ClusterLauncher
 from nmt.pipeline.launching import Launcher, Planned
-from nmt.pipeline.paths import pipes_of
 from nmt.pipeline.recipe import already_finished, check_model, resumed
-from nmt.pipeline.requests import read
 from nmt.runs import Run, check_name, settings
 from nmt.terminal import print_message
 

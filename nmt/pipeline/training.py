@@ -12,9 +12,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 import torch
 
-from nmt import build
 from nmt.advice import CHANGEABLE, in_words, verdict
 from nmt.alignment.weights import links
+from nmt.build import parts as build
+from nmt.build.approximations import MINUTES, measured
+from nmt.build.open import unchecked
+from nmt.build.paths import pipes_of
 from nmt.checksums import replacing
 from nmt.command.quoting import pasteable, python, unquoted
 from nmt.data.documents import contexts_of
@@ -30,9 +33,6 @@ from nmt.locks import LockedError, locked
 from nmt.memory import give_memory_back
 from nmt.model import Seq2Seq
 from nmt.model.weights import lost
-from nmt.pipeline.fast_search import MINUTES, measured
-from nmt.pipeline.opening import unchecked
-from nmt.pipeline.paths import pipes_of
 from nmt.pipeline.preparing import check_documents, guiding_links, prepared, tokenizer_for
 from nmt.pipeline.recipe import Recipe, opened, own_settings, possible, resumed_recipe, with_own_vocabularies
 from nmt.processes import Processes, joined

@@ -3,7 +3,6 @@
 It runs in the thread of the model's worker.
 """
 
-import copy
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
@@ -15,6 +14,7 @@ from nmt.inspection.document import ALTERNATIVES, Json, Style
 from nmt.inspection.explain import METHODS, Method, explain
 from nmt.inspection.whatif import Edits, check_pins, what_if
 from nmt.search import BeamSearch, GreedySearch, Penalties, Search
+from nmt.translation.request import Request
 from nmt.translation.translator import Translator
 
 NO_EDITS = Edits()
@@ -70,6 +70,11 @@ class Work:
     penalties: Penalties | None = None
     told: Callable[[str], None] | None = None
 
+    @property
+    def request(self) -> Request:
+        """The text, and what belongs to it."""
+        return Request(self.text, self.prefix, self.context, self.pins, self.max_length, self.penalties)
+
 
 class Engine:
     """A model and how it translates."""
@@ -78,7 +83,6 @@ class Engine:
         self, translator: Translator, *, head: str, shift: int = 0, model: Mapping[str, Any] | None = None
     ) -> None:
         """`head` and `shift` are those of word links; `model` names the run in documents."""
-        translator.warn = None
         self.translator = translator
         self.style = Style(translator.tokenizer.target, head, shift, model=model)
         self.defaults = _defaults(translator.search)
@@ -107,7 +111,7 @@ class Engine:
         """
         models = self.translator.models
         encoder, own = len(models[0].encoder.heads), len(models[0].decoder.self_heads)
-        cross = len(self.translator.stepper.heads) * source * target
+        cross = len(self.translator.heads.names) * source * target
         of_each = PIECE * target * (nbest > 1)
         if include & {"weights", "self_weights"}:
             of_each += cross
@@ -151,14 +155,7 @@ class Engine:
         translator = self._with(search, key.nbest, key.weights)
         if key.alone:
             return [self._alone(translator, work) for work in works]
-        ranked = translator.translate_chunk(
-            [work.text for work in works],
-            prefixes=[work.prefix for work in works],
-            contexts=[work.context for work in works],
-            max_lengths=[work.max_length for work in works],
-            penalties=penalties,
-            pins=[work.pins for work in works],
-        )
+        ranked = translator.translate_chunk([work.request for work in works])
         for work, hypotheses in zip(works, ranked, strict=True):
             if hypotheses[0].weights is not None:
                 check_pins(work.pins, hypotheses[0])
@@ -174,11 +171,8 @@ class Engine:
         ]
 
     def _alone(self, translator: Translator, work: Work) -> Json:
-        translator = copy.copy(translator)
-        translator.pins = work.pins
-        style = self._style(translator, work)
-        arguments = work.include, work.prefix, work.max_length, work.context, work.told
-        return translate(translator, work.text, style, *arguments)
+        request = work.request._replace(penalties=None)
+        return translate(translator, request, self._style(translator, work), work.include, work.told)
 
     def _score(self, key: Key, works: Sequence[Work]) -> list[Json]:
         translator = self._with(key.search, 1)
@@ -211,12 +205,7 @@ class Engine:
 
     def _with(self, settings: SearchSettings, nbest: int, weights: bool = True) -> Translator:
         """The translator with another search; the models are shared."""
-        search = settings.build(nbest)
-        translator = copy.copy(self.translator)
-        translator.search, translator.weights = search, weights
-        translator.stepper = copy.copy(translator.stepper)
-        translator.stepper.weights = weights or search.needs_weights
-        return translator
+        return replace(self.translator, search=settings.build(nbest), weights=weights)
 
 
 def _defaults(search: Search) -> SearchSettings:

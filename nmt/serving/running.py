@@ -8,15 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
+from nmt.build.open import TranslatorRequest
 from nmt.data.languages import UNNAMED
 from nmt.errors import UserError
 from nmt.limits import Amount, Positive, between
 from nmt.pipeline.linking import named_languages
-from nmt.pipeline.opening import TranslatorRequest, default_head, has_weights
 from nmt.runs import Run
 from nmt.serving.examples import example
 from nmt.terminal import print_message
-from nmt.translation.stepping import heads_of
 from nmt.translation.translator import Translator
 
 if TYPE_CHECKING:
@@ -57,7 +56,7 @@ def serve(request: Serving) -> int:
     from nmt.serving.app import application
     from nmt.serving.asking import Asker, Caps
 
-    runs = request.translator.runs
+    runs = [run.files for run in request.translator.runs]
     with listening.listening(request.host, request.port) as listener:
         models = [served(request, run, name) for run, name in zip(runs, names(runs), strict=True)]
         caps = Caps(request.max_texts, request.max_pieces, request.max_beam, seconds=request.deadline)
@@ -119,15 +118,14 @@ def served(request: Serving, run: Run, name: str) -> "Served":
     opening = replace(request.translator, run=str(run.folder))
     translator = opening.open(keep_weights=True)
     description = describe(run, translator, request.languages)
-    head = default_head([run], translator) if has_weights(translator) else "auto"
+    head = translator.heads.default if translator.attends else "auto"
     model = {"id": name, "fingerprint": description["fingerprint"]}
-    engine = Engine(translator, head=head, model=model)
     queue = RowQueue(request.queue_pieces, opening.batch_sentences, request.batch_pieces)
+    worker = Worker(queue, lambda key, works: engine.compute(key, works), name)
+    engine = Engine(replace(translator, check=worker.check), head=head, model=model)
     description["search"] = engine.described(engine.defaults, engine.nbest)
     if description["example"]:  # the first request need not wait for what is loaded on first use
         translator.translate_chunk([description["example"]])
-    worker = Worker(queue, engine.compute, name)
-    translator.stepper.check = worker.check
     return Served(name, run, description, engine, worker)
 
 
@@ -143,8 +141,8 @@ def describe(run: Run, translator: Translator, languages: Any = None) -> dict[st
         "source": source,
         "target": target,
         "languages": [language_name(code or word) for code, word in ((source, "source"), (target, "target"))],
-        "attends": has_weights(translator),
-        "heads": list(heads_of(translator.models)),
+        "attends": translator.attends,
+        "heads": list(translator.heads.names),
         "encoder_heads": list(model.encoder.heads),
         "self_heads": list(model.decoder.self_heads),
         "context_sentences": translator.context_sentences,

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from nmt.errors import UserError
 from nmt.files import full
-from nmt.heads import ALL, AUTO, layers_of
 from nmt.terminal import markdown
+from nmt.translation.heads import ALL, AUTO, Heads
 from nmt.translation.types import Translation, Views
 
 
@@ -55,7 +55,7 @@ class Board:
                     shown |= {"encoder_self_attention": seen.encoder, "decoder_self_attention": seen.decoder}
                 for name, view in shown.items():
                     if view is not None:
-                        picture = pixels(figure(view, head=ALL if layers_of(view.heads) else AUTO))
+                        picture = pixels(figure(view, head=ALL if Heads(view.heads).layers else AUTO))
                         self._writer.add_image(f"{name}/{number}", picture, step, dataformats="HWC")
 
     def close(self) -> None:

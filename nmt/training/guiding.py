@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from nmt.errors import SettingError
-from nmt.heads import alternatives, guided, selected
+from nmt.translation.heads import Heads
 
 #: Minimum weight in the logarithm. If a window hides a linked position, its weight is zero: the loss stays finite,
 #: without a gradient. The minimum is far below any weight of a softmax, which keeps its gradient.
@@ -22,9 +22,10 @@ def guided_heads(heads: Sequence[str], selection: str | None) -> list[int]:
     Raises:
         SettingError: there is no such selection.
     """
-    positions = selected(selection or guided(heads), heads)
+    known = Heads(heads)
+    positions = known.select(selection or known.guided)
     if not positions:
-        raise SettingError("guided_head", selection, f"does not exist. Give {alternatives(heads)}.", "trainer")
+        raise SettingError("guided_head", selection, f"does not exist. Give {known.alternatives}.", "trainer")
     return positions
 
 

@@ -13,9 +13,10 @@ from nmt.search import GreedySearch
 from nmt.text.scripts import language_by_script
 from nmt.text.tokenizer import Tokenizer, Vocabulary
 from nmt.training.loss import batch_loss
-from nmt.translation.looking import view_all
+from nmt.translation.request import requests_of
 from nmt.translation.translator import Translator
 from nmt.translation.types import Translation, Views
+from nmt.translation.views import view_all
 
 
 class Figures(NamedTuple):
@@ -138,7 +139,7 @@ def greedy_scores(
 
     def translate(model: Seq2Seq) -> tuple[list[Translation], Figures]:
         translator = Translator([model], tokenizer, GreedySearch(), compute=compute, length_ratio=length_ratio)
-        translations = [nbest[0] for nbest in translator.translate(sources, contexts=contexts)]
+        translations = [nbest[0] for nbest in translator.translate(requests_of(sources, contexts))]
         texts = [best.text for best in translations]
         chrf = metrics.chrf(texts, references).value if blind else None
         bleu, exact = metrics.bleu(texts, references, language).value, metrics.exact_share(texts, references)

@@ -23,20 +23,18 @@ def encoded(tokenizer: Tokenizer, contexts: Sequence[Sequence[str]], sentences: 
     return [[tokens[text][:most] for text in context] for context in trimmed]
 
 
-def checked(sentences: int | None, trained: int) -> int:
-    """How many previous sentences to show a model, for a setting whose None means as many as in training.
+def checked(sentences: int, trained: int) -> int:
+    """How many previous sentences to show a model; -1 means as many as in training.
 
     Raises:
         UserError: more than it was trained with.
     """
-    if sentences is None:
-        return trained
     if sentences > trained:
         raise UserError(
             f"context_sentences={sentences}: this run was trained with context.sentences={trained}. "
             f"Give a number up to {trained}, or leave it out."
         )
-    return sentences
+    return trained if sentences < 0 else sentences
 
 
 def context_sentences(tokenizer: Tokenizer, texts: Sequence[str], tokens: Tokens) -> list[ContextSentence]:

@@ -45,20 +45,31 @@ class EnsembleState(NamedTuple):
         return EnsembleState(tuple(member.select(rows, sentences) for member in self.members), self.ids)
 
 
+def no_check() -> None:
+    """Let a search go on."""
+
+
 class Stepper:
     """The step function of one model or of an ensemble, which averages the probabilities and weights of its models."""
 
-    def __init__(self, models: Sequence[Seq2Seq], compute: Compute = CPU, *, weights: bool = True) -> None:
+    def __init__(
+        self,
+        models: Sequence[Seq2Seq],
+        compute: Compute = CPU,
+        *,
+        weights: bool = True,
+        check: Callable[[], None] = no_check,
+    ) -> None:
         """`compute` has the type of matrix products; in other types than float32, later changes of parameters have no
         effect.
 
-        Attention weights are returned only with `weights`; `heads` has the names of their heads.
+        Attention weights are returned only with `weights`; `heads` has the names of their heads. `check` is called
+        between the steps of a search, which ends if this raises an error.
         """
-        self.models = [_cast_once(model, compute) for model in models]
+        self.models = [cast_once(model, compute) for model in models]
         self.weights = weights
         self.heads = heads_of(models)
-        #: Called between the steps of a computation, which ends if this raises an error. Any thread may call it.
-        self.check: Callable[[], None] = lambda: None
+        self.check = check
 
     def start(
         self,
@@ -116,7 +127,7 @@ def heads_of(models: Sequence[Seq2Seq]) -> Sequence[str]:
     return ("0",) if len(heads) > 1 else next(iter(heads), ())
 
 
-def _cast_once(model: Seq2Seq, compute: Compute) -> Seq2Seq:
+def cast_once(model: Seq2Seq, compute: Compute) -> Seq2Seq:
     """The model with the matrices of its steps cast to the type of matrix products, and its output layer to int8.
 
     Otherwise, autocast would cast each matrix at every step, which takes a tenth of the time on a CPU.

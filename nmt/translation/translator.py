@@ -1,9 +1,10 @@
-"""The translator: sentences in, Translations out, in the same order; internally batched by length."""
+"""The translator: requests in, Translations out, in the same order; internally batched by length."""
 
+import functools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass
 from itertools import chain, islice, pairwise
-from typing import Any, NamedTuple
 
 import torch
 
@@ -13,21 +14,22 @@ from nmt.data.batch import Batch, make_batch
 from nmt.data.documents import context_tensor
 from nmt.errors import UserError
 from nmt.model import Seq2Seq
-from nmt.processes import ALONE
-from nmt.search import Hypothesis, Limits, Penalties, Prefix, Search, SearchState, Step
+from nmt.processes import ALONE, Processes
+from nmt.search import Hypothesis, Limits, Prefix, Search, SearchState, Step
 from nmt.text.canonical import shows_nothing
 from nmt.text.spans import Span, words_of
 from nmt.text.tokenizer import BOS, EOS, SPECIAL_PIECES, Tokenizer
 from nmt.translation import contexts as of_context
 from nmt.translation import forcing
-from nmt.translation.different import search_for_texts
-from nmt.translation.joining import ends_of_parts, join
-from nmt.translation.lengths import excess_of_source, excess_of_target
-from nmt.translation.looking import view_all
-from nmt.translation.sharing import search_batches, split
+from nmt.translation.batches import search_batches, split
+from nmt.translation.heads import Heads
+from nmt.translation.nbest import ends_of_parts, join, search_for_texts
+from nmt.translation.notes import excess_of_source, excess_of_target
+from nmt.translation.request import Request, SourcePart
 from nmt.translation.shortlist import Shortlist
-from nmt.translation.stepping import Stepper, evaluating
+from nmt.translation.stepping import Stepper, cast_once, evaluating, heads_of, no_check
 from nmt.translation.types import ContextSentence, Translation, Views
+from nmt.translation.views import view_all
 
 END = SPECIAL_PIECES[EOS]
 LENGTH_RATIO, EXTRA_LENGTH = 2.0, 10  # of the longest translation, if the run does not store them
@@ -36,179 +38,171 @@ FORCED_PLACES = 100_000  # limit on sentences times longest length squared in a 
 Watch = Callable[[Step, SearchState], tuple[Step, SearchState]]
 
 
+@dataclass(frozen=True)
 class Translator:
-    """Translates with one model or an ensemble of several that share a tokenizer."""
+    """Translates with one model or an ensemble of several that share a tokenizer.
 
-    def __init__(
-        self,
-        models: Sequence[Seq2Seq],
-        tokenizer: Tokenizer,
-        search: Search,
-        *,
-        compute: Compute = CPU,
-        batch_sentences: int = 64,
-        length_ratio: float = LENGTH_RATIO,
-        extra_length: int = EXTRA_LENGTH,
-        max_source_length: int = 250,
-        long_lines: str = "split",
-        warn: Callable[[str], None] | None = None,
-        weights: bool = True,
-        shortlist: Shortlist | None = None,
-        slots: Slots | None = None,
-        context_sentences: int | None = None,
-    ) -> None:
-        """Build a translator.
+    `dataclasses.replace` makes a translator with another search, which shares the models.
 
-        Args:
-            models: set to evaluation mode while translating, and set back afterwards.
-            tokenizer: the tokenizer of all models.
-            search: greedy, beam or sampling.
-            compute: the device of the models, and the type of matrix products.
-            batch_sentences: sentences per batch.
-            length_ratio, extra_length: a translation has at most ratio * source pieces + extra pieces.
-            max_source_length: pieces; `long_lines` says what happens to longer lines.
-            long_lines: "split" translates a long line in parts, "truncate" translates its beginning only.
-            warn: called with a warning for each line that is split, truncated, or too long for the model, and with the
-                progress on lines that are split.
-            weights: whether translations have attention weights; a line of thousands of pieces has millions.
-            shortlist: selects the pieces for search; None for the whole vocabulary.
-            slots: the slots that each step may attend to, in every sentence; None for all.
-            context_sentences: previous sentences that the models see; None for as many as in training.
+    Attributes:
+        models: set to evaluation mode while translating, and set back afterwards.
+        tokenizer: the tokenizer of all models.
+        search: greedy, beam or sampling.
+        compute: the device of the models, and the type of matrix products.
+        batch_sentences: sentences per batch.
+        length_ratio, extra_length: a translation has at most ratio * source pieces + extra pieces.
+        max_source_length: pieces; `long_lines` says what happens to longer lines.
+        long_lines: "split" translates a long line in parts, "truncate" translates its beginning only.
+        weights: whether translations have attention weights; a line of thousands of pieces has millions.
+        shortlist: selects the pieces for search; None for the whole vocabulary.
+        slots: the slots that each step may attend to, in every sentence; None for all.
+        context_sentences: previous sentences that the models see; -1 for as many as in training.
+        trained_head: the selection of heads that guided alignment has trained.
+        processes: which share the batches.
+        check: called between the steps of a search, which ends if this raises an error. Any thread may call it.
+        cast_models: the models as searches compute them; made from `models`.
 
-        Raises:
-            UserError: the model has no attention, `slots` are invalid, or there are too many previous sentences.
-        """
-        self.models = list(models)
-        self.pins: Pins = {} if slots is None else pins_of(slots)
-        for model in models if slots is not None else ():
+    Raises:
+        UserError: the model has no attention, `slots` are invalid, or there are too many previous sentences.
+    """
+
+    models: Sequence[Seq2Seq]
+    tokenizer: Tokenizer
+    search: Search
+    _: KW_ONLY
+    compute: Compute = CPU
+    batch_sentences: int = 64
+    length_ratio: float = LENGTH_RATIO
+    extra_length: int = EXTRA_LENGTH
+    max_source_length: int = 250
+    long_lines: str = "split"
+    weights: bool = True
+    shortlist: Shortlist | None = None
+    slots: Slots | None = None
+    context_sentences: int = -1
+    trained_head: str | None = None
+    processes: Processes = ALONE
+    check: Callable[[], None] = no_check
+    cast_models: Sequence[Seq2Seq] = ()
+
+    def __post_init__(self) -> None:
+        for model in self.models if self.pins else ():
             model.check_attends()
-        self.tokenizer, self.search = tokenizer, search
-        self.compute = compute
-        self.batch_sentences = batch_sentences
-        self.length_ratio, self.extra_length = length_ratio, extra_length
-        self.max_source_length, self.long_lines = max_source_length, long_lines
-        self.warn, self.weights, self.shortlist = warn, weights, shortlist
-        # Called in place of `warn`, with the number of a line and what it exceeds.
-        self.too_long: Callable[[int, str], None] | None = None
-        self.processes = ALONE  # which share the batches
         trained = max(model.context_sentences for model in self.models)
-        self.context_sentences = of_context.checked(context_sentences, trained)
-        self._joined = any(model.context is not None and not model.context.only_slots for model in self.models)
-        self.stepper = Stepper(self.models, compute, weights=weights or search.needs_weights)
+        object.__setattr__(self, "context_sentences", of_context.checked(self.context_sentences, trained))
+        if not self.cast_models:
+            object.__setattr__(self, "cast_models", [cast_once(model, self.compute) for model in self.models])
 
-    def _tell(self, line: int, excess: str) -> None:
-        if excess and self.too_long is not None:
-            self.too_long(line, excess)
-        elif excess and self.warn is not None:
-            self.warn(f"line {line} {excess}")
+    @property
+    def pins(self) -> Pins:
+        """The slots that each step may attend to, by step."""
+        return {} if self.slots is None else pins_of(self.slots)
 
-    def translate(
-        self, sentences: Iterable[str], chunk: int = 2000, contexts: Iterable[Sequence[str]] = ()
-    ) -> Iterator[list[Translation]]:
-        """Yield the n-best list of each sentence, in order; hold `chunk` sentences at a time."""
-        source, before = iter(sentences), iter(contexts)
+    @property
+    def stepper(self) -> Stepper:
+        """The step function of the models."""
+        return Stepper(self.cast_models, weights=self.weights or self.search.needs_weights, check=self.check)
+
+    @property
+    def heads(self) -> Heads:
+        """The heads whose weights translations have; none without attention."""
+        return Heads(heads_of(self.models), self.trained_head)
+
+    @property
+    def attends(self) -> bool:
+        """Whether all models have attention weights."""
+        return all(model.decoder.heads for model in self.models)
+
+    def translate(self, requests: Iterable[Request | str], chunk: int = 2000) -> Iterator[list[Translation]]:
+        """Yield the n-best list of each request, in order; hold `chunk` requests at a time."""
+        rest = iter(requests)
         first = 1
-        while lines := list(islice(source, chunk)):
-            yield from self.translate_chunk(lines, first, contexts=list(islice(before, len(lines))))
+        while lines := list(islice(rest, chunk)):
+            yield from self.translate_chunk(lines, first)
             first += len(lines)
 
     def translate_chunk(
         self,
-        sentences: Sequence[str],
+        requests: Sequence[Request | str],
         first_line: int = 1,
-        prefixes: Sequence[str] = (),
-        contexts: Sequence[Sequence[str]] = (),
         *,
-        max_lengths: Sequence[int | None] = (),
-        penalties: Sequence[Penalties] = (),
-        pins: Sequence[Pins] = (),
         watch: Watch | None = None,
+        report: Callable[[str], None] | None = None,
     ) -> list[list[Translation]]:
-        """The n-best lists of these sentences, whose first is line `first_line` of the input.
-
-        Each translation begins with its prefix, unless the prefix is blank. A blank sentence stays empty. `contexts`
-        are the sentences before each one in its document, the nearest one last; the models see as many as they can.
+        """The n-best lists of these requests, whose first is line `first_line` of the input.
 
         Args:
-            max_lengths: the most target pieces of each sentence, or of each part of a long one, if not None.
-            penalties: of each sentence, in place of those of a beam search.
-            pins: of each sentence, in place of the translator's `slots`.
+            requests: a text is a request without more.
+            first_line: for messages.
             watch: wraps the step function and the first state of each search; several threads may call it at once.
+            report: called with the progress of a long search of lines in parts.
 
         Raises:
             UserError: the model has no pieces for a prefix, or no attention to pin.
         """
-        own: dict[str, Sequence[Any]] = {"max_length": max_lengths, "penalties": penalties, "pins": pins}
-        parts = [
-            part._replace(**{name: values[part.sentence] for name, values in own.items() if values})
-            for part in self._parts(sentences, first_line, prefixes, contexts)
-        ]
+        asked = [Request(each) if isinstance(each, str) else each for each in requests]
+        parts, notes = self._parts(asked, first_line)
         order = sorted(range(len(parts)), key=lambda part: -len(parts[part].tokens))
         searches = self.compute.parallel_searches
         batches = split(order, self.batch_sentences, searches)
-        with evaluating(self.stepper.models):
-            found = search_batches(
+        with evaluating(self.cast_models):
+            nbest_by_batch = search_batches(
                 [[parts[row] for row in rows] for rows in batches],
-                lambda batch: self.search_batch(batch, watch),
+                functools.partial(self.search_batch, watch=watch),
                 self.processes,
                 searches,
-                self.warn if len(parts) > len(sentences) else None,
+                report if len(parts) > len(asked) else None,
             )
-        nbest_lists: list[list[Hypothesis]] = [[] for _ in parts]
-        for row, hypotheses in zip(chain(*batches), chain(*found), strict=True):
-            nbest_lists[row] = hypotheses
-            most = max(len(hypothesis.tokens) for hypothesis in hypotheses)
-            self._tell(first_line + parts[row].sentence, excess_of_target(self.models, most))
-        results: list[list[list[Translation]]] = [[] for _ in sentences]
-        for part, hypotheses in zip(parts, nbest_lists, strict=True):
-            sentence = sentences[part.sentence]
-            seen = self._seen(contexts, part.sentence, part.context)
-            ranked = [self._translation(sentence, part.tokens, part.spans, each, seen) for each in hypotheses]
-            results[part.sentence].append([each._replace(pins=part.pins) for each in ranked])
-        joined = []
-        for line, (sentence, parts_of_sentence) in enumerate(zip(sentences, results, strict=True), first_line):
-            joined.append(join(sentence, parts_of_sentence) if parts_of_sentence else [empty(sentence)])
-            lost = bool(parts_of_sentence) and joined[-1][0].weights is None
-            if lost and parts_of_sentence[0][0].weights is not None and self.warn is not None:
-                self.warn(f"line {line} is too long for attention weights: it gets no word links and no picture.")
-        return joined
+        nbest_lists = dict(zip(chain(*batches), chain(*nbest_by_batch), strict=True))
+        ranked: list[list[list[Translation]]] = [[] for _ in asked]
+        for row, part in enumerate(parts):
+            most = max(len(hypothesis.tokens) for hypothesis in nbest_lists[row])
+            notes[part.sentence].append(excess_of_target(self.models, most))
+            request = asked[part.sentence]
+            seen = self._seen(request.context, part.context)
+            translations = [
+                self._translation(request.text, part.tokens, part.spans, each, seen) for each in nbest_lists[row]
+            ]
+            ranked[part.sentence].append([each._replace(pins=part.pins) for each in translations])
+        return [
+            _noted(join(request.text, of_parts), of_parts, of_line) if of_parts else [empty(request.text)]
+            for request, of_parts, of_line in zip(asked, ranked, notes, strict=True)
+        ]
 
-    def _parts(
-        self,
-        sentences: Sequence[str],
-        first_line: int,
-        prefixes: Sequence[str],
-        contexts: Sequence[Sequence[str]] = (),
-    ) -> list["_Part"]:
-        """What is searched for the sentences that are not blank, with a warning for each that is cut or too long."""
-        parts: list[_Part] = []
-        before = self._before(contexts or [()] * len(sentences))
-        for index, tokens in enumerate(self.tokenizer.source.encode(sentences)):
-            if shows_nothing(sentences[index]):
+    def _parts(self, requests: Sequence[Request], first_line: int) -> tuple[list[SourcePart], list[list[str]]]:
+        """What is searched for the requests that are not blank, and notes on each that is cut or too long."""
+        parts: list[SourcePart] = []
+        notes: list[list[str]] = [[] for _ in requests]
+        before = self._before([request.context for request in requests])
+        for index, tokens in enumerate(self.tokenizer.source.encode([request.text for request in requests])):
+            request = requests[index]
+            if shows_nothing(request.text):
                 continue
-            spans = self.tokenizer.source.spans(tokens, sentences[index])
+            spans = self.tokenizer.source.spans(tokens, request.text)
             ends = [0, len(tokens)]
             if len(tokens) > self.max_source_length:
-                words = words_of(sentences[index], spans)
+                words = words_of(request.text, spans)
                 ends = ends_of_parts(words, self.max_source_length, cut=self.long_lines == "truncate")
-                if self.warn is not None:
-                    action = f"translated in {len(ends) - 1:,} parts" if self.long_lines == "split" else "cut"
-                    self.warn(
-                        f"line {first_line + index} has {len(tokens):,} pieces, more than max_source_length="
-                        f"{self.max_source_length}. It is {action}."
-                    )
+                action = f"translated in {len(ends) - 1:,} parts" if self.long_lines == "split" else "cut"
+                notes[index].append(
+                    f"has {len(tokens):,} pieces, more than max_source_length={self.max_source_length}. It is {action}."
+                )
             longest = max(end - start for start, end in pairwise(ends))
-            longest += self._joined * sum(len(context) + 1 for context in before[index])
-            self._tell(first_line + index, excess_of_source(self.models, longest))
-            prefix = self._prefix(prefixes[index], first_line + index) if prefixes else ()
+            if any(model.context is not None and not model.context.only_slots for model in self.models):
+                longest += sum(len(context) + 1 for context in before[index])  # read with the source
+            notes[index].append(excess_of_source(self.models, longest))
+            prefix, note = self._prefix(request.prefix, first_line + index)
+            notes[index].append(note)
+            pins = self.pins if request.pins is None else request.pins
+            of_search = before[index], pins, request.max_length, request.penalties
             parts.extend(
-                _Part(index, tokens[start:end], spans[start:end], () if start else prefix, before[index], self.pins)
+                SourcePart(index, tokens[start:end], spans[start:end], () if start else prefix, *of_search)
                 for start, end in pairwise(ends)
             )
-        return parts
+        return parts, notes
 
-    def _seen(self, contexts: Sequence[Sequence[str]], row: int, tokens: of_context.Tokens) -> list[ContextSentence]:
-        return of_context.context_sentences(self.tokenizer, contexts[row], tokens) if tokens else []
+    def _seen(self, context: Sequence[str], tokens: of_context.Tokens) -> list[ContextSentence]:
+        return of_context.context_sentences(self.tokenizer, context, tokens) if tokens else []
 
     def _before(self, contexts: Sequence[Sequence[str]]) -> list[of_context.Tokens]:
         return of_context.encoded(self.tokenizer, contexts, self.context_sentences, self.max_source_length)
@@ -266,7 +260,7 @@ class Translator:
                     seen = None if weights is None else weights[at, :, : len(tokens)].copy()
                     hypothesis = Hypothesis(tokens, totals[at], totals[at], seen)
                     spans = self.tokenizer.source.spans(source_tokens[row], sources[row])
-                    sees = self._seen(contexts, row, before[row])
+                    sees = self._seen(contexts[row], before[row]) if contexts else []
                     results[row] = self._translation(
                         sources[row], source_tokens[row], spans, hypothesis, sees
                     )._replace(
@@ -278,28 +272,28 @@ class Translator:
                     )
         return [result for result in results if result is not None]
 
-    def _prefix(self, text: str, line: int) -> Prefix:
-        """The allowed tokens of a translation that begins with the text."""
+    def _prefix(self, text: str, line: int) -> tuple[Prefix, str]:
+        """The allowed tokens of a translation that begins with the text, and a note if they show another text."""
         if shows_nothing(text):
-            return ()
+            return (), ""
         vocabulary = self.tokenizer.target
         try:
             prefix = vocabulary.beginnings(text)
         except UserError as error:
             raise UserError(f"prefix of line {line}: {error}") from error
         written = vocabulary.decode(vocabulary.encode([text])[0])
-        if written != text and self.warn is not None:
-            self.warn(f"prefix of line {line}: the model writes '{text}' as '{written}'.")
-        return prefix
+        return prefix, "" if written == text else f"has the prefix '{text}', which the model writes as '{written}'."
 
-    def search_batch(self, parts: Sequence["_Part"], watch: Watch | None = None) -> list[list[Hypothesis]]:
+    def search_batch(self, parts: Sequence[SourcePart], watch: Watch | None = None) -> list[list[Hypothesis]]:
         """The n-best list of each part, searched at once by models in evaluation mode. Threads may call it at once."""
         return search_for_texts(
             lambda parts, shows: self._search(parts, None if shows else watch, shows),
             *(parts, self.search, self.tokenizer.target),
         )
 
-    def _search(self, parts: Sequence["_Part"], watch: Watch | None, shows: Sequence[bytes]) -> list[list[Hypothesis]]:
+    def _search(
+        self, parts: Sequence[SourcePart], watch: Watch | None, shows: Sequence[bytes]
+    ) -> list[list[Hypothesis]]:
         """The n-best list of each part; with what each token shows, of one hypothesis for each text."""
         sources, prefixes = [part.tokens for part in parts], [part.prefix for part in parts]
         with torch.inference_mode(), self.compute.autocast():
@@ -317,8 +311,9 @@ class Translator:
             if candidates is not None:
                 limits = candidates.limits(limits)
             source, pins = (batch.source, batch.source_mask, batch.source_lengths), [part.pins for part in parts]
-            state = self.stepper.start(*source, candidates, batch.context, pins)
-            step, first = (self.stepper, state) if watch is None else watch(self.stepper, state)
+            stepper = self.stepper
+            state = stepper.start(*source, candidates, batch.context, pins)
+            step, first = (stepper, state) if watch is None else watch(stepper, state)
             nbest_lists = self.search(step, first, limits)
             if candidates is not None:
                 nbest_lists = [candidates.named(nbest) for nbest in nbest_lists]
@@ -335,7 +330,7 @@ class Translator:
             return nbest_lists
         return [[hypothesis._replace(weights=None) for hypothesis in nbest] for nbest in nbest_lists]
 
-    def _most_pieces(self, part: "_Part") -> int:
+    def _most_pieces(self, part: SourcePart) -> int:
         """The most pieces of a translation, beside those of its prefix."""
         most = math.ceil(self.length_ratio * len(part.tokens)) + self.extra_length
         return most if part.max_length is None else min(most, max(1, part.max_length - len(part.prefix)))
@@ -360,24 +355,18 @@ class Translator:
             [*source_spans, None],
             spans,
             None if weights is None else weights[:, :, :own],
-            self.stepper.heads,
+            self.heads.names,
             context=context,
             context_weights=of_context.weights_of_context(weights, own, context),
             cut=hypothesis.cut,
         )
 
 
-class _Part(NamedTuple):
-    """A sentence or a part of it: its index, tokens and spans; what its search is told; the sentences before it."""
-
-    sentence: int
-    tokens: list[int]
-    spans: list[Span | None]
-    prefix: Prefix
-    context: of_context.Tokens
-    pins: Pins
-    max_length: int | None = None
-    penalties: Penalties | None = None
+def _noted(joined: list[Translation], parts: list[list[Translation]], notes: Sequence[str]) -> list[Translation]:
+    """The n-best list with the notes of its sentence, and one if its parts have too many weights to be joined."""
+    if joined[0].weights is None and parts[0][0].weights is not None:
+        notes = [*notes, "is too long for attention weights: it gets no word links and no picture."]
+    return [joined[0]._replace(notes=tuple(dict.fromkeys(filter(None, notes)))), *joined[1:]]
 
 
 def empty(sentence: str) -> Translation:

@@ -1,4 +1,4 @@
-"""The result of translating, from which scores, alignments and heatmaps are computed."""
+"""What is asked of a translator, and the result, from which scores, alignments and heatmaps are computed."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
@@ -49,6 +49,8 @@ class Translation(NamedTuple):
         best_log_probs: [T] those of the most probable pieces at the same places, known under forced decoding only.
         cut: whether it has as many pieces as search allows, so that it had to end; false under forced decoding.
         pins: the source pieces that a person let single steps look at, by step.
+        notes: of the best translation of a sentence, warnings such as "is longer than the 50 positions ...", without a
+            subject: the sentence, which a caller names.
     """
 
     source: str
@@ -68,6 +70,7 @@ class Translation(NamedTuple):
     best_log_probs: Sequence[float] = ()
     cut: bool = False
     pins: Mapping[int, Sequence[int]] = {}
+    notes: Sequence[str] = ()
 
 
 class Views(NamedTuple):

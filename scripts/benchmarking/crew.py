@@ -19,7 +19,7 @@ from benchmarking.settings import Json
 from nmt.errors import UserError
 from nmt.system import peak_memory
 
-_LOADED_ONCE = ["torch", "numpy", "hydra", "omegaconf", "safetensors.torch", "sentencepiece", "tqdm", "nmt.build"]
+_LOADED_ONCE = ["torch", "numpy", "hydra", "omegaconf", "safetensors.torch", "sentencepiece", "tqdm", "nmt.build.parts"]
 
 
 class Case:

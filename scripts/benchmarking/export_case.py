@@ -12,11 +12,10 @@ BEAM, BATCH = 5, 64
 
 def translate_exported(settings: Json, exchange: Exchange) -> None:
     """Translate a run's first test set; orders: {"translate": true} to be measured, {"texts": true} for the last."""
+    from nmt.build.open import open_run, own_data, own_split
     from nmt.evaluation.metrics import bleu
-    from nmt.pipeline.opening import own_data, own_split
-    from nmt.runs import Run
 
-    run = Run(settings["run"])
+    run = open_run(Path(settings["run"]))
     source = own_data(run, "run", "")
     split = own_split(run, source, source.tests()[0])
     lines = split.source[: settings["sentences"]]
@@ -37,10 +36,10 @@ def translate_exported(settings: Json, exchange: Exchange) -> None:
 
 def _nmt(settings: Json) -> Callable[[Sequence[str]], list[str]]:
     """What `nmt.translate` does for plain text."""
+    from nmt.build.open import TranslatorRequest
+    from nmt.build.requests import read
     from nmt.command.composing import compose
     from nmt.command.quoting import quote
-    from nmt.pipeline.opening import TranslatorRequest
-    from nmt.pipeline.requests import read
 
     words = quote(
         [

@@ -9,7 +9,7 @@ from omegaconf import DictConfig
 from benchmarking import corpus
 from benchmarking.clocks import Enough
 from benchmarking.settings import Json, Place, Sizes, Wiring, overrides
-from nmt import build
+from nmt.build import parts as build
 from nmt.command.composing import compose
 from nmt.compute import Compute
 from nmt.data.pairs import length_ratio, lexicon_of

@@ -34,7 +34,8 @@ from benchmarking.settings import (
     unattended,
 )
 from benchmarking.torch_transformer import replaced
-from nmt import __version__, build
+from nmt import __version__
+from nmt.build import parts as build
 from nmt.command.composing import compose
 from nmt.compute import Compute, choose_device, has_int8
 from nmt.data.corpus import Split

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nmt import build
+from nmt.build import parts as build
 from nmt.command.composing import compose
 from nmt.compute import CPU, Compute
 from nmt.data.batch import Batch, make_batch

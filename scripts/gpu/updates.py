@@ -6,7 +6,7 @@ from unittest import mock
 
 import torch
 
-from nmt import build
+from nmt.build import parts as build
 from nmt.command.composing import compose
 from nmt.compute import Compute
 from nmt.data.batch import Batch, make_batch

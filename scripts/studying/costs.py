@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 from benchmarking.costs import Unending
 
-from nmt import build
+from nmt.build import parts as build
 from nmt.command.composing import compose
 from nmt.compute import Compute
 from nmt.data.batch import make_batch

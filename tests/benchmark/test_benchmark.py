@@ -32,7 +32,7 @@ from benchmarking.settings import (
 from benchmarking.torch_transformer import replaced
 from omegaconf import OmegaConf
 
-from nmt import build
+from nmt.build import parts as build
 from nmt.command.composing import compose
 from nmt.data.batch import make_batch
 from nmt.data.pairs import EncodedPairs, Ragged

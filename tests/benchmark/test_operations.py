@@ -16,7 +16,7 @@ from benchmarking.settings import (
 )
 from torch.utils.flop_counter import FlopCounterMode
 
-from nmt import build
+from nmt.build import parts as build
 from nmt.command.composing import compose
 from nmt.data.batch import make_batch
 

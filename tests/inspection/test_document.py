@@ -1,10 +1,10 @@
 """The document of a translation, for every family of decoders: what it says agrees with itself and with the search."""
 
 import base64
-import copy
 import functools
 import itertools
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,10 @@ from nmt.inspection.document import Style, direction, document
 from nmt.inspection.forced import inspect, tokens_of
 from nmt.text.lexicon import TRANSLATIONS, Lexicon
 from nmt.text.tokenizer import EOS
-from nmt.translation.looking import END
+from nmt.translation.request import Request
 from nmt.translation.shortlist import Shortlist
 from nmt.translation.translator import Translator
+from nmt.translation.views import END
 from tests.catalogue import ATTENTIVE, DECODERS, SCORES, WINDOWED
 from tests.inspection.small import SENTENCE, style, translator
 from tests.test_configs import tokenizer
@@ -39,7 +40,7 @@ FAMILIES = [
 @functools.cache
 def full(overrides: tuple[str, ...]) -> Json:
     made = translator(overrides)
-    return translate(made, SENTENCE, style(made), DETAILS)
+    return translate(made, Request(SENTENCE), style(made), DETAILS)
 
 
 def cube(part: Json, name: str = "data") -> Any:
@@ -159,12 +160,12 @@ def test_the_beam_is_a_tree_that_ends_in_the_hypotheses(overrides: tuple[str, ..
 
 
 def test_the_tree_of_a_search_with_a_shortlist_has_pieces() -> None:
-    made = copy.copy(translator(("decoder=bahdanau",)))
+    made = translator(("decoder=bahdanau",))
     size = made.tokenizer.target.size
     common = np.arange(EOS + 1, size, 7, dtype=np.int32)
     lexicon = Lexicon(np.full((size, TRANSLATIONS), -1, dtype=np.int32), common)
-    made.shortlist = Shortlist(lexicon, 1, size, joint=False)
-    _, beam = searched(made, SENTENCE, tree=True)
+    made = replace(made, shortlist=Shortlist(lexicon, 1, size, joint=False))
+    _, beam = searched(made, Request(SENTENCE), tree=True)
     assert beam is not None
     tokens = {node.token for node in beam.nodes}
     assert tokens - {None, EOS} <= set(common.tolist())
@@ -173,7 +174,7 @@ def test_the_tree_of_a_search_with_a_shortlist_has_pieces() -> None:
 
 def test_watching_changes_nothing_and_greedy_search_is_a_chain() -> None:
     made = translator(("decoder=bahdanau",), beam=1)
-    whole = translate(made, SENTENCE, style(made), DETAILS)
+    whole = translate(made, Request(SENTENCE), style(made), DETAILS)
     ((plain,),) = made.translate_chunk([SENTENCE])
     assert whole["hypotheses"][0]["text"] == plain.text
     assert whole["hypotheses"][0]["log_prob"] == pytest.approx(plain.log_prob, abs=1e-5)
@@ -209,7 +210,7 @@ def test_compact_weights_are_bytes() -> None:
 
 def test_a_prefix_is_forced_and_the_rest_is_not() -> None:
     made = translator(("decoder=bahdanau",))
-    hypothesis = translate(made, SENTENCE, style(made), included(["alternatives"]), prefix="one two")["hypotheses"][0]
+    hypothesis = translate(made, Request(SENTENCE, "one two"), style(made), included(["alternatives"]))["hypotheses"][0]
     forced = [piece["forced"] for piece in hypothesis["pieces"]]
     assert hypothesis["text"].startswith("one two")
     assert forced == sorted(forced, reverse=True)
@@ -220,18 +221,18 @@ def test_a_prefix_is_forced_and_the_rest_is_not() -> None:
 @pytest.mark.parametrize("decoder", ATTENTIVE)
 def test_a_length_limit_is_kept(decoder: str) -> None:
     made = translator((f"decoder={decoder}",))
-    whole = translate(made, SENTENCE, style(made), frozenset(), max_length=2)
+    whole = translate(made, Request(SENTENCE, max_length=2), style(made), frozenset())
     assert len(whole["hypotheses"][0]["pieces"]) <= 2
 
 
 def test_empty_lines_and_lines_in_parts_have_documents() -> None:
     made = translator(("decoder=bahdanau",))
-    blank = translate(made, "  ", style(made), DETAILS)
+    blank = translate(made, Request("  "), style(made), DETAILS)
     assert blank["hypotheses"][0]["text"] == ""
     assert blank["beam"] is None
     words = tokenizer("unigram")
     short = Translator(made.models, words, made.search, max_source_length=4, length_ratio=1.0, extra_length=2)
-    long = translate(short, "eins zwei drei vier eins zwei", style(short), DETAILS)
+    long = translate(short, Request("eins zwei drei vier eins zwei"), style(short), DETAILS)
     assert [piece["text"] for piece in long["source"]["pieces"]].count(END) > 1
     assert long["beam"] is long["hypotheses"][0]["stages"] is None
 

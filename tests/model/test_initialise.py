@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nmt import build
+from nmt.build import parts as build
 from nmt.command.composing import compose
 from nmt.data.batch import make_batch
 from nmt.model import Encoded, Encoder, Seq2Seq, initialise

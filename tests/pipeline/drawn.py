@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import torch
 
-from nmt import build
+from nmt.build import parts as build
 from nmt.command.composing import compose
 from nmt.model import Seq2Seq
 from nmt.text.tokenizer import Tokenizer, load_tokenizer

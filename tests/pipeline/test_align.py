@@ -9,9 +9,9 @@ import pytest
 
 from nmt.alignment.baselines import DIAGONAL, ORACLE
 from nmt.alignment.symmetrize import SYMMETRIZATIONS, symmetrize
+from nmt.build.open import open_model, open_run
 from nmt.compute import CPU
 from nmt.links import parse_links
-from nmt.pipeline.opening import open_model
 from nmt.runs import Run
 from nmt.search import GreedySearch
 from nmt.translation.translator import Translator
@@ -82,7 +82,7 @@ def test_links_are_those_that_the_translator_writes(trained: Path, here: Path, c
 
 
 def test_forcing_a_translation_gives_the_weights_that_made_it(trained: Path) -> None:
-    model, tokenizer = open_model(Run(trained), "best", CPU)
+    model, tokenizer = open_model(open_run(trained), "best", CPU)
     translator = Translator([model], tokenizer, GreedySearch(), batch_sentences=4)
     sources = [row[0] for row in ROWS if row[0]]
     made = [best[0] for best in translator.translate(sources)]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.heads import described
+from nmt.translation.heads import Heads
 from tests.pipeline.small import call, copied, pairs, words, write_lines
 
 pytestmark = pytest.mark.long
@@ -61,7 +61,7 @@ def test_validation_links_choose_and_test_links_do_not(trained: Path, here: Path
             rates = candidates(err)
             assert len(rates) == 2 * (1 + 2 + 8)
             head, shift = re.findall(r"^Links use head=([\w.]+)[,;] .*\(shift (\d)\)", err, re.MULTILINE)[0]
-            assert rates[described(head, HEADS).partition(" (")[0], int(shift)] == min(rates.values())
+            assert rates[Heads(HEADS).describe(head), int(shift)] == min(rates.values())
             assert re.search(rf"^attention, shift {shift} \*", out, re.MULTILINE)
             chosen[turned, test_turned] = head, shift
     assert chosen[False, False] == chosen[False, True]

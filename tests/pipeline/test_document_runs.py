@@ -51,8 +51,8 @@ def test_a_resumed_translation_sees_the_sentence_before(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Interrupted between the two sentences of a document."""
-    monkeypatch.setattr("nmt.pipeline.translating.CHUNK", 4)
-    monkeypatch.setattr("nmt.pipeline.translating.SAVE_SECONDS", 0)
+    monkeypatch.setattr("nmt.translate.work.CHUNK", 4)
+    monkeypatch.setattr("nmt.translate.work.SAVE_SECONDS", 0)
     source, _ = documents(4, seed=9)
     whole = translated(run, source, tmp_path)
     lines = (tmp_path / "input.txt").read_bytes().split(b"\n")

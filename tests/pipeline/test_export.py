@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import nn
 
-from nmt import build
+from nmt.build import parts as build
 from nmt.command.composing import compose
 from nmt.errors import UserError
 from nmt.model import Seq2Seq

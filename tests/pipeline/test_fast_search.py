@@ -11,17 +11,18 @@ import pytest
 import safetensors.numpy
 import torch
 
+from nmt.build import approximations as fast_search
+from nmt.build.approximations import for_text, measured
+from nmt.build.open import TranslatorRequest
+from nmt.build.requests import read
 from nmt.command.composing import compose
 from nmt.compute import CPU, Compute, has_int8
 from nmt.errors import UserError
-from nmt.pipeline import fast_search, training
-from nmt.pipeline.fast_search import for_text, measured
-from nmt.pipeline.opening import TranslatorRequest
-from nmt.pipeline.requests import read
-from nmt.pipeline.translating import Translating
+from nmt.pipeline import training
 from nmt.runs import Run
 from nmt.text.lexicon import Lexicon
 from nmt.text.tokenizer import load_tokenizer
+from nmt.translate.request import Translating
 from tests.pipeline.small import call, pairs, words
 
 NATIVE = not Compute(torch.device("cpu"), torch.bfloat16).emulates

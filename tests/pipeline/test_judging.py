@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from nmt.build.approximations import for_text, measured
+from nmt.build.open import TranslatorRequest
+from nmt.build.requests import SearchRequest
 from nmt.compute import CPU, Compute
-from nmt.pipeline.fast_search import for_text, measured
-from nmt.pipeline.opening import TranslatorRequest
-from nmt.pipeline.requests import SearchRequest
 from nmt.runs import Run
 from tests.pipeline.small import call, pairs, words, write_lines
 

@@ -98,7 +98,7 @@ def test_a_filter_says_what_stands_in_the_file(
     write_lines(here / "in.txt", lines)
     assert call("translate", *line, "input=in.txt", "output=out.txt") == 0
     whole = (here / "out.txt").read_text(encoding="utf-8").splitlines()
-    monkeypatch.setattr("nmt.pipeline.translating.CHUNK", 1)
+    monkeypatch.setattr("nmt.translate.work.CHUNK", 1)
     data = "".join(f"{text}\n" for text in reversed(lines)).encode()
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
     capfd.readouterr()

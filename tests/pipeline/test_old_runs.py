@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from nmt import build, compat
+from nmt import compat
+from nmt.build import parts as build
 from nmt.command.composing import compose
 from nmt.command.quoting import quote
 from nmt.limits import written_as

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from omegaconf import DictConfig, OmegaConf
 
-from nmt import build
+from nmt.build import parts as build
 from nmt.command.composing import compose
 from nmt.command.quoting import quote
 from nmt.data.files import UserFiles

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.pipeline.line_progress import LineProgress
+from nmt.translate.lines import LineProgress
 from tests.pipeline.small import call, environment, opened_for_writing, pairs, write_lines
 from tests.pipeline.test_mistakes import refusal
 
@@ -32,8 +32,8 @@ sys.exit(run("translate"))
 
 @pytest.fixture
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nmt.pipeline.translating.CHUNK", 4)
-    monkeypatch.setattr("nmt.pipeline.translating.SAVE_SECONDS", 0)
+    monkeypatch.setattr("nmt.translate.work.CHUNK", 4)
+    monkeypatch.setattr("nmt.translate.work.SAVE_SECONDS", 0)
 
 
 def program(here: Path, *line: str) -> "subprocess.Popen[bytes]":

@@ -229,7 +229,7 @@ def test_a_translation_goes_on_with_another_number_of_processes(
     os.close(pipe)
     assert status != 0
     assert "8 lines are translated and kept in" in messages
-    monkeypatch.setattr("nmt.pipeline.translating.CHUNK", 4)
+    monkeypatch.setattr("nmt.translate.work.CHUNK", 4)
     assert call("translate", *line, "input=in.txt", "resume=true") == 0
     resumed = (here / "out").read_bytes()
     assert call("translate", *line, "input=in.txt") == 0

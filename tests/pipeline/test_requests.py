@@ -1,25 +1,21 @@
-"""What verbs are asked to do, by hand: which search, which budget, which lines, which head; no model is trained."""
+"""What verbs are asked to do, by hand: which search, which budget, which lines; no model is trained."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from nmt.build.requests import SearchRequest
 from nmt.command.composing import compose
 from nmt.data.corpus import Split
-from nmt.errors import UserError
-from nmt.pipeline import chunks
+from nmt.evaluate.work import _rows_to_force
 from nmt.pipeline.comparing import _stale
-from nmt.pipeline.evaluating import _rows_to_force
-from nmt.pipeline.opening import head_of
 from nmt.pipeline.recipe import take_named_budget
-from nmt.pipeline.requests import SearchRequest
 from nmt.pipeline.results import _search
 from nmt.runs import Run
-from nmt.translation.stepping import Stepper
+from nmt.translate import lines as chunks
 from tests.pipeline.test_old_runs import OLD_RUNS
 
 #: A run whose search is a beam of 5.
@@ -39,7 +35,7 @@ RUN = Run(OLD_RUNS / "v0.1" / "bahdanau")
 def test_a_search_is_the_runs_but_for_what_the_line_names(
     choice: str, words: list[str], expected: tuple[str, dict[str, float]]
 ) -> None:
-    name, node = SearchRequest(choice, {"beam_size": 7, "length_penalty": 0.5}, words).for_run(RUN)
+    name, node = SearchRequest(choice, {"beam_size": 7, "length_penalty": 0.5}, words).for_run(RUN.config())
     assert (name, {key: node[key] for key in expected[1]}) == expected
 
 
@@ -66,37 +62,15 @@ def test_lines_are_taken_by_number_and_by_length(monkeypatch: pytest.MonkeyPatch
     assert [line for part in chunks.arriving(iter(lines), 3) for line in part] == lines
 
 
-def translator(*heads: int, most: int = 3) -> Any:
-    """What stands for models with so many heads, which take lines of at most `most` pieces, a letter each."""
-    models: Any = [
-        SimpleNamespace(decoder=SimpleNamespace(heads=[str(head) for head in range(count)])) for count in heads
-    ]
+def translator(most: int) -> Any:
+    """A stand-in for a translator that takes lines of at most `most` pieces, a letter each."""
     pieces = SimpleNamespace(encode=lambda lines: [list(line) for line in lines])
-    return SimpleNamespace(
-        models=models,
-        stepper=Stepper(models),
-        tokenizer=SimpleNamespace(source=pieces, target=pieces),
-        max_source_length=most,
-    )
-
-
-@pytest.mark.parametrize(
-    ("text", "heads"),
-    [("mean", (4,)), ("auto", (4,)), ("0", (1,)), ("3", (4,)), ("3", (4, 0, 4)), ("0", (2, 4))],
-)
-def test_heads_by_their_number(text: str, heads: Sequence[int]) -> None:
-    assert head_of(text, translator(*heads)) == text
-
-
-@pytest.mark.parametrize(("text", "heads"), [("4", (4,)), ("1", (1,)), ("1", (2, 4)), ("-1", (4,)), ("all", (4,))])
-def test_heads_that_are_not_there(text: str, heads: Sequence[int]) -> None:
-    with pytest.raises(UserError, match=f"head={text} does not exist"):
-        head_of(text, translator(*heads))
+    return SimpleNamespace(tokenizer=SimpleNamespace(source=pieces, target=pieces), max_source_length=most)
 
 
 def test_pairs_are_forced_that_fit_on_both_sides() -> None:
     split = Split("test", ["abc", "", "a", "abcd", "a", "abc"], ["abc", "a", "", "a", "abcd", "a"])
-    assert _rows_to_force(translator(1), split) == [0, 5]
+    assert _rows_to_force(translator(3), split) == [0, 5]
 
 
 def test_a_split_is_scored_again_where_the_run_is_better_since(tmp_path: Path) -> None:

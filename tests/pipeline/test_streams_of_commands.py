@@ -125,8 +125,8 @@ def test_streams_that_do_not_fit(words: list[str], message: str, trained: Path, 
 def test_the_ending_of_an_output_says_how_it_is_packed(
     ending: str, unpack: Callable[[bytes], bytes], trained: Path, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nmt.pipeline.translating.CHUNK", 4)
-    monkeypatch.setattr("nmt.pipeline.translating.SAVE_SECONDS", 0)
+    monkeypatch.setattr("nmt.translate.work.CHUNK", 4)
+    monkeypatch.setattr("nmt.translate.work.SAVE_SECONDS", 0)
     write_lines(here / "in", SENTENCES)
     line = [f"run={trained}", "input=in", "threads=1"]
     assert call("translate", *line, "output=plain", "alignments=plain.links") == 0

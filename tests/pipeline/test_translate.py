@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from nmt.build.open import TranslatorRequest
+from nmt.build.requests import read
 from nmt.command.composing import compose
 from nmt.command.quoting import quote
-from nmt.pipeline.opening import TranslatorRequest
-from nmt.pipeline.requests import read
 from nmt.runs import Run
 from tests.pipeline.small import (
     call,
@@ -101,7 +101,7 @@ def test_the_order_is_that_of_the_input_whatever_the_batches(trained: Path, here
 def test_a_large_file_is_taken_a_part_at_a_time(trained: Path, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sentences = [sentence for sentence, _ in pairs(50, seed=9)]
     whole = translate(trained, sentences, here)
-    monkeypatch.setattr("nmt.pipeline.translating.CHUNK", 8)
+    monkeypatch.setattr("nmt.translate.work.CHUNK", 8)
     assert translate(trained, sentences, here) == whole
 
 
@@ -189,7 +189,7 @@ def test_a_line_too_long_is_split_or_cut_and_named(trained: Path, here: Path, ca
 def test_the_number_of_a_long_line_counts_through_the_file(
     trained: Path, here: Path, monkeypatch: pytest.MonkeyPatch, capfd: Capture
 ) -> None:
-    monkeypatch.setattr("nmt.pipeline.translating.CHUNK", 2)
+    monkeypatch.setattr("nmt.translate.work.CHUNK", 2)
     translate(trained, ["eins"] * 6 + ["eins zwei drei vier fünf"], here, "max_source_length=4")
     assert "line 7 " in capfd.readouterr().err
 

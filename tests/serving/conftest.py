@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from nmt.build.requests import read
 from nmt.command.composing import compose
-from nmt.pipeline.requests import read
 from nmt.serving.app import application
 from nmt.serving.asking import Asker, Caps
 from nmt.serving.running import Serving, served
@@ -35,7 +35,7 @@ def asker(*runs: Path, caps: Caps | None = None, words: tuple[str, ...] = ()) ->
     config = compose("serve", [*words, "device=cpu", "threads=1"])
     config.run = [str(run) for run in runs]
     request = read(Serving, config)
-    models = [served(request, run, str(number)) for number, run in enumerate(request.translator.runs)]
+    models = [served(request, opened.files, str(number)) for number, opened in enumerate(request.translator.runs)]
     return Asker(models, caps or Caps())
 
 

@@ -1,23 +1,22 @@
-"""Lines of more pieces than a model takes: cut or translated in parts, with a word about it and about the progress."""
+"""Lines of more pieces than a model takes: cut or translated in parts, with a note and reports of the progress."""
 
 import pytest
 
 from nmt.search import GreedySearch
 from nmt.text.train import TokenizerTrainer
-from nmt.translation import joining
-from nmt.translation import sharing as room
-from nmt.translation.looking import END
+from nmt.translation import batches, nbest
 from nmt.translation.translator import Translator
 from nmt.translation.types import Translation
+from nmt.translation.views import END
 from tests.catalogue import model
 
 LINE = " ".join(f"word{number % 7}" for number in range(60))
 
 
 def translated(long_lines: str) -> tuple[Translation, list[str]]:
-    """The translation of a long line, and the warnings."""
+    """The translation of a long line, and the reports of its progress."""
     tokenizer, _ = TokenizerTrainer("unigram", vocabulary_size=300).train([LINE], [LINE])
-    warnings: list[str] = []
+    reports: list[str] = []
     translator = Translator(
         [model(pieces=(tokenizer.source.size, tokenizer.target.size))],
         tokenizer,
@@ -27,38 +26,37 @@ def translated(long_lines: str) -> tuple[Translation, list[str]]:
         extra_length=1,
         max_source_length=20,
         long_lines=long_lines,
-        warn=warnings.append,
     )
-    ((best,),) = translator.translate([LINE])
+    ((best,),) = translator.translate_chunk([LINE], report=reports.append)
     assert best.source == LINE
-    return best, warnings
+    return best, reports
 
 
 def test_parts_are_counted_and_their_progress_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "REPORT_SECONDS", -1)
-    _, warnings = translated("split")
-    parts = int(warnings[0].split(" parts")[0].split()[-1])
+    monkeypatch.setattr(batches, "REPORT_SECONDS", -1)
+    best, reports = translated("split")
+    (note,) = best.notes
+    parts = int(note.split(" parts")[0].split()[-1])
     assert parts > 3
-    assert warnings[0].endswith(f"more than max_source_length=20. It is translated in {parts} parts.")
-    reports = [
+    assert note.endswith(f"more than max_source_length=20. It is translated in {parts} parts.")
+    assert reports == [
         f"{min(2 * number, parts)} of {parts} parts are translated." for number in range(1, (parts + 1) // 2 + 1)
     ]
-    assert warnings[1:] == reports
 
 
-def test_what_is_quick_or_cut_reports_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "REPORT_SECONDS", 1e9)
-    assert len(translated("split")[1]) == 1
-    monkeypatch.setattr(room, "REPORT_SECONDS", -1)
-    (warning,) = translated("truncate")[1]
-    assert warning.endswith("more than max_source_length=20. It is cut.")
+def test_quick_and_cut_lines_report_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batches, "REPORT_SECONDS", 1e9)
+    assert translated("split")[1] == []
+    monkeypatch.setattr(batches, "REPORT_SECONDS", -1)
+    best, reports = translated("truncate")
+    assert reports == []
+    assert best.notes[0].endswith("more than max_source_length=20. It is cut.")
 
 
 def test_a_line_that_is_too_long_for_weights_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(joining, "JOINED_WEIGHTS", 100)
-    assert translated("split")[1][1:] == [
-        "line 1 is too long for attention weights: it gets no word links and no picture."
-    ]
+    monkeypatch.setattr(nbest, "JOINED_WEIGHTS", 100)
+    best, _ = translated("split")
+    assert best.notes[1:] == ("is too long for attention weights: it gets no word links and no picture.",)
 
 
 @pytest.mark.parametrize("long_lines", ["split", "truncate"])

@@ -11,6 +11,7 @@ from nmt.attention import Pins
 from nmt.errors import UserError
 from nmt.model import Seq2Seq
 from nmt.search import BeamSearch, GreedySearch, Search
+from nmt.translation.request import Request
 from nmt.translation.translator import Translator
 from nmt.translation.types import Translation
 from tests.catalogue import ATTENTIVE, WITH_ATTENTION, model, thinned
@@ -49,12 +50,7 @@ def translated(
     rows: Sequence[int] = range(len(SENTENCES)),
     contexts: Sequence[Sequence[str]] = CONTEXTS,
 ) -> list[list[Translation]]:
-    return by.translate_chunk(
-        [SENTENCES[row] for row in rows],
-        contexts=[contexts[row] for row in rows],
-        max_lengths=[LENGTHS[row] for row in rows],
-        pins=[pins[row] for row in rows],
-    )
+    return by.translate_chunk([Request(SENTENCES[row], "", contexts[row], pins[row], LENGTHS[row]) for row in rows])
 
 
 def check_as_alone(together: list[list[Translation]], by: Translator, pins: Sequence[Pins] = PINS) -> None:
@@ -128,7 +124,7 @@ def test_slots_are_the_same_pins_for_every_sentence(decoder: str) -> None:
     pinned = Translator([one], tokenizer("unigram"), BeamSearch(3), slots=[1, None, [0, 2]])
     free = Translator([one], tokenizer("unigram"), BeamSearch(3))
     pins: Pins = {0: [1], 2: [0, 2]}
-    ranked = free.translate_chunk(SENTENCES, pins=[pins] * len(SENTENCES))
+    ranked = free.translate_chunk([Request(sentence, pins=pins) for sentence in SENTENCES])
     for [best], [expected] in zip(pinned.translate_chunk(SENTENCES), ranked, strict=True):
         assert best.pieces == expected.pieces
         assert best.pins == expected.pins == pins

@@ -1,6 +1,7 @@
-"""From run folders to a translator, for translating and evaluating."""
+"""From run folders to what commands use of them: a checked run, its translator, its data."""
 
 import contextlib
+import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -8,26 +9,28 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from nmt import build
+from omegaconf import DictConfig
+
+from nmt.build import parts as build
+from nmt.build.paths import pipes_of
+from nmt.build.requests import SearchRequest
 from nmt.checksums import NAME
 from nmt.command.quoting import pasteable
 from nmt.compute import Compute
 from nmt.configuration import read_yaml
 from nmt.data.corpus import DataSource, Split
+from nmt.data.languages import UNNAMED
 from nmt.errors import SettingError, UserError, reading
-from nmt.heads import AUTO, alternatives, default, guided, selected
 from nmt.limits import NotNegative, Positive, Weight, written_as
 from nmt.model import Seq2Seq
 from nmt.model.weights import load_weights
-from nmt.pipeline.paths import pipes_of
-from nmt.pipeline.requests import SearchRequest
 from nmt.runs import Run, attends
 from nmt.search import GreedySearch
 from nmt.terminal import print_message
 from nmt.text.lexicon import load_lexicon
 from nmt.text.tokenizer import Tokenizer, load_tokenizer
+from nmt.translation.heads import Heads
 from nmt.translation.shortlist import Shortlist
-from nmt.translation.stepping import heads_of
 from nmt.translation.translator import LENGTH_RATIO, Translator
 
 BUILT_IN, MOST_BUILT_IN = ("builtin", "documents"), 1_000_000  # data sets without files; sentences or documents
@@ -35,37 +38,88 @@ BUILT_IN, MOST_BUILT_IN = ("builtin", "documents"), 1_000_000  # data sets witho
 Checkpoint = Literal["best", "last"]
 
 
-def open_model(run: Run, checkpoint: Checkpoint, compute: Compute) -> tuple[Seq2Seq, Tokenizer]:
+@dataclass(frozen=True)
+class OpenRun:
+    """A run folder that was checked and read once, by `open_run`.
+
+    Attributes:
+        files: of the folder.
+        config: the configuration, with the classes of the installed choices.
+        facts: status, versions and counts.
+    """
+
+    files: Run
+    config: DictConfig
+    facts: Mapping[str, Any]
+
+    @property
+    def folder(self) -> Path:
+        """The folder."""
+        return self.files.folder
+
+    @functools.cached_property
+    def best_step(self) -> int | None:
+        """The step of the best validation; None before the first (UserError if the history is damaged)."""
+        return self.files.best_step()
+
+    @property
+    def languages(self) -> tuple[str, str]:
+        """The codes of source and target."""
+        source, target = self.facts.get("languages", UNNAMED)[:2]
+        return str(source), str(target)
+
+    def trained_head(self, heads: Sequence[str]) -> str | None:
+        """The selection of the decoder's `heads` that guided alignment has trained; None without it."""
+        trainer = self.config.get("trainer", {})
+        if not trainer.get("guided_alignment") or not heads:
+            return None
+        return str(trainer.get("guided_head") or Heads(heads).guided)
+
+
+def open_run(folder: Path) -> OpenRun:
+    """The run in a folder.
+
+    Raises:
+        UserError: there is no run, or its configuration or its facts are damaged.
+    """
+    files = Run(folder)
+    return OpenRun(files, files.config(), files.facts())
+
+
+def open_model(run: OpenRun, checkpoint: Checkpoint, compute: Compute) -> tuple[Seq2Seq, Tokenizer]:
     """A run's model with its trained weights, ready to translate, and its tokenizer.
 
     Raises:
         UserError: the run is incomplete or damaged.
     """
-    config = run.config()
-    tokenizer = load_tokenizer(run.tokenizer)
-    with describes(run, "a model", as_saved=True):
-        model = build.build_model(config, tokenizer, initial=False)
-    if run.is_unchecked():
-        print_message(f"warning: {unchecked(run)}")
-    load_weights(run.best if checkpoint == "best" else run.last, model)
+    tokenizer = load_tokenizer(run.files.tokenizer)
+    with describes(run.files, "a model", as_saved=True):
+        model = build.build_model(run.config, tokenizer, initial=False)
+    if run.files.is_unchecked():
+        print_message(f"warning: {unchecked(run.files)}")
+    load_weights(run.files.best if checkpoint == "best" else run.files.last, model)
     return model.to(compute.device).eval(), tokenizer
 
 
 def unchecked(run: Run) -> str:
-    """What to say of a run that has lost its checksums."""
+    """The warning for a run that has lost its checksums."""
     return (
         f"{run.folder / NAME} has no checksum of the weights, so damage cannot be noticed. Restore the run from an "
         "intact copy."
     )
 
 
+def open_shortlist(run: Run, count: int, tokenizer: Tokenizer) -> Shortlist | None:
+    """The shortlist of `count` translations of each source piece; None for 0 (UserError if the lexicon is damaged)."""
+    if not count:
+        return None
+    sizes = tokenizer.source.size, tokenizer.target.size
+    lexicon = load_lexicon(run.lexicon, *sizes, tokenizer.fingerprint)
+    return Shortlist(lexicon, count, tokenizer.target.size, tokenizer.joint)
+
+
 def open_for_forcing(
-    run: Run,
-    checkpoint: Checkpoint,
-    compute: Compute,
-    *,
-    batch_sentences: int,
-    context_sentences: int | None,
+    run: OpenRun, checkpoint: Checkpoint, compute: Compute, batch_sentences: int, context_sentences: int | None
 ) -> Translator:
     """The translator of a run for forced decoding, where no search is chosen.
 
@@ -80,11 +134,12 @@ def open_for_forcing(
         GreedySearch(),
         compute=compute,
         batch_sentences=batch_sentences,
-        context_sentences=context_sentences,
+        context_sentences=-1 if context_sentences is None else context_sentences,
+        trained_head=run.trained_head(model.decoder.heads),
     )
 
 
-def own_data(run: Run, named: str | None, files: str) -> DataSource:
+def own_data(run: OpenRun, named: str | None, files: str) -> DataSource:
     """The data set of a run, if its settings may be used.
 
     They may if they say nothing of files and networks, if this user has made the run, or if the command line has data=.
@@ -97,16 +152,15 @@ def own_data(run: Run, named: str | None, files: str) -> DataSource:
     Raises:
         UserError: the settings may not be used, or the data set is missing; with its place.
     """
-    config = run.config()
-    if named is None and not may_use(config) and not run.is_own():
+    if named is None and not may_use(run.config) and not run.files.is_own():
         raise UserError(
             f"{run.folder} was made or changed elsewhere, or by an earlier version, so its data settings are not used: "
-            f"{' '.join(data_words(run))}. Give files: {files}. If you trust these settings, give data=run."
+            f"{' '.join(data_words(run.files))}. Give files: {files}. If you trust these settings, give data=run."
         )
-    with _placed(run), describes(run, "a data set", as_saved=True):
-        if pipes := pipes_of(config["data"]):
+    with _placed(run), describes(run.files, "a data set", as_saved=True):
+        if pipes := pipes_of(run.config["data"]):
             raise UserError(f"{pipes}: a pipe, and its text was not kept.")
-        source = build.build_source(config)
+        source = build.build_source(run.config)
         source.tests()
         return source
 
@@ -126,7 +180,7 @@ def data_words(run: Run) -> list[str]:
     return [pasteable(key, value) for key, value in {"data": choice, **changed}.items()]
 
 
-def own_split(run: Run, source: DataSource, name: str) -> Split:
+def own_split(run: OpenRun, source: DataSource, name: str) -> Split:
     """A split of a run's own data set, whose text must not have changed.
 
     Raises:
@@ -136,7 +190,7 @@ def own_split(run: Run, source: DataSource, name: str) -> Split:
         raise source.unknown_split(name)
     with _placed(run):
         split = source.read(name)
-    if run.facts().get("text", {}).get(split.name, split.fingerprint()) != split.fingerprint():
+    if run.facts.get("text", {}).get(split.name, split.fingerprint()) != split.fingerprint():
         raise UserError(
             f"The text of {split.name} has changed since {run.folder} was trained, so the training text may contain "
             f"it. Restore the original files, or score other files: source=FILE reference=FILE."
@@ -145,12 +199,12 @@ def own_split(run: Run, source: DataSource, name: str) -> Split:
 
 
 @contextlib.contextmanager
-def _placed(run: Run) -> Iterator[None]:
+def _placed(run: OpenRun) -> Iterator[None]:
     """Add to errors in a run's data where the run expects the data."""
     try:
         yield
     except UserError as error:
-        trained = str(run.facts().get("folder", "another folder"))
+        trained = str(run.facts.get("folder", "another folder"))
         moved = (
             f" Its paths are relative to {trained}, where the run was trained; the current folder is {Path.cwd()}."
             if trained != str(Path.cwd())
@@ -202,10 +256,10 @@ class TranslatorRequest:
         if not self.runs:
             raise UserError("run=[] is empty. Give run=checkpoints/NAME.")
 
-    @property
-    def runs(self) -> list[Run]:
-        """The runs."""
-        return [Run(Path(path)) for path in ([self.run] if isinstance(self.run, str) else self.run)]
+    @functools.cached_property
+    def runs(self) -> list[OpenRun]:
+        """The runs (UserError if one is missing or damaged)."""
+        return [open_run(Path(path)) for path in ([self.run] if isinstance(self.run, str) else self.run)]
 
     def open(self, keep_weights: bool = True) -> Translator:
         """The translator; with `keep_weights`, its translations have attention weights.
@@ -213,19 +267,19 @@ class TranslatorRequest:
         Raises:
             UserError: a run is missing, incomplete or damaged, or the runs of an ensemble do not fit together.
         """
-        runs = self.runs
-        with describes(runs[0], "a search", as_saved=not self.search.words):
-            search = build.build_search(self.search.for_run(runs[0])[1])
+        runs, first = self.runs, self.runs[0]
+        with describes(first.files, "a search", as_saved=not self.search.words):
+            search = build.build_search(self.search.for_run(first.config)[1])
         opened = [open_model(run, self.checkpoint, self.compute) for run in runs]
-        note_unused_attention((run.config() for run in runs), self.search.words)
+        note_unused_attention((run.config for run in runs), self.search.words)
         models, tokenizer = [model for model, _ in opened], opened[0][1]
         for run, (_, other) in zip(runs[1:], opened[1:], strict=True):
             if other.fingerprint != tokenizer.fingerprint:
                 raise UserError(
-                    f"{run.folder} and {runs[0].folder} have different tokenizers, so they cannot vote on the same "
+                    f"{run.folder} and {first.folder} have different tokenizers, so they cannot vote on the same "
                     f"pieces. Train the members of an ensemble on the same data with the same tokenizer settings."
                 )
-        ratios = [float(run.facts().get("length_ratio", LENGTH_RATIO)) for run in runs]
+        ratios = [float(run.facts.get("length_ratio", LENGTH_RATIO)) for run in runs]
         return Translator(
             models,
             tokenizer,
@@ -236,38 +290,9 @@ class TranslatorRequest:
             extra_length=self.extra_length,
             max_source_length=self.max_source_length,
             long_lines=self.long_lines,
-            warn=lambda line: print_message(f"warning: {line}"),
             weights=keep_weights,
-            shortlist=self._shortlist(tokenizer),
+            shortlist=open_shortlist(first.files, self.shortlist or 0, tokenizer),  # null: more than the text is wanted
             slots=self.slots,
-            context_sentences=self.context_sentences,
+            context_sentences=-1 if self.context_sentences is None else self.context_sentences,
+            trained_head=first.trained_head(models[0].decoder.heads) if len(runs) == 1 else None,
         )
-
-    def _shortlist(self, tokenizer: Tokenizer) -> Shortlist | None:
-        if not self.shortlist:  # null means none where more than the text is wanted
-            return None
-        sizes = tokenizer.source.size, tokenizer.target.size
-        lexicon = load_lexicon(self.runs[0].lexicon, *sizes, tokenizer.fingerprint)
-        return Shortlist(lexicon, self.shortlist, tokenizer.target.size, tokenizer.joint)
-
-
-def has_weights(translator: Translator) -> bool:
-    """Whether the models have attention weights."""
-    return all(model.decoder.heads for model in translator.models)
-
-
-def head_of(text: str, translator: Translator) -> str:
-    """The selection of heads that a text names (UserError if there are no such heads)."""
-    heads = heads_of(translator.models) or ("0",)
-    if not selected(text, heads):
-        raise UserError(f"head={text} does not exist. Give head={AUTO}, {alternatives(heads)}.")
-    return text
-
-
-def default_head(runs: Sequence[Run], translator: Translator) -> str:
-    """What head=auto means without validation links: the head that a run was guided to align, or `heads.default`."""
-    heads = heads_of(translator.models)
-    trainer = runs[0].config().get("trainer", {})
-    if len(runs) == 1 and trainer.get("guided_alignment"):
-        return str(trainer.get("guided_head") or guided(heads))
-    return default(heads)

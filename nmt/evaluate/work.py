@@ -3,16 +3,22 @@
 import contextlib
 import functools
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
-from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
+from nmt.build.head_choice import choose, own_validation
+from nmt.build.heatmaps import linked_head, pictured_head, view_of
+from nmt.build.open import OpenRun, TranslatorRequest, own_data, own_split
+from nmt.build.parallel import shared
+from nmt.build.paths import check_paths, check_replaceable, unprotect
+from nmt.build.requests import GivenText, note_one_document
 from nmt.data.corpus import DataSource, Split
-from nmt.data.documents import Followed, contexts_of, numbered
-from nmt.data.languages import UNNAMED
+from nmt.data.documents import contexts_of, numbered
 from nmt.errors import UserError
+from nmt.evaluate.analyses import Analysed, write_analyses
+from nmt.evaluate.report import REPORT, Looked, write_report
+from nmt.evaluate.request import Evaluating
 from nmt.evaluation import forced, words
 from nmt.evaluation.metrics import tokenised_note
 from nmt.evaluation.references import attention_maps, entropy, entropy_by_head, hidden_share, perplexity
@@ -21,28 +27,17 @@ from nmt.evaluation.split import Gold, HeatmapSettings, SplitResult, evaluate_sp
 from nmt.evaluation.stored import StoredTranslations
 from nmt.files import replacing_folder
 from nmt.foreign import inside
-from nmt.heads import AUTO, MEAN, names_all
 from nmt.locks import EVALUATION, locked
 from nmt.pipeline.aligner import Aligner
-from nmt.pipeline.analysing import Analysed, write_analyses
-from nmt.pipeline.choosing import choose, own_validation
 from nmt.pipeline.linking import named_languages
-from nmt.pipeline.opening import TranslatorRequest, default_head, has_weights, head_of, own_data, own_split
-from nmt.pipeline.paths import check_paths, check_replaceable, unprotect
-from nmt.pipeline.reporting import REPORT, Looked, write_report
-from nmt.pipeline.requests import GivenText
-from nmt.pipeline.sharing import share, shared
-from nmt.pipeline.translating import note_one_document
-from nmt.pipeline.viewing import pictured_head, view_of
-from nmt.processes import ALONE, Processes
-from nmt.runs import Run
 from nmt.terminal import print_message, printable
 from nmt.text.canonical import shows_nothing
 from nmt.text.scripts import language_by_script
-from nmt.translation.lengths import Excesses
-from nmt.translation.stepping import heads_of
+from nmt.translation.heads import AUTO
+from nmt.translation.notes import NoteCounter
+from nmt.translation.request import requests_of
 from nmt.translation.translator import Translator
-from nmt.translation.types import Translation, View
+from nmt.translation.types import Translation
 from nmt.versions import code_revision
 
 FILES = "source=FILE reference=FILE"  # in place of the run's own data
@@ -53,39 +48,7 @@ OWN_FILES = (*FILES_OF_SPLIT, forced.FILE, words.FILE, REPORT)  # of the folder 
 MODEL = ("choices", "encoder", "attention", "decoder")  # parts of the configuration that scores record
 
 
-@dataclass(frozen=True)
-class Evaluating:
-    """What `nmt.evaluate` is asked to do; `configs/evaluate.yaml` explains the settings."""
-
-    translator: TranslatorRequest
-    text: GivenText
-    languages: Any
-    output: Path | None
-    pictures: int
-    lines: Sequence[Any]
-    view: View
-    head: str
-    shift: Literal[0, 1]
-    documents: Followed = "blank"
-
-    def __post_init__(self) -> None:
-        for line in self.lines:
-            if not isinstance(line, int) or isinstance(line, bool):
-                raise UserError(f"lines={line}: lines are numbered from 1, for example lines=[3,17].")
-
-    @property
-    def folder(self) -> Path:
-        """The folder of the results, with one folder per split; ensembles have a separate folder."""
-        runs = self.translator.runs
-        if self.output is not None:
-            return self.output
-        if len(runs) == 1:
-            return runs[0].evaluation
-        others = "+".join(run.folder.resolve().name for run in runs[1:])
-        return runs[0].folder / f"evaluation-with-{others}"[:200]
-
-
-class Heads(NamedTuple):
+class ChosenHeads(NamedTuple):
     """The heads of links, and those that heatmaps show."""
 
     linked: str
@@ -100,9 +63,9 @@ def evaluate(request: Evaluating) -> int:
     return shared(request.translator, True, functools.partial(_print_scores, request))
 
 
-def _print_scores(request: Evaluating, processes: Processes) -> int:
+def _print_scores(request: Evaluating, opened: Callable[[], Translator]) -> int:
     check_paths(request.text.files, {"output": request.folder}, folders=["output"])
-    results = evaluated(request, processes)
+    results = evaluated(request, opened)
     print(printable(summary(results)))
     print(printable(f"\nTranslations, scores and heatmaps: {results[0].folder.parent}"))
     if request.pictures > 0 or request.lines:
@@ -110,8 +73,8 @@ def _print_scores(request: Evaluating, processes: Processes) -> int:
     return 0
 
 
-def evaluated(request: Evaluating, processes: Processes = ALONE) -> list[SplitResult]:
-    """Score the splits of a request, with one folder per split; `processes` follow this one.
+def evaluated(request: Evaluating, opened: Callable[[], Translator] | None = None) -> list[SplitResult]:
+    """Score the splits of a request, with one folder per split; `opened` makes its translator.
 
     Raises:
         UserError: a run or its data is missing, damaged or changed, or a setting does not fit.
@@ -122,28 +85,24 @@ def evaluated(request: Evaluating, processes: Processes = ALONE) -> list[SplitRe
         for split in splits:
             check_replaceable(request.folder / split.name, _elsewhere(request))
             locks.enter_context(locked(inside(request.folder, split.name), EVALUATION))
-        return _evaluated(request, processes, codes, splits, data)
+        return _evaluated(request, (opened or request.translator.open)(), codes, splits, data)
 
 
 def _evaluated(
     request: Evaluating,
-    processes: Processes,
+    translator: Translator,
     codes: tuple[str, str],
     splits: Sequence[Split],
     data: DataSource | None,
 ) -> list[SplitResult]:
     """The results of some splits, whose locks this process has."""
-    translator = request.translator.open()
-    share(translator, processes)
     pictured = pictured_head(request.view, request.head, translator)
-    of_pictures = request.view != "cross" or names_all(request.head)
-    head = AUTO if of_pictures else head_of(request.head, translator)
-    if head == AUTO and has_weights(translator):
-        head = _best_head(request, translator)
-    if request.lines and not has_weights(translator):
+    head = _linked_head(request, translator)
+    if request.lines and not translator.attends:
         raise UserError(
             "lines= needs attention, but this run has none (decoder=none). Leave it out, or use a run with attention."
         )
+    heads = ChosenHeads(head, head if pictured == AUTO else pictured)
     provenance = _provenance(request.translator, translator)
     training = None if data is None else _training_text(request.translator.runs[0], data)
     results = []
@@ -154,7 +113,6 @@ def _evaluated(
                 note_one_document(len(split.source))
         named = None if request.languages is None else named_languages(request.languages, codes)
         languages = named or (codes[0], language_by_script(split.target, codes[1]))
-        heads = Heads(head, head if pictured == AUTO else pictured)
         results.append(_evaluate(request, translator, split, languages, heads, provenance, training))
     return results
 
@@ -166,23 +124,22 @@ def _elsewhere(request: Evaluating) -> str:
     return f"Write the results elsewhere with output=FOLDER, or {unprotect(request.translator.runs[0].folder)}"
 
 
-def _best_head(request: Evaluating, translator: Translator) -> str:
-    """The head with the best links on the validation links of the run's data, if there are any."""
-    runs = request.translator.runs
-    if len(heads_of(translator.models)) < 2:
-        return MEAN
-    if len(runs) > 1:
-        return default_head(runs, translator)
+def _linked_head(request: Evaluating, translator: Translator) -> str:
+    """The head of links; for head=auto with the best links on the validation links of the run's data, if it has any."""
+    head, runs = linked_head(request.view, request.head, translator), request.translator.runs
+    if head != AUTO or not translator.attends:
+        return head
+    if len(translator.heads.names) < 2 or len(runs) > 1:
+        return translator.heads.default
     aligner = Aligner(runs[0], translator, head=AUTO, max_length=request.translator.max_source_length)
     return choose(aligner, str(request.shift), own_validation(runs[0], request.text.data)).evidence.head
 
 
-def _splits(text: GivenText, run: Run) -> tuple[tuple[str, str], list[Split], DataSource | None]:
+def _splits(text: GivenText, run: OpenRun) -> tuple[tuple[str, str], list[Split], DataSource | None]:
     """The languages, the splits to score, and the run's own data set if they are from it."""
     given = text.read()
     if given is not None:
-        codes = run.facts().get("languages", UNNAMED)
-        return (codes[0], codes[1]), [given], None
+        return run.languages, [given], None
     source = own_data(run, text.data, FILES)
     names = source.tests() if text.split is None else [text.split]
     if not names:
@@ -192,7 +149,7 @@ def _splits(text: GivenText, run: Run) -> tuple[tuple[str, str], list[Split], Da
     return source.languages, [own_split(run, source, name) for name in names], source
 
 
-def _training_text(run: Run, data: DataSource) -> Split | None:
+def _training_text(run: OpenRun, data: DataSource) -> Split | None:
     """The training text of a run, whose words are counted for `nmt.compare`; None with a warning if it is lost."""
     try:
         return own_split(run, data, "train")
@@ -213,7 +170,7 @@ def _evaluate(
     translator: Translator,
     split: Split,
     languages: tuple[str, str],
-    heads: Heads,
+    heads: ChosenHeads,
     provenance: Mapping[str, Any],
     training: Split | None,
 ) -> SplitResult:
@@ -221,15 +178,18 @@ def _evaluate(
     _warn_of_long_references(split)
     started = time.monotonic()
     contexts = contexts_of(split.source, split.documents, translator.context_sentences)
-    translator.too_long = excesses = Excesses()
-    translations = StoredTranslations(best[0] for best in translator.translate(split.source, contexts=contexts))
-    for message in excesses.messages(split.name, "line"):
+    ranked = translator.translate(requests_of(split.source, contexts))
+    translations = StoredTranslations(best[0] for best in ranked)
+    notes = NoteCounter()
+    for line, translation in enumerate(translations, 1):
+        notes.add(line, translation.notes)
+    for message in notes.messages(split.name, "line"):
         print_message(message)
     seconds = time.monotonic() - started
     rows = _rows_to_force(translator, split)
     references = _forced(translator, split, contexts, rows)
     gold = None
-    if split.links is not None and has_weights(translator):
+    if split.links is not None and translator.attends:
         whole = len(rows) == len(split.source)
         gold = Gold(
             split.links, references if whole else _forced(translator, split, contexts, range(len(split.source)))
@@ -330,17 +290,16 @@ def _measured(
 def _provenance(request: TranslatorRequest, translator: Translator) -> dict[str, Any]:
     """The provenance of the translations."""
     run = request.runs[0]
-    facts = run.facts()
     return {
         "runs": [str(member.folder) for member in request.runs],
         "checkpoint": request.checkpoint,
-        "step": run.best_step() if request.checkpoint == "best" else facts.get("step"),
+        "step": run.best_step if request.checkpoint == "best" else run.facts.get("step"),
         "search": {
-            "name": request.search.for_run(run)[0],
+            "name": request.search.for_run(run.config)[0],
             **{name: value for name, value in vars(translator.search).items() if name[0] != "_"},
         },
         "tokenizer": translator.tokenizer.fingerprint,
-        "versions": facts.get("versions"),
+        "versions": run.facts.get("versions"),
         "code": code_revision(),
-        "model": {key: value for key, value in run.tree().items() if key in MODEL},
+        "model": {key: value for key, value in run.files.tree().items() if key in MODEL},
     }

@@ -1,6 +1,6 @@
-"""Texts that are longer than a model can tell apart or attend to: what is said of them."""
+"""Notes on texts that are longer than a model can tell apart or attend to."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from operator import attrgetter
 
 from nmt.model import Seq2Seq
@@ -13,7 +13,7 @@ _LIMITS = {
 
 
 def excess_of_source(models: Sequence[Seq2Seq], pieces: int) -> str:
-    """How a line of so many pieces and its end is too long for every model, with the cure; "" if it is not."""
+    """A note if a line of `pieces` pieces and its end is too long for every model, with the fix; "" if it is not."""
     for limit, consequence in _LIMITS.items():
         most = _shared(models, limit)
         if most is not None and most <= pieces:
@@ -23,7 +23,7 @@ def excess_of_source(models: Sequence[Seq2Seq], pieces: int) -> str:
 
 
 def excess_of_target(models: Sequence[Seq2Seq], pieces: int) -> str:
-    """How a translation of so many pieces, its end among them, is too long for every model; "" if it is not."""
+    """A note if a translation has more pieces, its end included, than any model can position; "" if not."""
     most = _shared(models, "decoder.learned_positions")
     if most is None or most >= pieces:
         return ""
@@ -39,22 +39,22 @@ def _shared(models: Sequence[Seq2Seq], limit: str) -> int | None:
     return None if None in limits else max(limits)
 
 
-class Excesses:
-    """Lines that are too long, counted by what they exceed."""
+class NoteCounter:
+    """Notes on the lines of a text, counted by what they say."""
 
     def __init__(self) -> None:
         self._lines: dict[str, set[int]] = {}
 
-    def __call__(self, line: int, excess: str) -> None:
-        """Count a line, whose number is given, once for each excess; "" is none."""
-        if excess:
-            self._lines.setdefault(excess, set()).add(line)
+    def add(self, line: int, notes: Iterable[str]) -> None:
+        """Count the notes on a line, whose number is given, once each; "" is none."""
+        for note in filter(None, notes):
+            self._lines.setdefault(note, set()).add(line)
 
     def messages(self, text: str, unit: str) -> list[str]:
-        """A warning for each excess; `unit` is what a line of `text` is called."""
+        """A warning for each note; `unit` is what a line of `text` is called."""
         return [
-            f"warning: {text}, {unit} {min(lines)} {excess}"
+            f"warning: {text}, {unit} {min(lines)} {note}"
             if len(lines) == 1
-            else f"warning: {text}: {len(lines):,} {unit}s are too long; {unit} {min(lines)}, the first, {excess}"
-            for excess, lines in self._lines.items()
+            else f"warning: {text}: {len(lines):,} {unit}s are too long; {unit} {min(lines)}, the first, {note}"
+            for note, lines in self._lines.items()
         ]

@@ -14,7 +14,7 @@ from nmt.compute import CPU, Compute
 from nmt.model import Seq2Seq
 from nmt.processes import ALONE
 from nmt.search import BeamSearch, Hypothesis
-from nmt.translation.sharing import search_batches, split
+from nmt.translation.batches import search_batches, split
 from nmt.translation.translator import Translator
 from tests.test_configs import tokenizer
 from tests.translation.test_translator import small

@@ -1,13 +1,17 @@
-"""A line that was translated in parts: the translations of its parts as one."""
+"""N-best lists: of different texts, and of a line from those of its parts."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import numpy as np
 
+from nmt.search import Hypothesis, Search
 from nmt.text.spans import Span
+from nmt.text.tokenizer import Vocabulary
 from nmt.translation.types import Translation
 
+Part = TypeVar("Part")
 JOINED_WEIGHTS = 50_000_000  # the most weights that the parts of a line are joined to: 200 MB, nearly all zeros
 
 
@@ -73,3 +77,39 @@ def _join_rank(sentence: str, parts: list[Translation]) -> Translation:
         parts[0].heads,
         cut=any(part.cut for part in parts),
     )
+
+
+def search_for_texts(
+    search: Callable[[Sequence[Part], Sequence[bytes]], list[list[Hypothesis]]],
+    parts: Sequence[Part],
+    settings: Search,
+    vocabulary: Vocabulary,
+) -> list[list[Hypothesis]]:
+    """The n-best lists of `parts`: n different texts, or as many as two searches find. The best is that of one search.
+
+    Args:
+        search: from parts to n-best lists; given what each token shows, it goes on with one hypothesis for a text.
+        parts: what is searched for.
+        settings: of the search.
+        vocabulary: of the translations.
+    """
+    nbest_lists = search(parts, ())
+    if settings.nbest == 1:
+        return nbest_lists
+    found = [_different(hypotheses, vocabulary) for hypotheses in nbest_lists]
+    short = [row for row, each in enumerate(found) if len(each) < len(nbest_lists[row])]
+    if short and not settings.draws:
+        for row, others in zip(short, search([parts[row] for row in short], vocabulary.shows), strict=True):
+            best = found[row][0]
+            others = [each for each in others if each.score <= best.score]
+            ranked = sorted([*found[row], *others], key=lambda each: -each.score)
+            found[row] = _different(ranked, vocabulary)[: settings.nbest]
+    return found
+
+
+def _different(hypotheses: Sequence[Hypothesis], vocabulary: Vocabulary) -> list[Hypothesis]:
+    """The best hypothesis of each text, from the best to the worst."""
+    best: dict[str, Hypothesis] = {}
+    for hypothesis in hypotheses:
+        best.setdefault(" ".join(vocabulary.decode(hypothesis.tokens).split()), hypothesis)
+    return list(best.values())

@@ -1,17 +1,92 @@
-"""Progress of a command that goes through the lines of an input."""
+"""Lines of an input in chunks, and how far their translation is.
 
+Chunks are full from a file; from a pipe they have the lines that have arrived; typed lines come one by one.
+"""
+
+import contextlib
+import itertools
+import queue
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
 
-from nmt.data.lines import count_lines
+from nmt.data.lines import LineDecoder, count_lines
+from nmt.data.streams import greet
 from nmt.progress import Progress, clock
 from nmt.search import SearchState, Step
 from nmt.terminal import print_message
 from nmt.translation.translator import Watch
 
 QUIET_SECONDS = 2  # a quick command shows nothing
+CHARACTERS = 500_000  # about as many are in memory at most
+
+
+def typed(prompt: str, decoder: LineDecoder) -> Iterator[list[str]]:
+    """Each line that is typed into a terminal after a prompt, until Ctrl-D or Ctrl-C. Arrow keys bring back others.
+
+    Raises:
+        UserError: a line is not UTF-8, and `decoder` does not replace it.
+    """
+    with contextlib.suppress(ImportError):  # not on every system
+        import readline  # noqa: F401  for `input`
+    greet()
+    for number in itertools.count(1):
+        try:
+            line = input(prompt)
+        except (EOFError, KeyboardInterrupt):
+            print()
+            return
+        yield [decoder.decode(line.encode("utf-8", "surrogateescape"), "standard input", number)]
+
+
+def full(lines: Iterator[str], most: int) -> Iterator[list[str]]:
+    """Lists of `most` lines, or fewer if they are long."""
+    chunk: list[str] = []
+    characters = 0
+    for line in lines:
+        chunk.append(line)
+        characters += len(line)
+        if len(chunk) == most or characters >= CHARACTERS:
+            yield chunk
+            chunk, characters = [], 0
+    if chunk:
+        yield chunk
+
+
+def arriving(lines: Iterator[str], most: int) -> Iterator[list[str]]:
+    """Lists of the lines that have arrived: at least one, at most `most`."""
+    waiting: queue.Queue[str | BaseException | None] = queue.Queue(maxsize=most)
+
+    def read() -> None:
+        try:
+            for line in lines:
+                waiting.put(line)
+            waiting.put(None)
+        except BaseException as error:  # passed on to the reader of the queue
+            waiting.put(error)
+
+    threading.Thread(target=read, daemon=True).start()
+    while True:
+        chunk: list[str] = []
+        characters = 0
+        item = waiting.get()
+        while isinstance(item, str):
+            chunk.append(item)
+            characters += len(item)
+            if len(chunk) == most or characters >= CHARACTERS:
+                break
+            try:
+                item = waiting.get_nowait()
+            except queue.Empty:
+                break
+        if chunk:
+            yield chunk
+        if item is None:
+            return
+        if isinstance(item, BaseException):
+            raise item
 
 
 class LineProgress:

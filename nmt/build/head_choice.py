@@ -6,26 +6,25 @@ from typing import NamedTuple
 
 from nmt.alignment.error_rate import against_gold
 from nmt.alignment.weights import SHIFTS
+from nmt.build.open import OpenRun, own_data, own_split
 from nmt.data.corpus import DataSource, Split
 from nmt.drawing.layout import plain_table
 from nmt.errors import UserError
-from nmt.heads import AUTO, MEAN, described, selections
 from nmt.links import GoldLinks, Link, parse_file
 from nmt.pipeline.aligner import Aligner, Evidence, SentencePairs
 from nmt.pipeline.linking import WordSplitters
-from nmt.pipeline.opening import default_head, own_data, own_split
-from nmt.runs import Run
 from nmt.terminal import print_message
+from nmt.translation.heads import AUTO, MEAN, choose_head
 
 
-class Chosen(NamedTuple):
-    """The evidence of one run, and how its shift was found: "set", "validation", or "default" without links."""
+class Choice(NamedTuple):
+    """The evidence of one run, and the reason for its shift: "set", "validation", or "default" without links."""
 
     evidence: Evidence
     shift_from: str
 
 
-def choose(aligner: Aligner, shift: str, pairs: SentencePairs | None, threshold: float | None = None) -> Chosen:
+def choose(aligner: Aligner, shift: str, pairs: SentencePairs | None, threshold: float | None = None) -> Choice:
     """The head and the shift of a run, as they are set, or those with the lowest error rate on validation links.
 
     Every candidate and its error rate are printed.
@@ -37,11 +36,10 @@ def choose(aligner: Aligner, shift: str, pairs: SentencePairs | None, threshold:
         threshold: of links, see `nmt.alignment.weights.best_links`.
     """
     shifts = list(SHIFTS) if shift == AUTO else [int(shift)]
-    heads = selections(aligner.heads) if aligner.head == AUTO else [aligner.head]
-    if aligner.head == AUTO and len(heads) < 2:
-        heads = [MEAN]
+    several = aligner.head == AUTO and len(aligner.heads.names) > 1
+    heads = aligner.heads.selections if several else [MEAN if aligner.head == AUTO else aligner.head]
     if len(shifts) * len(heads) == 1:
-        return Chosen(Evidence("attention", shifts[0], heads[0]), "set")
+        return Choice(Evidence("attention", shifts[0], heads[0]), "set")
     if pairs is None or pairs.gold is None:
         return _default(aligner, shifts, heads)
     candidates = [Evidence("attention", each, head) for head in heads for each in shifts]
@@ -50,24 +48,24 @@ def choose(aligner: Aligner, shift: str, pairs: SentencePairs | None, threshold:
         for kind in candidates:
             links[kind].append(aligner.links(weights[kind], threshold))
     rates = {kind: 100 * against_gold(links[kind], pairs.gold).aer for kind in candidates}
-    best = min(candidates, key=lambda kind: rates[kind])  # the first of equals: the mean, shift 0
+    of_heads = {head: min(rates[Evidence("attention", each, head)] for each in shifts) for head in heads}
+    head, _ = choose_head(aligner.heads, AUTO, of_heads)
+    best = min((kind for kind in candidates if kind.head == head), key=lambda kind: rates[kind])  # if equal, shift 0
     print_message(_report(aligner, len(pairs.source), rates, best))
-    return Chosen(best, "validation" if shift == AUTO else "set")
+    return Choice(best, "validation" if shift == AUTO else "set")
 
 
-def _default(aligner: Aligner, shifts: Sequence[int], heads: Sequence[str]) -> Chosen:
-    """What is used without validation links, with a message."""
-    head = heads[0] if len(heads) == 1 else default_head([aligner.run], aligner.translator)
-    settings = [f"shift={shifts[0]}"] * (len(shifts) > 1)
+def _default(aligner: Aligner, shifts: Sequence[int], heads: Sequence[str]) -> Choice:
+    """The default without validation links, with a message."""
+    head = heads[0] if len(heads) == 1 else aligner.heads.default
+    defaults = {"shift": f"shift={shifts[0]}"} if len(shifts) > 1 else {}
     if len(heads) > 1:
-        settings.append(f"head={head}, the {described(head, aligner.heads).partition(' (')[0]}")
-    asked = " ".join(["shift=auto"] * (len(shifts) > 1) + ["head=auto"] * (len(heads) > 1))
-    what = " and ".join(["the shift"] * (len(shifts) > 1) + ["the head"] * (len(heads) > 1))
+        defaults["head"] = f"head={head}, the {aligner.heads.describe(head)}"
     print_message(
-        f"{asked}: no validation links, so {' and '.join(settings)}. To choose {what} on validation links, give "
-        f"valid_gold=FILE.",
+        f"{' '.join(f'{key}=auto' for key in defaults)}: no validation links, so {' and '.join(defaults.values())}. To "
+        f"choose {' and '.join(f'the {key}' for key in defaults)} on validation links, give valid_gold=FILE.",
     )
-    return Chosen(Evidence("attention", shifts[0], head), "default" if len(shifts) > 1 else "set")
+    return Choice(Evidence("attention", shifts[0], head), "default" if len(shifts) > 1 else "set")
 
 
 def _report(aligner: Aligner, pairs: int, rates: dict[Evidence, float], best: Evidence) -> str:
@@ -80,18 +78,18 @@ def _report(aligner: Aligner, pairs: int, rates: dict[Evidence, float], best: Ev
         return f"shift=auto: {where} {figures}, so {belongs}."
     rows = [
         [
-            described(head, aligner.heads).partition(" (")[0],
+            aligner.heads.describe(head),
             *(f"{rates[Evidence('attention', shift, head)]:.1f} %" for shift in shifts),
         ]
         for head in heads
     ]
     asked = "shift=auto head=auto" if len(shifts) > 1 else "head=auto"
     table = plain_table(("", *(f"shift {shift}" for shift in shifts)), rows)
-    mean = f", the {described(best.head, aligner.heads)}" if best.head not in aligner.heads else ""
+    mean = f", the {aligner.heads.describe(best.head)}" if best.head not in aligner.heads.names else ""
     return f"{asked}: {where}\n\n{table}\n\nLinks use head={best.head}{mean}; {belongs}.\n"
 
 
-def own_validation(run: Run, data: str | None, source: DataSource | None = None) -> SentencePairs | None:
+def own_validation(run: OpenRun, data: str | None, source: DataSource | None = None) -> SentencePairs | None:
     """The validation set of the run's own data with its links; None if it has none, or may not be used."""
     if source is None:
         # Missing data are not an error: the user has not asked for them.

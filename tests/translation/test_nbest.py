@@ -11,7 +11,7 @@ from nmt.model import Seq2Seq
 from nmt.search import BeamSearch, SamplingSearch
 from nmt.text.lexicon import TRANSLATIONS, Lexicon
 from nmt.text.train import TokenizerTrainer
-from nmt.translation.joining import join
+from nmt.translation.nbest import join
 from nmt.translation.shortlist import Shortlist
 from nmt.translation.translator import Translator
 from nmt.translation.types import Translation

@@ -20,7 +20,6 @@ from nmt.data.misaligned import doubts_about
 from nmt.data.streams import name_of
 from nmt.errors import UserError
 from nmt.limits import checked
-from nmt.runs import Run
 from nmt.terminal import print_message
 
 Request = TypeVar("Request")
@@ -42,10 +41,9 @@ class SearchRequest:
     node: Mapping[str, Any]
     words: Sequence[str]
 
-    def for_run(self, run: Run) -> tuple[str, Mapping[str, Any]]:
-        """The choice of search for a run, and its settings and class."""
+    def for_run(self, config: DictConfig) -> tuple[str, Mapping[str, Any]]:
+        """The choice of search for a run with this configuration, and its settings and class."""
         keys = [word.lstrip("+").partition("=")[0] for word in self.words]
-        config = run.config()
         choice = config.choices["search"]
         if "search" in keys or (keys and choice != self.choice):  # the settings belong to the search of this command
             return self.choice, self.node
@@ -125,3 +123,12 @@ def check_pair(paths: Mapping[str, object], reason: str) -> None:
     given, missing = ([key for key, path in paths.items() if (path is None) is none] for none in (False, True))
     if given and missing:
         raise UserError(f"{given[0]}= needs {missing[0]}= as well: {reason}.")
+
+
+def note_one_document(lines: int) -> None:
+    """Say that lines are taken for one document, because a run with context has met no empty line among them."""
+    if lines > 1:
+        print_message(
+            f"No empty line among {lines:,} lines: all are taken for one document. If they are not, separate documents "
+            "with empty lines, or give documents=none.",
+        )

@@ -11,17 +11,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from nmt.build.open import Checkpoint, OpenRun, open_for_forcing, open_run, own_data, own_split
+from nmt.build.paths import check_paths, writer
+from nmt.build.requests import Data, check_pair
 from nmt.compute import Compute
 from nmt.data.corpus import ContrastiveItem, Split, given_split
 from nmt.data.documents import Followed, contexts_of, numbered
 from nmt.data.lines import read_lines, read_parallel_lines
+from nmt.drawing.layout import plain_table
 from nmt.errors import UserError
 from nmt.files import STANDARD, json_text
 from nmt.limits import NotNegative, Positive
-from nmt.pipeline.opening import Checkpoint, open_for_forcing, own_data, own_split
-from nmt.pipeline.paths import check_paths, writer
-from nmt.pipeline.requests import Data, check_pair
-from nmt.runs import Run
 from nmt.terminal import printable
 from nmt.text.canonical import shows_nothing
 from nmt.translation.translator import Translator
@@ -31,7 +31,7 @@ FILES = "source=FILE reference=FILE contrasts=FILE"  # in place of the run's own
 
 @dataclass(frozen=True)
 class Contrasting:
-    """What `nmt.contrast` is asked to do; `configs/contrast.yaml` explains the settings."""
+    """The settings of `nmt.contrast`; `configs/contrast.yaml` explains them."""
 
     run: Path
     checkpoint: Checkpoint
@@ -65,14 +65,10 @@ def contrast(request: Contrasting) -> int:
     """Print the accuracy by distance; write it to `output`."""
     files = {key: getattr(request, key) for key in ("source", "reference", "contrasts")}
     check_paths(files, {"output": request.output})
-    run = Run(request.run)
+    run = open_run(request.run)
     split, contrasts = _test(request, run)
     translator = open_for_forcing(
-        run,
-        request.checkpoint,
-        request.compute,
-        batch_sentences=request.batch_sentences,
-        context_sentences=request.context_sentences,
+        run, request.checkpoint, request.compute, request.batch_sentences, request.context_sentences
     )
     by_distance = accuracies(translator, split, contrasts)
     shown = printable(table(by_distance, translator.context_sentences))
@@ -123,18 +119,15 @@ def _mean(hits: Sequence[bool], chances: Sequence[float]) -> Accuracy:
 
 def table(by_distance: dict[str, Accuracy], sentences: int) -> str:
     """The accuracies in percent, with a note on what the model sees."""
-    lines = [
-        f"The model sees {sentences} previous sentence{'s' * (sentences != 1)}.",
-        "distance  sentences  accuracy  chance",
-        "--------  ---------  --------  ------",
+    rows = [
+        [distance, f"{figures.sentences:,}", f"{100 * figures.accuracy:.1f} %", f"{100 * figures.chance:.1f} %"]
+        for distance, figures in by_distance.items()
     ]
-    for distance, figures in by_distance.items():
-        percent = f"{100 * figures.accuracy:>7.1f}%  {100 * figures.chance:>5.1f}%"
-        lines.append(f"{distance:>8}  {figures.sentences:>9,}  {percent}")
-    return "\n".join(lines)
+    header = ("distance", "sentences", "accuracy", "chance")
+    return f"The model sees {sentences} previous sentence{'s' * (sentences != 1)}.\n{plain_table(header, rows)}"
 
 
-def _test(request: Contrasting, run: Run) -> tuple[Split, Sequence[ContrastiveItem]]:
+def _test(request: Contrasting, run: OpenRun) -> tuple[Split, Sequence[ContrastiveItem]]:
     """The text and its contrasts."""
     if request.source is not None and request.reference is not None and request.contrasts is not None:
         split = given_split(request.source, *read_parallel_lines(request.source, request.reference))

@@ -19,13 +19,13 @@ READABLE, CHANGED = "can be read", "can be read; changed since nmt has written i
 
 @dataclass(frozen=True)
 class Checking:
-    """What `nmt.check` is asked to do."""
+    """The settings of `nmt.check`."""
 
     run: Path
 
 
 def check(request: Checking) -> int:
-    """Print what is whole, and return the exit status: 1 if a file of the run is damaged or missing.
+    """Print the state of each file, and return the exit status: 1 if a file of the run is damaged or missing.
 
     Raises:
         UserError: there is no run, or its configuration or its checksums are damaged.

@@ -10,9 +10,10 @@ from nmt.drawing.by_length import FEW
 from nmt.evaluation.metrics import LOWER, TITLES, columns
 from nmt.evaluation.split import MOST_ROWS, HeatmapSettings, SplitResult
 from nmt.files import write_text
-from nmt.heads import AUTO, default
 from nmt.inspection.details import DETAILS, described_search, translate
 from nmt.inspection.document import Details, Style, document
+from nmt.translation.heads import AUTO, Heads
+from nmt.translation.request import Request
 from nmt.translation.translator import Translator
 from nmt.translation.types import Translation
 from nmt.viewer.blocks import Block, Heading, Interactive, Lines, Table, as_html
@@ -99,7 +100,7 @@ def _data(translator: Translator, looked: Looked) -> dict[str, Any]:
         if line in detailed:
             before = [sentence.text for sentence in translation.context]
             searched = replace(style, search=described_search(translator))
-            made = translate(translator, translation.source, searched, DETAILS, context=before)
+            made = translate(translator, Request(translation.source, context=before), searched, DETAILS)
         elif len(sentences) < MOST:
             made = _plain(translation, style)
         else:
@@ -112,7 +113,7 @@ def _plain(translation: Translation, style: Style) -> dict[str, Any]:
     """A document with the weights of one selection of heads, as bytes."""
     before = translation.context_weights
     if translation.weights is not None and translation.weights.size and len(translation.weights) > 1:
-        name = default(translation.heads) if style.head == AUTO else style.head
+        name = Heads(translation.heads).default if style.head == AUTO else style.head
         one = piece_weights(translation, style.head)[None]
         if before is not None:
             before = piece_weights(translation._replace(weights=before), style.head)[None]

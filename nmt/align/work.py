@@ -7,94 +7,38 @@ import math
 import re
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import NamedTuple
 
+from nmt.align.request import Aligning
 from nmt.alignment.baselines import baselines
 from nmt.alignment.error_rate import AlignmentScore, against_gold
-from nmt.alignment.symmetrize import SYMMETRIZATIONS, symmetrize
 from nmt.alignment.weights import SHIFTS, Weights
+from nmt.build.head_choice import Choice, choose, own_gold, own_validation
+from nmt.build.open import OpenRun, open_run, own_data, own_split
+from nmt.build.paths import check_paths, writer
+from nmt.build.requests import note_one_document
 from nmt.command.composing import compose
 from nmt.data.corpus import DataSource, Split, safe_name
-from nmt.data.documents import Followed, numbered
+from nmt.data.documents import numbered
 from nmt.data.languages import UNNAMED
-from nmt.errors import SettingError, UserError
+from nmt.errors import UserError
 from nmt.files import STANDARD, write_json
-from nmt.heads import AUTO, MEAN, described
-from nmt.limits import Limit
 from nmt.links import GoldLinks, Link, format_links
-from nmt.pipeline.aligner import SALIENCY, Aligner, AlignerRequest, Evidence, SentencePairs
-from nmt.pipeline.choosing import Chosen, choose, own_gold, own_validation
-from nmt.pipeline.linking import LinksFile, WordSplitters, check_base, named_languages, read_text, table
-from nmt.pipeline.opening import own_data, own_split
-from nmt.pipeline.paths import check_paths, writer
-from nmt.pipeline.requests import Data
-from nmt.pipeline.translating import note_one_document
-from nmt.runs import Run
+from nmt.pipeline.aligner import SALIENCY, Aligner, Evidence, SentencePairs
+from nmt.pipeline.linking import LinksFile, WordSplitters, named_languages, read_text, table
 from nmt.terminal import print_message, printable
 from nmt.text.canonical import shows_nothing
+from nmt.translation.heads import AUTO, MEAN
 from nmt.versions import code_revision
 
 MEASURED = ("words", "head", "checkpoint", "max_length")  # settings that, with the threshold, identify a measurement
 FILES, VALID_FILES = "source=FILE target=FILE", "valid_source=FILE valid_target=FILE"  # in place of the run's data
 INPUTS = ("source", "target", "gold", "other_links", "valid_source", "valid_target", "valid_gold")
-Share = Annotated[float, Limit(lambda value: 0 < value <= 1, "greater than 0 and at most 1")]
 Links = dict[Evidence, list[list[Link]]]  # the links of every pair
 
 
-@dataclass(frozen=True)
-class Aligning:
-    """What `nmt.align` is asked to do with runs; `configs/align.yaml` explains the settings."""
-
-    aligner: AlignerRequest
-    run: str | Sequence[str] | None
-    reverse: Path | None
-    source: Path | None
-    target: Path | None
-    split: str | None
-    gold: Path | None
-    gold_base: int
-    other_links: Path | None
-    links_base: int
-    words: str
-    languages: Any
-    method: Literal["attention", "saliency"]
-    shift: Literal["0", "1", "auto"]
-    valid_source: Path | None
-    valid_target: Path | None
-    valid_gold: Path | None
-    valid_words: str | None
-    threshold: Share | None
-    symmetrize: str | None
-    output: Path | None
-    matrix: Path | None
-    data: Data | None = None
-    documents: Followed = "blank"
-
-    def __post_init__(self) -> None:
-        check_base("gold_base", self.gold_base)
-        check_base("links_base", self.links_base)
-        if self.run is None:
-            raise UserError("Give run=checkpoints/NAME to make links, or links=FILE gold=FILE to score existing links.")
-        if self.method == "saliency" and self.shift == "1":
-            raise UserError("shift=1 works only with method=attention. Leave out shift=1.")
-        if self.symmetrize is not None and self.reverse is None:
-            raise UserError("symmetrize= combines the links of two directions: give reverse=RUN as well.")
-        if self.symmetrize not in (None, *SYMMETRIZATIONS):
-            raise SettingError("symmetrize", self.symmetrize, f"must be one of {', '.join(SYMMETRIZATIONS)}.")
-
-    @property
-    def joining(self) -> str:
-        """How the links of two directions are combined."""
-        return self.symmetrize or "grow-diag-final"
-
-    def join(self, links: Sequence[Iterable[Link]]) -> set[Link]:
-        """The links of one direction, or of both combined."""
-        return set(links[0]) if len(links) == 1 else symmetrize(set(links[0]), set(links[1]), self.joining)
-
-
-class Choice(NamedTuple):
+class EvidenceChoice(NamedTuple):
     """The evidence for each method and direction, how the shift of the attention was chosen, and its heads in words."""
 
     by_method: Mapping[str, Sequence[Evidence]]
@@ -120,13 +64,15 @@ def align(request: Aligning) -> int:
             f"method=attention needs attention, but {without.run.folder} has none (decoder=none). Give "
             f"method=saliency, which works for any model, or use a run with attention."
         )
-    choice = Choice({"saliency": [SALIENCY for _ in aligners]}, "")
+    choice = EvidenceChoice({"saliency": [SALIENCY for _ in aligners]}, "")
     evidence: list[set[Evidence]] = [{SALIENCY} for _ in aligners]
     if attends and (request.method == "attention" or pairs.gold is not None):
         chosen = _chosen(request, source, aligners)
-        heads = [described(each.evidence.head, own.heads) for each, own in zip(chosen, aligners) if len(own.heads) > 1]
+        heads = [
+            own.heads.describe(each.evidence.head) for each, own in zip(chosen, aligners) if len(own.heads.names) > 1
+        ]
         by_method = {**choice.by_method, "attention": [each.evidence for each in chosen]}
-        choice = Choice(by_method, chosen[0].shift_from, heads)
+        choice = EvidenceChoice(by_method, chosen[0].shift_from, heads)
         evidence = [{SALIENCY, *(each.evidence._replace(shift=shift) for shift in SHIFTS)} for each in chosen]
     if pairs.gold is None:
         evidence = [{used} for used in choice.by_method[request.method]]
@@ -205,7 +151,7 @@ def _extend(links: Links, of_pair: Mapping[Evidence, list[Link]]) -> None:
 # Text to align
 
 
-def _runs(request: Aligning) -> list[Run]:
+def _runs(request: Aligning) -> list[OpenRun]:
     """The run, and the run of the other direction if there is one."""
     named = [request.run] if isinstance(request.run, str) else request.run
     if not named:
@@ -214,11 +160,8 @@ def _runs(request: Aligning) -> list[Run]:
         raise UserError(
             "nmt.align uses one model, not an ensemble. Give one run (and reverse= for the other direction)."
         )
-    runs = [Run(Path(folder)) for folder in (named[0], request.reverse) if folder is not None]
-    codes = []
-    for run in runs:
-        run.config()  # raises an error if the folder is not a run
-        codes.append(tuple(run.facts().get("languages", ())))
+    runs = [open_run(Path(folder)) for folder in (named[0], request.reverse) if folder is not None]
+    codes = [run.languages for run in runs]
     if len(runs) == 2 and UNNAMED not in codes and codes[0] != codes[1][::-1]:
         raise UserError(
             f"reverse={request.reverse} translates {' to '.join(codes[1])}; with {runs[0].folder} it must translate "
@@ -227,12 +170,12 @@ def _runs(request: Aligning) -> list[Run]:
     return runs
 
 
-def _words(request: Aligning, run: Run, name: str) -> WordSplitters:
-    known = run.facts().get("languages", ("", ""))
-    return WordSplitters.of(name, named_languages(request.languages, (str(known[0]), str(known[1]))))
+def _words(request: Aligning, run: OpenRun, name: str) -> WordSplitters:
+    known = run.languages if "languages" in run.facts else ("", "")
+    return WordSplitters.of(name, named_languages(request.languages, known))
 
 
-def _pairs(request: Aligning, run: Run, source: DataSource | None) -> SentencePairs:
+def _pairs(request: Aligning, run: OpenRun, source: DataSource | None) -> SentencePairs:
     """The text to align, with its gold links."""
     words = _words(request, run, request.words)
     text = read_text({"source": request.source, "target": request.target})
@@ -255,7 +198,7 @@ def _pairs(request: Aligning, run: Run, source: DataSource | None) -> SentencePa
     return SentencePairs(name, *text, words, gold, documents)
 
 
-def _only_test(run: Run, source: DataSource) -> str:
+def _only_test(run: OpenRun, source: DataSource) -> str:
     names = source.tests()
     if len(names) == 1:
         return names[0]
@@ -266,7 +209,7 @@ def _only_test(run: Run, source: DataSource) -> str:
     )
 
 
-def _validation(request: Aligning, run: Run, source: DataSource | None) -> SentencePairs | None:
+def _validation(request: Aligning, run: OpenRun, source: DataSource | None) -> SentencePairs | None:
     """Validation data for shift=auto and head=auto: files, or the run's own validation set if it has links."""
     text = read_text({"valid_source": request.valid_source, "valid_target": request.valid_target})
     if text is not None and request.valid_gold is None:
@@ -282,9 +225,9 @@ def _validation(request: Aligning, run: Run, source: DataSource | None) -> Sente
     return own_validation(run, request.data, source)
 
 
-def _chosen(request: Aligning, source: DataSource | None, aligners: Sequence[Aligner]) -> list[Chosen]:
+def _chosen(request: Aligning, source: DataSource | None, aligners: Sequence[Aligner]) -> list[Choice]:
     """The evidence of each direction."""
-    several = any(aligner.head == AUTO and len(aligner.heads) > 1 for aligner in aligners)
+    several = any(aligner.head == AUTO and len(aligner.heads.names) > 1 for aligner in aligners)
     pairs = _validation(request, aligners[0].run, source) if several or request.shift == AUTO else None
     return [choose(aligner, request.shift, pairs, request.threshold) for aligner in aligners]
 
@@ -304,7 +247,7 @@ def _save_rates(
     aligner: Aligner,
     pairs: SentencePairs,
     links: Links,
-    choice: Choice,
+    choice: EvidenceChoice,
     without_model: Mapping[str, Sequence[Iterable[Link]]],
 ) -> None:
     """Save the error rates in the run's folder, for `nmt.compare`."""
@@ -330,7 +273,7 @@ def _save_rates(
         "gold": gold,
         "pairs": len(pairs.source),
         "checkpoint": request.aligner.checkpoint,
-        "step": run.best_step() if request.aligner.checkpoint == "best" else None,
+        "step": run.best_step if request.aligner.checkpoint == "best" else None,
         "attention": None if attention is None else str(attention[0]),
         "head": None if attention is None else attention[0].head,
         "shift_from": choice.shift_from,
@@ -338,7 +281,7 @@ def _save_rates(
         "rates": {str(kind): _finite(against_gold(links[kind], pairs.gold)) for kind in sorted(links)},
         "without_model": {name: _finite(against_gold(guess, pairs.gold)) for name, guess in without_model.items()},
     }
-    path = run.alignments / f"{safe_name(gold)}-{digest}.json"
+    path = run.files.alignments / f"{safe_name(gold)}-{digest}.json"
     try:
         write_json(path, saved)
     except UserError as error:
@@ -366,7 +309,7 @@ def _report(
     request: Aligning,
     pairs: SentencePairs,
     links: Sequence[Links],
-    choice: Choice,
+    choice: EvidenceChoice,
     without_model: Mapping[str, Sequence[Iterable[Link]]],
 ) -> str:
     """The table of error rates: all evidence of each direction, and of both directions combined; then other links."""

@@ -6,123 +6,34 @@ import functools
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import count, islice
+from itertools import count, islice, repeat
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import Any
 
-from nmt.data.documents import Followed, Follower
+from nmt.build.approximations import for_text
+from nmt.build.heatmaps import pictured_head, view_of
+from nmt.build.parallel import shared
+from nmt.build.paths import check_paths, check_standard_output, writer, writing
+from nmt.build.requests import note_one_document
+from nmt.data.documents import Follower
 from nmt.data.habits import LineWatch
-from nmt.data.languages import UNNAMED
-from nmt.data.lines import Invalid, LineDecoder, open_lines
+from nmt.data.lines import LineDecoder, open_lines
 from nmt.data.streams import name_of
 from nmt.errors import UserError
 from nmt.files import STANDARD, is_regular
-from nmt.heads import AUTO, MEAN, described, names_all
 from nmt.model.weights import fingerprint
-from nmt.pipeline.chunks import arriving, full, typed
-from nmt.pipeline.fast_search import for_text
-from nmt.pipeline.formats import Format
-from nmt.pipeline.line_progress import LineProgress
-from nmt.pipeline.line_writers import Line, Write, documents, links_below, links_of_words, pictures, records
-from nmt.pipeline.opening import TranslatorRequest, default_head, has_weights, head_of
-from nmt.pipeline.partial import LinesDigest, PartialFiles, Resume, partial_files
-from nmt.pipeline.paths import check_paths, check_standard_output, is_replaceable, writer, writing
-from nmt.pipeline.sharing import share, shared
-from nmt.pipeline.viewing import pictured_head, view_of
-from nmt.processes import Processes
+from nmt.pipeline.partial import LinesDigest, PartialFiles, partial_files
 from nmt.terminal import print_message, visible
 from nmt.text.canonical import shows_nothing
-from nmt.translation.stepping import heads_of
+from nmt.translate.lines import LineProgress, arriving, full, typed
+from nmt.translate.output import Format, Line, Write, documents, links_below, links_of_words, pictures, records
+from nmt.translate.request import Translating
+from nmt.translation.heads import AUTO, MEAN, choose_head, names_all
+from nmt.translation.request import Request
 from nmt.translation.translator import Translator, Watch
-from nmt.translation.types import View
 
 CHUNK = 2000  # maximum number of lines in memory
 SAVE_SECONDS = 10  # at least, between two notes of how far the files are
-
-
-@dataclass(frozen=True)
-class Translating:
-    """What `nmt.translate` is asked to do; `configs/translate.yaml` explains the settings."""
-
-    translator: TranslatorRequest
-    input: Path | None
-    output: Path | None
-    format: Literal["text", "tsv", "jsonl", "json"]
-    scores: bool
-    weights: bool
-    include: Sequence[str]
-    prefix: Path | None
-    alignments: Path | None
-    heatmaps: Path | None
-    view: View
-    head: str
-    shift: Literal[0, 1]
-    show: Literal["links"] | None
-    documents: Followed
-    invalid: Invalid
-    resume: Any
-
-    def __post_init__(self) -> None:
-        for key in ("input", "output"):  # standard input and output, as without them
-            if getattr(self, key) == STANDARD:
-                object.__setattr__(self, key, None)
-        if self.view != "cross" and self.heatmaps is None:
-            raise UserError(f"view={self.view} is for heatmaps. Give heatmaps=FOLDER as well.")
-        if self.show and (self.output is not None or self.format != "text"):
-            raise UserError(f"show={self.show} is for text on standard output. For a file, give alignments=FILE.")
-        if self.weights and self.format != "jsonl":
-            raise UserError("weights=true needs format=jsonl. With format=json, give include=[alignment,weights].")
-        if self.format == "json":
-            from nmt.inspection.details import included
-
-            included(self.include)
-        elif [*self.include] != ["alignment"]:
-            raise UserError("include= needs format=json.")
-        if self.resumes not in get_args(Resume):
-            raise UserError(f"resume={self.resume}: must be true, auto or false.")
-        if self.resumes != "false" and not self.files:
-            raise UserError(f"resume={self.resumes} needs a file to continue. Give output=FILE as well.")
-
-    @property
-    def keeps_beam(self) -> bool:
-        """Whether the tree of each search is wanted, so that each line is searched alone."""
-        return self.format == "json" and "beam" in self.include
-
-    @property
-    def converses(self) -> bool:
-        """Whether lines are typed into a terminal, and their translations are shown there."""
-        streams = sys.stdin, sys.stdout
-        return self.input is self.output is None and all(stream is not None and stream.isatty() for stream in streams)
-
-    @property
-    def resumes(self) -> Resume:
-        """The setting `resume`, which YAML may have read as a boolean."""
-        return cast("Resume", str(self.resume).lower())
-
-    @property
-    def files(self) -> dict[str, Path]:
-        """The output files that are kept when the command is interrupted, by key; none without `output`."""
-        if self.output is None or not is_replaceable(self.output):
-            return {}
-        outputs = {"output": self.output, "alignments": self.alignments}
-        return {key: path for key, path in outputs.items() if path is not None and is_replaceable(path)}
-
-    @property
-    def draws_weights(self) -> bool:
-        """Whether any output needs the weights of the attention to the source."""
-        pictures = self.heatmaps is not None and self.view == "cross"
-        return self.alignments is not None or self.show is not None or pictures
-
-    @property
-    def only_text(self) -> bool:
-        """Whether no numbers of the model are wanted."""
-        return not (self.keeps_weights or self.scores)
-
-    @property
-    def keeps_weights(self) -> bool:
-        """Whether translations have weights."""
-        return self.draws_weights or self.format != "text"
 
 
 def translate(request: Translating) -> int:
@@ -136,7 +47,7 @@ def translate(request: Translating) -> int:
     return shared(request.translator, request.keeps_weights, functools.partial(_translate, request))
 
 
-def _translate(request: Translating, processes: Processes) -> int:
+def _translate(request: Translating, opened: Callable[[], Translator]) -> int:
     outputs = {key: getattr(request, key) for key in ("output", "alignments", "heatmaps")}
     outputs["output"] = outputs["output"] or STANDARD
     check_paths({"input": request.input or STANDARD, "prefix": request.prefix}, outputs, folders=("heatmaps",))
@@ -144,34 +55,30 @@ def _translate(request: Translating, processes: Processes) -> int:
         check_standard_output("translations")
     with contextlib.ExitStack() as stack:
         files = stack.enter_context(partial_files(request.files, request.resumes)) if request.files else None
-        translator = _open(request)
-        share(translator, processes)
+        translator = opened()
+        _check_attention(request, translator)
         writers = _writers(request, translator, files, stack)
         _Work(request, translator, files, stack).do(writers)
     return 0
 
 
-def _open(request: Translating) -> Translator:
-    """The translator, if it can do what the request asks for."""
-    translator = request.translator.open(request.keeps_weights)
-    if request.draws_weights and not has_weights(translator):
+def _check_attention(request: Translating, translator: Translator) -> None:
+    """UserError if the request needs attention, and the run has none."""
+    if request.draws_weights and not translator.attends:
         raise UserError(
             "alignments=, heatmaps= and show=links need attention, but this run has none (decoder=none). Leave them "
             "out, or use a run with attention."
         )
-    if request.weights and not has_weights(translator):
+    if request.weights and not translator.attends:
         raise UserError("weights=true needs attention, but this run has none (decoder=none). Leave it out.")
-    return translator
 
 
 def _writers(
     request: Translating, translator: Translator, files: PartialFiles | None, stack: contextlib.ExitStack
 ) -> list[Write]:
-    """What writes the translations of a line: records, links, heatmaps."""
+    """Writers of records, links and heatmaps of a line."""
     pictured = pictured_head(request.view, request.head, translator) if request.heatmaps is not None else AUTO
-    head, nbest = _head(request, translator), translator.search.nbest
-    if pictured == AUTO:
-        pictured = head
+    head = _head(request, translator)
 
     def line_writer(key: str, path: Path | None) -> Callable[[str], None]:
         return files.writer(key) if files is not None and key in request.files else writer(stack, path)
@@ -180,9 +87,10 @@ def _writers(
     if request.converses:
         output = functools.partial(_write_visible, output)
     if request.format == "json":
-        named = default_head(request.translator.runs, translator) if head == AUTO else head
+        named, _ = choose_head(translator.heads, head)
         writers = [documents(output, translator, named, request.shift, request.include)]
     else:
+        nbest = translator.search.nbest
         form = Format(request.format, nbest, request.scores, request.weights, head, request.shift)
         writers = [records(output, form)]
         if legend := form.legend():
@@ -193,7 +101,7 @@ def _writers(
         writers.append(links_of_words(line_writer("alignments", request.alignments), head, request.shift))
     if request.heatmaps is not None:
         view = functools.partial(view_of, translator, request.view)
-        writers.append(pictures(request.heatmaps, pictured, request.shift, view))
+        writers.append(pictures(request.heatmaps, head if pictured == AUTO else pictured, request.shift, view))
     return writers
 
 
@@ -216,22 +124,21 @@ class _Work:
         self.follower = Follower(translator.context_sentences, request.documents)
         self.progress = stack.enter_context(LineProgress(request.input, self.done, shown=files is not None))
         self.decoder = LineDecoder(request.invalid, self._warn)
-        facts = request.translator.runs[0].facts()
+        facts = request.translator.runs[0].facts
         self.watch = LineWatch(str(request.input or "standard input"), facts)
         self._stack, self._last_save = stack, time.monotonic()
-        if self.files is not None:
-            translator.warn = self._warn
 
     def do(self, writers: Sequence[Write]) -> None:
         """Translate what is not done yet."""
         if self.files is not None and self.done:
             self.files.check_settings(settings_of(self.request, self.translator))
         for lines in self._chunks():
-            given, contexts = self._take(lines)
+            requests = self._take(lines)
             batches = -(-len(lines) // (self.translator.batch_sentences * self.translator.processes.count))
             watch = self.progress.watch(len(lines), batches)
-            for line in self._translated(lines, given, contexts, watch):
+            for line in self._translated(requests, watch):
                 self.done += 1
+                self._warn_all([f"line {line.number} {note}" for note in line.translations[0].notes])
                 few = len(line.translations) < self.translator.search.nbest
                 self.fewer += few and not shows_nothing(line.translations[0].source)
                 for write in writers:
@@ -252,34 +159,32 @@ class _Work:
         if self.follower.unseparated:
             note_one_document(self.done)
 
-    def _translated(
-        self, lines: Sequence[str], given: Sequence[str], contexts: Sequence[Sequence[str]], watch: Watch
-    ) -> Iterator[Line]:
+    def _translated(self, requests: Sequence[Request], watch: Watch) -> Iterator[Line]:
         """The next lines, translated; one at a time if the tree of each search is wanted."""
-        first, prefixes = self.done + 1, given or [""] * len(lines)
+        first = self.done + 1
         if not self.request.keeps_beam:
-            ranked = self.translator.translate_chunk(lines, first, given, contexts, watch=watch)
-            yield from map(Line, count(first), ranked, prefixes)
+            ranked = self.translator.translate_chunk(requests, first, watch=watch, report=self._warn)
+            yield from map(Line, count(first), ranked, (request.prefix for request in requests))
             return
         from nmt.inspection.details import searched
 
-        for number, (text, prefix, context) in enumerate(zip(lines, prefixes, contexts, strict=True), first):
-            translations, beam = searched(self.translator, text, prefix, context=context, tree=True, line=number)
-            yield Line(number, translations, prefix, beam)
+        for number, request in enumerate(requests, first):
+            translations, beam = searched(self.translator, request, tree=True, line=number)
+            yield Line(number, translations, request.prefix, beam)
 
-    def _take(self, lines: Sequence[str]) -> tuple[list[str], list[list[str]]]:
-        """The prefixes and the contexts of the next lines."""
+    def _take(self, lines: Sequence[str]) -> list[Request]:
+        """The next lines with their prefixes and contexts."""
         given = self.prefixes.take(len(lines))
         self._warn_all(self.watch.add(lines))
         if self.files is not None:
             self.digest.add(lines, given)
-        return given, self.follower.take(lines)
+        return list(map(Request, lines, given or repeat(""), self.follower.take(lines)))
 
     def _chunks(self) -> Iterator[list[str]]:
         """Lists of lines that are not done: full lists from a file, the lines that have arrived from a pipe."""
         path = self.request.input or STANDARD
         if self.request.converses:
-            yield from typed(f"{self.request.translator.runs[0].facts().get('languages', UNNAMED)[0]}> ", self.decoder)
+            yield from typed(f"{self.request.translator.runs[0].languages[0]}> ", self.decoder)
             return
         lines = self._stack.enter_context(open_lines(path, self.decoder))
         if self.files is not None and self.done:
@@ -331,28 +236,17 @@ def settings_of(request: Translating, translator: Translator) -> dict[str, Any]:
     }
 
 
-def note_one_document(lines: int) -> None:
-    """Say that lines are taken for one document, because a run with context has met no empty line among them."""
-    if lines > 1:
-        print_message(
-            f"No empty line among {lines:,} lines: all are taken for one document. If they are not, separate documents "
-            "with empty lines, or give documents=none.",
-        )
-
-
 def _head(request: Translating, translator: Translator) -> str:
     """The head of links and heatmaps; for head=auto with a note if the model has several layers."""
     of_pictures = request.heatmaps is not None and (request.view != "cross" or names_all(request.head))
-    heads = heads_of(translator.models)
-    head = AUTO if of_pictures else head_of(request.head, translator)
-    if head != AUTO or len(heads) < 2:
-        return head
-    head = default_head(request.translator.runs, translator)
+    head, reason = choose_head(translator.heads, AUTO if of_pictures else request.head)
+    if reason == "set" or len(translator.heads.names) < 2:
+        return head if reason == "set" else AUTO
     links = request.alignments is not None or request.format != "text" or request.show is not None
     if head != MEAN and (links or (request.draws_weights and not of_pictures)):
         print_message(
-            f"head=auto: links and heatmaps use head={head}, the {described(head, heads).partition(' (')[0]}. To see "
-            f"which head aligns best: python -m nmt.align run={request.translator.runs[0].folder}",
+            f"head=auto: links and heatmaps use head={head}, the {translator.heads.describe(head)}. To see which head "
+            f"aligns best: python -m nmt.align run={request.translator.runs[0].folder}",
         )
     return head
 

@@ -10,14 +10,15 @@ from typing import NamedTuple
 
 import torch
 
+from nmt.build.open import OpenRun, TranslatorRequest, open_model, open_run, open_shortlist
+from nmt.build.parts import build_search
 from nmt.compute import Compute, has_int8
 from nmt.errors import UserError
-from nmt.pipeline.opening import TranslatorRequest
-from nmt.pipeline.requests import SearchRequest
 from nmt.runs import Run
 from nmt.text.scripts import language_by_script
 from nmt.training.validation import in_case_of
-from nmt.translation.translator import Translator
+from nmt.translation.request import requests_of
+from nmt.translation.translator import LENGTH_RATIO, Translator
 
 SENTENCES = 500  # of the validation set
 MINUTES = 1.0  # of training, below which the measurement is not worth its time
@@ -73,7 +74,7 @@ def measured(
 
     if not approximations(run, compute):
         return None
-    exact = _request(run, Approximation(dataclasses.replace(compute, dtype=None))).open(keep_weights=False)
+    exact = _exact(open_run(run.folder), dataclasses.replace(compute, dtype=None))
     large = exact.tokenizer.target.size >= PIECES
     candidates = approximations(run, compute, SHORTLISTS if large else ())
     if not candidates or exact.search.draws:
@@ -83,7 +84,7 @@ def measured(
     metric = judge(reference_lengths(references, language))
     scores: dict[str, float] = {}
     for name, translator in _translators(run, exact, candidates):
-        texts = [nbest[0].text for nbest in translator.translate(sources, contexts=contexts)]
+        texts = [nbest[0].text for nbest in translator.translate(requests_of(sources, contexts))]
         written = in_case_of(translator.tokenizer.target, references)
         scores[name] = corpus_score(metric, texts, written, language).value
     run.note(precision={"step": run.best_step(), "sentences": len(sources), f"valid_{metric}": scores})
@@ -95,13 +96,24 @@ def measured(
     )
 
 
+def _exact(run: OpenRun, compute: Compute) -> Translator:
+    """The translator of the best weights with the run's search, for text alone."""
+    model, tokenizer = open_model(run, "best", compute)
+    ratio = float(run.facts.get("length_ratio", LENGTH_RATIO))
+    search = build_search(run.config.search)
+    return Translator(
+        [model], tokenizer, search, compute=compute, batch_sentences=128, length_ratio=ratio, weights=False
+    )
+
+
 def _translators(
     run: Run, exact: Translator, candidates: Mapping[str, Approximation]
 ) -> Iterator[tuple[str, Translator]]:
     """The translator of each approximation, one at a time, the exact one first."""
     yield EXACT, exact
-    for name, candidate in candidates.items():
-        yield name, _request(run, candidate).open(keep_weights=False)
+    for name, (compute, count) in candidates.items():
+        shortlist = open_shortlist(run, count, exact.tokenizer)
+        yield name, dataclasses.replace(exact, compute=compute, shortlist=shortlist, cast_models=())
 
 
 def for_text(request: TranslatorRequest) -> TranslatorRequest:
@@ -115,7 +127,7 @@ def for_text(request: TranslatorRequest) -> TranslatorRequest:
     if not compute.automatic or request.checkpoint != "best" or len(request.runs) > 1:  # these were not measured
         return request
     run = request.runs[0]
-    candidates = approximations(run, compute, () if request.search.words else SHORTLISTS)
+    candidates = approximations(run.files, compute, () if request.search.words else SHORTLISTS)
     if request.shortlist is not None:
         whole = {name: candidate for name, candidate in candidates.items() if not candidate.shortlist}
         candidates = {name: each._replace(shortlist=request.shortlist) for name, each in whole.items()}
@@ -131,34 +143,16 @@ def _fastest(candidates: Mapping[str, Approximation], scores: Mapping[str, float
     return next((name for name in candidates if name in scores and scores[name] > exact - LOSS), None)
 
 
-def _noted(run: Run) -> dict[str, float]:
+def _noted(run: OpenRun) -> dict[str, float]:
     """The score of each approximation by a measurement of the present weights; empty without one."""
-    run.config()  # raises what a folder that is no run deserves
-    facts = run.facts()
-    noted = facts.get("precision", facts.get("bfloat16"))  # so it was called before int8
+    noted = run.facts.get("precision", run.facts.get("bfloat16"))  # so it was called before int8
     if not isinstance(noted, dict):
         return {}
     try:
-        if noted.get("step") != run.best_step():  # trained on since
+        if noted.get("step") != run.best_step:  # trained on since
             return {}
     except UserError:  # translating needs no history
         return {}
     values = noted.get("valid_chrf", noted.get("valid_bleu"))
     values = values if isinstance(values, dict) else {}
     return {name: value for name, value in values.items() if isinstance(value, int | float)}
-
-
-def _request(run: Run, approximation: Approximation) -> TranslatorRequest:
-    """How `nmt.translate` would translate with this approximation."""
-    return TranslatorRequest(
-        run=str(run.folder),
-        checkpoint="best",
-        search=SearchRequest("", {}, ()),
-        compute=approximation.compute,
-        batch_sentences=128,
-        shortlist=approximation.shortlist,
-        length_ratio=None,
-        extra_length=10,
-        max_source_length=250,
-        long_lines="split",
-    )

@@ -1,0 +1,1 @@
+"""The command that links the words of existing translations."""

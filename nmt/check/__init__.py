@@ -1,0 +1,1 @@
+"""The command that checks whether the files of a run are whole."""

@@ -1,0 +1,1 @@
+"""The command that tests whether right translations are more probable than wrong ones."""

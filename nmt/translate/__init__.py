@@ -1,0 +1,1 @@
+"""The command that translates lines: its request, its input, its output."""

@@ -1,0 +1,100 @@
+"""The request of `nmt.translate`: its checked settings."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, cast, get_args
+
+from nmt.build.open import TranslatorRequest
+from nmt.build.paths import is_replaceable
+from nmt.data.documents import Followed
+from nmt.data.lines import Invalid
+from nmt.errors import UserError
+from nmt.files import STANDARD
+from nmt.pipeline.partial import Resume
+from nmt.translation.types import View
+
+
+@dataclass(frozen=True)
+class Translating:
+    """The settings of `nmt.translate`; `configs/translate.yaml` explains them."""
+
+    translator: TranslatorRequest
+    input: Path | None
+    output: Path | None
+    format: Literal["text", "tsv", "jsonl", "json"]
+    scores: bool
+    weights: bool
+    include: Sequence[str]
+    prefix: Path | None
+    alignments: Path | None
+    heatmaps: Path | None
+    view: View
+    head: str
+    shift: Literal[0, 1]
+    show: Literal["links"] | None
+    documents: Followed
+    invalid: Invalid
+    resume: Any
+
+    def __post_init__(self) -> None:
+        for key in ("input", "output"):  # standard input and output, as without them
+            if getattr(self, key) == STANDARD:
+                object.__setattr__(self, key, None)
+        if self.view != "cross" and self.heatmaps is None:
+            raise UserError(f"view={self.view} is for heatmaps. Give heatmaps=FOLDER as well.")
+        if self.show and (self.output is not None or self.format != "text"):
+            raise UserError(f"show={self.show} is for text on standard output. For a file, give alignments=FILE.")
+        if self.weights and self.format != "jsonl":
+            raise UserError("weights=true needs format=jsonl. With format=json, give include=[alignment,weights].")
+        if self.format == "json":
+            from nmt.inspection.details import included
+
+            included(self.include)
+        elif [*self.include] != ["alignment"]:
+            raise UserError("include= needs format=json.")
+        if self.resumes not in get_args(Resume):
+            raise UserError(f"resume={self.resume}: must be true, auto or false.")
+        if self.resumes != "false" and not self.files:
+            raise UserError(f"resume={self.resumes} needs a file to continue. Give output=FILE as well.")
+
+    @property
+    def keeps_beam(self) -> bool:
+        """Whether the tree of each search is wanted, so that each line is searched alone."""
+        return self.format == "json" and "beam" in self.include
+
+    @property
+    def converses(self) -> bool:
+        """Whether lines are typed into a terminal, and their translations are shown there."""
+        streams = sys.stdin, sys.stdout
+        return self.input is self.output is None and all(stream is not None and stream.isatty() for stream in streams)
+
+    @property
+    def resumes(self) -> Resume:
+        """The setting `resume`, which YAML may have read as a boolean."""
+        return cast("Resume", str(self.resume).lower())
+
+    @property
+    def files(self) -> dict[str, Path]:
+        """The output files that are kept when the command is interrupted, by key; none without `output`."""
+        if self.output is None or not is_replaceable(self.output):
+            return {}
+        outputs = {"output": self.output, "alignments": self.alignments}
+        return {key: path for key, path in outputs.items() if path is not None and is_replaceable(path)}
+
+    @property
+    def draws_weights(self) -> bool:
+        """Whether any output needs the weights of the attention to the source."""
+        pictures = self.heatmaps is not None and self.view == "cross"
+        return self.alignments is not None or self.show is not None or pictures
+
+    @property
+    def only_text(self) -> bool:
+        """Whether no numbers of the model are wanted."""
+        return not (self.keeps_weights or self.scores)
+
+    @property
+    def keeps_weights(self) -> bool:
+        """Whether translations have weights."""
+        return self.draws_weights or self.format != "text"

@@ -1,0 +1,49 @@
+"""What is asked of a translator: texts with what belongs to each; and the parts of a text that are searched for."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from nmt.attention import Pins
+from nmt.search import Penalties, Prefix
+from nmt.text.spans import Span
+from nmt.translation.contexts import Tokens
+
+
+class Request(NamedTuple):
+    """A text to translate.
+
+    Attributes:
+        text: one line; a blank one stays empty.
+        prefix: the beginning of the translation, unless it is blank.
+        context: the sentences before it in its document, the nearest one last; the models see as many as they can.
+        pins: the slots that steps may attend to, in place of the translator's.
+        max_length: the most target pieces of the text, or of each part of a long one.
+        penalties: in place of those of a beam search.
+    """
+
+    text: str
+    prefix: str = ""
+    context: Sequence[str] = ()
+    pins: Pins | None = None
+    max_length: int | None = None
+    penalties: Penalties | None = None
+
+
+def requests_of(texts: Iterable[str], contexts: Sequence[Sequence[str]] = ()) -> Iterator[Request]:
+    """A request for each text, with its context if there are any."""
+    if not contexts:
+        return map(Request, texts)
+    return (Request(text, context=context) for text, context in zip(texts, contexts, strict=True))
+
+
+class SourcePart(NamedTuple):
+    """A sentence or a part of it: its index, tokens and spans; what its search is told; the sentences before it."""
+
+    sentence: int
+    tokens: list[int]
+    spans: list[Span | None]
+    prefix: Prefix
+    context: Tokens
+    pins: Pins
+    max_length: int | None = None
+    penalties: Penalties | None = None
