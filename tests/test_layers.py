@@ -97,7 +97,8 @@ TOP = {
     "hub": {"nmt", "api", "data", "records", "runs"},  # nmt for the version
     "__init__": {"api", "notebook"},  # on request
     "serving": {"nmt", *ROOMS, "foreign", "runs", "pipeline"},  # nmt for the version
-    "verbs": {"command", "pipeline", "serving"},
+    "export": {"nmt", *ROOMS, "runs", "pipeline", "verbs"},  # nmt for the version
+    "verbs": {"command", "pipeline", "serving", "export"},
     "__main__": {"nmt", "command", "configuration"},
 }
 # Whatever else lies at the top is a verb.
@@ -117,7 +118,7 @@ DOORS = {
         "pipeline/requests",
         "pipeline/training",
     },
-    "sentencepiece": {"text", "pipeline/onnx_program"},
+    "sentencepiece": {"text", "export/onnx_program"},
     "datasets": {"data"},
     "huggingface_hub": {"data", "hub"},
     "babel": {"data"},
@@ -132,10 +133,10 @@ DOORS = {
     "scipy": {"comparison", "data"},
     "arabic_reshaper": {"drawing"},
     "bidi": {"drawing"},
-    "ctranslate2": {"pipeline/ctranslate2_model"},
-    "onnx": {"pipeline/onnx_graph", "pipeline/onnx_model"},
+    "ctranslate2": {"export/ctranslate2_model"},
+    "onnx": {"export/onnx_graph", "export/onnx_model"},
     "triton": {"kernels/gpu/attentive_gru", "kernels/gpu/cross_entropy"},
-    "onnxruntime": {"pipeline/onnx_model", "pipeline/onnx_program"},
+    "onnxruntime": {"export/onnx_model", "export/onnx_program"},
     "fastapi": {"serving"},
     "h11": {"serving"},
     "starlette": {"serving"},
@@ -216,7 +217,7 @@ def test_every_file_says_where_it_stands() -> None:
 def test_only_text_knows_how_a_piece_is_spelled() -> None:
     marks = ("\u2581", "\\u2581", "<0x", "</s>", "<unk>")
     # An exported program has its own copy of what it needs.
-    own = PACKAGE / "pipeline" / "program_lines.py"
+    own = PACKAGE / "export" / "program_lines.py"
     others = {path: path.read_text(encoding="utf-8") for path in FILES if place(path) != "text" and path != own}
     assert [(path, mark) for path, source in others.items() for mark in marks if mark in source] == []
 

@@ -21,6 +21,7 @@ from nmt.attention.scores import Additive, Concat, Dot, General, ScaledDot
 from nmt.attention.windows import Global
 from nmt.data.batch import make_batch
 from nmt.errors import UserError
+from nmt.export.onnx_graph import Described, Graph, array
 from nmt.model import Seq2Seq
 from nmt.model.recurrent.attentive import AttentiveDecoder
 from nmt.model.recurrent.bahdanau import Bahdanau
@@ -29,7 +30,6 @@ from nmt.model.recurrent.decoder import layer_parameters
 from nmt.model.recurrent.encoder import RecurrentEncoder
 from nmt.model.recurrent.luong import Luong
 from nmt.model.recurrent.readouts import FromContext, FromState, Maxout, Tanh
-from nmt.pipeline.onnx_graph import Described, Graph, array
 from nmt.text.tokenizer import EOS, Tokenizer
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import numpy as np
 import onnxruntime
 import sentencepiece
 
-from nmt.pipeline.program_lines import protected, run, spelled
+from nmt.export.program_lines import protected, run, spelled
 
 
 class OnnxTranslator:

@@ -14,12 +14,12 @@ from torch import nn
 from nmt import build
 from nmt.command.composing import compose
 from nmt.errors import UserError
+from nmt.export.ctranslate2_model import check_convertible, largest_difference, to_ctranslate2
 from nmt.model import Seq2Seq
 from nmt.model.transformer.layer import FeedForward
-from nmt.pipeline.ctranslate2_model import check_convertible, largest_difference, to_ctranslate2
 from nmt.text.canonical import shows_nothing
 from nmt.text.tokenizer import EOS, Tokenizer
-from tests.pipeline.drawn import drawn_model, joint_tokenizer
+from tests.export.drawn import drawn_model, joint_tokenizer
 from tests.pipeline.small import BOTH, ODD_LINES, call, many_lines, pairs, snapshot, write_lines
 
 Capture = pytest.CaptureFixture[str]
@@ -221,7 +221,7 @@ def test_the_missing_package_is_named(
 def test_a_wrong_export_never_appears(
     transformer: Path, here: Path, capfd: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nmt.pipeline.exporting.largest_difference", lambda *_: float("nan"))
+    monkeypatch.setattr("nmt.export.conversion.largest_difference", lambda *_: float("nan"))
     assert call("export", f"run={transformer}", "output=out") == 1
     assert "differ by up to nan from those of the run" in capfd.readouterr().err
     assert list(here.iterdir()) == []

@@ -14,11 +14,11 @@ import pytest
 import torch
 
 from nmt.errors import UserError
+from nmt.export.onnx_model import check_exportable, largest_onnx_difference, save_onnx
 from nmt.model import Seq2Seq
-from nmt.pipeline.onnx_model import check_exportable, largest_onnx_difference, save_onnx
 from nmt.text.canonical import canonical, shows_nothing
 from nmt.text.tokenizer import EOS, Tokenizer
-from tests.pipeline.drawn import drawn_model, joint_tokenizer
+from tests.export.drawn import drawn_model, joint_tokenizer
 from tests.pipeline.small import ODD_LINES, call, many_lines, pairs, write_lines
 from tests.pipeline.small import words as small_words
 
@@ -171,7 +171,7 @@ def test_it_translates_200_lines_as_the_run_does(learnt: Path, here: Path, capfd
 
 def exported(folder: Path) -> Any:
     """The graphs and the tokenizer of a folder."""
-    from nmt.pipeline.onnx_program import OnnxTranslator
+    from nmt.export.onnx_program import OnnxTranslator
 
     return OnnxTranslator(folder, threads=1)
 
@@ -267,7 +267,7 @@ def test_nothing_is_written_where_it_is_refused(
 def test_a_wrong_or_broken_export_never_appears(
     trained: Path, here: Path, capfd: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nmt.pipeline.exporting.largest_onnx_difference", lambda *_: float("nan"))
+    monkeypatch.setattr("nmt.export.conversion.largest_onnx_difference", lambda *_: float("nan"))
     assert call("export", f"run={trained}", "format=onnx", "output=out") == 1
     assert "differ by up to nan from those of the run" in capfd.readouterr().err
     assert list(here.iterdir()) == []

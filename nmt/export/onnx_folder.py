@@ -5,9 +5,9 @@ import re
 from pathlib import Path
 from typing import Any
 
+from nmt.export.onnx_model import save_onnx
 from nmt.files import write_text
 from nmt.model import Seq2Seq
-from nmt.pipeline.onnx_model import save_onnx
 from nmt.text.tokenizer import BOS, EOS, Tokenizer
 
 #: The quantizations of format=onnx.
@@ -62,5 +62,5 @@ def write_onnx(
     }
     write_text(folder / "manifest.json", json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
     program = Path(__file__).with_name("onnx_program.py").read_text(encoding="utf-8")
-    write_text(folder / "translate.py", re.sub(r"from nmt\.pipeline\.program_lines .*\n", lambda _: lines(), program))
+    write_text(folder / "translate.py", re.sub(r"from nmt\.export\.program_lines .*\n", lambda _: lines(), program))
     write_text(folder / "README.md", README.format(**facts))

@@ -9,17 +9,17 @@ from typing import Any, Literal
 from nmt import __version__
 from nmt.compute import CPU
 from nmt.errors import UserError
-from nmt.files import appearing, unwritable, write_text
-from nmt.model import Seq2Seq
-from nmt.pipeline.ctranslate2_model import (
+from nmt.export.ctranslate2_model import (
     POSITIONS,
     check_convertible,
     check_installed,
     largest_difference,
     to_ctranslate2,
 )
-from nmt.pipeline.exporting_onnx import QUANTIZATIONS, lines, write_onnx
-from nmt.pipeline.onnx_model import check_exportable, check_onnx_installed, largest_onnx_difference
+from nmt.export.onnx_folder import QUANTIZATIONS, lines, write_onnx
+from nmt.export.onnx_model import check_exportable, check_onnx_installed, largest_onnx_difference
+from nmt.files import appearing, unwritable, write_text
+from nmt.model import Seq2Seq
 from nmt.pipeline.opening import Checkpoint, open_model
 from nmt.pipeline.paths import check_paths
 from nmt.runs import Run
