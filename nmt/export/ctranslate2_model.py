@@ -4,22 +4,20 @@ CTranslate2 has one kind of attention: a scaled dot product over all positions, 
 it allows are those of `to_ctranslate2`.
 """
 
-import importlib.util
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
 from nmt.attention import Attention
-from nmt.attention.reads import Soft
-from nmt.attention.scores import ScaledDot
-from nmt.attention.windows import Global, Relative
-from nmt.data.batch import make_batch
+from nmt.attention.windows import Relative
+from nmt.data.batch import Batch
 from nmt.errors import UserError
+from nmt.export.format import Floats, Format, Refusal, array
+from nmt.export.forms import is_scaled_dot, unsupported
 from nmt.model import Seq2Seq
 from nmt.model.positions import Learned, Positions, RelativePositions, Sinusoidal
 from nmt.model.transformer.decoder import TransformerDecoder
@@ -33,107 +31,82 @@ if TYPE_CHECKING:
 #: Rows of the exported table of positions. CTranslate2 cannot translate beyond.
 POSITIONS = 2048
 
-#: Sentences of random pieces that a model is checked on, and their longest number of pieces.
-CHECKED, CHECKED_PIECES = 16, 20
-
 Side = TransformerEncoder | TransformerDecoder
-Floats = npt.NDArray[np.float32]
+
+README = """\
+| `model.bin`, `config.json`, `*_vocabulary.json` | the model, for `ctranslate2.Translator` |
+| `manifest.json` | length limit, search settings, the tokenizer's files, `unseen`, `shown` |
+
+- The model takes the pieces of SentencePiece as they are. CTranslate2 adds the end of sentence.
+- `length_penalty=` of CTranslate2 divides by pieces ** length penalty instead. With `length_penalty=0` the two are
+  equal.
+- Greedy search gives nmt's translations, up to rounding. Beam search differs in about one sentence in a hundred: when a
+  translation ends, CTranslate2 opens another in its place, and nmt does not.
+- nmt splits lines of more than 250 pieces. CTranslate2 cuts them at 1,024 (`max_input_length=`).
+"""
 
 
-def check_installed() -> None:
-    """Raise UserError if CTranslate2 is not installed."""
-    if importlib.util.find_spec("ctranslate2") is None:
-        raise UserError("format=ctranslate2 needs the package ctranslate2. Install it: pip install 'nmt[export]'")
-
-
-def check_convertible(model: Seq2Seq, choices: Mapping[str, str], run: Path) -> None:
-    """Check that CTranslate2 can compute what this model computes.
-
-    Args:
-        model: of the run.
-        choices: the run's choices by group or group@place.
-        run: its folder, for messages.
-
-    Raises:
-        UserError: it cannot, with the setting and the reason.
-    """
-    for reason in _refusals(model, choices):
-        raise UserError(f"{run} cannot be exported: {reason}")
-
-
-def _refusals(model: Seq2Seq, choices: Mapping[str, str]) -> Iterator[str]:
-    """What CTranslate2 does not know, one sentence or two each."""
+def refusals(model: Seq2Seq, choices: Mapping[str, str]) -> Iterator[Refusal]:
+    """Yield what CTranslate2 cannot compute of a model, by the run's choices."""
     encoder, decoder = model.encoder, model.decoder
     if model.context is not None:
-        yield (
-            "CTranslate2 translates single sentences, and this run sees previous ones. Train a run with "
-            "context.sentences=0."
-        )
-    for name, part, known in (("encoder", encoder, TransformerEncoder), ("decoder", decoder, TransformerDecoder)):
-        if type(part) is not known:
-            yield f"CTranslate2 cannot hold {name}={choices[name]}. Train a run with {name}=transformer."
+        yield Refusal("previous sentences (context.sentences)", "context.sentences=0")
+    for name, part, supported in (("encoder", encoder, TransformerEncoder), ("decoder", decoder, TransformerDecoder)):
+        if type(part) is not supported:
+            yield Refusal(f"{name}={choices[name]}", f"{name}=transformer")
             return
     assert isinstance(encoder, TransformerEncoder)
     assert isinstance(decoder, TransformerDecoder)
     sides: tuple[tuple[str, Side], ...] = (("encoder", encoder), ("decoder", decoder))
     for name, side in sides:
-        yield from _refused_parts(name, side, choices)
-        yield from _refused_attention(f"{name}.self_attention", side.layers[0].self_attention, side, choices)
-    yield from _refused_attention("attention", decoder.attentions[0], decoder, choices)
-    heads = [each.heads for each in (decoder.layers[0].self_attention, decoder.attentions[0])]
+        yield from _refused_layers(name, side, choices)
+        yield from _refused_attention(f"{name}.self_attention", side.layers[0].self_attention, choices)
+    yield from _refused_attention("attention", decoder.attentions[0], choices)
+    heads = [attention.heads for attention in (decoder.layers[0].self_attention, decoder.attentions[0])]
     if heads[0] != heads[1]:
-        yield (
-            f"decoder.self_attention.heads={heads[0]} and attention.heads={heads[1]}: CTranslate2 has one number of "
-            f"heads for both. Train a run in which they are the same."
+        yield Refusal(
+            f"decoder.self_attention.heads={heads[0]} with attention.heads={heads[1]}", f"attention.heads={heads[0]}"
         )
 
 
-def _refused_parts(name: str, side: Side, choices: Mapping[str, str]) -> Iterator[str]:
-    """What CTranslate2 does not know of the positions and layers of an encoder or decoder."""
+def _refused_layers(name: str, side: Side, choices: Mapping[str, str]) -> Iterator[Refusal]:
+    """Yield what CTranslate2 cannot compute of the positions and layers of an encoder or decoder."""
     positions = side.entrance.positions
     if type(positions) not in (Positions, Sinusoidal, Learned, RelativePositions):
-        yield f"CTranslate2 does not know {name}/positions={choices[f'encoder/positions@{name}.positions']}."
+        choice = choices[f"encoder/positions@{name}.positions"]
+        yield Refusal(f"{name}/positions={choice}", f"{name}/positions=sinusoidal")
     if side.layers[0].branches:
-        yield f"CTranslate2 does not know {name}.branches=true. Train a run with {name}.branches=false."
+        yield Refusal(f"{name}.branches=true", f"{name}.branches=false")
         return
     kind = DecoderLayer if isinstance(side, TransformerDecoder) else EncoderLayer
     for layer in side.layers:
         parts = [(layer, kind), (layer.feed_forward, FeedForward), (layer.around_self, Residual)]
-        if unknown := [type(part).__name__ for part, known in parts if type(part) is not known]:
-            yield f"CTranslate2 does not know the {name}'s {', '.join(unknown)}."
+        if unknown := [type(part).__name__ for part, supported in parts if type(part) is not supported]:
+            yield Refusal(f"the {name}'s {', '.join(unknown)}", f"{name}=transformer")
             return
 
 
-def _refused_attention(key: str, attention: Attention, side: Side, choices: Mapping[str, str]) -> Iterator[str]:
-    """What CTranslate2 does not know of the attention at `key`; all layers of a side have the same settings."""
+def _refused_attention(key: str, attention: Attention, choices: Mapping[str, str]) -> Iterator[Refusal]:
+    """Yield what CTranslate2 cannot compute of the attention at `key`; all layers of a side have the same settings."""
     owner = key.partition(".")[0]  # as choices are written: encoder/score, decoder/score, attention/score
-    for name, part, known in (
-        ("score", attention.score, ScaledDot),
-        ("window", attention.window, Global),
-        ("read", attention.read, Soft),
-    ):
-        if type(part) is not known:
-            choice = choices[f"attention/{name}" if key == "attention" else f"attention/{name}@{key}.{name}"]
-            only = {"score": "scaled_dot", "window": "global", "read": "soft"}[name]
-            yield f"CTranslate2 does not know {owner}/{name}={choice}. Train a run with {owner}/{name}={only}."
-            return
+    for part, cure in unsupported(attention, "scaled_dot", is_scaled_dot):
+        choice = choices[f"attention/{part}" if key == "attention" else f"attention/{part}@{key}.{part}"]
+        yield Refusal(f"{owner}/{part}={choice}", f"{owner}/{part}={cure}")
+        return
     if attention.coverage:
-        yield f"CTranslate2 does not know {key}.coverage=true."
-    if attention.query is None:
-        yield f"CTranslate2 always projects queries and keys, but this run has {key}.project=false."
-    elif attention.query.out_features != side.layers[0].feed_forward.inner.in_features:
-        size, wanted = attention.query.out_features, side.layers[0].feed_forward.inner.in_features
-        name = "encoder" if isinstance(side, TransformerEncoder) else "decoder"
-        yield f"{key}.size={size}: CTranslate2 wants {name}.size={wanted} here. Train a run with {key}.size=null."
+        yield Refusal(f"{key}.coverage=true", f"{key}.coverage=false")
+    query = attention.query
+    if query is None:
+        yield Refusal(f"{key}.project=false", f"{key}.project=true")
+    elif query.out_features != query.in_features:
+        name = "decoder" if key == "attention" else owner
+        yield Refusal(f"{key}.size={query.out_features} with {name}.size={query.in_features}", f"{key}.size=null")
     if attention.heads > 1 and any(isinstance(window, Relative) for window in attention.also):
-        yield (
-            f"{owner}/positions=relative with {key}.heads={attention.heads}: CTranslate2 has one table of distances "
-            f"for all heads. Train a run with {key}.heads=1 or {owner}/positions=sinusoidal."
-        )
+        yield Refusal(f"{owner}/positions=relative with {key}.heads={attention.heads}", f"{key}.heads=1")
 
 
 def to_ctranslate2(model: Seq2Seq, tokenizer: Tokenizer, quantization: str) -> "TransformerSpec":
-    """The CTranslate2 model of a Transformer that `check_convertible` has passed.
+    """The CTranslate2 model of a Transformer without `refusals`.
 
     Encoder and decoder may differ in layers, size, heads, norm and positions; embeddings may be tied. Pieces that our
     search never produces get a bias of minus infinity, so that no caller has to suppress them.
@@ -177,7 +150,7 @@ class _Converter:
     def array(self, tensor: Tensor) -> Floats:
         """A copy of the parameter in float32."""
         self.used.add(id(tensor))
-        return _array(tensor)
+        return array(tensor)
 
     def linear(self, spec: Any, *layers: nn.Linear) -> None:
         """One layer or several, whose outputs are side by side."""
@@ -215,13 +188,13 @@ class _Converter:
         """Embeddings and positions. CTranslate2 adds positions after scaling, and has no linear layer there."""
         entrance, positions = side.entrance, side.entrance.positions
         self.used |= {id(parameter) for parameter in (*entrance.parameters(), embedding.weight)}
-        words = _array(embedding.weight)
+        words = array(embedding.weight)
         count = max(POSITIONS, positions.learned_positions or 0)
         steps = torch.arange(count, device=embedding.weight.device)
         with torch.no_grad():
-            table = _array(positions(embedding.weight.new_zeros(count, positions.size), steps) * entrance.scale)
+            table = array(positions(embedding.weight.new_zeros(count, positions.size), steps) * entrance.scale)
         if entrance.linear is not None:  # W (sqrt(E) y + p) + b, with one of the terms in each table
-            weight, bias = _array(entrance.linear.weight), _array(entrance.linear.bias)
+            weight, bias = array(entrance.linear.weight), array(entrance.linear.bias)
             words, table = (words * entrance.scale) @ weight.T, table @ weight.T
             if isinstance(positions, RelativePositions):
                 words = words + bias
@@ -249,31 +222,33 @@ class _Converter:
                 spec.relative_position_values = np.zeros_like(spec.relative_position_keys)
 
 
-def _array(tensor: Tensor) -> Floats:
-    """A copy of the values in float32: quantisation works in place."""
-    return np.array(tensor.detach().cpu().float().numpy())
+def _save(folder: Path, model: Seq2Seq, tokenizer: Tokenizer, quantization: str) -> None:
+    """Write the model (UserError if it has a weight that was not used)."""
+    to_ctranslate2(model, tokenizer, quantization).save(str(folder))
 
 
-def largest_difference(folder: Path, model: Seq2Seq, tokenizer: Tokenizer) -> float:
-    """The largest difference of a piece's log-probability between the model and its export in `folder`.
-
-    Over random pieces, those of the target given those before them.
-    """
+def _log_probs(folder: Path, tokenizer: Tokenizer, batch: Batch) -> Floats:
+    """The log-probabilities of the target words of a batch by the model in a folder."""
     import ctranslate2
 
-    generator = np.random.default_rng(1)
-    allowed = np.setdiff1d(np.arange(tokenizer.target.size), [*tokenizer.target.forbidden, EOS])
-    lengths = generator.integers(1, CHECKED_PIECES, (2, CHECKED), endpoint=True)
-    sources = [generator.integers(EOS + 1, tokenizer.source.size, length).tolist() for length in lengths[0]]
-    targets = [generator.choice(allowed, length).tolist() for length in lengths[1]]
-    batch = make_batch(sources, targets)
-    with torch.no_grad():
-        decoded = model(batch.source, batch.source_mask, batch.source_lengths, batch.target_in, weights=False)
-        logits = model.target_logits(decoded, batch.target_mask)
-        logits[:, list(tokenizer.target.forbidden)] = -torch.inf
-        ours = logits.log_softmax(-1).gather(1, batch.target_out[batch.target_mask].unsqueeze(1)).squeeze(1)
-    scores = ctranslate2.Translator(str(folder)).score_batch(
-        [tokenizer.source.pieces(tokens) for tokens in sources], [tokenizer.target.pieces(tokens) for tokens in targets]
+    sources, targets = (
+        [vocabulary.pieces(row[: row.index(EOS)]) for row in tokens.tolist()]
+        for vocabulary, tokens in ((tokenizer.source, batch.source), (tokenizer.target, batch.target_out))
     )
-    theirs = np.concatenate([score.log_probs for score in scores])
-    return float(np.abs(ours.numpy() - theirs).max())
+    scores = ctranslate2.Translator(str(folder)).score_batch(sources, targets)
+    return np.concatenate([score.log_probs for score in scores]).astype(np.float32)
+
+
+CTRANSLATE2 = Format(
+    name="ctranslate2",
+    packages=("ctranslate2",),
+    extra="export",
+    quantizations=("float32", "float16", "bfloat16", "int16", "int8", "int8_float32", "int8_float16", "int8_bfloat16"),
+    program="ctranslate2_program.py",
+    readme=README,
+    settings={"positions": POSITIONS},
+    refusals=refusals,
+    save=_save,
+    log_probs=_log_probs,
+    only_allowed=True,
+)

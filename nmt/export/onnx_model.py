@@ -6,22 +6,17 @@ step.onnx: token [N], hidden, (feed,) keys, values, mask, with N rows each -> lo
 next state: new_hidden, (new_feed).
 """
 
-import importlib.util
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from torch import Tensor, nn
+from torch import nn
 
-from nmt.attention.reads import Soft
-from nmt.attention.scores import Additive, Concat, Dot, General, ScaledDot
-from nmt.attention.windows import Global
-from nmt.data.batch import make_batch
-from nmt.errors import UserError
-from nmt.export.onnx_graph import Described, Graph, array
+from nmt.data.batch import Batch
+from nmt.export.format import Floats, Format, Refusal, array
+from nmt.export.forms import ScoreForm, form_of, unsupported
+from nmt.export.onnx_graph import Described, Graph
 from nmt.model import Seq2Seq
 from nmt.model.recurrent.attentive import AttentiveDecoder
 from nmt.model.recurrent.bahdanau import Bahdanau
@@ -30,7 +25,7 @@ from nmt.model.recurrent.decoder import layer_parameters
 from nmt.model.recurrent.encoder import RecurrentEncoder
 from nmt.model.recurrent.luong import Luong
 from nmt.model.recurrent.readouts import FromContext, FromState, Maxout, Tanh
-from nmt.text.tokenizer import EOS, Tokenizer
+from nmt.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     import onnx
@@ -38,61 +33,47 @@ if TYPE_CHECKING:
 ENCODER, STEP = "encoder.onnx", "step.onnx"
 
 _WIRINGS = (Bahdanau, Conditional, Luong)
-_SCORES = (Additive, Concat, Dot, General, ScaledDot)
 _READOUTS = (FromContext, FromState, Maxout, Tanh)
 
+README = """\
+| `encoder.onnx` | source ids [B, S] and lengths [B], with the end of sentence -> keys, values, mask, first state |
+| `step.onnx` | previous word [N], state, keys, values, mask -> log-probabilities, attention weights, new state |
+| `manifest.json` | ids of special pieces, length limit, search settings, the tokenizer's files, `unseen`, `shown` |
 
-def check_onnx_installed() -> None:
-    """Raise UserError if a package is not installed."""
-    if any(importlib.util.find_spec(name) is None for name in ("onnx", "onnxruntime")):
-        raise UserError("format=onnx needs the packages onnx and onnxruntime. Install them: pip install 'nmt[onnx]'")
-
-
-def check_exportable(model: Seq2Seq, choices: Mapping[str, str], run: Path) -> None:
-    """Check that the graphs can compute what this model computes.
-
-    Raises:
-        UserError: they cannot, with the setting and the one to train with.
-    """
-    for reason in _refusals(model, choices):
-        raise UserError(f"{run} cannot be exported: {reason}")
+- The rows of `step.onnx` are hypotheses: repeat the keys, values and mask of a sentence for each of them.
+- `new_hidden` and `new_feed` of a step are `hidden` and `feed` of the next.
+- `translate.py` does not split long lines.
+"""
 
 
-def _refusals(model: Seq2Seq, choices: Mapping[str, str]) -> Iterator[str]:
+def refusals(model: Seq2Seq, choices: Mapping[str, str]) -> Iterator[Refusal]:
+    """Yield what the graphs cannot compute of a model, by the run's choices."""
     encoder, decoder = model.encoder, model.decoder
-
-    def refusal(setting: str, cure: str) -> str:
-        return f"format=onnx does not support {setting}. Train a run with {cure}."
-
     if model.context is not None:
-        yield refusal("previous sentences (context.sentences)", "context.sentences=0")
+        yield Refusal("previous sentences (context.sentences)", "context.sentences=0")
     if type(encoder) is not RecurrentEncoder:
-        yield refusal(f"encoder={choices['encoder']}", "encoder=gru")
+        yield Refusal(f"encoder={choices['encoder']}", "encoder=gru")
         return
     if not isinstance(encoder.rnn, nn.GRU):
-        yield refusal("encoder.cell=lstm", "encoder=gru encoder.cell=gru")
+        yield Refusal("encoder.cell=lstm", "encoder=gru encoder.cell=gru")
     if not isinstance(decoder, AttentiveDecoder) or type(decoder) not in _WIRINGS:
-        yield refusal(f"decoder={choices['decoder']}", "decoder=bahdanau, luong or conditional")
+        yield Refusal(f"decoder={choices['decoder']}", "decoder=bahdanau, luong or conditional")
         return
     attention = decoder.attention
     if decoder.multi_step:
-        yield refusal("decoder.multi_step=true", "decoder.multi_step=false")
+        yield Refusal("decoder.multi_step=true", "decoder.multi_step=false")
     if attention.coverage:
-        yield refusal("attention.coverage=true", "attention.coverage=false")
+        yield Refusal("attention.coverage=true", "attention.coverage=false")
     if attention.heads > 1:
-        yield refusal(f"attention.heads={attention.heads}", "attention.heads=1")
-    for name, part, known, cure in (
-        ("attention/score", attention.score, _SCORES, "additive, concat, dot, general or scaled_dot"),
-        ("attention/window", attention.window, (Global,), "global"),
-        ("attention/read", attention.read, (Soft,), "soft"),
-        ("decoder/readout", decoder.readout, _READOUTS, "maxout, tanh, state or context"),
-    ):
-        if type(part) not in known:
-            yield refusal(f"{name}={choices.get(name, type(part).__name__)}", f"{name}={cure}")
+        yield Refusal(f"attention.heads={attention.heads}", "attention.heads=1")
+    for part, cure in unsupported(attention, "additive, concat, dot, general or scaled_dot"):
+        yield Refusal(f"attention/{part}={choices[f'attention/{part}']}", f"attention/{part}={cure}")
+    if type(decoder.readout) not in _READOUTS:
+        yield Refusal(f"decoder/readout={choices['decoder/readout']}", "decoder/readout=maxout, tanh, state or context")
 
 
 def to_onnx(model: Seq2Seq) -> "dict[str, onnx.ModelProto]":
-    """The graphs of a model that `check_exportable` accepts, by the names of their files."""
+    """The graphs of a model without `refusals`, by the names of their files."""
     decoder, encoder = model.decoder, model.encoder
     assert isinstance(decoder, AttentiveDecoder)
     assert isinstance(encoder, RecurrentEncoder)
@@ -118,12 +99,18 @@ def to_onnx(model: Seq2Seq) -> "dict[str, onnx.ModelProto]":
     }
 
 
+def _form(decoder: AttentiveDecoder) -> ScoreForm:
+    form = form_of(decoder.attention.score)
+    assert form is not None
+    return form
+
+
 def _key_size(decoder: AttentiveDecoder, size: int) -> int:
-    """The size of a prepared key: `Score.prepare` of one slot says it."""
-    weight = layer_parameters(decoder.rnn)[1]
-    with torch.no_grad():
-        memory = decoder.attention.remember(weight.new_zeros(1, 1, size), weight.new_ones(1, 1, dtype=torch.bool))
-    return memory.keys.shape[-1]
+    """The size of a key for a memory of states of this size."""
+    weight, projection = _form(decoder).key_weight, decoder.attention.key
+    if weight is not None:
+        return weight.shape[0]
+    return size if projection is None else projection.out_features
 
 
 def _encoder(model: Seq2Seq, encoder: RecurrentEncoder, decoder: AttentiveDecoder) -> Graph:
@@ -141,13 +128,9 @@ def _encoder(model: Seq2Seq, encoder: RecurrentEncoder, decoder: AttentiveDecode
     width = graph.add("Squeeze", graph.add("Shape", "source", start=1, end=2), graph.integers(0))
     slots = graph.add("Range", graph.weight(0, np.int64), width, graph.weight(1, np.int64))
     graph.output("mask", graph.add("Less", slots, graph.add("Unsqueeze", "lengths", graph.integers(1))))
-    keys, score = graph.linear(values, attention.key), attention.score
-    if isinstance(score, Additive):
-        keys = graph.times(keys, score.U.weight)
-    elif isinstance(score, Concat):
-        keys = graph.times(keys, score.W.weight[:, score.query_size :])
-    elif isinstance(score, General):
-        keys = graph.times(keys, score.W.weight)
+    keys, weight = graph.linear(values, attention.key), _form(decoder).key_weight
+    if weight is not None:
+        keys = graph.times(keys, weight)
     graph.output("keys", keys)
     graph.output("values", graph.linear(values, attention.value))
     graph.output("hidden", _first_state(graph, decoder, values, lasts))
@@ -234,17 +217,15 @@ def _update(graph: Graph, decoder: AttentiveDecoder, gates: str, hidden: list[st
 
 def _attend(graph: Graph, decoder: AttentiveDecoder, query: str) -> tuple[str, str]:
     """The weights [N, S] and the context [N, C] of queries [N, D]."""
-    attention = decoder.attention
-    score = attention.score
+    attention, form = decoder.attention, _form(decoder)
     query = graph.linear(query, attention.query)
-    if isinstance(score, Additive | Concat):
-        matrix: Tensor = score.W.weight if isinstance(score, Additive) else score.W.weight[:, : score.query_size]
-        terms = graph.add("Unsqueeze", graph.times(query, matrix), graph.integers(1))
+    if form.v is not None and form.query_weight is not None:
+        terms = graph.add("Unsqueeze", graph.times(query, form.query_weight), graph.integers(1))
         activated = graph.add("Tanh", graph.add("Add", terms, "keys"))
-        energies = graph.add("Squeeze", graph.times(activated, score.v.unsqueeze(0)), graph.integers(2))
+        energies = graph.add("Squeeze", graph.times(activated, form.v.unsqueeze(0)), graph.integers(2))
     else:
-        if isinstance(score, ScaledDot):
-            query = graph.add("Mul", query, graph.weight(1 / math.sqrt(score.key_size)))
+        if form.scale != 1:
+            query = graph.add("Mul", query, graph.weight(form.scale))
         row = graph.add("Unsqueeze", query, graph.integers(1))
         energies = graph.add("MatMul", row, graph.add("Transpose", "keys", perm=(0, 2, 1)))
         energies = graph.add("Squeeze", energies, graph.integers(1))
@@ -266,7 +247,7 @@ def _read_out(graph: Graph, decoder: AttentiveDecoder, inputs: Mapping[str, str]
     return graph.add("Tanh", units) if isinstance(readout, Tanh) else units
 
 
-def save_onnx(folder: Path, model: Seq2Seq, quantization: str) -> None:
+def _save(folder: Path, model: Seq2Seq, tokenizer: Tokenizer, quantization: str) -> None:
     """Write the graphs, with `quantization` int8 those whose matrices are rounded."""
     import onnx
 
@@ -286,27 +267,33 @@ def save_onnx(folder: Path, model: Seq2Seq, quantization: str) -> None:
             onnx.save(graph, folder / name)
 
 
-def largest_onnx_difference(folder: Path, model: Seq2Seq, tokenizer: Tokenizer) -> float:
-    """The largest difference of a log-probability between the model and its export in `folder`.
-
-    Over batches of random pieces: a padded one, and single sentences of 1, 2 and 50 pieces with the end of sentence.
-    """
+def _log_probs(folder: Path, tokenizer: Tokenizer, batch: Batch) -> Floats:
+    """The log-probabilities of the target words of a batch by the graphs in a folder."""
     import onnxruntime
 
     encoder, step = (onnxruntime.InferenceSession(folder / name) for name in (ENCODER, STEP))
-    generator = np.random.default_rng(1)
-    largest = [0.0]
-    for lengths in ([1, 5, 20, 12], [0], [1], [49]):
-        sources = [generator.integers(EOS + 1, tokenizer.source.size, length).tolist() for length in lengths]
-        targets = [generator.integers(EOS + 1, tokenizer.target.size, 8).tolist() for _ in lengths]
-        batch = make_batch(sources, targets)
-        with torch.no_grad():
-            decoded = model(batch.source, batch.source_mask, batch.source_lengths, batch.target_in, weights=False)
-            ours = model.log_probs(decoded.features).numpy()
-        feeds = {"source": batch.source.numpy(), "lengths": batch.source_lengths.numpy()}
-        named = dict(zip([each.name for each in encoder.get_outputs()], encoder.run(None, feeds), strict=True))
-        for position in range(batch.target_in.shape[1]):
-            log_probs, _, *state = step.run(None, {"token": batch.target_in[:, position].numpy(), **named})
-            named |= dict(zip(["hidden", "feed"], state, strict=False))
-            largest.append(float(np.abs(log_probs - ours[:, position]).max()))
-    return float(np.max(largest))  # NaN stays NaN
+    given = {"source": batch.source.numpy(), "lengths": batch.source_lengths.numpy()}
+    memory = dict(zip([output.name for output in encoder.get_outputs()], encoder.run(None, given), strict=True))
+    target_in, target_out = batch.target_in.numpy(), batch.target_out.numpy()
+    columns = []
+    for position in range(target_in.shape[1]):
+        log_probs, _, *state = step.run(None, {"token": target_in[:, position], **memory})
+        memory |= dict(zip(["hidden", "feed"], state, strict=False))
+        columns.append(np.take_along_axis(log_probs, target_out[:, position : position + 1], 1))
+    words: Floats = np.concatenate(columns, 1)[batch.target_mask.numpy()]
+    return words
+
+
+ONNX = Format(
+    name="onnx",
+    packages=("onnx", "onnxruntime"),
+    extra="onnx",
+    quantizations=("float32", "int8"),
+    program="onnx_program.py",
+    readme=README,
+    settings={},
+    refusals=refusals,
+    save=_save,
+    log_probs=_log_probs,
+    only_allowed=False,
+)
