@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-from nmt.alignment import weights as alignment
-from nmt.alignment.weights import Head
+from nmt.alignment import word_weights as alignment
+from nmt.alignment.word_weights import Head
 from nmt.command.composing import compose
 from nmt.command.quoting import quote
 from nmt.data import given
@@ -186,7 +186,7 @@ class RunTranslator:
             UserError: a text is blank or too long, the translation has no such word, or the run sees single sentences,
                 but there is context.
         """
-        from nmt.inspection.explain import explain
+        from nmt.inspection.explanation import explain
 
         sentence = given.text(sentence, "sentence")
         translation = None if translation is None else given.text(translation, "translation")

@@ -4,7 +4,6 @@ Every heatmap names its head and its shift, and says that a weight is not an exp
 """
 
 import io
-import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -13,8 +12,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 
-from nmt.alignment.weights import Head, Weights, names_of_heads, piece_weights, word_weights
-from nmt.alignment.words import source_units, target_units
+from nmt.alignment.units import source_units, target_units
+from nmt.alignment.word_weights import Head, Weights, names_of_heads, piece_weights, word_weights
 from nmt.drawing import fonts
 from nmt.drawing.layout import shorten
 from nmt.drawing.matrix import matrix
@@ -88,10 +87,6 @@ def _what(translation: Translation, level: Level, head: str, shift: int) -> str:
     return f"{level} level · {heads} · {row}"
 
 
-def _right_to_left(text: str) -> bool:
-    return any(unicodedata.bidirectional(char) in ("R", "AL") for char in text)
-
-
 def figure(
     translation: Translation,
     *,
@@ -158,7 +153,7 @@ def _figure(
     if not weights.size:  # an empty line
         panels = {"": np.zeros((len(rows) or 1, len(columns) or 1), dtype=np.float32)}
     rows, columns = rows or ["(nothing)"], columns or ["(nothing)"]
-    if _right_to_left(translation.source):
+    if fonts.right_to_left(translation.source):
         remarks.append("Source words are in reading order, from left to right.")
 
     # One list of fonts for all text of the picture.

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 
-from nmt.alignment.weights import Weights
+from nmt.alignment.word_weights import Weights
 from nmt.drawing import fonts
 from nmt.drawing.matrix import matrix
 from nmt.drawing.style import GREY, ruler

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from nmt.alignment.baselines import baselines
 from nmt.alignment.error_rate import AlignmentScore, against_gold, as_row
-from nmt.alignment.weights import SHIFTS, Head, links
-from nmt.alignment.words import spelled
+from nmt.alignment.units import spelled
+from nmt.alignment.word_weights import SHIFTS, Head, links
 from nmt.errors import UserError
 from nmt.evaluation import by_length, metrics
 from nmt.evaluation.references import AttentionMap, reference_file

@@ -17,7 +17,7 @@ from nmt.attention.windows import Relative
 from nmt.data.batch import Batch
 from nmt.errors import UserError
 from nmt.export.format import Floats, Format, Refusal, array
-from nmt.export.forms import is_scaled_dot, unsupported
+from nmt.export.formulas import is_scaled_dot, unsupported
 from nmt.model import Seq2Seq
 from nmt.model.positions import Learned, Positions, RelativePositions, Sinusoidal
 from nmt.model.transformer.decoder import TransformerDecoder

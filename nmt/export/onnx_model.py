@@ -15,7 +15,7 @@ from torch import nn
 
 from nmt.data.batch import Batch
 from nmt.export.format import Floats, Format, Refusal, array
-from nmt.export.forms import ScoreForm, form_of, unsupported
+from nmt.export.formulas import ScoreForm, form_of, unsupported
 from nmt.export.onnx_graph import Described, Graph
 from nmt.model import Seq2Seq
 from nmt.model.recurrent.attentive import AttentiveDecoder

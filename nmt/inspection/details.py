@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence, Set
 from typing import Final, Literal, get_args
 
 from nmt.errors import UserError
-from nmt.inspection.beam import BeamRecord
 from nmt.inspection.document import Beam, Details, Json, Style, document
-from nmt.inspection.forced import context_of, inspect, tokens_of
+from nmt.inspection.search_tree import BeamRecord
+from nmt.inspection.steps import context_of, inspect, tokens_of
 from nmt.search import BeamSearch, GreedySearch, SamplingSearch
 from nmt.text.canonical import shows_nothing
 from nmt.translation.looking import can_look
@@ -176,24 +176,8 @@ def beam_size(translator: Translator) -> int | None:
 
 
 def described_search(translator: Translator) -> Json:
-    """The settings of the search, as documents name them."""
-    search = translator.search
-    if isinstance(search, BeamSearch):
-        return {
-            "choice": "beam",
-            "beam_size": search.beam_size,
-            "length_penalty": search.length_penalty,
-            "coverage_penalty": search.coverage_penalty,
-            "nbest": search.nbest,
-        }
-    if isinstance(search, SamplingSearch):
-        return {
-            "choice": "sampling",
-            "temperature": search.temperature,
-            "top_k": search.top_k,
-            "nbest": search.nbest,
-        }
-    return {"choice": "greedy", "beam_size": 1, "nbest": 1}
+    """The choice of search and its settings."""
+    return {"choice": translator.search.choice, **translator.search.settings()}
 
 
 def included(names: Sequence[str]) -> frozenset[Detail]:

@@ -1,4 +1,4 @@
-"""A translation and what is known of it -> one JSON document: "nmt.translation", version 1.
+"""A translation and what is known of it -> one JSON document: "nmt.translation", version 2.
 
 The page, programs, reports and notebooks read the same document. docs/translation-json.md describes it. Positions count
 from 0, characters are code points, logarithms are natural. What is not known, or was not asked for, is null.
@@ -17,17 +17,17 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from nmt.alignment.weights import links
-from nmt.alignment.words import units
+from nmt.alignment.units import units
+from nmt.alignment.word_weights import links
 from nmt.heads import AUTO
-from nmt.inspection.beam import Node
-from nmt.inspection.forced import Inspected, LayerStages
+from nmt.inspection.search_tree import Node
+from nmt.inspection.steps import Inspected, LayerStages
 from nmt.links import format_links
 from nmt.text.spans import Span
 from nmt.text.tokenizer import BOS, SPECIAL_PIECES, Vocabulary
 from nmt.translation.types import ContextSentence, Translation, Views
 
-FORMAT, VERSION = "nmt.translation", 1
+FORMAT, VERSION = "nmt.translation", 2
 ALTERNATIVES = 5  # pieces per step
 DIGITS = 6  # after the point
 
@@ -61,7 +61,7 @@ class Style:
 
     Attributes:
         vocabulary: of the target, which names the alternatives and the beam; None for documents without them.
-        head, shift: of the word links; see `nmt.alignment.weights`.
+        head, shift: of the word links; see `nmt.alignment.word_weights`.
         aligned: whether there are word links.
         compact: weights are bytes in base64, for files. Otherwise they are numbers.
         model, search: what made the translation.
@@ -243,10 +243,10 @@ def _stages(layer: LayerStages) -> Json:
     return {
         "heads": list(layer.heads),
         "shape": list(stages.weights.shape),
-        "score": _choice(type(attention.score).__name__),
-        "equation": _equation(type(attention.score).__doc__ or ""),
-        "window": _choice(type(attention.window).__name__),
-        "read": _choice(type(attention.read).__name__),
+        "score": attention.score.choice,
+        "equation": attention.score.equation,
+        "window": attention.window.choice,
+        "read": attention.read.choice,
         "energies": _flat(stages.energies),
         "visible": stages.view.visible.flatten().int().tolist(),
         "bias": None if stages.view.bias is None else _flat(stages.view.bias),
@@ -258,16 +258,6 @@ def _stages(layer: LayerStages) -> Json:
         "sigma": radius / 2 if gaussian and radius is not None else None,
         "slots": None if layer.slots is None else layer.slots.flatten().tolist(),
     }
-
-
-def _choice(name: str) -> str:
-    """Turn the name of a class into that of a choice: "ScaledDot" -> "scaled_dot"."""
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
-
-
-def _equation(documentation: str) -> str:
-    """The equation with which the description of a score begins."""
-    return " ".join(re.split(r"\.(?:\s|$)", documentation, maxsplit=1)[0].split())
 
 
 def _beam(beam: Beam, scores: Sequence[float], vocabulary: Vocabulary | None) -> Json:

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmt.alignment.weights import Weights, best_links, saliency_weights, word_weights
-from nmt.alignment.words import spelled
+from nmt.alignment.units import spelled
+from nmt.alignment.word_weights import Weights, best_links, saliency_weights, word_weights
 from nmt.compute import Compute
 from nmt.data.documents import contexts_of
 from nmt.heads import MEAN

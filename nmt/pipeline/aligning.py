@@ -13,8 +13,8 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from nmt.alignment.baselines import baselines
 from nmt.alignment.error_rate import AlignmentScore, against_gold
-from nmt.alignment.symmetrize import SYMMETRIZATIONS, symmetrize
-from nmt.alignment.weights import SHIFTS, Weights
+from nmt.alignment.symmetrization import SYMMETRIZATIONS, symmetrize
+from nmt.alignment.word_weights import SHIFTS, Weights
 from nmt.command.composing import compose
 from nmt.data.corpus import DataSource, Split, safe_name
 from nmt.data.documents import Followed, numbered

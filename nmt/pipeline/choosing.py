@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from nmt.alignment.error_rate import against_gold
-from nmt.alignment.weights import SHIFTS
+from nmt.alignment.word_weights import SHIFTS
 from nmt.data.corpus import DataSource, Split
 from nmt.drawing.layout import plain_table
 from nmt.errors import UserError
@@ -34,7 +34,7 @@ def choose(aligner: Aligner, shift: str, pairs: SentencePairs | None, threshold:
         aligner: the run, with its setting of the head.
         shift: "0", "1" or "auto".
         pairs: validation sentences with gold links; None without.
-        threshold: of links, see `nmt.alignment.weights.best_links`.
+        threshold: of links, see `nmt.alignment.word_weights.best_links`.
     """
     shifts = list(SHIFTS) if shift == AUTO else [int(shift)]
     heads = selections(aligner.heads) if aligner.head == AUTO else [aligner.head]

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from nmt.alignment.weights import Head, links
+from nmt.alignment.word_weights import Head, links
 from nmt.heads import AUTO
 from nmt.links import Link, format_links
 from nmt.text.canonical import shows_nothing

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from nmt.alignment.weights import Head
+from nmt.alignment.word_weights import Head
 from nmt.links import format_links
 from nmt.pipeline.formats import Format, as_line
 from nmt.terminal import linked, print_message
@@ -69,7 +69,7 @@ def documents(
 
 def links_below(write_line: Callable[[str], None], head: Head, shift: int) -> Write:
     """Write the words of each line, and those of its translation, with their links."""
-    from nmt.alignment.weights import links
+    from nmt.alignment.word_weights import links
 
     def write(line: Line) -> None:
         best = line.translations[0]
@@ -83,7 +83,7 @@ def links_below(write_line: Callable[[str], None], head: Head, shift: int) -> Wr
 
 def links_of_words(write_line: Callable[[str], None], head: Head, shift: int) -> Write:
     """Write the word links of each line."""
-    from nmt.alignment.weights import links
+    from nmt.alignment.word_weights import links
 
     def write(line: Line) -> None:
         best = line.translations[0]  # without weights for an empty line

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from nmt.alignment.baselines import baselines
 from nmt.alignment.error_rate import against_gold, as_row
-from nmt.alignment.splitting import Splitter, splitter
+from nmt.alignment.splitters import Splitter, splitter
 from nmt.data.languages import language_codes
 from nmt.data.lines import read_lines, read_parallel_lines
 from nmt.data.misaligned import doubts_about
@@ -46,7 +46,7 @@ class WordSplitters(NamedTuple):
 
     @classmethod
     def of(cls, name: str, codes: tuple[str, str]) -> "WordSplitters":
-        """The splitters of this name for these languages; see `nmt.alignment.splitting.splitter`."""
+        """The splitters of this name for these languages; see `nmt.alignment.splitters.splitter`."""
         return cls(name, splitter(name, codes[0]), splitter(name, codes[1]))
 
     def sizes(self, sources: Sequence[str], targets: Sequence[str]) -> list[tuple[int, int]]:

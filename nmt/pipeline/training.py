@@ -14,7 +14,7 @@ import torch
 
 from nmt import build
 from nmt.advice import CHANGEABLE, in_words, verdict
-from nmt.alignment.weights import links
+from nmt.alignment.word_weights import links
 from nmt.checksums import replacing
 from nmt.command.quoting import pasteable, python, unquoted
 from nmt.data.documents import contexts_of

@@ -83,6 +83,8 @@ class BeamSearch(Search):
     falls and cp is at most 0, so the bound is the best open log-probability over lp at the longest allowed length.
     """
 
+    choice = "beam"
+
     def __init__(
         self,
         beam_size: Positive = 5,

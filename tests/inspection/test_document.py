@@ -13,7 +13,7 @@ import torch
 
 from nmt.inspection.details import DETAILS, described_search, documented, included, searched, translate
 from nmt.inspection.document import Style, direction, document
-from nmt.inspection.forced import inspect, tokens_of
+from nmt.inspection.steps import inspect, tokens_of
 from nmt.text.lexicon import TRANSLATIONS, Lexicon
 from nmt.text.tokenizer import EOS
 from nmt.translation.looking import END
@@ -115,7 +115,7 @@ def test_stages_lead_to_the_weights(overrides: tuple[str, ...]) -> None:
 
 def test_stages_name_the_mechanism_and_its_window() -> None:
     (layer,) = full(("decoder=luong", "attention/window=local_p"))["hypotheses"][0]["stages"]
-    assert (layer["score"], layer["window"], layer["read"]) == ("additive", "local_predictive", "soft")
+    assert (layer["score"], layer["window"], layer["read"]) == ("additive", "local_p", "soft")
     assert layer["equation"] == "e_tj = v^T tanh(W q_t + U k_j)"
     assert layer["sigma"] == layer["radius"] / 2
     centres = np.array(layer["centres"]).reshape(layer["shape"][:2])
@@ -125,8 +125,9 @@ def test_stages_name_the_mechanism_and_its_window() -> None:
     (monotonic,) = full(("decoder=luong", "attention/window=local_m"))["hypotheses"][0]["stages"]
     last = monotonic["shape"][2] - 1
     assert monotonic["centres"] == [float(min(step, last)) for step in range(monotonic["shape"][1])]
-    assert monotonic["sigma"] is None
+    assert (monotonic["window"], monotonic["sigma"]) == ("local_m", None)
     (hard,) = full(("decoder=luong", "attention/read=hard"))["hypotheses"][0]["stages"]
+    assert hard["read"] == "hard"
     assert hard["slots"] == cube(hard, "weights").argmax(-1).ravel().tolist()
 
 
@@ -256,4 +257,4 @@ def test_searches_are_described() -> None:
         "coverage_penalty": 0.0,
         "nbest": 2,
     }
-    assert described_search(translator(("decoder=bahdanau",), beam=1))["choice"] == "greedy"
+    assert described_search(translator(("decoder=bahdanau",), beam=1)) == {"choice": "greedy", "nbest": 1}

@@ -84,7 +84,9 @@ def test_a_search_that_fails_ends_the_others(two_threads: None) -> None:
 
     def failing(batch: Sequence[int]) -> list[list[Hypothesis]]:
         searched.append(batch)
-        time.sleep(0.01)  # as long as a small search: a thousand that fail at once may all be done before one is noticed
+        time.sleep(
+            0.01
+        )  # as long as a small search: a thousand that fail at once may all be done before one is noticed
         raise MemoryError
 
     with pytest.raises(MemoryError):

@@ -1,4 +1,4 @@
-/** Weights of a translation: heads, units, words, links. Mirrors nmt/heads.py and nmt/alignment/weights.py. */
+/** Weights of a translation: heads, units, words, links. Mirrors nmt/heads.py and nmt/alignment/word_weights.py. */
 
 import { visible } from "./text.js";
 

@@ -1,6 +1,6 @@
 """What counts as a word: sentences cut at white space, as the Moses tools do, or into characters.
 
-Links that come from elsewhere count words in one of these ways; `words.spelled` finds the pieces of such words. The
+Links that come from elsewhere count words in one of these ways; `units.spelled` finds the pieces of such words. The
 only door to sacremoses.
 """
 

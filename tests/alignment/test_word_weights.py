@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.alignment.weights import (
+from nmt.alignment.units import spelled
+from nmt.alignment.word_weights import (
     best_links,
     links,
     piece_weights,
     saliency_weights,
     word_weights,
 )
-from nmt.alignment.words import spelled
 from nmt.errors import UserError
 from tests.alignment.by_hand import EMPTY, WORKED, even
 

@@ -19,14 +19,14 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from nmt.alignment.weights import word_weights
-from nmt.alignment.words import source_units, target_units, word_number
+from nmt.alignment.units import source_units, target_units, word_number
+from nmt.alignment.word_weights import word_weights
 from nmt.data.batch import make_batch
 from nmt.data.documents import context_tensor
 from nmt.errors import UserError
 from nmt.inspection.details import documented
 from nmt.inspection.document import DIGITS, Json, Style
-from nmt.inspection.forced import context_of, piece_log_probs, tokens_of
+from nmt.inspection.steps import context_of, piece_log_probs, tokens_of
 from nmt.text.canonical import shows_nothing
 from nmt.text.tokenizer import EOS
 from nmt.translation.forcing import saliency
@@ -188,24 +188,16 @@ def _context(translator: Translator, translation: Translation, rows: slice) -> J
 
 def correlated(one: tuple[str, Matrix], other: tuple[str, Matrix]) -> dict[str, Any]:
     """Spearman's rank correlation of two measures over the source words, for each target word, and its mean."""
-    by_word = [spearman(first, second) for first, second in zip(one[1], other[1], strict=True)]
+    by_word = [rank_correlation(first, second) for first, second in zip(one[1], other[1], strict=True)]
     known = [value for value in by_word if value is not None]
     mean = round(sum(known) / len(known), DIGITS) if known else None
     return {"methods": [one[0], other[0]], "by_word": by_word, "mean": mean}
 
 
-def spearman(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> float | None:
-    """The correlation of the ranks of two lists of numbers; None if one of them is constant."""
-    if not len(one):
+def rank_correlation(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> float | None:
+    """Spearman's rank correlation of two lists of numbers; None if one of them is constant."""
+    from scipy.stats import spearmanr  # type: ignore[import-untyped]
+
+    if not len(one) or np.ptp(one) == 0 or np.ptp(other) == 0:
         return None
-    centred = [ranks - ranks.mean() for ranks in (_ranks(one), _ranks(other))]
-    scale = float(np.sqrt((centred[0] ** 2).sum() * (centred[1] ** 2).sum()))
-    return None if scale == 0 else round(float((centred[0] * centred[1]).sum()) / scale, DIGITS)
-
-
-def _ranks(values: npt.NDArray[Any]) -> Matrix:
-    """Ranks from 0; equal values share the mean of theirs."""
-    _, which, counts = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    mean: Matrix = (last - counts + last - 1) / 2
-    return mean[which]
+    return round(float(spearmanr(one, other).statistic), DIGITS)
