@@ -14,7 +14,7 @@ from nmt.compute import CPU
 from nmt.errors import UserError
 from nmt.export.ctranslate2_model import CTRANSLATE2
 from nmt.export.difference import largest_difference
-from nmt.export.format import Format
+from nmt.export.format import ExportFormat
 from nmt.export.onnx_model import ONNX
 from nmt.files import appearing, unwritable, write_text
 from nmt.model import Seq2Seq
@@ -35,25 +35,6 @@ Quantization = Literal[
 
 #: The most by which a log-probability of a float32 model may differ. Rounding gives about 1e-5.
 TOLERANCE = 1e-2
-
-README = """\
-# {run}: a translator, {languages}
-
-Exported from the run `{run}` (step {step}) by nmt {nmt_version}, weights in {quantization}.
-
-    pip install {package} sentencepiece
-    python {folder}/translate.py INPUT OUTPUT    # one sentence per line; or < INPUT > OUTPUT
-
-| file | content |
-|---|---|
-| {tokenizer} | the tokenizer, for `sentencepiece.SentencePieceProcessor` |
-| `translate.py` | a program that translates lines |
-{about}
-- Text is read in Unicode's form C, without the characters that the regular expression `unseen` in `manifest.json`
-  matches; with null as it stands. The translation of a line without characters that `shown` matches is empty.
-- `translate.py` ranks translations as nmt does: log-probability / ((5 + pieces) / 6) ** length penalty, where the end
-  of sentence is a piece. A coverage penalty is left out.
-"""
 
 
 @dataclass(frozen=True)
@@ -94,7 +75,7 @@ def export(request: Exporting) -> int:
     return 0
 
 
-def _check(format_: Format, quantization: str, run: Run, model: Seq2Seq) -> None:
+def _check(format_: ExportFormat, quantization: str, run: Run, model: Seq2Seq) -> None:
     """Raise UserError if a format cannot hold a model, naming another one that can, or if a package is missing."""
     name, choices = format_.name, run.config().choices
     if quantization not in format_.quantizations:
@@ -108,10 +89,10 @@ def _check(format_: Format, quantization: str, run: Run, model: Seq2Seq) -> None
         raise UserError(f"{reason} Train a run with {refusal.cure}.")
     if any(importlib.util.find_spec(package) is None for package in format_.packages):
         packages = " and ".join(format_.packages)
-        raise UserError(f"format={name} needs {packages}. Install with: pip install 'nmt[{format_.extra}]'")
+        raise UserError(f"format={name} needs {packages}. Install with: pip install 'nmt[export]'")
 
 
-def _checked(run: Run, format_: Format, folder: Path, model: Seq2Seq, tokenizer: Tokenizer) -> str:
+def _checked(run: Run, format_: ExportFormat, folder: Path, model: Seq2Seq, tokenizer: Tokenizer) -> str:
     """What to say of the largest difference of a log-probability (UserError if rounding does not explain it)."""
     difference = largest_difference(format_, folder, model, tokenizer)
     if not difference <= TOLERANCE:
@@ -128,24 +109,22 @@ def _taken(output: Path) -> UserError:
 
 def _write_texts(folder: Path, run: Run, request: Exporting, tokenizer: Tokenizer) -> None:
     """Write the manifest, the program and the README."""
-    format_, manifest = FORMATS[request.format], _manifest(run, request, tokenizer)
+    manifest = _manifest(run, request, tokenizer)
     write_text(folder / "manifest.json", json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
-    program, lines = (
-        Path(__file__).with_name(name).read_text(encoding="utf-8") for name in (format_.program, "program_lines.py")
+    program, lines, readme = (
+        Path(__file__).with_name(name).read_text(encoding="utf-8")
+        for name in (f"{request.format}_program.py", "program_lines.py", f"{request.format}.md")
     )
     lines = lines.partition('"""\n\n')[2]
-    write_text(
-        folder / "translate.py", re.sub(r"from nmt\.export\.program_lines .*\n", lambda _: lines, program, count=1)
-    )
+    program = re.sub(r"from nmt\.export\.program_lines .*\n", lambda _: lines, program, count=1)
+    write_text(folder / "translate.py", program)
     step = run.best_step() if request.checkpoint == "best" else run.facts().get("step")
     described = {
         "step": "not recorded" if step is None else f"{step:,}",
-        "package": format_.packages[-1],
         "folder": request.output.name,
         "tokenizer": ", ".join(f"`{name}`" for name in dict.fromkeys([manifest["source"], manifest["target"]])),
-        "about": format_.readme.rstrip("\n"),
     }
-    write_text(folder / "README.md", README.format(**manifest, **described))
+    write_text(folder / "README.md", readme.format(**manifest, **described))
 
 
 def _manifest(run: Run, request: Exporting, tokenizer: Tokenizer) -> dict[str, Any]:

@@ -1,12 +1,12 @@
 """A trained Transformer as a CTranslate2 model: which models can be converted, and where each weight goes.
 
 CTranslate2 has one kind of attention: a scaled dot product over all positions, with projections. The differences that
-it allows are those of `to_ctranslate2`.
+it allows are those of `_save`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,34 +16,19 @@ from nmt.attention import Attention
 from nmt.attention.windows import Relative
 from nmt.data.batch import Batch
 from nmt.errors import UserError
-from nmt.export.format import Floats, Format, Refusal, array
-from nmt.export.formulas import is_scaled_dot, unsupported
+from nmt.export.format import ExportFormat, Floats, Refusal, array
+from nmt.export.formulas import unsupported
 from nmt.model import Seq2Seq
-from nmt.model.positions import Learned, Positions, RelativePositions, Sinusoidal
+from nmt.model.positions import RelativePositions
 from nmt.model.transformer.decoder import TransformerDecoder
 from nmt.model.transformer.encoder import TransformerEncoder
-from nmt.model.transformer.layer import DecoderLayer, EncoderLayer, FeedForward, Residual
+from nmt.model.transformer.layer import DecoderLayer
 from nmt.text.tokenizer import BOS, EOS, UNK, Tokenizer
-
-if TYPE_CHECKING:
-    from ctranslate2.specs import TransformerSpec
 
 #: Rows of the exported table of positions. CTranslate2 cannot translate beyond.
 POSITIONS = 2048
 
 Side = TransformerEncoder | TransformerDecoder
-
-README = """\
-| `model.bin`, `config.json`, `*_vocabulary.json` | the model, for `ctranslate2.Translator` |
-| `manifest.json` | length limit, search settings, the tokenizer's files, `unseen`, `shown` |
-
-- The model takes the pieces of SentencePiece as they are. CTranslate2 adds the end of sentence.
-- `length_penalty=` of CTranslate2 divides by pieces ** length penalty instead. With `length_penalty=0` the two are
-  equal.
-- Greedy search gives nmt's translations, up to rounding. Beam search differs in about one sentence in a hundred: when a
-  translation ends, CTranslate2 opens another in its place, and nmt does not.
-- nmt splits lines of more than 250 pieces. CTranslate2 cuts them at 1,024 (`max_input_length=`).
-"""
 
 
 def refusals(model: Seq2Seq, choices: Mapping[str, str]) -> Iterator[Refusal]:
@@ -59,7 +44,8 @@ def refusals(model: Seq2Seq, choices: Mapping[str, str]) -> Iterator[Refusal]:
     assert isinstance(decoder, TransformerDecoder)
     sides: tuple[tuple[str, Side], ...] = (("encoder", encoder), ("decoder", decoder))
     for name, side in sides:
-        yield from _refused_layers(name, side, choices)
+        if side.layers[0].branches:
+            yield Refusal(f"{name}.branches=true", f"{name}.branches=false")
         yield from _refused_attention(f"{name}.self_attention", side.layers[0].self_attention, choices)
     yield from _refused_attention("attention", decoder.attentions[0], choices)
     heads = [attention.heads for attention in (decoder.layers[0].self_attention, decoder.attentions[0])]
@@ -69,32 +55,13 @@ def refusals(model: Seq2Seq, choices: Mapping[str, str]) -> Iterator[Refusal]:
         )
 
 
-def _refused_layers(name: str, side: Side, choices: Mapping[str, str]) -> Iterator[Refusal]:
-    """Yield what CTranslate2 cannot compute of the positions and layers of an encoder or decoder."""
-    positions = side.entrance.positions
-    if type(positions) not in (Positions, Sinusoidal, Learned, RelativePositions):
-        choice = choices[f"encoder/positions@{name}.positions"]
-        yield Refusal(f"{name}/positions={choice}", f"{name}/positions=sinusoidal")
-    if side.layers[0].branches:
-        yield Refusal(f"{name}.branches=true", f"{name}.branches=false")
-        return
-    kind = DecoderLayer if isinstance(side, TransformerDecoder) else EncoderLayer
-    for layer in side.layers:
-        parts = [(layer, kind), (layer.feed_forward, FeedForward), (layer.around_self, Residual)]
-        if unknown := [type(part).__name__ for part, supported in parts if type(part) is not supported]:
-            yield Refusal(f"the {name}'s {', '.join(unknown)}", f"{name}=transformer")
-            return
-
-
 def _refused_attention(key: str, attention: Attention, choices: Mapping[str, str]) -> Iterator[Refusal]:
     """Yield what CTranslate2 cannot compute of the attention at `key`; all layers of a side have the same settings."""
     owner = key.partition(".")[0]  # as choices are written: encoder/score, decoder/score, attention/score
-    for part, cure in unsupported(attention, "scaled_dot", is_scaled_dot):
+    for part, cure in unsupported(attention, scaled_dot_only=True):
         choice = choices[f"attention/{part}" if key == "attention" else f"attention/{part}@{key}.{part}"]
         yield Refusal(f"{owner}/{part}={choice}", f"{owner}/{part}={cure}")
         return
-    if attention.coverage:
-        yield Refusal(f"{key}.coverage=true", f"{key}.coverage=false")
     query = attention.query
     if query is None:
         yield Refusal(f"{key}.project=false", f"{key}.project=true")
@@ -102,11 +69,12 @@ def _refused_attention(key: str, attention: Attention, choices: Mapping[str, str
         name = "decoder" if key == "attention" else owner
         yield Refusal(f"{key}.size={query.out_features} with {name}.size={query.in_features}", f"{key}.size=null")
     if attention.heads > 1 and any(isinstance(window, Relative) for window in attention.also):
+        # CTranslate2 has one table of distances for all heads.
         yield Refusal(f"{owner}/positions=relative with {key}.heads={attention.heads}", f"{key}.heads=1")
 
 
-def to_ctranslate2(model: Seq2Seq, tokenizer: Tokenizer, quantization: str) -> "TransformerSpec":
-    """The CTranslate2 model of a Transformer without `refusals`.
+def _save(folder: Path, model: Seq2Seq, tokenizer: Tokenizer, quantization: str) -> None:
+    """Write the CTranslate2 model of a Transformer without `refusals`.
 
     Encoder and decoder may differ in layers, size, heads, norm and positions; embeddings may be tied. Pieces that our
     search never produces get a bias of minus infinity, so that no caller has to suppress them.
@@ -138,7 +106,7 @@ def to_ctranslate2(model: Seq2Seq, tokenizer: Tokenizer, quantization: str) -> "
     spec.register_target_vocabulary(tokenizer.target.pieces(range(tokenizer.target.size)))
     spec.validate()
     spec.optimize(quantization=quantization)
-    return spec
+    spec.save(str(folder))
 
 
 class _Converter:
@@ -209,22 +177,15 @@ class _Converter:
 
     def attention(self, spec: Any, attention: Attention, fused: bool = True) -> None:
         """The projections; `fused` for self-attention, whose queries, keys and values come from one vector."""
-        projections = [attention.query, attention.key, attention.value]
-        assert all(projection is not None for projection in projections)
-        query, key, value = (projection for projection in projections if projection is not None)
+        projections = [attention.query, attention.key, attention.value, attention.out]
+        query, key, value, out = (projection for projection in projections if projection is not None)
         groups: Sequence[Sequence[nn.Linear]] = [[query, key, value]] if fused else [[query], [key, value]]
-        assert attention.out is not None
-        for layer_spec, group in zip(spec.linear, [*groups, [attention.out]], strict=True):
+        for layer_spec, group in zip(spec.linear, [*groups, [out]], strict=True):
             self.linear(layer_spec, *group)
         for window in attention.also:
             if isinstance(window, Relative):
                 spec.relative_position_keys = self.array(window.a.weight)
                 spec.relative_position_values = np.zeros_like(spec.relative_position_keys)
-
-
-def _save(folder: Path, model: Seq2Seq, tokenizer: Tokenizer, quantization: str) -> None:
-    """Write the model (UserError if it has a weight that was not used)."""
-    to_ctranslate2(model, tokenizer, quantization).save(str(folder))
 
 
 def _log_probs(folder: Path, tokenizer: Tokenizer, batch: Batch) -> Floats:
@@ -239,13 +200,10 @@ def _log_probs(folder: Path, tokenizer: Tokenizer, batch: Batch) -> Floats:
     return np.concatenate([score.log_probs for score in scores]).astype(np.float32)
 
 
-CTRANSLATE2 = Format(
+CTRANSLATE2 = ExportFormat(
     name="ctranslate2",
     packages=("ctranslate2",),
-    extra="export",
     quantizations=("float32", "float16", "bfloat16", "int16", "int8", "int8_float32", "int8_float16", "int8_bfloat16"),
-    program="ctranslate2_program.py",
-    readme=README,
     settings={"positions": POSITIONS},
     refusals=refusals,
     save=_save,

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from nmt.data.batch import make_batch
-from nmt.export.format import Format
+from nmt.export.format import ExportFormat
 from nmt.model import Seq2Seq
 from nmt.text.tokenizer import EOS, Tokenizer
 
@@ -16,7 +16,7 @@ _LENGTHS = ([1, 5, 20, 12, 3, 8, 17, 20], [1], [49])
 _TARGET = 12
 
 
-def largest_difference(format_: Format, folder: Path, model: Seq2Seq, tokenizer: Tokenizer) -> float:
+def largest_difference(format_: ExportFormat, folder: Path, model: Seq2Seq, tokenizer: Tokenizer) -> float:
     """The largest difference of a log-probability between a model and its export in `folder`.
 
     Over random pieces of the target, each given those before it and a source of random pieces.

@@ -22,16 +22,13 @@ class Refusal(NamedTuple):
     cure: str
 
 
-class Format(NamedTuple):
-    """A format of exported models.
+class ExportFormat(NamedTuple):
+    """A format of exported models; `NAME_program.py` and `NAME.md` become an export's `translate.py` and README.
 
     Attributes:
         name: of the setting format=.
         packages: that nmt needs to write it.
-        extra: of nmt, which installs them.
         quantizations: that it supports.
-        program: the file of this package that becomes `translate.py`.
-        readme: what the README says of files and use; its fields are those of `conversion`.
         settings: that only this format's manifest.json has.
         refusals: (model, choices by group) -> the settings that it does not support.
         save: (folder, model, tokenizer, quantization) writes the model.
@@ -41,10 +38,7 @@ class Format(NamedTuple):
 
     name: str
     packages: tuple[str, ...]
-    extra: str
     quantizations: tuple[str, ...]
-    program: str
-    readme: str
     settings: Mapping[str, Any]
     refusals: Callable[[Seq2Seq, Mapping[str, str]], Iterator[Refusal]]
     save: Callable[[Path, Seq2Seq, Tokenizer, str], None]

@@ -47,24 +47,15 @@ def form_of(score: Score) -> ScoreForm | None:
     return None if make is None else make(score)
 
 
-def is_scaled_dot(form: ScoreForm, score: Score) -> bool:
-    """Whether the formula is q . k / sqrt(Dk)."""
-    return form == ScoreForm(scale=score.key_size**-0.5)
+def unsupported(attention: Attention, *, scaled_dot_only: bool = False) -> Iterator[tuple[str, str]]:
+    """Yield each part of an attention that cannot be exported: its name, and the choices that can.
 
-
-def unsupported(
-    attention: Attention, scores: str, knows: Callable[[ScoreForm, Score], bool] = lambda form, score: True
-) -> Iterator[tuple[str, str]]:
-    """Yield each part of an attention that a format cannot compute: its name, and the choices that the format can.
-
-    Args:
-        attention: any.
-        scores: the choices of scores that the format can compute.
-        knows: whether the format can compute a formula.
+    With `scaled_dot_only`, the only score that can is q . k / sqrt(Dk).
     """
     form = form_of(attention.score)
-    if form is None or not knows(form, attention.score):
-        yield "score", scores
+    scaled = form == ScoreForm(scale=attention.score.key_size**-0.5)
+    if form is None or (scaled_dot_only and not scaled):
+        yield "score", "scaled_dot" if scaled_dot_only else "additive, concat, dot, general or scaled_dot"
     if type(attention.window) is not Global:
         yield "window", "global"
     if type(attention.read) is not Soft:

@@ -24,8 +24,8 @@ OPSET, IR_VERSION = 18, 9
 _GATES = (1, 0, 2)
 
 
-#: Names of tensors with a type ("FLOAT", ...) and a shape each.
-Described = Mapping[str, tuple[str, Sequence[str | int]]]
+#: Tensors by their names: the type and the axes, such as "FLOAT rows slots".
+Described = Mapping[str, str]
 
 
 class Graph:
@@ -108,9 +108,10 @@ class Graph:
         from onnx import helper, numpy_helper
 
         def values(described: Described) -> list[Any]:
+            parts = {key: description.split() for key, description in described.items()}
             return [
-                helper.make_tensor_value_info(key, onnx.TensorProto.DataType.Value(kind), list(shape))
-                for key, (kind, shape) in described.items()
+                helper.make_tensor_value_info(key, onnx.TensorProto.DataType.Value(kind), shape)
+                for key, (kind, *shape) in parts.items()
             ]
 
         graph = helper.make_graph(

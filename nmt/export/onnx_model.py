@@ -6,17 +6,18 @@ step.onnx: token [N], hidden, (feed,) keys, values, mask, with N rows each -> lo
 next state: new_hidden, (new_feed).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from torch import nn
 
+from nmt.attention import Attention
 from nmt.data.batch import Batch
-from nmt.export.format import Floats, Format, Refusal, array
+from nmt.export.format import ExportFormat, Floats, Refusal, array
 from nmt.export.formulas import ScoreForm, form_of, unsupported
-from nmt.export.onnx_graph import Described, Graph
+from nmt.export.onnx_graph import Graph
 from nmt.model import Seq2Seq
 from nmt.model.recurrent.attentive import AttentiveDecoder
 from nmt.model.recurrent.bahdanau import Bahdanau
@@ -35,38 +36,27 @@ ENCODER, STEP = "encoder.onnx", "step.onnx"
 _WIRINGS = (Bahdanau, Conditional, Luong)
 _READOUTS = (FromContext, FromState, Maxout, Tanh)
 
-README = """\
-| `encoder.onnx` | source ids [B, S] and lengths [B], with the end of sentence -> keys, values, mask, first state |
-| `step.onnx` | previous word [N], state, keys, values, mask -> log-probabilities, attention weights, new state |
-| `manifest.json` | ids of special pieces, length limit, search settings, the tokenizer's files, `unseen`, `shown` |
-
-- The rows of `step.onnx` are hypotheses: repeat the keys, values and mask of a sentence for each of them.
-- `new_hidden` and `new_feed` of a step are `hidden` and `feed` of the next.
-- `translate.py` does not split long lines.
-"""
-
 
 def refusals(model: Seq2Seq, choices: Mapping[str, str]) -> Iterator[Refusal]:
     """Yield what the graphs cannot compute of a model, by the run's choices."""
     encoder, decoder = model.encoder, model.decoder
-    if model.context is not None:
-        yield Refusal("previous sentences (context.sentences)", "context.sentences=0")
     if type(encoder) is not RecurrentEncoder:
         yield Refusal(f"encoder={choices['encoder']}", "encoder=gru")
         return
-    if not isinstance(encoder.rnn, nn.GRU):
-        yield Refusal("encoder.cell=lstm", "encoder=gru encoder.cell=gru")
     if not isinstance(decoder, AttentiveDecoder) or type(decoder) not in _WIRINGS:
         yield Refusal(f"decoder={choices['decoder']}", "decoder=bahdanau, luong or conditional")
         return
     attention = decoder.attention
-    if decoder.multi_step:
-        yield Refusal("decoder.multi_step=true", "decoder.multi_step=false")
-    if attention.coverage:
-        yield Refusal("attention.coverage=true", "attention.coverage=false")
-    if attention.heads > 1:
-        yield Refusal(f"attention.heads={attention.heads}", "attention.heads=1")
-    for part, cure in unsupported(attention, "additive, concat, dot, general or scaled_dot"):
+    for refused, setting, cure in (
+        (model.context is not None, "previous sentences (context.sentences)", "context.sentences=0"),
+        (not isinstance(encoder.rnn, nn.GRU), "encoder.cell=lstm", "encoder=gru encoder.cell=gru"),
+        (decoder.multi_step, "decoder.multi_step=true", "decoder.multi_step=false"),
+        (attention.coverage, "attention.coverage=true", "attention.coverage=false"),
+        (attention.heads > 1, f"attention.heads={attention.heads}", "attention.heads=1"),
+    ):
+        if refused:
+            yield Refusal(setting, cure)
+    for part, cure in unsupported(attention):
         yield Refusal(f"attention/{part}={choices[f'attention/{part}']}", f"attention/{part}={cure}")
     if type(decoder.readout) not in _READOUTS:
         yield Refusal(f"decoder/readout={choices['decoder/readout']}", "decoder/readout=maxout, tanh, state or context")
@@ -77,43 +67,21 @@ def to_onnx(model: Seq2Seq) -> "dict[str, onnx.ModelProto]":
     decoder, encoder = model.decoder, model.encoder
     assert isinstance(decoder, AttentiveDecoder)
     assert isinstance(encoder, RecurrentEncoder)
-    keys = _key_size(decoder, encoder.size)
-    values = encoder.size if decoder.attention.value is None else decoder.attention.value.out_features
-    memory: dict[str, tuple[str, Sequence[str | int]]] = {
-        "keys": ("FLOAT", ("rows", "slots", keys)),
-        "values": ("FLOAT", ("rows", "slots", values)),
-        "mask": ("BOOL", ("rows", "slots")),
-    }
-    state: dict[str, tuple[str, Sequence[str | int]]] = {
-        "hidden": ("FLOAT", ("rows", decoder.rnn.num_layers, decoder.rnn.hidden_size))
-    }
-    if decoder.feed_size:
-        state["feed"] = ("FLOAT", ("rows", decoder.feed_size))
-    log_probs = ("FLOAT", ("rows", model.output.out_features))
-    following = {f"new_{name}": described for name, described in state.items()}
-    source: Described = {"source": ("INT64", ("rows", "slots")), "lengths": ("INT64", ("rows",))}
-    stepped: Described = {"log_probs": log_probs, "weights": ("FLOAT", ("rows", "slots")), **following}
-    return {
-        ENCODER: _encoder(model, encoder, decoder).model("encoder", source, {**memory, **state}),
-        STEP: _step(model, decoder).model("step", {"token": ("INT64", ("rows",)), **state, **memory}, stepped),
-    }
-
-
-def _form(decoder: AttentiveDecoder) -> ScoreForm:
     form = form_of(decoder.attention.score)
     assert form is not None
-    return form
+    memory = {"keys": "FLOAT rows slots keys", "values": "FLOAT rows slots values", "mask": "BOOL rows slots"}
+    state = {"hidden": "FLOAT rows layers units"} | ({"feed": "FLOAT rows features"} if decoder.feed_size else {})
+    first = _encoder(model, encoder, decoder, form)
+    step = _step(model, decoder, form)
+    following = {f"new_{name}": shape for name, shape in state.items()}
+    results = {"log_probs": "FLOAT rows vocabulary", "weights": "FLOAT rows slots", **following}
+    return {
+        ENCODER: first.model("encoder", {"source": "INT64 rows slots", "lengths": "INT64 rows"}, {**memory, **state}),
+        STEP: step.model("step", {"token": "INT64 rows", **state, **memory}, results),
+    }
 
 
-def _key_size(decoder: AttentiveDecoder, size: int) -> int:
-    """The size of a key for a memory of states of this size."""
-    weight, projection = _form(decoder).key_weight, decoder.attention.key
-    if weight is not None:
-        return weight.shape[0]
-    return size if projection is None else projection.out_features
-
-
-def _encoder(model: Seq2Seq, encoder: RecurrentEncoder, decoder: AttentiveDecoder) -> Graph:
+def _encoder(model: Seq2Seq, encoder: RecurrentEncoder, decoder: AttentiveDecoder, form: ScoreForm) -> Graph:
     """The graph from source ids to the memory and the first state."""
     graph, rnn, attention = Graph(), encoder.rnn, decoder.attention
     assert isinstance(rnn, nn.GRU)
@@ -128,10 +96,8 @@ def _encoder(model: Seq2Seq, encoder: RecurrentEncoder, decoder: AttentiveDecode
     width = graph.add("Squeeze", graph.add("Shape", "source", start=1, end=2), graph.integers(0))
     slots = graph.add("Range", graph.weight(0, np.int64), width, graph.weight(1, np.int64))
     graph.output("mask", graph.add("Less", slots, graph.add("Unsqueeze", "lengths", graph.integers(1))))
-    keys, weight = graph.linear(values, attention.key), _form(decoder).key_weight
-    if weight is not None:
-        keys = graph.times(keys, weight)
-    graph.output("keys", keys)
+    keys = graph.linear(values, attention.key)
+    graph.output("keys", keys if form.key_weight is None else graph.times(keys, form.key_weight))
     graph.output("values", graph.linear(values, attention.value))
     graph.output("hidden", _first_state(graph, decoder, values, lasts))
     if decoder.feed_size:
@@ -167,7 +133,7 @@ def _first_state(graph: Graph, decoder: AttentiveDecoder, values: str, lasts: li
     return graph.add("Reshape", state, graph.integers(0, first.layers, first.size))
 
 
-def _step(model: Seq2Seq, decoder: AttentiveDecoder) -> Graph:
+def _step(model: Seq2Seq, decoder: AttentiveDecoder, form: ScoreForm) -> Graph:
     """The graph of one step of N hypotheses."""
     graph = Graph()
     word = graph.add("Gather", graph.weight(array(model.target_embedding.weight)), "token")
@@ -179,14 +145,14 @@ def _step(model: Seq2Seq, decoder: AttentiveDecoder) -> Graph:
     ]
     if isinstance(decoder, Bahdanau):
         before = hidden[-1]
-        weights, context = _attend(graph, decoder, before)
+        weights, context = _attend(graph, decoder.attention, form, before)
         new = _update(graph, decoder, graph.add("Add", gates, graph.times(context, fed)), hidden)
         top = before if decoder.previous_state else new[-1]
     else:
         if decoder.feed_size:
             gates = graph.add("Add", gates, graph.times("feed", fed))
         new = _update(graph, decoder, gates, hidden)
-        weights, context = _attend(graph, decoder, new[-1])
+        weights, context = _attend(graph, decoder.attention, form, new[-1])
         if isinstance(decoder, Conditional):
             second_ih, second_hh, second_bias, second_bias_hh = layer_parameters(decoder.second)
             inputs = graph.times(context, second_ih, second_bias)
@@ -215,9 +181,8 @@ def _update(graph: Graph, decoder: AttentiveDecoder, gates: str, hidden: list[st
     return new
 
 
-def _attend(graph: Graph, decoder: AttentiveDecoder, query: str) -> tuple[str, str]:
+def _attend(graph: Graph, attention: Attention, form: ScoreForm, query: str) -> tuple[str, str]:
     """The weights [N, S] and the context [N, C] of queries [N, D]."""
-    attention, form = decoder.attention, _form(decoder)
     query = graph.linear(query, attention.query)
     if form.v is not None and form.query_weight is not None:
         terms = graph.add("Unsqueeze", graph.times(query, form.query_weight), graph.integers(1))
@@ -284,13 +249,10 @@ def _log_probs(folder: Path, tokenizer: Tokenizer, batch: Batch) -> Floats:
     return words
 
 
-ONNX = Format(
+ONNX = ExportFormat(
     name="onnx",
     packages=("onnx", "onnxruntime"),
-    extra="onnx",
     quantizations=("float32", "int8"),
-    program="onnx_program.py",
-    readme=README,
     settings={},
     refusals=refusals,
     save=_save,

@@ -134,7 +134,7 @@ def _details(translator: Translator, translation: Translation, include: Set[Deta
         if include & {"alternatives", "stages"}:
             source, target = tokens_of(translator.tokenizer, translation)
             inspected = inspect(
-                *(translator.stepper, source, target, translator.compute),
+                *(translator, source, target),
                 stages="stages" in include,
                 context=context_of(translator.tokenizer, translation),
                 pins=translation.pins,

@@ -100,7 +100,7 @@ def document(
         UserError: the model has no such head or shift.
     """
     first = ranked[0]
-    source, places = _side(first.source, first.source_pieces, first.source_spans)
+    source, places = _side(first.source, first.source_spans)
     source["pieces"] = _pieces(first.source_pieces, first.source_spans, places)
     return {
         "format": FORMAT,
@@ -119,19 +119,19 @@ def document(
 
 def _sentence(sentence: ContextSentence) -> Json:
     """A sentence before the source: a side with its pieces."""
-    side, places = _side(sentence.text, sentence.pieces, sentence.spans)
+    side, places = _side(sentence.text, sentence.spans)
     return {**side, "pieces": _pieces(sentence.pieces, sentence.spans, places)}
 
 
 def _hypothesis(translation: Translation, style: Style, details: Details) -> Json:
-    side, places = _side(translation.text, translation.pieces, translation.spans)
+    side, places = _side(translation.text, translation.spans)
     pieces = _pieces(translation.pieces, translation.spans, places)
     inspected = details.inspected
     log_probs = [None] * len(pieces) if inspected is None else inspected.of_pieces
     steps = None if inspected is None or not details.alternatives else inspected.alternatives(details.alternatives)
     for at, piece in enumerate(pieces):
         span = translation.spans[at]
-        piece["log_prob"] = _number(log_probs[at])
+        piece["log_prob"] = number(log_probs[at])
         # The end of a translation that a person gave entirely is given, too.
         everything = details.forced >= len(translation.text) > 0
         piece["forced"] = everything if span is None else span[0] < details.forced
@@ -139,8 +139,8 @@ def _hypothesis(translation: Translation, style: Style, details: Details) -> Jso
     aligned = style.aligned and translation.weights is not None
     return {
         **side,
-        "score": _number(translation.score),
-        "log_prob": _number(translation.log_prob),
+        "score": number(translation.score),
+        "log_prob": number(translation.log_prob),
         "complete": not translation.cut,
         "pieces": pieces,
         "alignment": {
@@ -155,7 +155,7 @@ def _hypothesis(translation: Translation, style: Style, details: Details) -> Jso
     }
 
 
-def _side(text: str, pieces: Sequence[str], spans: Sequence[Span | None]) -> tuple[Json, list[int | None]]:
+def _side(text: str, spans: Sequence[Span | None]) -> tuple[Json, list[int | None]]:
     """Text, direction and words of one side, and the word of each piece."""
     found = units(text, spans)
     members = found.members
@@ -168,7 +168,6 @@ def _side(text: str, pieces: Sequence[str], spans: Sequence[Span | None]) -> tup
             (min(span[0] for span in each if span), max(max(span[1], span[0] + 1) for span in each if span))
             for each in of_words
         ]
-    del pieces
     words = [{"text": text[begin:end], "start": begin, "end": end} for begin, end in edges]
     return {"text": text, "direction": direction(text), "spaced": found.are_words, "words": words}, places
 
@@ -198,7 +197,7 @@ def _alternatives(step: Sequence[tuple[int, float]], vocabulary: Vocabulary | No
     assert vocabulary is not None
     names = vocabulary.pieces([token for token, _ in step])
     return [
-        {"text": name, "log_prob": _number(log_prob), "rank": rank}
+        {"text": name, "log_prob": number(log_prob), "rank": rank}
         for rank, (name, (_, log_prob)) in enumerate(zip(names, step, strict=True), 1)
     ]
 
@@ -265,20 +264,20 @@ def _beam(beam: Beam, scores: Sequence[float], vocabulary: Vocabulary | None) ->
     ranks = {tuple(tokens): rank for rank, tokens in reversed(list(enumerate(beam.hypotheses)))}
     paths: list[tuple[int, ...]] = []
     nodes = []
-    for number, node in enumerate(beam.nodes):
+    for at, node in enumerate(beam.nodes):
         token = BOS if node.token is None else node.token
         paths.append(() if node.parent is None else (*paths[node.parent], token))
         rank = ranks.get(paths[-1]) if node.state == "ended" else None
         nodes.append(
             {
-                "id": number,
+                "id": at,
                 "parent": node.parent,
                 "step": node.step,
                 "text": SPECIAL_PIECES[BOS] if node.token is None else vocabulary.pieces([token])[0],
-                "log_prob": _number(node.log_prob),
-                "total": _number(node.total),
+                "log_prob": number(node.log_prob),
+                "total": number(node.total),
                 "state": node.state,
-                "score": None if rank is None else _number(scores[rank]),
+                "score": None if rank is None else number(scores[rank]),
                 "hypothesis": rank,
             }
         )
@@ -295,5 +294,6 @@ def _flat(values: npt.NDArray[np.float32] | Tensor) -> list[float | None]:
     return [value if math.isfinite(value) else None for value in rounded.tolist()]
 
 
-def _number(value: float | None) -> float | None:
+def number(value: float | None) -> float | None:
+    """A number as documents write it: rounded, None for an infinite one."""
     return None if value is None or not math.isfinite(value) else round(value, DIGITS)

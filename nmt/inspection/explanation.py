@@ -26,7 +26,7 @@ from nmt.data.documents import context_tensor
 from nmt.errors import UserError
 from nmt.inspection.details import documented
 from nmt.inspection.document import DIGITS, Json, Style
-from nmt.inspection.steps import context_of, piece_log_probs, tokens_of
+from nmt.inspection.steps import Row, context_of, piece_log_probs, tokens_of
 from nmt.text.canonical import shows_nothing
 from nmt.text.tokenizer import EOS
 from nmt.translation.forcing import saliency
@@ -137,12 +137,12 @@ def erasure(translator: Translator, translation: Translation, rows: slice = slic
     """[Tw, Sw] log p(target word) minus its log-probability without the source word, for the target words `rows`."""
     source = source_units(translation)
     tokens, _ = tokens_of(translator.tokenizer, translation)
+    context = context_of(translator.tokenizer, translation)
     left = [
         [token for token, members in zip(tokens, source.members) if members[word] == 0]
         for word in range(len(source.labels))
     ]
-    context = context_of(translator.tokenizer, translation)
-    return _falls(translator, translation, rows, [tokens, *left], [context] * (1 + len(left)))
+    return _falls(translator, translation, rows, [Row(each, context, translation.pins) for each in (tokens, *left)])
 
 
 def erasure_of_context(translator: Translator, translation: Translation, rows: slice = slice(None)) -> Matrix:
@@ -150,30 +150,16 @@ def erasure_of_context(translator: Translator, translation: Translation, rows: s
     tokens, _ = tokens_of(translator.tokenizer, translation)
     context = context_of(translator.tokenizer, translation)
     left = [[sentence for place, sentence in enumerate(context) if place != out] for out in range(len(context))]
-    return _falls(translator, translation, rows, [tokens] * (1 + len(left)), [context, *left])
+    return _falls(translator, translation, rows, [Row(tokens, each, translation.pins) for each in (context, *left)])
 
 
-def _falls(
-    translator: Translator,
-    translation: Translation,
-    rows: slice,
-    sources: Sequence[Sequence[int]],
-    contexts: Sequence[Sequence[Sequence[int]]],
-) -> Matrix:
-    """[Tw, N] how much the log-probability of each target word falls from the first source to each of N others."""
-    members = target_units(translation).members[:, rows]
+def _falls(translator: Translator, translation: Translation, words: slice, rows: Sequence[Row]) -> Matrix:
+    """[Tw, N] how much the log-probability of each target word falls from the first row to each of N others."""
+    members = target_units(translation).members[:, words]
     # Pieces after the last word that is asked for change nothing.
     count = 1 + int(np.flatnonzero(members.any(1)).max(initial=0))
     pieces = tokens_of(translator.tokenizer, translation)[1][:count]
-    size = translator.batch_sentences
-    found = [
-        piece_log_probs(
-            *(translator.stepper, sources[first : first + size], pieces, translator.compute),
-            *(contexts[first : first + size], translation.pins),
-        )
-        for first in range(0, len(sources), size)
-    ]
-    whole, *others = torch.cat(found).double().numpy()
+    whole, *others = piece_log_probs(translator, pieces, rows).double().numpy()
     falls: Matrix = members[:count].T.astype(np.float64) @ (whole - np.array(others).reshape(-1, count)).T
     return falls
 

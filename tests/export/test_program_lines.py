@@ -22,7 +22,7 @@ from tests.pipeline.small import call
 
 needs_both = pytest.mark.skipif(
     any(find_spec(name) is None for name in ("ctranslate2", "onnx", "onnxruntime")),
-    reason="needs ctranslate2, onnx and onnxruntime: pip install -e '.[export,onnx]'",
+    reason="needs ctranslate2, onnx and onnxruntime: pip install -e '.[export]'",
 )
 MARK = b"\xef\xbb\xbf"
 #: Each is a trap for some way of reading lines.

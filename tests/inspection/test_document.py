@@ -76,7 +76,7 @@ def test_alternatives_are_the_best_pieces_and_contain_the_chosen_one_at_its_rank
     made = translator(overrides)
     (ranked,) = made.translate_chunk([SENTENCE])
     source, target = tokens_of(made.tokenizer, ranked[0])
-    inspected = inspect(made.stepper, source, target, made.compute)
+    inspected = inspect(made, source, target)
     assert torch.logsumexp(inspected.log_probs, 1).abs().max() < 1e-4
     for step, piece in enumerate(full(overrides)["hypotheses"][0]["pieces"]):
         values = [each["log_prob"] for each in piece["alternatives"]]

@@ -75,7 +75,7 @@ def test_the_sweep_pins_the_step_to_every_source_piece(decoder: str) -> None:
     assert [bar["text"] for bar in answer["sweep"]] == plain.source_pieces
     assert len({bar["log_prob"] for bar in answer["sweep"]}) > 1
     source, target = tokens_of(made.tokenizer, plain)
-    expected = inspect(made.stepper, source, target, made.compute, pins={1: [2]}).of_pieces[1]
+    expected = inspect(made, source, target, pins={1: [2]}).of_pieces[1]
     assert answer["sweep"][2]["log_prob"] == pytest.approx(expected, abs=1e-5)
     assert all(bar["best_log_prob"] >= bar["log_prob"] for bar in answer["sweep"])
     edited = what_if(made, SENTENCE, Edits(pins={1: [2]}), style(made), frozenset())["differences"]["steps"][1]
@@ -142,7 +142,7 @@ def test_erasure_is_the_fall_of_the_log_probability() -> None:
     source, target = tokens_of(made.tokenizer, whole)
     left = [token for token, span in zip(source, whole.source_spans) if span is None or not 5 <= span[0] < 9]
     assert made.tokenizer.source.decode(left).split() == ["eins", "drei"]
-    before, after = (inspect(made.stepper, tokens, target, made.compute).of_pieces for tokens in (source, left))
+    before, after = (inspect(made, tokens, target).of_pieces for tokens in (source, left))
     ends = next(at for at, span in enumerate(whole.spans) if span is not None and span[0] >= 4)
     assert answer["methods"]["erasure"][0][1] == pytest.approx(sum(before[:ends]) - sum(after[:ends]), abs=1e-4)
 
