@@ -25,7 +25,7 @@ from nmt.inspection.steps import Inspected, LayerStages
 from nmt.links import format_links
 from nmt.text.spans import Span
 from nmt.text.tokenizer import BOS, SPECIAL_PIECES, Vocabulary
-from nmt.translation.types import ContextSentence, Translation, Views
+from nmt.translation.types import Translation, Views
 
 FORMAT, VERSION = "nmt.translation", 2
 ALTERNATIVES = 5  # pieces per step
@@ -100,15 +100,13 @@ def document(
         UserError: the model has no such head or shift.
     """
     first = ranked[0]
-    source, places = _side(first.source, first.source_spans)
-    source["pieces"] = _pieces(first.source_pieces, first.source_spans, places)
     return {
         "format": FORMAT,
         "version": VERSION,
         "model": style.model,
         "search": style.search,
-        "source": source,
-        "context": [_sentence(sentence) for sentence in first.context] or None,
+        "source": _side(first.source, first.source_pieces, first.source_spans),
+        "context": [_side(sentence.text, sentence.pieces, sentence.spans) for sentence in first.context] or None,
         "hypotheses": [
             _hypothesis(translation, style, details[rank] if details else Details())
             for rank, translation in enumerate(ranked)
@@ -117,19 +115,11 @@ def document(
     }
 
 
-def _sentence(sentence: ContextSentence) -> Json:
-    """A sentence before the source: a side with its pieces."""
-    side, places = _side(sentence.text, sentence.spans)
-    return {**side, "pieces": _pieces(sentence.pieces, sentence.spans, places)}
-
-
 def _hypothesis(translation: Translation, style: Style, details: Details) -> Json:
-    side, places = _side(translation.text, translation.spans)
-    pieces = _pieces(translation.pieces, translation.spans, places)
-    inspected = details.inspected
-    log_probs = [None] * len(pieces) if inspected is None else inspected.of_pieces
+    side, inspected = _side(translation.text, translation.pieces, translation.spans), details.inspected
+    log_probs = [None] * len(side["pieces"]) if inspected is None else inspected.of_pieces
     steps = None if inspected is None or not details.alternatives else inspected.alternatives(details.alternatives)
-    for at, piece in enumerate(pieces):
+    for at, piece in enumerate(side["pieces"]):
         span = translation.spans[at]
         piece["log_prob"] = number(log_probs[at])
         # The end of a translation that a person gave entirely is given, too.
@@ -142,7 +132,6 @@ def _hypothesis(translation: Translation, style: Style, details: Details) -> Jso
         "score": number(translation.score),
         "log_prob": number(translation.log_prob),
         "complete": not translation.cut,
-        "pieces": pieces,
         "alignment": {
             "links": format_links(links(translation, style.head, style.shift)),
             "head": style.head,
@@ -155,21 +144,29 @@ def _hypothesis(translation: Translation, style: Style, details: Details) -> Jso
     }
 
 
-def _side(text: str, spans: Sequence[Span | None]) -> tuple[Json, list[int | None]]:
-    """Text, direction and words of one side, and the word of each piece."""
-    found = units(text, spans)
-    members = found.members
-    places = [int(row.argmax()) if row.any() else None for row in members]
-    if found.are_words:
+def _side(text: str, pieces: Sequence[str], spans: Sequence[Span | None]) -> Json:
+    """A text with its words and its subword pieces."""
+    of_text = units(text, spans)
+    places = [int(row.argmax()) if row.any() else None for row in of_text.members]
+    if of_text.are_words:
         edges = [match.span() for match in re.finditer(r"\S+", text)]
     else:
-        of_words = [[span for span, place in zip(spans, places) if place == word] for word in range(len(found.labels))]
+        members = [[span for span, place in zip(spans, places) if place == at] for at in range(len(of_text.labels))]
         edges = [
-            (min(span[0] for span in each if span), max(max(span[1], span[0] + 1) for span in each if span))
-            for each in of_words
+            (min(span[0] for span in word if span), max(max(span[1], span[0] + 1) for span in word if span))
+            for word in members
         ]
-    words = [{"text": text[begin:end], "start": begin, "end": end} for begin, end in edges]
-    return {"text": text, "direction": direction(text), "spaced": found.are_words, "words": words}, places
+    begins, ends = ([None if span is None else span[end] for span in spans] for end in (0, 1))
+    return {
+        "text": text,
+        "direction": direction(text),
+        "spaced": of_text.are_words,
+        "words": [{"text": text[begin:end], "start": begin, "end": end} for begin, end in edges],
+        "pieces": [
+            {"text": piece, "start": begin, "end": end, "word": place}
+            for piece, begin, end, place in zip(pieces, begins, ends, places, strict=True)
+        ],
+    }
 
 
 def direction(text: str) -> str:
@@ -179,18 +176,6 @@ def direction(text: str) -> str:
         if kind in ("L", "R", "AL"):
             return "ltr" if kind == "L" else "rtl"
     return "ltr"
-
-
-def _pieces(pieces: Sequence[str], spans: Sequence[Span | None], places: Sequence[int | None]) -> list[Json]:
-    return [
-        {
-            "text": piece,
-            "start": None if span is None else span[0],
-            "end": None if span is None else span[1],
-            "word": place,
-        }
-        for piece, span, place in zip(pieces, spans, places, strict=True)
-    ]
 
 
 def _alternatives(step: Sequence[tuple[int, float]], vocabulary: Vocabulary | None) -> list[Json]:

@@ -74,14 +74,20 @@ class Search:
     Attributes:
         choice: its name in `configs/search/`.
         nbest: n.
+        beam_size: the number of hypotheses that are kept at each step; None for random draws.
     """
 
     choice: ClassVar[str]
     nbest: int = 1
+    beam_size: int | None = None
 
     def settings(self) -> dict[str, Any]:
         """Its settings by name, as in `configs/search/`, and `nbest`."""
         return {"nbest": self.nbest, **{name: value for name, value in vars(self).items() if name[0] != "_"}}
+
+    def score_of(self, log_prob: float, length: int) -> float:
+        """The score of a hypothesis of `length` tokens, its end among them, without a coverage penalty."""
+        return log_prob
 
     @property
     def needs_weights(self) -> bool:

@@ -20,6 +20,7 @@ class GreedySearch(Search):
     """The most probable token at every step."""
 
     choice = "greedy"
+    beam_size: int | None = 1
 
     def __init__(self) -> None:
         """Greedy search has no settings."""
@@ -36,6 +37,7 @@ class SamplingSearch(GreedySearch):
     """
 
     choice = "sampling"
+    beam_size = None
 
     def __init__(
         self, temperature: Temperature = 1.0, top_k: NotNegative = 0, nbest: Positive = 1, seed: int = 1
