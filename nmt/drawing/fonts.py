@@ -12,7 +12,7 @@ from pathlib import Path
 
 import arabic_reshaper  # type: ignore[import-untyped]
 from bidi import get_display  # type: ignore[import-untyped]
-from fontTools import unicodedata as scripts
+from fontTools import unicodedata as scripts  # type: ignore[import-untyped]
 from matplotlib import font_manager, ft2font
 from matplotlib.font_manager import FontProperties
 

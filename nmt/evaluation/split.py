@@ -317,16 +317,15 @@ def _heatmaps(
             continue
         for level in levels:
             pictures.append(folder / "heatmaps" / f"{line:0{digits}d}-{level}.png")
-            missing = heatmap.draw(
+            picture = heatmap.figure(
                 view,
-                pictures[-1],
                 level=level,
                 head=display.head if display.pictured is None else display.pictured,
                 shift=display.shift,
                 reference=references[line - 1],
                 title=f"{name}, line {line}",
             )
-            notes |= dict.fromkeys(missing)
+            notes |= dict.fromkeys(picture.save(pictures[-1]))
     return pictures, list(notes)
 
 

@@ -94,7 +94,7 @@ def links_of_words(write_line: Callable[[str], None], head: Head, shift: int) ->
 
 def pictures(folder: Path, head: Head, shift: int, view: Callable[[Translation], Translation | None]) -> Write:
     """Write a heatmap of the view of each line that has one; print each warning once."""
-    from nmt.drawing.heatmap import draw
+    from nmt.drawing.heatmap import figure
 
     warnings = set[str]()
 
@@ -102,7 +102,7 @@ def pictures(folder: Path, head: Head, shift: int, view: Callable[[Translation],
         translation = view(line.translations[0])
         if translation is None or translation.weights is None:
             return
-        for warning in draw(translation, folder / f"{line.number:05d}.png", head=head, shift=shift):
+        for warning in figure(translation, head=head, shift=shift).save(folder / f"{line.number:05d}.png"):
             if warning not in warnings:
                 warnings.add(warning)
                 print_message(f"warning: {warning}")
