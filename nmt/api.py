@@ -17,7 +17,7 @@ from nmt.data.documents import Followed, Follower
 from nmt.errors import UserError
 from nmt.heads import AUTO
 from nmt.links import Link
-from nmt.notebook import Explanation, Inspection, WhatIf, shown
+from nmt.notebook import Explanation, Inspection, WhatIf, viewer_html
 from nmt.pipeline.opening import TranslatorRequest, default_head
 from nmt.pipeline.requests import read
 from nmt.text.canonical import shows_nothing
@@ -349,7 +349,7 @@ class TranslatedSentence(Translation):
         if self.attends != "cross" or not self.text.strip():
             return None
         aligned = self.weights is not None
-        return shown(
+        return viewer_html(
             {
                 "translation": document(
                     [self], Style(None, aligned=aligned), [Details(context=self.context_weights, cross=aligned)]

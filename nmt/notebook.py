@@ -12,7 +12,7 @@ from nmt.viewer import embed
 HEIGHT = 720
 
 
-def shown(translations: Mapping[str, Mapping[str, Any]]) -> str:
+def viewer_html(translations: Mapping[str, Mapping[str, Any]]) -> str:
     """HTML of the viewer with translations of one sentence by name: one line of text, then the viewer in a frame.
 
     A notebook that does not trust its outputs drops the frame; the line stays.
@@ -54,7 +54,7 @@ class Inspection:
         write_text(Path(path), embed.page(*_viewer({self._name: self.document})))
 
     def _repr_html_(self) -> str:
-        return shown({self._name: self.document})
+        return viewer_html({self._name: self.document})
 
 
 class Explanation:
@@ -80,16 +80,15 @@ class Explanation:
         self.caution: str = explained["caution"]
 
     def _repr_html_(self) -> str:
-        """A table for each measure, target words as rows and source words as columns; then the caution."""
-        columns = "".join(f"<th>{html.escape(word)}</th>" for word in ["", *self.words["source"]])
-        parts = []
-        for method, matrix in self.measures.items():
-            rows = [
-                f"<tr><th>{html.escape(word)}</th>{''.join(f'<td>{value:.2f}</td>' for value in row)}</tr>"
-                for word, row in zip(self.words["target"], matrix or (), strict=False)
-            ]
-            parts.append(f'<table dir="auto"><caption>{method}</caption><tr>{columns}</tr>{"".join(rows)}</table>')
-        return f"{''.join(parts)}<p>{html.escape(self.caution)}</p>"
+        from pandas import DataFrame  # type: ignore[import-untyped]
+
+        shown = {name: matrix for name, matrix in self.measures.items() if matrix is not None}
+        rows, columns = self.words["target"], self.words["source"]
+        tables = [
+            f"<p>{name}</p>{DataFrame(matrix, rows, columns).to_html(float_format='{:.2f}'.format)}"
+            for name, matrix in shown.items()
+        ]
+        return f"{''.join(tables)}<p>{html.escape(self.caution)}</p>"
 
 
 class WhatIf:
@@ -117,4 +116,4 @@ class WhatIf:
         return str(self.baseline["hypotheses"][0]["text"]), changed
 
     def _repr_html_(self) -> str:
-        return shown({"as it is": self.baseline} | ({} if self.variant is None else {"changed": self.variant}))
+        return viewer_html({"as it is": self.baseline} | ({} if self.variant is None else {"changed": self.variant}))

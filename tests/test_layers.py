@@ -24,7 +24,7 @@ ROOMS = {
     "data": {"text"},
     "model": {"kernels", "attention"},
     "translation": {"text", "data", "attention", "model", "search"},
-    "alignment": {"text", "translation"},
+    "alignment": {"text", "data", "translation"},
     "inspection": {"text", "data", "search", "attention", "model", "translation", "alignment"},
     "drawing": {"translation", "alignment"},
     "viewer": set[str](),

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nmt.alignment.splitters import WordSplitters
 from nmt.alignment.units import spelled
 from nmt.alignment.word_weights import Weights, best_links, saliency_weights, word_weights
 from nmt.compute import Compute
@@ -13,7 +14,6 @@ from nmt.data.documents import contexts_of
 from nmt.heads import MEAN
 from nmt.limits import NotNegative, Positive
 from nmt.links import GoldLinks, Link
-from nmt.pipeline.linking import WordSplitters
 from nmt.pipeline.opening import Checkpoint, has_weights, head_of, open_for_forcing
 from nmt.runs import Run
 from nmt.terminal import print_message

@@ -13,6 +13,8 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from nmt.alignment.baselines import baselines
 from nmt.alignment.error_rate import AlignmentScore, against_gold
+from nmt.alignment.link_files import LinksFile
+from nmt.alignment.splitters import WordSplitters
 from nmt.alignment.symmetrization import SYMMETRIZATIONS, symmetrize
 from nmt.alignment.word_weights import SHIFTS, Weights
 from nmt.command.composing import compose
@@ -26,7 +28,7 @@ from nmt.limits import Limit
 from nmt.links import GoldLinks, Link, format_links
 from nmt.pipeline.aligner import SALIENCY, Aligner, AlignerRequest, Evidence, SentencePairs
 from nmt.pipeline.choosing import Chosen, choose, own_gold, own_validation
-from nmt.pipeline.linking import LinksFile, WordSplitters, check_base, named_languages, read_text, table
+from nmt.pipeline.linking import check_base, named_languages, read_text, table
 from nmt.pipeline.opening import own_data, own_split
 from nmt.pipeline.paths import check_paths, writer
 from nmt.pipeline.requests import Data

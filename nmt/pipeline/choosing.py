@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from nmt.alignment.error_rate import against_gold
+from nmt.alignment.splitters import WordSplitters
 from nmt.alignment.word_weights import SHIFTS
 from nmt.data.corpus import DataSource, Split
 from nmt.drawing.layout import plain_table
@@ -12,7 +13,6 @@ from nmt.errors import UserError
 from nmt.heads import AUTO, MEAN, described, selections
 from nmt.links import GoldLinks, Link, parse_file
 from nmt.pipeline.aligner import Aligner, Evidence, SentencePairs
-from nmt.pipeline.linking import WordSplitters
 from nmt.pipeline.opening import default_head, own_data, own_split
 from nmt.runs import Run
 from nmt.terminal import print_message

@@ -75,12 +75,12 @@ def test_a_notebook_shows_the_viewer_and_nothing_of_the_text_runs(overrides: tup
 @pytest.mark.parametrize("overrides", [ATTENTIVE, ("decoder=none",)], ids="_".join)
 def test_an_explanation_is_a_table_for_each_measure(overrides: tuple[str, ...]) -> None:
     explanation = opened(overrides).explain("eins <b> drei")
-    tables = re.findall(r"<table.*?</table>", explanation._repr_html_())
-    for table, (name, matrix) in zip(tables, explanation.measures.items(), strict=True):
-        assert f"<caption>{name}</caption>" in table
+    measures = {name: matrix for name, matrix in explanation.measures.items() if matrix is not None}
+    tables = re.findall(r"<p>(\w+)</p>(<table.*?</table>)", explanation._repr_html_(), re.DOTALL)
+    assert [name for name, _ in tables] == list(measures)
+    for (_, table), matrix in zip(tables, measures.values(), strict=True):
         cells = [float(cell) for cell in re.findall(r"<td>(.*?)</td>", table)]
-        assert cells == pytest.approx([value for row in matrix or () for value in row], abs=0.0051)
+        assert cells == pytest.approx([value for row in matrix for value in row], abs=0.0051)
         assert "&lt;b&gt;" in table
-    measures = [name for name, matrix in explanation.measures.items() if matrix is not None]
     assert len(explanation.correlation) == len(measures) * (len(measures) - 1) / 2
     assert explanation.caution in html.unescape(explanation._repr_html_())
