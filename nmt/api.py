@@ -9,8 +9,8 @@ from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-from nmt.alignment import weights as alignment
-from nmt.alignment.weights import Head
+from nmt.alignment import word_weights as alignment
+from nmt.alignment.word_weights import Head
 from nmt.build.open import TranslatorRequest
 from nmt.build.requests import read
 from nmt.command.composing import compose
@@ -19,7 +19,7 @@ from nmt.data import given
 from nmt.data.documents import Followed, Follower
 from nmt.errors import UserError
 from nmt.links import Link
-from nmt.notebook import Explanation, Inspection, WhatIf, shown
+from nmt.notebook import Explanation, Inspection, WhatIf, viewer_html
 from nmt.text.canonical import shows_nothing
 from nmt.translation.heads import AUTO
 from nmt.translation.request import Request, requests_of
@@ -189,7 +189,7 @@ class RunTranslator:
             UserError: a text is blank or too long, the translation has no such word, or the run sees single sentences,
                 but there is context.
         """
-        from nmt.inspection.explain import explain
+        from nmt.inspection.explanation import explain
 
         sentence = given.text(sentence, "sentence")
         translation = None if translation is None else given.text(translation, "translation")
@@ -358,7 +358,7 @@ class TranslatedSentence(Translation):
         if self.attends != "cross" or not self.text.strip():
             return None
         aligned = self.weights is not None
-        return shown(
+        return viewer_html(
             {
                 "translation": document(
                     [self], Style(None, aligned=aligned), [Details(context=self.context_weights, cross=aligned)]

@@ -1,22 +1,18 @@
-"""What `nmt.load(...).inspect`, `.explain` and `.what_if` return: values that a notebook displays and draws."""
+"""What `nmt.load(...).inspect`, `.explain` and `.what_if` return: values that a notebook displays."""
 
 import html
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from nmt.errors import UserError
 from nmt.files import write_text
 from nmt.viewer import embed
-
-if TYPE_CHECKING:
-    from nmt.drawing.heatmap import NotebookFigure
 
 #: Pixels of a viewer in a notebook.
 HEIGHT = 720
 
 
-def shown(translations: Mapping[str, Mapping[str, Any]]) -> str:
+def viewer_html(translations: Mapping[str, Mapping[str, Any]]) -> str:
     """HTML of the viewer with translations of one sentence by name: one line of text, then the viewer in a frame.
 
     A notebook that does not trust its outputs drops the frame; the line stays.
@@ -49,40 +45,6 @@ class Inspection:
         """The best translation."""
         return str(self.document["hypotheses"][0]["text"])
 
-    def stages(self, step: int, layer: int = 0, head: int = 0) -> "NotebookFigure":
-        """How energies became the weights of one step: energy, softmax, the window's part, weight.
-
-        Args:
-            step: the piece that is predicted, from 0.
-            layer, head: which attention, from 0.
-
-        Raises:
-            UserError: the model has no attention, or there is no such step, layer or head.
-        """
-        from nmt.drawing import documents
-
-        return documents.stages(self.document, step, layer, head)
-
-    def probabilities(self) -> "NotebookFigure":
-        """The probability of each piece, and of the most probable other one.
-
-        Raises:
-            UserError: the line is empty or in parts.
-        """
-        from nmt.drawing import documents
-
-        return documents.probabilities(self.document)
-
-    def beam(self) -> "NotebookFigure":
-        """The tree of hypotheses that beam search kept.
-
-        Raises:
-            UserError: the search has no tree, or the line is empty or in parts.
-        """
-        from nmt.drawing import documents
-
-        return documents.tree(self.document)
-
     def save(self, path: str | Path) -> None:
         """Write the viewer as one HTML file that needs no network.
 
@@ -92,7 +54,7 @@ class Inspection:
         write_text(Path(path), embed.page(*_viewer({self._name: self.document})))
 
     def _repr_html_(self) -> str:
-        return shown({self._name: self.document})
+        return viewer_html({self._name: self.document})
 
 
 class Explanation:
@@ -109,7 +71,6 @@ class Explanation:
     """
 
     def __init__(self, explained: Mapping[str, Any]) -> None:
-        self._explained = explained
         self.measures: Mapping[str, list[list[float]] | None] = explained["methods"]
         self.words: Mapping[str, list[str]] = explained["words"]
         self.correlation: dict[tuple[str, str], float | None] = {
@@ -118,14 +79,16 @@ class Explanation:
         self.context: Mapping[str, Any] | None = explained["context"]
         self.caution: str = explained["caution"]
 
-    def figure(self) -> "NotebookFigure":
-        """The measures side by side: in each row the absolute values as shares of their sum."""
-        from nmt.drawing import documents
+    def _repr_html_(self) -> str:
+        from pandas import DataFrame  # type: ignore[import-untyped]
 
-        return documents.measures(self._explained)
-
-    def _repr_png_(self) -> bytes:
-        return self.figure()._repr_png_()
+        shown = {name: matrix for name, matrix in self.measures.items() if matrix is not None}
+        rows, columns = self.words["target"], self.words["source"]
+        tables = [
+            f"<p>{name}</p>{DataFrame(matrix, rows, columns).to_html(float_format='{:.2f}'.format)}"
+            for name, matrix in shown.items()
+        ]
+        return f"{''.join(tables)}<p>{html.escape(self.caution)}</p>"
 
 
 class WhatIf:
@@ -146,30 +109,6 @@ class WhatIf:
         self.steps: Sequence[Mapping[str, Any]] = differences["steps"]
         self.sweep: Sequence[Mapping[str, Any]] | None = result["sweep"]
 
-    def figure(self) -> "NotebookFigure":
-        """Both translations, and what the change does to each piece: log-probability, divergence.
-
-        Raises:
-            UserError: nothing was changed.
-        """
-        from nmt.drawing import documents
-
-        if self.variant is None:
-            raise UserError("Nothing was changed. Give what_if a text, a prefix, pins or changed_context.")
-        return documents.differences(self.baseline, self.variant, {"words": self.words, "steps": self.steps})
-
-    def sweep_figure(self) -> "NotebookFigure":
-        """What the pinned step would say, for each source piece.
-
-        Raises:
-            UserError: there is no sweep.
-        """
-        from nmt.drawing import documents
-
-        if self.sweep is None:
-            raise UserError("There is no sweep. Give what_if the step: sweep=0.")
-        return documents.sweep(self.sweep)
-
     @property
     def texts(self) -> tuple[str, str | None]:
         """The translation as it is, and as it would be."""
@@ -177,4 +116,4 @@ class WhatIf:
         return str(self.baseline["hypotheses"][0]["text"]), changed
 
     def _repr_html_(self) -> str:
-        return shown({"as it is": self.baseline} | ({} if self.variant is None else {"changed": self.variant}))
+        return viewer_html({"as it is": self.baseline} | ({} if self.variant is None else {"changed": self.variant}))

@@ -63,7 +63,7 @@ def _work(verb: str, config: "DictConfig", overrides: list[str]) -> int:
 
             return contrast(read(Contrasting, config))
         case "export":
-            from nmt.pipeline.exporting import Exporting, export
+            from nmt.export.conversion import Exporting, export
 
             return export(read(Exporting, config))
         case "check":

@@ -3,6 +3,7 @@
 import re
 import shlex
 import textwrap
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -84,6 +85,7 @@ def blocks(text: str, kind: str) -> list[str]:
 
 
 def commands(page: Path) -> list[Command]:
-    """The commands in the indented code blocks of a page, in their order."""
+    """The commands in the indented code blocks of a page, in their order; without those of packages that are deleted."""
     lines = [line for block in all_blocks(page) if block.kind == "commands" for line in joined(block.text).splitlines()]
-    return [Command(page.name, line) for line in lines if _COMMAND.match(line)]
+    found = [Command(page.name, line) for line in lines if _COMMAND.match(line)]
+    return [command for command in found if not command.verb or find_spec(f"nmt.{command.verb}")]

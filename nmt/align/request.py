@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from nmt.alignment.symmetrize import SYMMETRIZATIONS, symmetrize
+from nmt.alignment.symmetrization import SYMMETRIZATIONS, symmetrize
 from nmt.build.requests import Data
 from nmt.data.documents import Followed
 from nmt.errors import SettingError, UserError

@@ -13,7 +13,9 @@ from typing import NamedTuple
 from nmt.align.request import Aligning
 from nmt.alignment.baselines import baselines
 from nmt.alignment.error_rate import AlignmentScore, against_gold
-from nmt.alignment.weights import SHIFTS, Weights
+from nmt.alignment.link_files import LinksFile
+from nmt.alignment.splitters import WordSplitters
+from nmt.alignment.word_weights import SHIFTS, Weights
 from nmt.build.head_choice import Choice, choose, own_gold, own_validation
 from nmt.build.open import OpenRun, open_run, own_data, own_split
 from nmt.build.paths import check_paths, writer
@@ -26,7 +28,7 @@ from nmt.errors import UserError
 from nmt.files import STANDARD, write_json
 from nmt.links import GoldLinks, Link, format_links
 from nmt.pipeline.aligner import SALIENCY, Aligner, Evidence, SentencePairs
-from nmt.pipeline.linking import LinksFile, WordSplitters, named_languages, read_text, table
+from nmt.pipeline.linking import named_languages, read_text, table
 from nmt.terminal import print_message, printable
 from nmt.text.canonical import shows_nothing
 from nmt.translation.heads import AUTO, MEAN

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from nmt.errors import UserError, check_parallel
@@ -23,33 +22,28 @@ class AlignmentScore(NamedTuple):
     recall: float
 
 
-def alignment_error_rate(
-    predicted: Sequence[Iterable[Link]],
-    sure: Sequence[AbstractSet[Link]],
-    possible: Sequence[AbstractSet[Link]],
-) -> AlignmentScore:
+def against_gold(predicted: Sequence[Iterable[Link]], gold: Sequence[GoldLinks]) -> AlignmentScore:
     """Alignment error rate, AER = 1 - (|A and S| + |A and P|) / (|A| + |S|), counts summed over the corpus.
 
     Args:
         predicted: A, the links of each sentence pair.
-        sure: S, the sure gold links of each.
-        possible: P, the possible gold links of each; the sure ones are taken as possible too.
+        gold: S, the sure links of each, and P, the possible ones; the sure ones are taken as possible too.
 
     Returns:
         Error rate, precision and recall. Precision is 1 where nothing was predicted, recall NaN where nothing
         is sure.
 
     Raises:
-        UserError: the three have different lengths, or hold no link at all.
+        UserError: the two have different lengths, or hold no link at all.
     """
-    check_parallel({"the alignment": len(predicted), "the sure gold": len(sure), "the possible gold": len(possible)})
+    check_parallel({"the alignment": len(predicted), "the gold": len(gold)})
     total = in_sure = in_possible = sures = 0
-    for links_, sure_, possible_ in zip(predicted, sure, possible, strict=True):
+    for links_, (sure, possible) in zip(predicted, gold, strict=True):
         proposed = set(links_)
         total += len(proposed)
-        sures += len(sure_)
-        in_sure += len(proposed & sure_)
-        in_possible += len(proposed & (possible_ | sure_))
+        sures += len(sure)
+        in_sure += len(proposed & sure)
+        in_possible += len(proposed & (possible | sure))
     if total + sures == 0:
         raise UserError("Neither the predicted nor the gold links hold a link: there is no error rate.")
     return AlignmentScore(
@@ -57,11 +51,6 @@ def alignment_error_rate(
         precision=in_possible / total if total else 1.0,
         recall=in_sure / sures if sures else math.nan,
     )
-
-
-def against_gold(predicted: Sequence[Iterable[Link]], gold: Sequence[GoldLinks]) -> AlignmentScore:
-    """`alignment_error_rate` of links against gold links."""
-    return alignment_error_rate(predicted, [pair.sure for pair in gold], [pair.possible for pair in gold])
 
 
 def as_row(score: AlignmentScore) -> tuple[str, str, str]:

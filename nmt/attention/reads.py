@@ -42,6 +42,8 @@ class Reading(NamedTuple):
 class Read(nn.Module):
     """The contract."""
 
+    #: The name of the choice, as `nmt.build` sets it.
+    choice = ""
     #: Whether the readout chooses among slots.
     enumerates = False
     #: Whether it adds terms to the loss.

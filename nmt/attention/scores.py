@@ -26,6 +26,8 @@ class Score(nn.Module):
     its vectors [H * A] are used through `by_head`, and `reset_parameters` says how the vectors start.
     """
 
+    #: The name of the choice, as `nmt.build` sets it, and the equation, for people who look at a translation.
+    choice, equation = "", ""
     #: Whether slots are told apart by what they hold; `Location` goes by where they stand.
     compares_keys = True
     #: Whether queries and keys are projected for one head too, unless `attention.project` says otherwise.
@@ -65,11 +67,13 @@ class Score(nn.Module):
 
 
 class Additive(Score):
-    """e_tj = v^T tanh(W q_t + U k_j). Bahdanau, Cho, Bengio 2015, section 3.1 and appendix A.1.2.
+    """Bahdanau, Cho, Bengio 2015, section 3.1 and appendix A.1.2.
 
     With coverage, e_tj = v^T tanh(W q_t + U k_j + w cov_tj), where cov_tj is the sum of the weights that slot j got
     before step t. Tu et al. 2016, section 3; See, Liu, Manning 2017, eq. 10 and 11.
     """
+
+    equation = "e_tj = v^T tanh(W q_t + U k_j)"
 
     def __init__(self, query_size: int, key_size: int, size: int, heads: int = 1) -> None:
         super().__init__(query_size, key_size, size, heads)
@@ -111,10 +115,12 @@ def reset_v(v: Tensor, size: int) -> None:
 
 
 class Concat(Score):
-    """e_tj = v^T tanh(W [q_t; k_j]). Luong, Pham, Manning 2015, section 3.1, after eq. 7.
+    """Luong, Pham, Manning 2015, section 3.1, after eq. 7.
 
     The same function class as `Additive`: the two halves of W are its W and U. Expect equal results.
     """
+
+    equation = "e_tj = v^T tanh(W [q_t; k_j])"
 
     def __init__(self, query_size: int, key_size: int, size: int, heads: int = 1) -> None:
         super().__init__(query_size, key_size, size, heads)
@@ -142,7 +148,9 @@ def dot(queries: Tensor, keys: Tensor) -> Tensor:
 
 
 class General(Score):
-    """e_tj = q_t^T W k_j. Luong, Pham, Manning 2015, section 3.1. W k is computed once a sentence."""
+    """Luong, Pham, Manning 2015, section 3.1. W k is computed once a sentence."""
+
+    equation = "e_tj = q_t^T W k_j"
 
     def __init__(self, query_size: int, key_size: int, size: int, heads: int = 1) -> None:
         super().__init__(query_size, key_size, size, heads)
@@ -157,7 +165,9 @@ class General(Score):
 
 
 class Dot(Score):
-    """e_tj = q_t^T k_j. Luong, Pham, Manning 2015, section 3.1. Needs queries and keys of equal size."""
+    """Luong, Pham, Manning 2015, section 3.1. Needs queries and keys of equal size."""
+
+    equation = "e_tj = q_t^T k_j"
 
     def __init__(self, query_size: int, key_size: int, size: int, heads: int = 1) -> None:
         super().__init__(query_size, key_size, size, heads)
@@ -173,11 +183,13 @@ class Dot(Score):
 
 
 class ScaledDot(Dot):
-    """e_tj = q_t^T k_j / sqrt(Dk). Vaswani et al. 2017, eq. 1; Dk is the size of a key.
+    """Vaswani et al. 2017, eq. 1; Dk is the size of a key.
 
     The paper's queries and keys are projections. The energies of recurrent states as they are, which are bounded by 1,
     stay so even that there is nothing to learn from (docs/attention-study.md).
     """
+
+    equation = "e_tj = q_t^T k_j / sqrt(Dk)"
 
     wants_projections = True
 
@@ -186,10 +198,12 @@ class ScaledDot(Dot):
 
 
 class Location(Score):
-    """e_tj = (W_a q_t)_j: an energy for each position, keys unused. Luong, Pham, Manning 2015, eq. 8.
+    """An energy for each position, keys unused. Luong, Pham, Manning 2015, eq. 8.
 
     W_a has `positions` rows. Short sentences use the first of them; positions beyond the table get no weight.
     """
+
+    equation = "e_tj = (W_a q_t)_j"
 
     compares_keys = False
 
@@ -210,7 +224,9 @@ class Location(Score):
 
 
 class Cosine(Dot):
-    """e_tj = g cos(q_t, k_j), the strength g = sqrt(Dk) e^s learned. Graves, Wayne, Danihelka 2014, eq. 5 and 6."""
+    """The strength g = sqrt(Dk) e^s is learned. Graves, Wayne, Danihelka 2014, eq. 5 and 6."""
+
+    equation = "e_tj = g cos(q_t, k_j)"
 
     def __init__(self, query_size: int, key_size: int, size: int, heads: int = 1) -> None:
         super().__init__(query_size, key_size, size, heads)

@@ -50,6 +50,8 @@ def _combined(operation: Callable[[Tensor, Tensor], Tensor], one: Tensor | None,
 class Window(nn.Module):
     """The contract."""
 
+    #: The name of the choice, as `nmt.build` sets it.
+    choice = ""
     #: Whether what it shows depends on how many slots there will be.
     needs_length = False
     #: The first step that is shown a slot after its own, whatever the text; None if there is none.

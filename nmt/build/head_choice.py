@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from nmt.alignment.error_rate import against_gold
-from nmt.alignment.weights import SHIFTS
+from nmt.alignment.splitters import WordSplitters
+from nmt.alignment.word_weights import SHIFTS
 from nmt.build.open import OpenRun, own_data, own_split
 from nmt.data.corpus import DataSource, Split
 from nmt.drawing.layout import plain_table
 from nmt.errors import UserError
 from nmt.links import GoldLinks, Link, parse_file
 from nmt.pipeline.aligner import Aligner, Evidence, SentencePairs
-from nmt.pipeline.linking import WordSplitters
 from nmt.terminal import print_message
 from nmt.translation.heads import AUTO, MEAN, choose_head
 
@@ -33,7 +33,7 @@ def choose(aligner: Aligner, shift: str, pairs: SentencePairs | None, threshold:
         aligner: the run, with its setting of the head.
         shift: "0", "1" or "auto".
         pairs: validation sentences with gold links; None without.
-        threshold: of links, see `nmt.alignment.weights.best_links`.
+        threshold: of links, see `nmt.alignment.word_weights.best_links`.
     """
     shifts = list(SHIFTS) if shift == AUTO else [int(shift)]
     several = aligner.head == AUTO and len(aligner.heads.names) > 1

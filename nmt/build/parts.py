@@ -55,8 +55,20 @@ def locate(target: object, kind: type[Part], key: str) -> type[Part]:
     return place
 
 
-def part(node: DictConfig | Mapping[str, Any], kind: type[Part], key: str) -> Callable[..., Part]:
+#: The names of choices by the places of their settings: {"attention.score": "dot", ...}.
+Choices = Mapping[str, str]
+
+
+def _choices(config: DictConfig) -> Choices:
+    return {place(str(key)): str(choice) for key, choice in config.choices.items()}
+
+
+def part(
+    node: DictConfig | Mapping[str, Any], kind: type[Part], key: str, choices: Choices | None = None
+) -> Callable[..., Part]:
     """A constructor with the settings of `node` filled in; what follows from other choices is passed when calling.
+
+    With `choices`, the part gets the name of its choice as its attribute `choice`.
 
     Raises:
         UserError: the class may not stand there, does not know a setting, or does not take its value.
@@ -68,7 +80,17 @@ def part(node: DictConfig | Mapping[str, Any], kind: type[Part], key: str) -> Ca
     for name in settings:
         if isinstance(settings[name], dict):
             raise UserError(f"{key}.{name} is a group of settings where {class_.__name__} takes a value.")
-    return checked(class_, settings, key)
+    make = checked(class_, settings, key)
+    if choices is None:
+        return make
+
+    @functools.wraps(make, updated=())
+    def named(*parts: Any, **others: Any) -> Part:
+        made = make(*parts, **others)
+        made.choice = choices.get(key, "")  # type: ignore[attr-defined]
+        return made
+
+    return named
 
 
 def _plain(node: DictConfig | Mapping[str, Any], key: str) -> dict[str, Any]:
@@ -180,19 +202,20 @@ def build_attention(
     value_size: int,
     fast: bool = True,
     key: str = "attention",
+    choices: Choices | None = None,
     **use: Any,
 ) -> Attention:
     """A score, a window and a read, composed for these sizes.
 
-    `fast` uses the fast forms of `nmt.kernels`; `key` is the node's place in the configuration, for messages; `use`
-    says what its owner needs it for.
+    `fast` uses the fast forms of `nmt.kernels`; `key` is the node's place in the configuration; `choices` names its
+    parts; `use` says what its owner needs it for.
     """
     settings = _plain(node, key)
-    choices = {name: settings.pop(name, {}) for name in ("score", "window", "read")}
+    nodes = {name: settings.pop(name, {}) for name in ("score", "window", "read")}
     return part(settings, Attention, key)(
-        part(choices["score"], Score, f"{key}.score"),
-        part(choices["window"], Window, f"{key}.window"),
-        part(choices["read"], Read, f"{key}.read"),
+        part(nodes["score"], Score, f"{key}.score", choices),
+        part(nodes["window"], Window, f"{key}.window", choices),
+        part(nodes["read"], Read, f"{key}.read", choices),
         query_size=query_size,
         value_size=value_size,
         fast=fast,
@@ -200,7 +223,7 @@ def build_attention(
     )
 
 
-def _makers(settings: dict[str, Any], key: str) -> dict[str, Callable[..., Any]]:
+def _makers(settings: dict[str, Any], key: str, choices: Choices) -> dict[str, Callable[..., Any]]:
     """What makes the parts that stand in an encoder or a decoder, taken from its settings."""
     makers: dict[str, Callable[..., Any]] = {}
     for name, kind in (("readout", Readout), ("positions", Positions)):
@@ -208,29 +231,32 @@ def _makers(settings: dict[str, Any], key: str) -> dict[str, Callable[..., Any]]
             makers[name] = part(settings.pop(name), kind, f"{key}.{name}")
     if "self_attention" in settings:
         node, fast = settings.pop("self_attention"), settings.get("fast", True)
-        makers["self_attention"] = functools.partial(build_attention, node, fast=fast, key=f"{key}.self_attention")
+        makers["self_attention"] = functools.partial(
+            build_attention, node, fast=fast, key=f"{key}.self_attention", choices=choices
+        )
     return makers
 
 
 def build_encoder(config: DictConfig, embedding_size: int) -> Encoder:
     """The encoder; its constructor makes the parts of its layers."""
-    return _encoder(_plain(config.encoder, "encoder"), "encoder", embedding_size)
+    return _encoder(_plain(config.encoder, "encoder"), "encoder", _choices(config), embedding_size)
 
 
-def _encoder(settings: dict[str, Any], key: str, embedding_size: int) -> Encoder:
-    makers = _makers(settings, key)
+def _encoder(settings: dict[str, Any], key: str, choices: Choices, embedding_size: int) -> Encoder:
+    makers = _makers(settings, key, choices)
     for name in ("first", "then"):  # of an encoder that consists of others
         if name in settings:
-            makers[name] = functools.partial(_encoder, settings.pop(name), f"{key}.{name}")
+            makers[name] = functools.partial(_encoder, settings.pop(name), f"{key}.{name}", choices)
     return part(settings, Encoder, key)(embedding_size=embedding_size, **makers)
 
 
 def build_decoder(config: DictConfig, encoder: Encoder, embedding_size: int) -> AnyDecoder:
     """The decoder; its constructor makes the attention and other parts, for sizes that it knows."""
     settings = _plain(config.decoder, "decoder")
-    attention = functools.partial(build_attention, config.attention, fast=settings.get("fast", True))
+    choices, fast = _choices(config), settings.get("fast", True)
+    attention = functools.partial(build_attention, config.attention, fast=fast, choices=choices)
     sizes = Sizes(embedding_size, encoder.size, encoder.directions)
-    parts = DecoderParts(attention, sizes, **_makers(settings, "decoder"))
+    parts = DecoderParts(attention, sizes, **_makers(settings, "decoder", choices))
     return part(settings, Decoder, "decoder")(parts)
 
 
@@ -239,9 +265,9 @@ def build_context(config: DictConfig, encoder: Encoder) -> ContextMechanism | No
     settings = _plain(config.context, "context")
     if not settings["sentences"]:
         return None
-    fast = model_settings(config).fast
+    fast, choices = model_settings(config).fast, _choices(config)
     makers = {
-        name: functools.partial(build_attention, settings.pop(name), fast=fast, key=f"context.{name}")
+        name: functools.partial(build_attention, settings.pop(name), fast=fast, key=f"context.{name}", choices=choices)
         for name in ("word_attention", "sentence_attention")
         if name in settings
     }

@@ -12,14 +12,14 @@ from nmt.comparison.slices import Slicing
 from nmt.comparison.texts import estimate_text
 from nmt.comparison.variants import Comparison, OnSplit, Spread
 from nmt.comparison.verdict import baseline_label, count_of, judgement, p_text, verdict
-from nmt.drawing.by_length import FEW, by_length
 from nmt.drawing.layout import plain_table
+from nmt.drawing.length_plot import FEW, by_length
 from nmt.drawing.style import png
 from nmt.evaluation.metrics import TITLES
 from nmt.evaluation.references import AttentionMap
 from nmt.translation.heads import Heads
 from nmt.viewer.blocks import Block, Heading, Interactive, Lines, Picture, Table
-from nmt.viewer.words import sentence_of_words
+from nmt.viewer.word_document import sentence_of_words
 
 NO_SLICING = Slicing()
 

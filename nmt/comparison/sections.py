@@ -15,7 +15,7 @@ from nmt.comparison.slices import Slicing, score_by, slices_of
 from nmt.comparison.texts import Buckets, Texts, by_bucket, table_of, texts_of
 from nmt.comparison.variance import Statistics
 from nmt.comparison.variants import Comparison, OnSplit
-from nmt.drawing.by_length import FEW
+from nmt.drawing.length_plot import FEW
 from nmt.evaluation.by_length import binned, joined
 from nmt.evaluation.metrics import TITLES
 from nmt.evaluation.sentences import UNATTENDED

@@ -14,7 +14,7 @@ import numpy as np
 from nmt.comparison.results import SCORERS
 from nmt.comparison.texts import Buckets, Texts, by_bucket
 from nmt.comparison.variance import Statistics
-from nmt.drawing.by_length import FEW
+from nmt.drawing.length_plot import FEW
 from nmt.evaluation.metrics import Metric
 from nmt.evaluation.words import split_words
 from nmt.text.scripts import base_language

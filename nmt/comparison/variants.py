@@ -18,7 +18,7 @@ from nmt.comparison.labels import labels
 from nmt.comparison.results import ATTENTION, HEAD_ENTROPY, SCORERS, TESTED, Result, Scored
 from nmt.comparison.significance import Contrast, Runs
 from nmt.comparison.variance import Statistics
-from nmt.drawing.by_length import FEW
+from nmt.drawing.length_plot import FEW
 from nmt.errors import UserError, nearest
 from nmt.evaluation.by_length import binned, joined
 from nmt.evaluation.metrics import Metric

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import arabic_reshaper  # type: ignore[import-untyped]
 from bidi import get_display  # type: ignore[import-untyped]
+from fontTools import unicodedata as scripts  # type: ignore[import-untyped]
 from matplotlib import font_manager, ft2font
 from matplotlib.font_manager import FontProperties
 
@@ -43,9 +44,10 @@ _PREFERRED = (
     "Arial Unicode MS",
 )
 # Han characters have national shapes: the fonts to prefer for text that contains these letters.
-_NATIONAL = (("HIRAGANA", ("JP", "Hiragino Sans", "Yu Gothic")), ("HANGUL", ("KR", "Apple SD", "Malgun")))
+_NATIONAL = (("Hira", ("JP", "Hiragino Sans", "Yu Gothic")), ("Hang", ("KR", "Apple SD", "Malgun")))
 
-_CJK = {"CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO", "IDEOGRAPHIC", "FULLWIDTH"}
+_CJK = {"Hani", "Hira", "Kana", "Hang", "Bopo"}
+_SIGNS = {"Zyyy", "Zinh", "Zzzz"}
 
 
 def properties(families: Iterable[str], size: float) -> FontProperties:
@@ -70,9 +72,14 @@ def clean(text: str) -> str:
     return "".join(chars)
 
 
+def right_to_left(text: str) -> bool:
+    """Whether a letter of `text` is of a script that is written from right to left."""
+    return any(scripts.script_horizontal_direction(scripts.script(char)) == "RTL" for char in text)
+
+
 def shape(text: str) -> str:
     """One line of `text` for matplotlib: Arabic letters joined, right-to-left text in visual order."""
-    if _SHAPES_ITSELF or not any(unicodedata.bidirectional(char) in ("R", "AL") for char in text):
+    if _SHAPES_ITSELF or not right_to_left(text):
         return text
     return str(get_display(arabic_reshaper.reshape(text)))
 
@@ -116,12 +123,11 @@ def _add_new_fonts() -> None:
 
 
 def _script(char: str) -> str:
-    """The script of a letter by its Unicode name ("CJK", "HANGUL", "THAI"); "SIGNS" for other characters."""
-    if 0x3000 <= ord(char) <= 0x303F or 0xFF00 <= ord(char) <= 0xFF65:  # the punctuation of Chinese and Japanese
-        return "CJK"
-    if unicodedata.category(char)[0] not in "LMN":
-        return "SIGNS"
-    return unicodedata.name(char, "SIGNS").split()[0].split("-")[0]
+    """The script of a character as ISO 15924 names it ("Hani", "Hang", "Thai"); "Zyyy" for signs of any script."""
+    width, code = unicodedata.east_asian_width(char), str(scripts.script(char))
+    if width == "F" or (width == "W" and unicodedata.category(char)[0] == "P"):
+        return "Hani"  # the punctuation of Chinese and Japanese
+    return "Zyyy" if code in _SIGNS else code
 
 
 def families_for(text: str) -> tuple[list[str], list[str]]:
@@ -145,8 +151,8 @@ def families_for(text: str) -> tuple[list[str], list[str]]:
                 missing.difference_update(drawable)
 
     def preferred() -> list[str]:
-        scripts = {_script(char) for char in missing}
-        first = next((marks for script, marks in _NATIONAL if script in scripts), ())
+        codes = {_script(char) for char in missing}
+        first = next((marks for code, marks in _NATIONAL if code in codes), ())
         return sorted(_PREFERRED, key=lambda name: not any(mark in name for mark in first))
 
     take([BASE])
@@ -172,15 +178,14 @@ def drawable(texts: Iterable[str]) -> tuple[list[str], list[str]]:
 
 def missing_note(missing: Iterable[str]) -> str | None:
     """A note with the scripts that cannot be drawn and the package to install; None if there are none."""
-    scripts = {_script(char) for char in missing}
-    if not scripts:
+    codes = {_script(char) for char in missing}
+    if not codes:
         return None
     packages = {
-        "fonts-noto-cjk" if script in _CJK else "fonts-symbola" if script == "SIGNS" else "fonts-noto-core"
-        for script in scripts
+        "fonts-noto-cjk" if code in _CJK else "fonts-symbola" if code == "Zyyy" else "fonts-noto-core" for code in codes
     }
-    special = {"CJK": "Chinese characters", "SIGNS": "some symbols"}
-    names = ", ".join(special.get(script, script.title()) for script in sorted(scripts))
+    special = {"Hani": "Chinese characters", "Zyyy": "some symbols"}
+    names = ", ".join(special.get(code, scripts.script_name(code)) for code in sorted(codes))
     return (
         f"No installed font has {names}, which are drawn as empty boxes. Install a font, on Debian and Ubuntu: "
         f"apt install {' '.join(sorted(packages))}"

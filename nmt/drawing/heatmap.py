@@ -4,7 +4,6 @@ Every heatmap names its head and its shift, and says that a weight is not an exp
 """
 
 import io
-import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -13,11 +12,11 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 
-from nmt.alignment.weights import Head, Weights, names_of_heads, piece_weights, word_weights
-from nmt.alignment.words import source_units, target_units
+from nmt.alignment.units import source_units, target_units
+from nmt.alignment.word_weights import Head, Weights, names_of_heads, piece_weights, word_weights
 from nmt.drawing import fonts
 from nmt.drawing.layout import shorten
-from nmt.drawing.matrix import matrix
+from nmt.drawing.matrix import matrix, note
 from nmt.drawing.page import Caption, lay_out
 from nmt.drawing.panels import draw_panels
 from nmt.drawing.style import DPI, GREY, LINE, ruler, save
@@ -38,7 +37,18 @@ _PAD = 5.0  # points between a label and the matrix
 
 
 class NotebookFigure(Figure):
-    """A figure that notebooks display although it does not belong to pyplot."""
+    """A figure that notebooks display although it does not belong to pyplot.
+
+    Attributes:
+        notes: for the user: scripts that no installed font has, and the package to install.
+    """
+
+    notes: Sequence[str] = ()
+
+    def save(self, path: Path) -> Sequence[str]:
+        """Write a PNG file, atomically, and return the notes (UserError if it cannot be written)."""
+        save(self, path)
+        return self.notes
 
     def _repr_png_(self) -> bytes:
         data = io.BytesIO()
@@ -90,8 +100,21 @@ def _what(translation: Translation, level: Level, head: str, shift: int) -> str:
     return f"{level} level · {heads} · {row}"
 
 
-def _right_to_left(text: str) -> bool:
-    return any(unicodedata.bidirectional(char) in ("R", "AL") for char in text)
+def _panels(
+    translation: Translation, level: Level, head: Head, shift: int
+) -> tuple[dict[str, Weights], list[str], list[str], list[str]]:
+    """The matrices by the names of their heads, the labels of their rows and columns, and remarks."""
+    heads = Heads(names_of_heads(translation))
+    names: Sequence[Head] = heads.side_by_side(str(head)) or [head]  # `_grid` refuses an unknown one
+    grids = {str(name): _grid(translation, level, name, shift) for name in names}
+    weights, rows, columns, _ = next(iter(grids.values()))
+    remarks = list(dict.fromkeys(remark for grid in grids.values() for remark in grid.remarks))
+    if fonts.right_to_left(translation.source):
+        remarks.append("Source words are in reading order, from left to right.")
+    panels = {name: grid.weights for name, grid in grids.items()}
+    if not weights.size:  # an empty line
+        panels = {"": np.zeros((len(rows) or 1, len(columns) or 1), dtype=np.float32)}
+    return panels, rows or ["(nothing)"], columns or ["(nothing)"], remarks
 
 
 def figure(
@@ -119,79 +142,40 @@ def figure(
         title: one line above the matrix; None names the attention.
 
     Returns:
-        A figure without a window or pyplot state; `pixels` and `draw` convert it to an image.
+        A figure without a window or pyplot state; `pixels` and `save` convert it to an image.
 
     Raises:
         UserError: the model has no attention, or no such head, shift or level.
     """
-    return _figure(translation, level, head, shift, reference, title)[0]
-
-
-def draw(
-    translation: Translation,
-    path: Path,
-    *,
-    level: Level = "word",
-    head: Head = AUTO,
-    shift: int = 0,
-    reference: str | None = None,
-    title: str | None = None,
-) -> list[str]:
-    """Draw the attention of one translation into a PNG file, atomically; arguments as `figure`.
-
-    Returns:
-        Notes for the user: scripts that no installed font has, and the package to install.
-
-    Raises:
-        UserError: as `figure`, or the file cannot be written.
-    """
-    picture, notes = _figure(translation, level, head, shift, reference, title)
-    save(picture, path)
-    return notes
-
-
-def _figure(
-    translation: Translation, level: Level, head: Head, shift: int, reference: str | None, title: str | None
-) -> tuple[NotebookFigure, list[str]]:
-    heads = Heads(names_of_heads(translation))
-    names: Sequence[Head] = heads.side_by_side(str(head)) or [head]  # `_grid` refuses an unknown one
-    grids = {str(name): _grid(translation, level, name, shift) for name in names}
-    weights, rows, columns, _ = next(iter(grids.values()))
-    remarks = list(dict.fromkeys(remark for grid in grids.values() for remark in grid.remarks))
-    panels = {name: grid.weights for name, grid in grids.items()}
-    if not weights.size:  # an empty line
-        panels = {"": np.zeros((len(rows) or 1, len(columns) or 1), dtype=np.float32)}
-    rows, columns = rows or ["(nothing)"], columns or ["(nothing)"]
-    if _right_to_left(translation.source):
-        remarks.append("Source words are in reading order, from left to right.")
-
+    panels, rows, columns, remarks = _panels(translation, level, head, shift)
     # One list of fonts for all text of the picture.
     title = TITLES[translation.attends] if title is None else title
     texts = [fonts.clean(text) for text in (title, reference or "", *rows, *columns)]
     families, missing = fonts.families_for("".join(fonts.shape(text) for text in texts))
     title, reference, *labels = (fonts.without(text, missing) for text in texts)
     labels = [fonts.shape(shorten(label, _LONGEST_LABEL)) for label in labels]
-    note = fonts.missing_note(missing)
+    boxes = fonts.missing_note(missing)
 
     warning = WARNING.format("encoder" if translation.attends == "encoder" else "decoder")
     captions = [Caption(" ".join([warning, *remarks]), 8.0, GREY)]
     if reference:
         captions.insert(0, Caption(f"Reference: {reference}", 9.0, "black"))
-    if note:
-        captions.append(Caption(note, 8.0, "#a03000"))
+    if boxes:
+        captions.append(Caption(boxes, 8.0, "#a03000"))
     header = [Caption(title, 12.5, "black"), Caption(_what(translation, level, str(head), shift), 9.0, GREY)]
 
+    sides, corner = (labels[: len(rows)], labels[len(rows) :]), _CORNERS[translation.attends]
     picture = NotebookFigure(dpi=DPI, facecolor="white")
-    sides = labels[: len(rows)], labels[len(rows) :]
+    picture.notes = [boxes] if boxes else []
     if len(panels) > 1:
         captions.append(Caption("White is 0, dark blue is 1.", 8.0, GREY))
-        draw_panels(picture, panels, *sides, families, _CORNERS[translation.attends])
+        draw_panels(picture, panels, *sides, families, corner)
     else:
         (only,) = panels.values()
         cell, points = _scale(max(only.shape))
-        _draw_matrix(picture, only, *sides, fonts.properties(families, points), cell, _CORNERS[translation.attends])
+        _draw_matrix(picture, only, *sides, fonts.properties(families, points), cell, corner)
     lay_out(picture, header, captions, families)
-    return picture, [note] if note else []
+    return picture
 
 
 def _scale(longest: int) -> tuple[float, float]:
@@ -217,18 +201,7 @@ def _draw_matrix(
     upright = max(map(ruler(font), columns)) <= 0.95 * cell
     image = matrix(axes, weights, rows, columns, font, slant=0 if upright else 45)
     axes.tick_params(which="major", pad=_PAD)
-    axes.annotate(
-        corner,
-        (0, 1),
-        xytext=(-_PAD, _PAD),
-        xycoords="axes fraction",
-        textcoords="offset points",
-        ha="right",
-        va="bottom",
-        color=GREY,
-        linespacing=1.3,
-        fontproperties=fonts.properties([fonts.BASE], 8.0),
-    )
+    note(axes, corner, (-_PAD, _PAD), "right", GREY, fonts.properties([fonts.BASE], 8.0))
     if max(weights.shape) <= _ANNOTATED:
         small = fonts.properties([fonts.BASE], 7.5)
         for (row, column), value in np.ndenumerate(weights):

@@ -1,6 +1,7 @@
 """A matrix of weights between words: target as rows, source as columns, white for 0 and dark blue for 1."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -54,3 +55,26 @@ def matrix(
     for spine in axes.spines.values():
         spine.set(color=LINE, linewidth=0.6)
     return image
+
+
+def note(
+    axes: Axes,
+    text: str,
+    offset: tuple[float, float],
+    side: Literal["left", "right"],
+    colour: str,
+    font: FontProperties,
+) -> None:
+    """Write text beside the upper left corner of a matrix, `offset` points away."""
+    axes.annotate(
+        text,
+        (0, 1),
+        xytext=offset,
+        xycoords="axes fraction",
+        textcoords="offset points",
+        ha=side,
+        va="bottom",
+        color=colour,
+        linespacing=1.3,
+        fontproperties=font,
+    )

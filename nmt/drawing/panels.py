@@ -2,15 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
-from typing import Literal
 
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.font_manager import FontProperties
 
-from nmt.alignment.weights import Weights
+from nmt.alignment.word_weights import Weights
 from nmt.drawing import fonts
-from nmt.drawing.matrix import matrix
+from nmt.drawing.matrix import matrix, note
 from nmt.drawing.style import GREY, ruler
 
 _GAP = 0.14  # inches between panels
@@ -62,38 +59,8 @@ def draw_panels(
                 (right * (width + _GAP) / across, 1 - (top + height) / along, width / across, height / along)
             )
             first = not down
-            matrix(
-                axes,
-                panels[name],
-                rows if not right else (),
-                columns if first else (),
-                font,
-                slant=90,
-            )
+            matrix(axes, panels[name], rows if not right else (), columns if first else (), font, slant=90)
             axes.tick_params(which="major", pad=3.0)
-            _note(axes, name, (0, 72 * (0.05 + (labels if first else 0.0))), "left", "black", small)
+            note(axes, name, (0, 72 * (0.05 + (labels if first else 0.0))), "left", "black", small)
             if first and not right:
-                _note(axes, corner, (-3.0, 3.0), "right", GREY, fonts.properties([fonts.BASE], 7.0))
-
-
-def _note(
-    axes: Axes,
-    text: str,
-    offset: tuple[float, float],
-    side: Literal["left", "right"],
-    colour: str,
-    font: FontProperties,
-) -> None:
-    """Write text beside the upper left corner of a matrix, `offset` points away."""
-    axes.annotate(
-        text,
-        (0, 1),
-        xytext=offset,
-        xycoords="axes fraction",
-        textcoords="offset points",
-        ha=side,
-        va="bottom",
-        color=colour,
-        linespacing=1.3,
-        fontproperties=font,
-    )
+                note(axes, corner, (-3.0, 3.0), "right", GREY, fonts.properties([fonts.BASE], 7.0))

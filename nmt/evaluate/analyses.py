@@ -22,7 +22,7 @@ class Analysed(NamedTuple):
         references: those under forced decoding.
         rows: of these in the split, from 0.
         head: whose links are taken.
-        shift: 0 or 1; see `nmt.alignment.weights`.
+        shift: 0 or 1; see `nmt.alignment.word_weights`.
         training: the training text; None where it is unknown.
     """
 

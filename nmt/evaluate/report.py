@@ -5,8 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nmt.alignment.weights import SHIFTS, piece_weights
-from nmt.drawing.by_length import FEW
+from nmt.alignment.word_weights import SHIFTS, piece_weights
+from nmt.drawing.length_plot import FEW
 from nmt.evaluation.metrics import LOWER, TITLES, columns
 from nmt.evaluation.split import MOST_ROWS, HeatmapSettings, SplitResult
 from nmt.files import write_text

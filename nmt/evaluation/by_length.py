@@ -133,7 +133,7 @@ def as_json(result: ByLength) -> dict[str, object]:
 
 def draw(result: ByLength, path: Path, title: str) -> None:
     """Draw the figure into a PNG file, atomically (UserError if it cannot be written)."""
-    from nmt.drawing.by_length import by_length  # loads matplotlib
+    from nmt.drawing.length_plot import by_length  # loads matplotlib
     from nmt.drawing.style import save
 
     bins = [(entry.shortest, entry.longest, entry.sentences) for entry in result.bins]

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from nmt.alignment.weights import Head, links
-from nmt.alignment.words import spelled
+from nmt.alignment.units import spelled
+from nmt.alignment.word_weights import Head, links
 from nmt.evaluation.words import split_words
 from nmt.links import format_links
 from nmt.translation.heads import AUTO
@@ -33,7 +33,7 @@ def rows(
         lines: their line numbers in the split, from 1.
         characters: whether the words of sources and of references are characters (`nmt.evaluation.words`).
         head: a selection of heads (`nmt.translation.heads`).
-        shift: 0 or 1; see `nmt.alignment.weights`.
+        shift: 0 or 1; see `nmt.alignment.word_weights`.
 
     Returns:
         `line`; `log_probs`, natural, of each word, where a piece of several words counts for each by its share;

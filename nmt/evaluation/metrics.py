@@ -18,7 +18,7 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
-from nmt.alignment.splitting import moses
+from nmt.alignment.splitters import moses
 from nmt.drawing.layout import plain_table
 from nmt.errors import UserError, check_parallel
 from nmt.text.canonical import canonical

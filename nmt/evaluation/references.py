@@ -11,8 +11,8 @@ from typing import TypedDict
 
 import numpy as np
 
-from nmt.alignment.weights import Head, names_of_heads, word_weights
-from nmt.alignment.words import source_units, target_units
+from nmt.alignment.units import source_units, target_units
+from nmt.alignment.word_weights import Head, names_of_heads, word_weights
 from nmt.translation.heads import AUTO
 from nmt.translation.types import Translation
 

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from nmt.alignment.error_rate import against_gold
-from nmt.alignment.weights import Head, best_links, links, piece_weights, word_weights
-from nmt.alignment.words import spelled
+from nmt.alignment.units import spelled
+from nmt.alignment.word_weights import Head, best_links, links, piece_weights, word_weights
 from nmt.evaluation import metrics
 from nmt.links import format_links, parse_file
 from nmt.translation.types import Translation
@@ -24,7 +24,7 @@ def measures(translation: Translation, references: Sequence[str], head: Head, sh
         translation: of a sentence.
         references: of the same sentence.
         head: a selection of heads (`nmt.translation.heads`).
-        shift: 0 or 1; see `nmt.alignment.weights`.
+        shift: 0 or 1; see `nmt.alignment.word_weights`.
 
     Returns:
         `chrf` in per cent; `length` of the source in words; `log_prob`, natural, the mean of the target pieces; `cut`,
@@ -104,7 +104,7 @@ def error_rates(gold: Sequence[str], forced: Sequence[Translation], head: Head, 
         gold: Pharaoh links of each pair, between words at white space.
         forced: the references under forced decoding.
         head: a selection of heads (`nmt.translation.heads`).
-        shift: 0 or 1; see `nmt.alignment.weights`.
+        shift: 0 or 1; see `nmt.alignment.word_weights`.
     """
     rates: list[float | None] = []
     for known, translation in zip(parse_file(gold, "The gold", pairs=len(forced)), forced, strict=True):

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from nmt.alignment.baselines import baselines
 from nmt.alignment.error_rate import AlignmentScore, against_gold, as_row
-from nmt.alignment.weights import SHIFTS, Head, links
-from nmt.alignment.words import spelled
+from nmt.alignment.units import spelled
+from nmt.alignment.word_weights import SHIFTS, Head, links
 from nmt.errors import UserError
 from nmt.evaluation import by_length, metrics
 from nmt.evaluation.references import AttentionMap, reference_file
@@ -317,16 +317,15 @@ def _heatmaps(
             continue
         for level in levels:
             pictures.append(folder / "heatmaps" / f"{line:0{digits}d}-{level}.png")
-            missing = heatmap.draw(
+            picture = heatmap.figure(
                 view,
-                pictures[-1],
                 level=level,
                 head=display.head if display.pictured is None else display.pictured,
                 shift=display.shift,
                 reference=references[line - 1],
                 title=f"{name}, line {line}",
             )
-            notes |= dict.fromkeys(missing)
+            notes |= dict.fromkeys(picture.save(pictures[-1]))
     return pictures, list(notes)
 
 

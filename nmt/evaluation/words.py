@@ -1,6 +1,6 @@
 """Text -> words, and how often the training text has them: what analyses of single words are made of.
 
-Links and gold files count words at white space instead (`nmt.alignment.splitting`).
+Links and gold files count words at white space instead (`nmt.alignment.splitters`).
 """
 
 import functools

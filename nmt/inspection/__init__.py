@@ -1,6 +1,6 @@
 """The inspection room: a finished translation -> all that a person can look at, as one JSON document.
 
-Translation -forced.inspect-> probabilities, alternatives, stages of the weights
-search      -beam.BeamRecord-> the tree of hypotheses
+Translation -steps.inspect-> probabilities, alternatives, stages of the weights
+search      -search_tree.BeamRecord-> the tree of hypotheses
 all of it   -document.document-> JSON, for the page, programs, reports and notebooks
 """

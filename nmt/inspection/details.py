@@ -4,10 +4,9 @@ from collections.abc import Callable, Sequence, Set
 from typing import Final, Literal, get_args
 
 from nmt.errors import UserError
-from nmt.inspection.beam import BeamRecord
 from nmt.inspection.document import Beam, Details, Json, Style, document
-from nmt.inspection.forced import context_of, inspect, tokens_of
-from nmt.search import BeamSearch, GreedySearch, SamplingSearch
+from nmt.inspection.search_tree import BeamRecord
+from nmt.inspection.steps import context_of, inspect, tokens_of
 from nmt.text.canonical import shows_nothing
 from nmt.translation.request import Request
 from nmt.translation.translator import Translator
@@ -55,17 +54,23 @@ def searched(
     Raises:
         UserError: the model cannot write the prefix.
     """
-    size = beam_size(translator)
-    record = None
-    wanted = tree or told is not None
-    if wanted and size is not None and len(pieces_of(translator, request.text)) <= translator.max_source_length:
-        record = BeamRecord(size, told and _teller(translator, told), _score_of(translator))
+    record = _record(translator, request.text, told) if tree or told is not None else None
     (ranked,) = translator.translate_chunk([request], line, watch=None if record is None else record.watch)
     beam = None
-    if record is not None and tree and size is not None and can_look(ranked[0]):
+    if record is not None and tree and can_look(ranked[0]):
         hypotheses = [tokens_of(translator.tokenizer, each)[1] for each in ranked]
-        beam = Beam(size, record.finish(), hypotheses)
+        beam = Beam(record.size, record.finish(), hypotheses)
     return ranked, beam
+
+
+def _record(translator: Translator, sentence: str, told: Callable[[str], None] | None) -> BeamRecord | None:
+    """The record of the search for a sentence; None for a search without a tree, and for a line in parts."""
+    search = translator.search
+    (pieces,) = translator.tokenizer.source.encode([sentence])
+    if search.beam_size is None or len(pieces) > translator.max_source_length:
+        return None
+    score = None if search.needs_weights else search.score_of
+    return BeamRecord(search.beam_size, told and _teller(translator, told), score)
 
 
 def _teller(translator: Translator, told: Callable[[str], None]) -> Callable[[list[int]], None]:
@@ -81,16 +86,6 @@ def _teller(translator: Translator, told: Callable[[str], None]) -> Callable[[li
             told(text)
 
     return tell
-
-
-def _score_of(translator: Translator) -> Callable[[float, int], float] | None:
-    """How the search scores finished hypotheses; None if their attention is part of it."""
-    search = translator.search
-    if not isinstance(search, BeamSearch):
-        return lambda log_prob, length: log_prob
-    if search.coverage_penalty:
-        return None
-    return search.score_of
 
 
 def documented(
@@ -121,13 +116,9 @@ def _details(translator: Translator, translation: Translation, include: Set[Deta
     translator.check()
     if can_look(translation):
         if include & {"alternatives", "stages"}:
-            source, target = tokens_of(translator.tokenizer, translation)
-            inspected = inspect(
-                *(translator.stepper, source, target, translator.compute),
-                stages="stages" in include,
-                context=context_of(translator.tokenizer, translation),
-                pins=translation.pins,
-            )
+            context = context_of(translator.tokenizer, translation)
+            tokens, wanted = tokens_of(translator.tokenizer, translation), "stages" in include
+            inspected = inspect(translator, *tokens, stages=wanted, context=context, pins=translation.pins)
         merged = bool(translation.context) and before is None  # into the source's slots
         if "self_weights" in include or ("weights" in include and merged):
             (views,) = translator.look([translation])
@@ -151,38 +142,9 @@ def forced_characters(translator: Translator, prefix: str) -> int:
     return len(vocabulary.decode(vocabulary.encode([prefix])[0]).rstrip())
 
 
-def pieces_of(translator: Translator, sentence: str) -> list[int]:
-    """The source pieces of a sentence, without its end."""
-    return translator.tokenizer.source.encode([sentence])[0]
-
-
-def beam_size(translator: Translator) -> int | None:
-    """The number of hypotheses that search keeps; None for a search without a tree."""
-    search = translator.search
-    if isinstance(search, BeamSearch):
-        return search.beam_size
-    return 1 if isinstance(search, GreedySearch) and not isinstance(search, SamplingSearch) else None
-
-
 def described_search(translator: Translator) -> Json:
-    """The settings of the search, as documents name them."""
-    search = translator.search
-    if isinstance(search, BeamSearch):
-        return {
-            "choice": "beam",
-            "beam_size": search.beam_size,
-            "length_penalty": search.length_penalty,
-            "coverage_penalty": search.coverage_penalty,
-            "nbest": search.nbest,
-        }
-    if isinstance(search, SamplingSearch):
-        return {
-            "choice": "sampling",
-            "temperature": search.temperature,
-            "top_k": search.top_k,
-            "nbest": search.nbest,
-        }
-    return {"choice": "greedy", "beam_size": 1, "nbest": 1}
+    """The choice of search and its settings."""
+    return {"choice": translator.search.choice, **translator.search.settings()}
 
 
 def included(names: Sequence[str]) -> frozenset[Detail]:

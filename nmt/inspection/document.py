@@ -1,4 +1,4 @@
-"""A translation and what is known of it -> one JSON document: "nmt.translation", version 1.
+"""A translation and what is known of it -> one JSON document: "nmt.translation", version 2.
 
 The page, programs, reports and notebooks read the same document. docs/translation-json.md describes it. Positions count
 from 0, characters are code points, logarithms are natural. What is not known, or was not asked for, is null.
@@ -17,17 +17,17 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from nmt.alignment.weights import links
-from nmt.alignment.words import units
-from nmt.inspection.beam import Node
-from nmt.inspection.forced import Inspected, LayerStages
+from nmt.alignment.units import units
+from nmt.alignment.word_weights import links
+from nmt.inspection.search_tree import Node
+from nmt.inspection.steps import Inspected, LayerStages
 from nmt.links import format_links
 from nmt.text.spans import Span
 from nmt.text.tokenizer import BOS, SPECIAL_PIECES, Vocabulary
 from nmt.translation.heads import AUTO
-from nmt.translation.types import ContextSentence, Translation, Views
+from nmt.translation.types import Translation, Views
 
-FORMAT, VERSION = "nmt.translation", 1
+FORMAT, VERSION = "nmt.translation", 2
 ALTERNATIVES = 5  # pieces per step
 DIGITS = 6  # after the point
 
@@ -61,7 +61,7 @@ class Style:
 
     Attributes:
         vocabulary: of the target, which names the alternatives and the beam; None for documents without them.
-        head, shift: of the word links; see `nmt.alignment.weights`.
+        head, shift: of the word links; see `nmt.alignment.word_weights`.
         aligned: whether there are word links.
         compact: weights are bytes in base64, for files. Otherwise they are numbers.
         model, search: what made the translation.
@@ -100,15 +100,13 @@ def document(
         UserError: the model has no such head or shift.
     """
     first = ranked[0]
-    source, places = _side(first.source, first.source_pieces, first.source_spans)
-    source["pieces"] = _pieces(first.source_pieces, first.source_spans, places)
     return {
         "format": FORMAT,
         "version": VERSION,
         "model": style.model,
         "search": style.search,
-        "source": source,
-        "context": [_sentence(sentence) for sentence in first.context] or None,
+        "source": _side(first.source, first.source_pieces, first.source_spans),
+        "context": [_side(sentence.text, sentence.pieces, sentence.spans) for sentence in first.context] or None,
         "hypotheses": [
             _hypothesis(translation, style, details[rank] if details else Details())
             for rank, translation in enumerate(ranked)
@@ -117,21 +115,13 @@ def document(
     }
 
 
-def _sentence(sentence: ContextSentence) -> Json:
-    """A sentence before the source: a side with its pieces."""
-    side, places = _side(sentence.text, sentence.pieces, sentence.spans)
-    return {**side, "pieces": _pieces(sentence.pieces, sentence.spans, places)}
-
-
 def _hypothesis(translation: Translation, style: Style, details: Details) -> Json:
-    side, places = _side(translation.text, translation.pieces, translation.spans)
-    pieces = _pieces(translation.pieces, translation.spans, places)
-    inspected = details.inspected
-    log_probs = [None] * len(pieces) if inspected is None else inspected.of_pieces
+    side, inspected = _side(translation.text, translation.pieces, translation.spans), details.inspected
+    log_probs = [None] * len(side["pieces"]) if inspected is None else inspected.of_pieces
     steps = None if inspected is None or not details.alternatives else inspected.alternatives(details.alternatives)
-    for at, piece in enumerate(pieces):
+    for at, piece in enumerate(side["pieces"]):
         span = translation.spans[at]
-        piece["log_prob"] = _number(log_probs[at])
+        piece["log_prob"] = number(log_probs[at])
         # The end of a translation that a person gave entirely is given, too.
         everything = details.forced >= len(translation.text) > 0
         piece["forced"] = everything if span is None else span[0] < details.forced
@@ -139,10 +129,9 @@ def _hypothesis(translation: Translation, style: Style, details: Details) -> Jso
     aligned = style.aligned and translation.weights is not None
     return {
         **side,
-        "score": _number(translation.score),
-        "log_prob": _number(translation.log_prob),
+        "score": number(translation.score),
+        "log_prob": number(translation.log_prob),
         "complete": not translation.cut,
-        "pieces": pieces,
         "alignment": {
             "links": format_links(links(translation, style.head, style.shift)),
             "head": style.head,
@@ -155,22 +144,29 @@ def _hypothesis(translation: Translation, style: Style, details: Details) -> Jso
     }
 
 
-def _side(text: str, pieces: Sequence[str], spans: Sequence[Span | None]) -> tuple[Json, list[int | None]]:
-    """Text, direction and words of one side, and the word of each piece."""
-    found = units(text, spans)
-    members = found.members
-    places = [int(row.argmax()) if row.any() else None for row in members]
-    if found.are_words:
+def _side(text: str, pieces: Sequence[str], spans: Sequence[Span | None]) -> Json:
+    """A text with its words and its subword pieces."""
+    of_text = units(text, spans)
+    places = [int(row.argmax()) if row.any() else None for row in of_text.members]
+    if of_text.are_words:
         edges = [match.span() for match in re.finditer(r"\S+", text)]
     else:
-        of_words = [[span for span, place in zip(spans, places) if place == word] for word in range(len(found.labels))]
+        members = [[span for span, place in zip(spans, places) if place == at] for at in range(len(of_text.labels))]
         edges = [
-            (min(span[0] for span in each if span), max(max(span[1], span[0] + 1) for span in each if span))
-            for each in of_words
+            (min(span[0] for span in word if span), max(max(span[1], span[0] + 1) for span in word if span))
+            for word in members
         ]
-    del pieces
-    words = [{"text": text[begin:end], "start": begin, "end": end} for begin, end in edges]
-    return {"text": text, "direction": direction(text), "spaced": found.are_words, "words": words}, places
+    begins, ends = ([None if span is None else span[end] for span in spans] for end in (0, 1))
+    return {
+        "text": text,
+        "direction": direction(text),
+        "spaced": of_text.are_words,
+        "words": [{"text": text[begin:end], "start": begin, "end": end} for begin, end in edges],
+        "pieces": [
+            {"text": piece, "start": begin, "end": end, "word": place}
+            for piece, begin, end, place in zip(pieces, begins, ends, places, strict=True)
+        ],
+    }
 
 
 def direction(text: str) -> str:
@@ -182,23 +178,11 @@ def direction(text: str) -> str:
     return "ltr"
 
 
-def _pieces(pieces: Sequence[str], spans: Sequence[Span | None], places: Sequence[int | None]) -> list[Json]:
-    return [
-        {
-            "text": piece,
-            "start": None if span is None else span[0],
-            "end": None if span is None else span[1],
-            "word": place,
-        }
-        for piece, span, place in zip(pieces, spans, places, strict=True)
-    ]
-
-
 def _alternatives(step: Sequence[tuple[int, float]], vocabulary: Vocabulary | None) -> list[Json]:
     assert vocabulary is not None
     names = vocabulary.pieces([token for token, _ in step])
     return [
-        {"text": name, "log_prob": _number(log_prob), "rank": rank}
+        {"text": name, "log_prob": number(log_prob), "rank": rank}
         for rank, (name, (_, log_prob)) in enumerate(zip(names, step, strict=True), 1)
     ]
 
@@ -243,10 +227,10 @@ def _stages(layer: LayerStages) -> Json:
     return {
         "heads": list(layer.heads),
         "shape": list(stages.weights.shape),
-        "score": _choice(type(attention.score).__name__),
-        "equation": _equation(type(attention.score).__doc__ or ""),
-        "window": _choice(type(attention.window).__name__),
-        "read": _choice(type(attention.read).__name__),
+        "score": attention.score.choice,
+        "equation": attention.score.equation,
+        "window": attention.window.choice,
+        "read": attention.read.choice,
         "energies": _flat(stages.energies),
         "visible": stages.view.visible.flatten().int().tolist(),
         "bias": None if stages.view.bias is None else _flat(stages.view.bias),
@@ -260,35 +244,25 @@ def _stages(layer: LayerStages) -> Json:
     }
 
 
-def _choice(name: str) -> str:
-    """Turn the name of a class into that of a choice: "ScaledDot" -> "scaled_dot"."""
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
-
-
-def _equation(documentation: str) -> str:
-    """The equation with which the description of a score begins."""
-    return " ".join(re.split(r"\.(?:\s|$)", documentation, maxsplit=1)[0].split())
-
-
 def _beam(beam: Beam, scores: Sequence[float], vocabulary: Vocabulary | None) -> Json:
     assert vocabulary is not None
     ranks = {tuple(tokens): rank for rank, tokens in reversed(list(enumerate(beam.hypotheses)))}
     paths: list[tuple[int, ...]] = []
     nodes = []
-    for number, node in enumerate(beam.nodes):
+    for at, node in enumerate(beam.nodes):
         token = BOS if node.token is None else node.token
         paths.append(() if node.parent is None else (*paths[node.parent], token))
         rank = ranks.get(paths[-1]) if node.state == "ended" else None
         nodes.append(
             {
-                "id": number,
+                "id": at,
                 "parent": node.parent,
                 "step": node.step,
                 "text": SPECIAL_PIECES[BOS] if node.token is None else vocabulary.pieces([token])[0],
-                "log_prob": _number(node.log_prob),
-                "total": _number(node.total),
+                "log_prob": number(node.log_prob),
+                "total": number(node.total),
                 "state": node.state,
-                "score": None if rank is None else _number(scores[rank]),
+                "score": None if rank is None else number(scores[rank]),
                 "hypothesis": rank,
             }
         )
@@ -305,5 +279,6 @@ def _flat(values: npt.NDArray[np.float32] | Tensor) -> list[float | None]:
     return [value if math.isfinite(value) else None for value in rounded.tolist()]
 
 
-def _number(value: float | None) -> float | None:
+def number(value: float | None) -> float | None:
+    """A number as documents write it: rounded, None for an infinite one."""
     return None if value is None or not math.isfinite(value) else round(value, DIGITS)

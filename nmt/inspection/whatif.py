@@ -1,7 +1,6 @@
 """What if? A translation beside that of a changed sentence, prefix or attention, and the difference between them."""
 
 import difflib
-import math
 from collections.abc import Mapping, Sequence, Set
 from typing import NamedTuple
 
@@ -10,8 +9,8 @@ import torch
 from nmt.attention import Pins
 from nmt.errors import UserError
 from nmt.inspection.details import Detail, documented, forced_characters
-from nmt.inspection.document import DIGITS, Json, Style
-from nmt.inspection.forced import Inspected, context_of, inspect, last_step, tokens_of
+from nmt.inspection.document import Json, Style, number
+from nmt.inspection.steps import Inspected, Row, context_of, inspect, last_step, tokens_of
 from nmt.text.canonical import shows_nothing
 from nmt.translation.contexts import encoded
 from nmt.translation.request import Request
@@ -135,18 +134,18 @@ def _step_differences(
     changed = translator.tokenizer.source.encode([text])[0]
     (seen,) = encoded(translator.tokenizer, [context], translator.context_sentences, translator.max_source_length)
     known = context_of(translator.tokenizer, baseline)
-    before = inspect(translator.stepper, source, target, translator.compute, context=known, pins=baseline.pins)
-    after = inspect(translator.stepper, changed, target, translator.compute, context=seen, pins=pins)
+    before = inspect(translator, source, target, context=known, pins=baseline.pins)
+    after = inspect(translator, changed, target, context=seen, pins=pins)
     best = [alternatives[0] for alternatives in after.alternatives(1)]
     rows = zip(before.of_pieces, after.of_pieces, divergences(before, after), best, strict=True)
     return [
         {
             "step": step,
-            "baseline": _rounded(one),
-            "variant": _rounded(two),
-            "kl": _rounded(kl),
+            "baseline": number(one),
+            "variant": number(two),
+            "kl": number(kl),
             "best": translator.tokenizer.target.pieces([token])[0],
-            "best_log_prob": _rounded(likeliest),
+            "best_log_prob": number(likeliest),
         }
         for step, (one, two, kl, (token, likeliest)) in enumerate(rows)
     ]
@@ -177,11 +176,8 @@ def swept(translator: Translator, baseline: Translation, step: int) -> list[Json
     pieces: list[tuple[int | None, str]] = [(None, piece) for piece in baseline.source_pieces]
     if baseline.context_weights is not None:
         pieces += [(at, piece) for at, sentence in enumerate(baseline.context) for piece in sentence.pieces]
-    pins = [{**baseline.pins, step: [position]} for position in range(len(pieces))]
-    size = translator.batch_sentences
-    batches = [pins[first : first + size] for first in range(0, len(pins), size)]
-    arguments = translator.stepper, source, target[: step + 1], translator.compute, context
-    log_probs = torch.cat([last_step(*arguments, batch) for batch in batches])
+    rows = [Row(source, context, {**baseline.pins, step: [position]}) for position in range(len(pieces))]
+    log_probs = last_step(translator, target[: step + 1], rows)
     best_log_probs, best = log_probs.max(1)
     bars = zip(pieces, log_probs[:, target[step]].tolist(), best.tolist(), best_log_probs.tolist(), strict=True)
     return [
@@ -189,13 +185,9 @@ def swept(translator: Translator, baseline: Translation, step: int) -> list[Json
             "source": position,
             "sentence": sentence,
             "text": piece,
-            "log_prob": _rounded(log_prob),
+            "log_prob": number(log_prob),
             "best": vocabulary.pieces([best_piece])[0],
-            "best_log_prob": _rounded(best_log_prob),
+            "best_log_prob": number(best_log_prob),
         }
         for position, ((sentence, piece), log_prob, best_piece, best_log_prob) in enumerate(bars)
     ]
-
-
-def _rounded(value: float) -> float | None:
-    return round(value, DIGITS) if math.isfinite(value) else None

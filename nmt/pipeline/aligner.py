@@ -6,14 +6,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmt.alignment.weights import Weights, best_links, saliency_weights, word_weights
-from nmt.alignment.words import spelled
+from nmt.alignment.splitters import WordSplitters
+from nmt.alignment.units import spelled
+from nmt.alignment.word_weights import Weights, best_links, saliency_weights, word_weights
 from nmt.build.open import Checkpoint, OpenRun, open_for_forcing
 from nmt.compute import Compute
 from nmt.data.documents import contexts_of
 from nmt.limits import NotNegative, Positive
 from nmt.links import GoldLinks, Link
-from nmt.pipeline.linking import WordSplitters
 from nmt.terminal import print_message
 from nmt.text.canonical import shows_nothing
 from nmt.translation.heads import MEAN, Heads, choose_head

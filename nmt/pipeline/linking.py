@@ -6,11 +6,12 @@ Loads no torch: scoring a file of links needs no model.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from nmt.alignment.baselines import baselines
 from nmt.alignment.error_rate import against_gold, as_row
-from nmt.alignment.splitting import Splitter, splitter
+from nmt.alignment.link_files import LinksFile, check_range_of_words
+from nmt.alignment.splitters import WordSplitters
 from nmt.build.paths import check_paths
 from nmt.build.requests import check_pair
 from nmt.data.languages import language_codes
@@ -22,11 +23,7 @@ from nmt.links import (
     NO_LINKS,
     GoldLinks,
     Link,
-    check_range,
     is_naacl,
-    looks_based_on_one,
-    parse_file,
-    parse_numbered,
 )
 from nmt.terminal import print_message, printable
 
@@ -35,44 +32,6 @@ _OF_RUNS = (
     *("run", "reverse", "split", "output", "matrix", "threshold", "symmetrize", "method", "shift", "head"),
     *("other_links", "checkpoint", "valid_source", "valid_target", "valid_gold", "valid_words"),
 )
-
-
-class WordSplitters(NamedTuple):
-    """What counts as a word: the name of a splitter, and the splitters of sources and targets."""
-
-    name: str
-    source: Splitter
-    target: Splitter
-
-    @classmethod
-    def of(cls, name: str, codes: tuple[str, str]) -> "WordSplitters":
-        """The splitters of this name for these languages; see `nmt.alignment.splitting.splitter`."""
-        return cls(name, splitter(name, codes[0]), splitter(name, codes[1]))
-
-    def sizes(self, sources: Sequence[str], targets: Sequence[str]) -> list[tuple[int, int]]:
-        """The number of source and target words of each sentence pair."""
-        return [(len(self.source(source)), len(self.target(target))) for source, target in zip(sources, targets)]
-
-
-class LinksFile(NamedTuple):
-    """A file of links, its setting, and the number of the first word; all gold settings share `gold_base`."""
-
-    key: str
-    path: Path
-    base: int
-
-    def read(self, text: tuple[Sequence[str], Sequence[str]], words: WordSplitters) -> list[GoldLinks]:
-        """The links of a text, checked against its words.
-
-        Raises:
-            UserError: a line is malformed, a link names a missing word, the number of sentence pairs differs, or
-                there is no link.
-        """
-        base = self._replace(key=self.key.removeprefix("valid_"))
-        links = _parsed(read_lines(self.path), base, len(text[0]))
-        _check_gold(links, self)
-        check_links(links, text, words, self.path)
-        return links
 
 
 @dataclass(frozen=True)
@@ -117,15 +76,15 @@ def score_links(request: Linking, overrides: Sequence[str]) -> int:
     pairs = len(text[0]) if text else next(iter(sizes.values()), None)
     if pairs is None:
         # The number of pairs is unknown: pairs that neither file names have no links and change nothing.
-        numbered = [_numbered(lines, file) for lines, file in zip(contents, files, strict=True)]
+        numbered = [file.parse_numbered(lines) for lines, file in zip(contents, files, strict=True)]
         named = sorted(numbered[0].keys() | numbered[1].keys())
         links, gold = ([by_number.get(number, NO_LINKS) for number in named] for by_number in numbered)
     else:
-        links, gold = (_parsed(lines, file, pairs) for lines, file in zip(contents, files, strict=True))
-    _check_gold(gold, files[1])
+        links, gold = (file.parse(lines, pairs) for lines, file in zip(contents, files, strict=True))
+    files[1].check_links(gold)
     if text:
-        check_links(links, text, words, request.links)
-        check_links(gold, text, words, request.gold)
+        check_range_of_words(links, text, words, request.links)
+        check_range_of_words(gold, text, words, request.gold)
     # A predicted link is a link: the mark p (possible) makes no difference.
     predicted: dict[str, Sequence[Iterable[Link]]] = {str(request.links): [guess.possible for guess in links]}
     if text:
@@ -164,40 +123,6 @@ def read_text(files: Mapping[str, Path | None]) -> tuple[list[str], list[str]] |
     for doubt in doubts_about((source, target), list(map(str, paths))):
         print_message(doubt)
     return source, target
-
-
-def _check_gold(gold: Sequence[GoldLinks], file: LinksFile) -> None:
-    """UserError if there are no gold links."""
-    if not any(links.possible for links in gold):
-        raise UserError(f"{file.path} contains no links. Give another file: {file.key}=FILE.")
-
-
-def _parsed(lines: Sequence[str], file: LinksFile, pairs: int) -> list[GoldLinks]:
-    links = parse_file(lines, str(file.path), base=file.base, pairs=pairs)
-    _doubt_base(links, is_naacl(lines), file)
-    return links
-
-
-def _numbered(lines: Sequence[str], file: LinksFile) -> dict[int, GoldLinks]:
-    links = parse_numbered(lines, str(file.path), base=file.base)
-    _doubt_base(links.values(), True, file)
-    return links
-
-
-def _doubt_base(links: Iterable[GoldLinks], numbered: bool, file: LinksFile) -> None:
-    """Warn of links that seem to be counted from 1 but are read as counted from 0."""
-    if file.base == 0 and looks_based_on_one(links, numbered):
-        what = "links word 0 to word 0" if numbered else "names a word 0"
-        advice = f"If words are counted from 1, give {file.key}_base=1."
-        print_message(f"warning: {file.path} never {what}. {advice}")
-
-
-def check_links(
-    links: Sequence[GoldLinks], text: tuple[Sequence[str], Sequence[str]], words: WordSplitters, path: Path
-) -> None:
-    """UserError for the first link with a word that its sentence does not have."""
-    sources, targets = ([len(split(line)) for line in side] for split, side in zip(words[1:], text, strict=True))
-    check_range(links, sources, targets, str(path), f"words={words.name}")
 
 
 def table(predicted: dict[str, Sequence[Iterable[Link]]], gold: Sequence[GoldLinks]) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 import torch
 
 from nmt.advice import CHANGEABLE, in_words, verdict
-from nmt.alignment.weights import links
+from nmt.alignment.word_weights import links
 from nmt.build import parts as build
 from nmt.build.approximations import MINUTES, measured
 from nmt.build.open import unchecked

@@ -83,6 +83,9 @@ class BeamSearch(Search):
     falls and cp is at most 0, so the bound is the best open log-probability over lp at the longest allowed length.
     """
 
+    choice = "beam"
+    beam_size: int
+
     def __init__(
         self,
         beam_size: Positive = 5,
@@ -105,7 +108,6 @@ class BeamSearch(Search):
         return self.coverage_penalty > 0
 
     def score_of(self, log_prob: float, length: int) -> float:
-        """The score of a hypothesis of so many tokens, with the end of sentence, without the coverage penalty."""
         return log_prob / math.pow((5.0 + length) / 6.0, self.length_penalty)
 
     @staticmethod

@@ -1,7 +1,7 @@
 """The contract of every search: the step function, the limits, and the hypotheses that it returns."""
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol, Self
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -72,10 +72,22 @@ class Search:
     """From a step function and a first state to the n best hypotheses of each sentence, best first.
 
     Attributes:
+        choice: its name in `configs/search/`.
         nbest: n.
+        beam_size: the number of hypotheses that are kept at each step; None for random draws.
     """
 
+    choice: ClassVar[str]
     nbest: int = 1
+    beam_size: int | None = None
+
+    def settings(self) -> dict[str, Any]:
+        """Its settings by name, as in `configs/search/`, and `nbest`."""
+        return {"nbest": self.nbest, **{name: value for name, value in vars(self).items() if name[0] != "_"}}
+
+    def score_of(self, log_prob: float, length: int) -> float:
+        """The score of a hypothesis of `length` tokens, its end among them, without a coverage penalty."""
+        return log_prob
 
     @property
     def needs_weights(self) -> bool:

@@ -19,6 +19,9 @@ Temperature = Annotated[float, Limit(lambda value: value > 0, "greater than 0; s
 class GreedySearch(Search):
     """The most probable token at every step."""
 
+    choice = "greedy"
+    beam_size: int | None = 1
+
     def __init__(self) -> None:
         """Greedy search has no settings."""
 
@@ -32,6 +35,9 @@ class SamplingSearch(GreedySearch):
     Each sentence gets `nbest` independent samples, best first. They depend on `seed` and on the sentence alone, not on
     its batch.
     """
+
+    choice = "sampling"
+    beam_size = None
 
     def __init__(
         self, temperature: Temperature = 1.0, top_k: NotNegative = 0, nbest: Positive = 1, seed: int = 1

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, model_validator
 
 from nmt.inspection.details import Detail
-from nmt.inspection.explain import METHODS, Method
+from nmt.inspection.explanation import METHODS, Method
 from nmt.serving.problems import ProblemError, invalid
 
 #: Fields of an object, of which the bodies here have fewer.

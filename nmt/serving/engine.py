@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from nmt.attention import Pins
 from nmt.inspection.details import Detail, described_search, documented, forced_characters, translate
 from nmt.inspection.document import ALTERNATIVES, Json, Style
-from nmt.inspection.explain import METHODS, Method, explain
+from nmt.inspection.explanation import METHODS, Method, explain
 from nmt.inspection.whatif import Edits, check_pins, what_if
 from nmt.search import BeamSearch, GreedySearch, Penalties, Search
 from nmt.translation.request import Request

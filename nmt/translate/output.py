@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nmt.alignment.weights import Head, links
+from nmt.alignment.word_weights import Head, links
 from nmt.links import Link, format_links
 from nmt.terminal import linked, print_message
 from nmt.text.canonical import shows_nothing
@@ -186,7 +186,7 @@ def links_of_words(write_line: Callable[[str], None], head: Head, shift: int) ->
 
 def pictures(folder: Path, head: Head, shift: int, view: Callable[[Translation], Translation | None]) -> Write:
     """Write a heatmap of the view of each line that has one; print each warning once."""
-    from nmt.drawing.heatmap import draw
+    from nmt.drawing.heatmap import figure
 
     warnings = set[str]()
 
@@ -194,7 +194,7 @@ def pictures(folder: Path, head: Head, shift: int, view: Callable[[Translation],
         translation = view(line.translations[0])
         if translation is None or translation.weights is None:
             return
-        for warning in draw(translation, folder / f"{line.number:05d}.png", head=head, shift=shift):
+        for warning in figure(translation, head=head, shift=shift).save(folder / f"{line.number:05d}.png"):
             if warning not in warnings:
                 warnings.add(warning)
                 print_message(f"warning: {warning}")

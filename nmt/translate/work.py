@@ -222,14 +222,13 @@ def settings_of(request: Translating, translator: Translator) -> dict[str, Any]:
     """What the translations of a line depend on; rounding apart, which depends on device, threads and batches."""
     names = ("format", "scores", "weights", "head", "shift", "view", "documents")
     opened = ("length_ratio", "extra_length", "max_source_length", "long_lines", "context_sentences")
-    search = {name: value for name, value in vars(translator.search).items() if name[0] != "_"}
     return {
         **{name: getattr(request, name) for name in names},
         **({"include": [*request.include]} if request.format == "json" else {}),
         **{name: getattr(translator, name) for name in opened},
         "shortlist": request.translator.shortlist or 0,
         "slots": request.translator.slots,
-        "search": {"name": type(translator.search).__name__, **search},
+        "search": {"name": translator.search.choice, **translator.search.settings()},
         "precision": str(translator.compute.dtype),
         "tokenizer": translator.tokenizer.fingerprint,
         "weights of the models": [fingerprint(model) for model in translator.models],

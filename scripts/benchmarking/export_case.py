@@ -54,7 +54,7 @@ def _nmt(settings: Json) -> Callable[[Sequence[str]], list[str]]:
 
 def _onnx(settings: Json) -> Callable[[Sequence[str]], list[str]]:
     """What the exported program does."""
-    from nmt.pipeline.exporting import Exporting, export
+    from nmt.export.conversion import Exporting, export
 
     folder: Path = settings["folder"]
     export(Exporting(settings["run"], "onnx", folder, settings["program"], "best"))
@@ -72,7 +72,7 @@ def _ctranslate2(settings: Json) -> Callable[[Sequence[str]], list[str]]:
     import ctranslate2
     import sentencepiece
 
-    from nmt.pipeline.exporting import Exporting, export
+    from nmt.export.conversion import Exporting, export
 
     folder: Path = settings["folder"]
     export(Exporting(settings["run"], "ctranslate2", folder, settings["program"], "best"))

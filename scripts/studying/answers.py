@@ -14,7 +14,7 @@ from nmt.comparison.comparable import without_seed
 from nmt.comparison.results import Result
 from nmt.comparison.significance import POWER, Noise, Runs, Tested, bleu_of, holm
 from nmt.comparison.verdict import p_text
-from nmt.drawing.by_length import FEW
+from nmt.drawing.length_plot import FEW
 from nmt.evaluation.by_length import binned, joined
 
 ALPHA = 0.05

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from nmt.alignment.baselines import DIAGONAL, ORACLE, baselines, diagonal, oracle
 from nmt.alignment.error_rate import against_gold
-from nmt.alignment.splitting import splitter
+from nmt.alignment.splitters import splitter
 from nmt.links import GoldLinks, Link, parse_file
 from tests.alignment.by_hand import read_corpus
 

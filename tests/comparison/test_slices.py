@@ -4,7 +4,7 @@ import pytest
 
 from nmt.comparison.intervals import share_of
 from nmt.comparison.slices import MOST_LABELS, Slicing, score_by, slices_of
-from nmt.drawing.by_length import FEW
+from nmt.drawing.length_plot import FEW
 from tests.comparison.texts import scored, texts, values
 
 

@@ -64,18 +64,20 @@ def test_pictures_grow_with_the_sentence_but_not_without_end() -> None:
     assert max(endless.get_size_inches()) * endless.dpi <= 12_001
 
 
-def test_everything_lies_on_the_page() -> None:
-    found = even("ein Donaudampfschifffahrtsgesellschaftskapitän " + "x " * 14 + "Reiterstandbilder", "a b c")
-    picture = heatmap.figure(found, reference="r " * 200, title="t " * 100)
+def check_page(picture: Figure) -> None:
+    """Assert that everything that is written lies on the page."""
     pixels(picture)  # lays out
     width, height = picture.get_size_inches() * picture.dpi
     for text in picture.findobj(Text):
         if isinstance(text, Text) and text.get_text() and text.get_visible():
             box = text.get_window_extent()
-            assert box.x0 >= 0, text
-            assert box.y0 >= 0, text
-            assert box.x1 <= width, text
-            assert box.y1 <= height, text
+            assert 0 <= box.x0 <= box.x1 <= width, text
+            assert 0 <= box.y0 <= box.y1 <= height, text
+
+
+def test_everything_lies_on_the_page() -> None:
+    translation = even("ein Donaudampfschifffahrtsgesellschaftskapitän " + "x " * 14 + "Reiterstandbilder", "a b c")
+    check_page(heatmap.figure(translation, reference="r " * 200, title="t " * 100))
 
 
 @pytest.mark.parametrize(
@@ -96,9 +98,8 @@ def test_every_script_is_drawn_without_a_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, source: str, text: str, level: heatmap.Level
 ) -> None:
     # Warnings are errors in this suite; matplotlib speaks through the log as well.
-    notes = heatmap.draw(
-        even(source, text), tmp_path / "x.png", level=level, reference=f"{text} / {source}", title=text
-    )
+    picture = heatmap.figure(even(source, text), level=level, reference=f"{text} / {source}", title=text)
+    notes = picture.save(tmp_path / "x.png")
     assert imread(tmp_path / "x.png").ndim == 3
     assert not [record for record in caplog.records if record.levelname in ("WARNING", "ERROR")]
     # With or without a font for it: never silently.
@@ -106,13 +107,14 @@ def test_every_script_is_drawn_without_a_warning(
     assert bool(notes) == bool(drawn)
 
 
-def test_letters_without_a_font_become_boxes_and_are_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_letters_without_a_font_become_boxes_and_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fonts, "_names", lambda: [fonts.BASE])
     fonts._coverage.cache_clear()
     try:
         found = even("A dog", "狗在叫。")
-        assert fonts.BOX in texts(heatmap.figure(found))
-        (note,) = heatmap.draw(found, tmp_path / "x.png")
+        picture = heatmap.figure(found)
+        assert fonts.BOX in texts(picture)
+        (note,) = picture.notes
     finally:
         fonts._coverage.cache_clear()
     assert "No installed font has Chinese characters" in note
@@ -141,7 +143,7 @@ def test_clean_leaves_nothing_without_a_shape() -> None:
 
 
 def test_an_empty_line_gives_a_picture_too(tmp_path: Path) -> None:
-    assert heatmap.draw(EMPTY, tmp_path / "x.png") == []
+    assert list(heatmap.figure(EMPTY).save(tmp_path / "x.png")) == []
     assert (tmp_path / "x.png").stat().st_size > 0
 
 
@@ -153,12 +155,8 @@ def test_pixels_are_for_tensorboard() -> None:
     assert image.dtype == np.uint8
 
 
-def test_no_attention_draws_nothing(tmp_path: Path) -> None:
+def test_what_cannot_be_drawn_is_refused() -> None:
     with pytest.raises(UserError, match="decoder=none"):
-        heatmap.draw(WORKED._replace(weights=None), tmp_path / "x.png")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_level_that_does_not_exist_is_named() -> None:
+        heatmap.figure(WORKED._replace(weights=None))
     with pytest.raises(UserError, match="level=letter"):
         heatmap.figure(WORKED, level="letter")  # type: ignore[arg-type]

@@ -4,7 +4,6 @@ import itertools
 
 import numpy as np
 import pytest
-from matplotlib.text import Text
 
 from nmt.drawing import heatmap
 from nmt.drawing.panels import rows_of_panels
@@ -12,7 +11,7 @@ from nmt.drawing.style import pixels
 from nmt.errors import UserError
 from nmt.translation.types import Translation
 from tests.alignment.by_hand import WORKED, even
-from tests.drawing.test_heatmap import texts
+from tests.drawing.test_heatmap import check_page, texts
 
 NAMES = ["1.1", "1.2", "2.1", "2.2", "3.1", "3.2"]
 
@@ -64,15 +63,7 @@ def test_layers_stand_below_each_other_and_labels_only_at_the_edges() -> None:
 def test_everything_lies_on_the_page_and_labels_do_not_meet(words: int) -> None:
     found = even(" ".join(["Donaudampfschiff"] * words), " ".join(["x"] * (words - 1)), heads=6)
     picture = heatmap.figure(found._replace(heads=NAMES), head="all", reference="r " * 200, title="t " * 100)
-    pixels(picture)  # lays out
-    width, height = picture.get_size_inches() * picture.dpi
-    for text in picture.findobj(Text):
-        if isinstance(text, Text) and text.get_text() and text.get_visible():
-            box = text.get_window_extent()
-            assert box.x0 >= 0, text
-            assert box.y0 >= 0, text
-            assert box.x1 <= width, text
-            assert box.y1 <= height, text
+    check_page(picture)
     boxes = [label.get_window_extent() for label in picture.axes[0].get_xticklabels()]
     assert all(one.x1 <= other.x0 + 1 for one, other in itertools.pairwise(boxes))
 

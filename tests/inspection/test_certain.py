@@ -4,7 +4,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from torch import Tensor, tensor
 
-from nmt.inspection.beam import BeamRecord
+from nmt.inspection.search_tree import BeamRecord
 from nmt.search import BeamSearch, GreedySearch, Limits
 from nmt.text.tokenizer import BOS, EOS
 from tests.search.test_search import Markov, V, matrix, random_matrices

@@ -13,7 +13,7 @@ import torch
 
 from nmt.inspection.details import DETAILS, described_search, documented, included, searched, translate
 from nmt.inspection.document import Style, direction, document
-from nmt.inspection.forced import inspect, tokens_of
+from nmt.inspection.steps import inspect, tokens_of
 from nmt.text.lexicon import TRANSLATIONS, Lexicon
 from nmt.text.tokenizer import EOS
 from nmt.translation.request import Request
@@ -77,7 +77,7 @@ def test_alternatives_are_the_best_pieces_and_contain_the_chosen_one_at_its_rank
     made = translator(overrides)
     (ranked,) = made.translate_chunk([SENTENCE])
     source, target = tokens_of(made.tokenizer, ranked[0])
-    inspected = inspect(made.stepper, source, target, made.compute)
+    inspected = inspect(made, source, target)
     assert torch.logsumexp(inspected.log_probs, 1).abs().max() < 1e-4
     for step, piece in enumerate(full(overrides)["hypotheses"][0]["pieces"]):
         values = [each["log_prob"] for each in piece["alternatives"]]
@@ -116,7 +116,7 @@ def test_stages_lead_to_the_weights(overrides: tuple[str, ...]) -> None:
 
 def test_stages_name_the_mechanism_and_its_window() -> None:
     (layer,) = full(("decoder=luong", "attention/window=local_p"))["hypotheses"][0]["stages"]
-    assert (layer["score"], layer["window"], layer["read"]) == ("additive", "local_predictive", "soft")
+    assert (layer["score"], layer["window"], layer["read"]) == ("additive", "local_p", "soft")
     assert layer["equation"] == "e_tj = v^T tanh(W q_t + U k_j)"
     assert layer["sigma"] == layer["radius"] / 2
     centres = np.array(layer["centres"]).reshape(layer["shape"][:2])
@@ -126,8 +126,9 @@ def test_stages_name_the_mechanism_and_its_window() -> None:
     (monotonic,) = full(("decoder=luong", "attention/window=local_m"))["hypotheses"][0]["stages"]
     last = monotonic["shape"][2] - 1
     assert monotonic["centres"] == [float(min(step, last)) for step in range(monotonic["shape"][1])]
-    assert monotonic["sigma"] is None
+    assert (monotonic["window"], monotonic["sigma"]) == ("local_m", None)
     (hard,) = full(("decoder=luong", "attention/read=hard"))["hypotheses"][0]["stages"]
+    assert hard["read"] == "hard"
     assert hard["slots"] == cube(hard, "weights").argmax(-1).ravel().tolist()
 
 
@@ -257,4 +258,4 @@ def test_searches_are_described() -> None:
         "coverage_penalty": 0.0,
         "nbest": 2,
     }
-    assert described_search(translator(("decoder=bahdanau",), beam=1))["choice"] == "greedy"
+    assert described_search(translator(("decoder=bahdanau",), beam=1)) == {"choice": "greedy", "nbest": 1}

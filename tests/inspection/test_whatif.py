@@ -4,13 +4,12 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import spearmanr  # type: ignore[import-untyped]
 
 from nmt.errors import UserError
 from nmt.inspection.details import DETAILS
 from nmt.inspection.document import Style
-from nmt.inspection.explain import METHODS, explain, spearman
-from nmt.inspection.forced import inspect, tokens_of
+from nmt.inspection.explanation import METHODS, explain, rank_correlation
+from nmt.inspection.steps import inspect, tokens_of
 from nmt.inspection.whatif import Edits, what_if, word_differences
 from tests.catalogue import DECODERS
 from tests.inspection.small import SENTENCE, style, translator
@@ -76,7 +75,7 @@ def test_the_sweep_pins_the_step_to_every_source_piece(decoder: str) -> None:
     assert [bar["text"] for bar in answer["sweep"]] == plain.source_pieces
     assert len({bar["log_prob"] for bar in answer["sweep"]}) > 1
     source, target = tokens_of(made.tokenizer, plain)
-    expected = inspect(made.stepper, source, target, made.compute, pins={1: [2]}).of_pieces[1]
+    expected = inspect(made, source, target, pins={1: [2]}).of_pieces[1]
     assert answer["sweep"][2]["log_prob"] == pytest.approx(expected, abs=1e-5)
     assert all(bar["best_log_prob"] >= bar["log_prob"] for bar in answer["sweep"])
     edited = what_if(made, SENTENCE, Edits(pins={1: [2]}), style(made), frozenset())["differences"]["steps"][1]
@@ -143,13 +142,14 @@ def test_erasure_is_the_fall_of_the_log_probability() -> None:
     source, target = tokens_of(made.tokenizer, whole)
     left = [token for token, span in zip(source, whole.source_spans) if span is None or not 5 <= span[0] < 9]
     assert made.tokenizer.source.decode(left).split() == ["eins", "drei"]
-    before, after = (inspect(made.stepper, tokens, target, made.compute).of_pieces for tokens in (source, left))
+    before, after = (inspect(made, tokens, target).of_pieces for tokens in (source, left))
     ends = next(at for at, span in enumerate(whole.spans) if span is not None and span[0] >= 4)
     assert answer["methods"]["erasure"][0][1] == pytest.approx(sum(before[:ends]) - sum(after[:ends]), abs=1e-4)
 
 
-def test_spearman_is_that_of_scipy() -> None:
-    one, other = np.array([0.1, 0.5, 0.5, 0.2, 3.0]), np.array([2.0, 1.0, 5.0, 5.0, 7.0])
-    assert spearman(one, other) == pytest.approx(spearmanr(one, other).statistic, abs=1e-6)
-    assert spearman(one, np.ones(5)) is None
-    assert spearman(np.array([]), np.array([])) is None
+def test_rank_correlations_worked_by_hand() -> None:
+    """Equal values share the mean of their ranks, 1.5 and 1.5: 4.5 over the root of 5 times 4.5."""
+    assert rank_correlation(np.array([1.0, 2, 3, 4]), np.array([0.5, 0.5, 2, 7])) == pytest.approx(0.948683)
+    assert rank_correlation(np.array([1.0, 2, 4]), np.array([9.0, 3, 1])) == -1
+    assert rank_correlation(np.array([1.0, 2]), np.ones(2)) is None
+    assert rank_correlation(np.array([]), np.array([])) is None

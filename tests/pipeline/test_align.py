@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nmt.alignment.baselines import DIAGONAL, ORACLE
-from nmt.alignment.symmetrize import SYMMETRIZATIONS, symmetrize
+from nmt.alignment.symmetrization import SYMMETRIZATIONS, symmetrize
 from nmt.build.open import open_model, open_run
 from nmt.compute import CPU
 from nmt.links import parse_links

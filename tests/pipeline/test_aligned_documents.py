@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import nmt
-from nmt.alignment.weights import word_weights
+from nmt.alignment.word_weights import word_weights
 from nmt.runs import Run
 from tests.pipeline.colours import documents, words
 from tests.pipeline.small import call, copied, write_lines

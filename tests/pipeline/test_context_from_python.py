@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import nmt
-from nmt.alignment.weights import word_weights
+from nmt.alignment.word_weights import word_weights
 from nmt.errors import UserError
 from tests.inspection.test_notebook import documents_in
 from tests.pipeline.colours import documents

@@ -42,8 +42,8 @@ def test_it_runs_from_top_to_bottom(trained: Path, here: Path, monkeypatch: pyte
         assert as_html or as_png, cell
         html += [as_html] if as_html else []
         pictures += [as_png] if as_png and not as_html else []
-    assert len(html) == 2
-    assert len(pictures) == 7
+    assert len(html) == 4
+    assert len(pictures) == 1
     assert all(picture.startswith(b"\x89PNG") for picture in pictures)
     assert len(names["swept"].sweep) == len(names["translation"].source_pieces)
 

@@ -133,11 +133,11 @@ def test_the_ending_of_an_output_says_how_it_is_packed(
     packed = [*line, f"output=out{ending}", f"alignments=links{ending}", f"heatmaps={here / 'pictures'}"]
 
     with monkeypatch.context() as patch:
-        patch.setattr("nmt.drawing.heatmap.draw", lambda *arguments, **_: fail_at(arguments[1]))
+        patch.setattr("nmt.drawing.heatmap.NotebookFigure.save", lambda _, path: fail_at(path))
         assert call("translate", *packed) == 130
     assert {path.name for path in here.glob("out*")} == {f"out{ending}.part", f"out{ending}.part.json"}
     with monkeypatch.context() as patch:
-        patch.setattr("nmt.drawing.heatmap.draw", lambda *_, **__: [])
+        patch.setattr("nmt.drawing.heatmap.NotebookFigure.save", lambda *_: [])
         assert call("translate", *packed, "resume=true") == 0
     for name, plain in (("out", "plain"), ("links", "plain.links")):
         assert unpack((here / f"{name}{ending}").read_bytes()) == (here / plain).read_bytes()

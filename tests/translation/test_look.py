@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nmt.alignment.weights import word_weights
-from nmt.alignment.words import source_units, target_units
+from nmt.alignment.units import source_units, target_units
+from nmt.alignment.word_weights import word_weights
 from nmt.data.batch import make_batch
 from nmt.model.transformer.decoder import TransformerDecoder
 from nmt.model.transformer.encoder import TransformerEncoder

@@ -19,14 +19,14 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from nmt.alignment.weights import word_weights
-from nmt.alignment.words import source_units, target_units, word_number
+from nmt.alignment.units import source_units, target_units, word_number
+from nmt.alignment.word_weights import word_weights
 from nmt.data.batch import make_batch
 from nmt.data.documents import context_tensor
 from nmt.errors import UserError
 from nmt.inspection.details import documented
 from nmt.inspection.document import DIGITS, Json, Style
-from nmt.inspection.forced import context_of, piece_log_probs, tokens_of
+from nmt.inspection.steps import Row, context_of, piece_log_probs, tokens_of
 from nmt.text.canonical import shows_nothing
 from nmt.text.tokenizer import EOS
 from nmt.translation.forcing import saliency
@@ -138,12 +138,12 @@ def erasure(translator: Translator, translation: Translation, rows: slice = slic
     """[Tw, Sw] log p(target word) minus its log-probability without the source word, for the target words `rows`."""
     source = source_units(translation)
     tokens, _ = tokens_of(translator.tokenizer, translation)
+    context = context_of(translator.tokenizer, translation)
     left = [
         [token for token, members in zip(tokens, source.members) if members[word] == 0]
         for word in range(len(source.labels))
     ]
-    context = context_of(translator.tokenizer, translation)
-    return _falls(translator, translation, rows, [tokens, *left], [context] * (1 + len(left)))
+    return _falls(translator, translation, rows, [Row(each, context, translation.pins) for each in (tokens, *left)])
 
 
 def erasure_of_context(translator: Translator, translation: Translation, rows: slice = slice(None)) -> Matrix:
@@ -151,30 +151,16 @@ def erasure_of_context(translator: Translator, translation: Translation, rows: s
     tokens, _ = tokens_of(translator.tokenizer, translation)
     context = context_of(translator.tokenizer, translation)
     left = [[sentence for place, sentence in enumerate(context) if place != out] for out in range(len(context))]
-    return _falls(translator, translation, rows, [tokens] * (1 + len(left)), [context, *left])
+    return _falls(translator, translation, rows, [Row(tokens, each, translation.pins) for each in (context, *left)])
 
 
-def _falls(
-    translator: Translator,
-    translation: Translation,
-    rows: slice,
-    sources: Sequence[Sequence[int]],
-    contexts: Sequence[Sequence[Sequence[int]]],
-) -> Matrix:
-    """[Tw, N] how much the log-probability of each target word falls from the first source to each of N others."""
-    members = target_units(translation).members[:, rows]
+def _falls(translator: Translator, translation: Translation, words: slice, rows: Sequence[Row]) -> Matrix:
+    """[Tw, N] how much the log-probability of each target word falls from the first row to each of N others."""
+    members = target_units(translation).members[:, words]
     # Pieces after the last word that is asked for change nothing.
     count = 1 + int(np.flatnonzero(members.any(1)).max(initial=0))
     pieces = tokens_of(translator.tokenizer, translation)[1][:count]
-    size = translator.batch_sentences
-    found = [
-        piece_log_probs(
-            *(translator.stepper, sources[first : first + size], pieces, translator.compute),
-            *(contexts[first : first + size], translation.pins),
-        )
-        for first in range(0, len(sources), size)
-    ]
-    whole, *others = torch.cat(found).double().numpy()
+    whole, *others = piece_log_probs(translator, pieces, rows).double().numpy()
     falls: Matrix = members[:count].T.astype(np.float64) @ (whole - np.array(others).reshape(-1, count)).T
     return falls
 
@@ -189,24 +175,16 @@ def _context(translator: Translator, translation: Translation, rows: slice) -> J
 
 def correlated(one: tuple[str, Matrix], other: tuple[str, Matrix]) -> dict[str, Any]:
     """Spearman's rank correlation of two measures over the source words, for each target word, and its mean."""
-    by_word = [spearman(first, second) for first, second in zip(one[1], other[1], strict=True)]
+    by_word = [rank_correlation(first, second) for first, second in zip(one[1], other[1], strict=True)]
     known = [value for value in by_word if value is not None]
     mean = round(sum(known) / len(known), DIGITS) if known else None
     return {"methods": [one[0], other[0]], "by_word": by_word, "mean": mean}
 
 
-def spearman(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> float | None:
-    """The correlation of the ranks of two lists of numbers; None if one of them is constant."""
-    if not len(one):
+def rank_correlation(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> float | None:
+    """Spearman's rank correlation of two lists of numbers; None if one of them is constant."""
+    from scipy.stats import spearmanr  # type: ignore[import-untyped]
+
+    if not len(one) or np.ptp(one) == 0 or np.ptp(other) == 0:
         return None
-    centred = [ranks - ranks.mean() for ranks in (_ranks(one), _ranks(other))]
-    scale = float(np.sqrt((centred[0] ** 2).sum() * (centred[1] ** 2).sum()))
-    return None if scale == 0 else round(float((centred[0] * centred[1]).sum()) / scale, DIGITS)
-
-
-def _ranks(values: npt.NDArray[Any]) -> Matrix:
-    """Ranks from 0; equal values share the mean of theirs."""
-    _, which, counts = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    mean: Matrix = (last - counts + last - 1) / 2
-    return mean[which]
+    return round(float(spearmanr(one, other).statistic), DIGITS)

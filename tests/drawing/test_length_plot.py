@@ -3,9 +3,9 @@
 import numpy as np
 from matplotlib.text import Text
 
-from nmt.drawing.by_length import by_length
 from nmt.drawing.fonts import drawable
 from nmt.drawing.layout import shorten
+from nmt.drawing.length_plot import by_length
 from nmt.drawing.style import LONGEST_NAME, pixels
 
 BINS = [(1, 5, 31), (6, 10, 7)]

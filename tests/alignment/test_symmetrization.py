@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.alignment.symmetrize import SYMMETRIZATIONS, symmetrize
+from nmt.alignment.symmetrization import SYMMETRIZATIONS, symmetrize
 from nmt.errors import UserError
 
 FORWARD = {(0, 0), (1, 1), (2, 2), (4, 6)}

@@ -1,29 +1,20 @@
 """Translate lines: python translate.py INPUT OUTPUT (needs the packages onnxruntime and sentencepiece)."""
 
-import json
 import math
-import re
-import unicodedata
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnxruntime
-import sentencepiece
 
-from nmt.pipeline.program_lines import protected, run, spelled
+from nmt.export.program_lines import ExportedFolder, run, spelled
 
 
-class OnnxTranslator:
-    """The graphs and the tokenizer of a folder, and a beam search with the settings of its manifest.json."""
+class OnnxTranslator(ExportedFolder):
+    """The graphs of a folder, and a beam search with the settings of its manifest.json."""
 
     def __init__(self, folder: Path, threads: int = 0) -> None:
         """Read a folder; `threads` of each graph, 0 for as many as there are cores."""
-        self.settings: dict[str, Any] = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-        self.source, self.target = (
-            sentencepiece.SentencePieceProcessor(model_file=str(folder / self.settings[side]))
-            for side in ("source", "target")
-        )
+        super().__init__(folder)
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 3
         options.intra_op_num_threads = threads
@@ -35,18 +26,13 @@ class OnnxTranslator:
 
     def translate(self, line: str) -> str:
         """The translation of a line."""
-        unseen = self.settings["unseen"]
-        if not re.search(self.settings["shown"], line):
-            return ""
-        # Equivalent text is equal text.
-        plain = unicodedata.normalize("NFC", re.sub(unseen, "", line)) if unseen else line
-        return spelled([self.target.id_to_piece(token) for token in self.search(self.source.encode(protected(plain)))])
+        pieces = self.encode(line, int)
+        return "" if pieces is None else spelled([self.target.id_to_piece(token) for token in self.search(pieces)])
 
     def search(self, pieces: list[int]) -> list[int]:
-        """The best hypothesis by log-probability / ((5 + pieces) / 6) ** length penalty, where the end is a piece."""
+        """The hypothesis of the best rank."""
         settings, eos = self.settings, self.settings["eos"]
-        size, penalty = settings["beam_size"], settings["length_penalty"]
-        longest = math.ceil(settings["length_ratio"] * len(pieces)) + settings["extra_length"]  # with the end
+        longest = self.longest(len(pieces))
         source = np.array([[*pieces, eos]], dtype=np.int64)
         given = {"source": source, "lengths": np.array([source.shape[1]], dtype=np.int64)}
         memory = dict(zip(self.names, self.encoder.run(None, given), strict=True))
@@ -61,18 +47,18 @@ class OnnxTranslator:
             if position == longest:
                 log_probs[:, np.arange(log_probs.shape[1]) != eos] = -math.inf
             scores = (totals[:, None] + log_probs).ravel()
-            chosen = np.argsort(-scores, kind="stable")[:size]
-            parents, words = np.divmod(chosen, log_probs.shape[1])
-            for choice, parent in zip(chosen[words == eos], parents[words == eos], strict=True):
-                rank = float(scores[choice]) / ((5 + position) / 6) ** penalty
+            beam = np.argsort(-scores, kind="stable")[: settings["beam_size"]]
+            parents, words = np.divmod(beam, log_probs.shape[1])
+            for candidate, parent in zip(beam[words == eos], parents[words == eos], strict=True):
+                rank = self.rank(scores[candidate], position)
                 if rank > best:
                     best, winner = rank, texts[parent]
-            going = (words != eos) & np.isfinite(scores[chosen])
-            chosen, parents, words = chosen[going], parents[going], words[going]
+            going = (words != eos) & np.isfinite(scores[beam])
+            beam, parents, words = beam[going], parents[going], words[going]
             # A log-probability only falls, so nothing that is open can win any more.
-            if not len(words) or best >= scores[chosen[0]] / ((5 + longest) / 6) ** penalty:
+            if not len(words) or best >= self.rank(scores[beam[0]], longest):
                 break
-            tokens, totals = words, scores[chosen]
+            tokens, totals = words, scores[beam]
             texts = [[*texts[parent], int(word)] for parent, word in zip(parents, words, strict=True)]
             state = {name: part[parents] for name, part in zip(self.state, new, strict=True)}
         return winner

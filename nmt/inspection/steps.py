@@ -9,14 +9,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from nmt.attention import Attention, Hard, Pins, Stages
-from nmt.compute import Compute
 from nmt.data.batch import make_batch
 from nmt.data.documents import context_tensor
 from nmt.text.tokenizer import BOS, EOS, Tokenizer
 from nmt.translation.stepping import Stepper
+from nmt.translation.translator import Translator
 from nmt.translation.types import Translation
 from nmt.translation.views import END
 
@@ -78,22 +78,20 @@ def context_of(tokenizer: Tokenizer, translation: Translation) -> list[list[int]
 
 
 def inspect(
-    stepper: Stepper,
+    translator: Translator,
     source: Sequence[int],
     target: Sequence[int],
-    compute: Compute,
     *,
     stages: bool = False,
     context: Sequence[Sequence[int]] = (),
     pins: Mapping[int, Sequence[int]] = {},
 ) -> Inspected:
-    """Let the models of `stepper`, in evaluation mode, predict `target` from `source`.
+    """Let the models of a translator predict `target` from `source`.
 
     Args:
-        stepper: of one model or an ensemble.
+        translator: of one model or an ensemble, in evaluation mode.
         source: tokens without the end of sentence, at least one.
         target: tokens as search returns them, at least one.
-        compute: device and type of matrix products.
         stages: whether to record how the first model's energies become weights.
         context: tokens of the sentences before the source, the nearest one last.
         pins: the slots that single steps look at.
@@ -101,69 +99,64 @@ def inspect(
     Raises:
         UserError: there are pins, but a model has no attention.
     """
-    log_probs: list[Tensor] = []
-    weights: list[Tensor] = []
-    with torch.inference_mode(), compute.autocast(), _recording(stepper, stages) as records:
-        for step_log_probs, step_weights in _steps(stepper, [source], target, compute, [context], [pins]):
+    log_probs, weights = list[Tensor](), list[Tensor]()
+    with torch.inference_mode(), translator.compute.autocast(), _recording(translator.stepper, stages) as records:
+        for step_log_probs, step_weights in _steps(translator, target, [Row(source, context, pins)]):
             log_probs.append(step_log_probs[0].float().cpu())
             if step_weights is not None:
                 weights.append(step_weights[0].float().cpu())
-        return Inspected(
-            list(target),
-            torch.stack(log_probs),
-            torch.stack(weights, 1) if weights else None,
-            _layers(stepper, records),
-        )
+        layers = _layers(translator.stepper, records)
+    return Inspected(list(target), torch.stack(log_probs), torch.stack(weights, 1) if weights else None, layers)
 
 
-def last_step(
-    stepper: Stepper,
-    source: Sequence[int],
-    target: Sequence[int],
-    compute: Compute,
-    context: Sequence[Sequence[int]],
-    pins: Sequence[Pins],
-) -> Tensor:
-    """[R, V] the log-probabilities of the last target token with each of R pins, on the CPU; see `inspect`."""
-    with torch.inference_mode(), compute.autocast():
-        *_, (log_probs, _) = _steps(stepper, [source] * len(pins), target, compute, [context] * len(pins), pins)
-        return log_probs.float().cpu()
+class Row(NamedTuple):
+    """A source, the sentences before it, and the slots that single steps look at."""
+
+    source: Sequence[int]
+    context: Sequence[Sequence[int]]
+    pins: Pins
 
 
-def piece_log_probs(
-    stepper: Stepper,
-    sources: Sequence[Sequence[int]],
-    target: Sequence[int],
-    compute: Compute,
-    contexts: Sequence[Sequence[Sequence[int]]],
-    pins: Pins,
-) -> Tensor:
-    """[R, T] the log-probabilities of the target tokens after each of R sources with its context, on the CPU."""
-    with torch.inference_mode(), compute.autocast():
-        steps = _steps(stepper, sources, target, compute, contexts, [pins] * len(sources))
-        columns = [log_probs[:, token].float().cpu() for (log_probs, _), token in zip(steps, target, strict=True)]
-        return torch.stack(columns, 1)
+def last_step(translator: Translator, target: Sequence[int], rows: Sequence[Row]) -> Tensor:
+    """[R, V] the log-probabilities of the last target token in each of R rows, on the CPU."""
+    last = []
+    with torch.inference_mode(), translator.compute.autocast():
+        for batch in _batches(translator, rows):
+            *_, (log_probs, _) = _steps(translator, target, batch)
+            last.append(log_probs.float().cpu())
+    return torch.cat(last)
+
+
+def piece_log_probs(translator: Translator, target: Sequence[int], rows: Sequence[Row]) -> Tensor:
+    """[R, T] the log-probabilities of the target tokens in each of R rows, on the CPU."""
+    batches = []
+    with torch.inference_mode(), translator.compute.autocast():
+        for batch in _batches(translator, rows):
+            steps = zip(_steps(translator, target, batch), target, strict=True)
+            batches.append(torch.stack([log_probs[:, token].float().cpu() for (log_probs, _), token in steps], 1))
+    return torch.cat(batches)
+
+
+def _batches(translator: Translator, rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
+    size = translator.batch_sentences
+    return (rows[first : first + size] for first in range(0, len(rows), size))
 
 
 def _steps(
-    stepper: Stepper,
-    sources: Sequence[Sequence[int]],
-    target: Sequence[int],
-    compute: Compute,
-    contexts: Sequence[Sequence[Sequence[int]]],
-    pins: Sequence[Pins],
+    translator: Translator, target: Sequence[int], rows: Sequence[Row]
 ) -> Iterator[tuple[Tensor, Tensor | None]]:
-    """At each target token the log-probabilities [R, V] and weights [R, H, S] of each of R sources with its pins."""
-    count = len(sources)
-    batch = make_batch([list(source) for source in sources], None, list(range(count)))
-    batch = batch._replace(context=context_tensor(contexts)).to(compute.device)
+    """Yield at each target token the log-probabilities [R, V] and weights [R, H, S] of R rows."""
+    stepper, device = translator.stepper, translator.compute.device
+    batch = make_batch([list(row.source) for row in rows], None, list(range(len(rows))))
+    batch = batch._replace(context=context_tensor([row.context for row in rows])).to(device)
+    pins = [row.pins for row in rows]
     state: Any = stepper.start(batch.source, batch.source_mask, batch.source_lengths, None, batch.context, pins)
     for previous in [BOS, *target[:-1]]:
-        log_probs, weights, state = stepper(torch.full((count,), previous, device=compute.device), state)
+        log_probs, weights, state = stepper(torch.full((len(rows),), previous, device=device), state)
         yield log_probs, weights
 
 
-_Records = dict[nn.Module, list[tuple[Stages, Tensor | None]]]
+_Records = dict[Attention, list[tuple[Stages, Tensor | None]]]
 
 
 @contextlib.contextmanager
@@ -172,13 +165,13 @@ def _recording(stepper: Stepper, wanted: bool) -> Iterator[_Records]:
     records: _Records = {}
     handles = []
 
-    def record(module: nn.Module, arguments: Any, keywords: Any, output: Any) -> None:
-        assert isinstance(module, Attention)
+    def record(module: Any, arguments: Any, keywords: Any, output: Any) -> None:
         keywords = {name: value for name, value in keywords.items() if name != "weights"}
         records[module].append(module.stages(*arguments, **keywords))
 
     try:
         for attention in stepper.models[0].decoder.source_attentions if wanted else ():
+            assert isinstance(attention, Attention)
             records[attention] = []
             handles.append(attention.register_forward_hook(record, with_kwargs=True))
         yield records
@@ -188,41 +181,35 @@ def _recording(stepper: Stepper, wanted: bool) -> Iterator[_Records]:
 
 
 def _layers(stepper: Stepper, records: _Records) -> list[LayerStages]:
-    """The records of each module over all steps."""
+    """The records of each module over all steps, on the CPU."""
     layers = []
     names = list(stepper.models[0].decoder.heads)
     for attention, steps in records.items():
-        assert isinstance(attention, Attention)
-        parts = [[_whole(part, each[0].weights) for part in _stage_parts(each[0])] for each in steps]
-        energies, visible, bias, factor, shares, weights = (
-            None if of_steps[0] is None else torch.cat([part for part in of_steps if part is not None], 1)
-            for of_steps in zip(*parts, strict=True)
+        all_stages = [stages for stages, _ in steps]
+        views = [stages.view for stages in all_stages]
+        shapes = [stages.weights for stages in all_stages]
+        weights = _over_steps(shapes, shapes)
+        view = views[0]._replace(
+            visible=_over_steps([view.visible for view in views], shapes).bool(),
+            bias=None if views[0].bias is None else _over_steps([view.bias for view in views], shapes),
+            factor=None if views[0].factor is None else _over_steps([view.factor for view in views], shapes),
         )
-        assert energies is not None
-        assert visible is not None
-        assert shares is not None
-        assert weights is not None
-        view = steps[0][0].view._replace(visible=visible.bool(), bias=bias, factor=factor)
+        energies, shares = ([getattr(stages, name) for stages in all_stages] for name in ("energies", "shares"))
+        stages = Stages(_over_steps(energies, shapes), view, _over_steps(shares, shapes), weights)
         centres = [centre[0].float().cpu() for _, centre in steps if centre is not None]
         hard = isinstance(attention.read, Hard) and not attention.read.enumerates
         heads, names = names[: attention.heads], names[attention.heads :]
         layers.append(
             LayerStages(
-                attention,
-                heads,
-                Stages(energies, view, shares, weights),
-                torch.cat(centres, 1) if centres else None,
-                weights.argmax(-1) if hard else None,
+                *(attention, heads, stages),
+                centres=torch.cat(centres, 1) if centres else None,
+                slots=weights.argmax(-1) if hard else None,
             )
         )
     return layers
 
 
-def _stage_parts(stages: Stages) -> tuple[Tensor | None, ...]:
-    view = stages.view
-    return stages.energies, view.visible, view.bias, view.factor, stages.shares, stages.weights
-
-
-def _whole(part: Tensor | None, like: Tensor) -> Tensor | None:
-    """A part of one sentence [h, 1, S] on the CPU; it may only broadcast to the shape of `like`."""
-    return None if part is None else part.expand_as(like)[0].float().cpu()
+def _over_steps(parts: Sequence[Tensor | None], shapes: Sequence[Tensor]) -> Tensor:
+    """Parts of one sentence, which may only broadcast to `shapes` [1, h, 1, S], over all steps: [h, T, S]."""
+    whole = [part.expand_as(shape)[0].float().cpu() for part, shape in zip(parts, shapes) if part is not None]
+    return torch.cat(whole, 1)

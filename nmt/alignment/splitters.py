@@ -1,11 +1,12 @@
 """What counts as a word: sentences cut at white space, as the Moses tools do, or into characters.
 
-Links that come from elsewhere count words in one of these ways; `words.spelled` finds the pieces of such words. The
+Links that come from elsewhere count words in one of these ways; `units.spelled` finds the pieces of such words. The
 only door to sacremoses.
 """
 
 import html
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from sacremoses import MosesPunctNormalizer, MosesTokenizer  # type: ignore[import-untyped]
 
@@ -57,3 +58,20 @@ def splitter(kind: str, language: str) -> Splitter:
         raise UserError(f"words={kind} is not known. Give words= one of {', '.join(KINDS)}.")
     prepare = moses(language)
     return lambda sentence: [html.unescape(token) for token in prepare(sentence).split()]
+
+
+class WordSplitters(NamedTuple):
+    """What counts as a word: the name of a splitter, and the splitters of sources and targets."""
+
+    name: str
+    source: Splitter
+    target: Splitter
+
+    @classmethod
+    def of(cls, name: str, codes: tuple[str, str]) -> "WordSplitters":
+        """The splitters of this name for these languages; see `splitter`."""
+        return cls(name, splitter(name, codes[0]), splitter(name, codes[1]))
+
+    def sizes(self, sources: Sequence[str], targets: Sequence[str]) -> list[tuple[int, int]]:
+        """The number of source and target words of each sentence pair."""
+        return [(len(self.source(source)), len(self.target(target))) for source, target in zip(sources, targets)]

@@ -1,7 +1,9 @@
 """A graph of ONNX operators under construction, and the layers that recurrent models are made of.
 
-The graphs are written operator by operator: no exporter traces the model, and no sizes of an example stay in them.
-Operators are those of opset 18 (https://onnx.ai/onnx/operators/).
+The graphs are written operator by operator, because `torch.onnx.export` cannot pack padded sequences (pytorch issue
+112044, open in 2026) and wrote GRUs with another `linear_before_reset` until 2026 (issue 189225): their results were
+wrong. Nor do sizes of an example stay in the graphs. Operators are those of opset 18
+(https://onnx.ai/onnx/operators/).
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 from torch import Tensor, nn
+
+from nmt.export.format import array
 
 if TYPE_CHECKING:
     import onnx
@@ -20,13 +24,8 @@ OPSET, IR_VERSION = 18, 9
 _GATES = (1, 0, 2)
 
 
-def array(tensor: Tensor) -> npt.NDArray[np.float32]:
-    """A copy of the values in float32."""
-    return np.array(tensor.detach().cpu().float().numpy())
-
-
-#: Names of tensors with a type ("FLOAT", ...) and a shape each.
-Described = Mapping[str, tuple[str, Sequence[str | int]]]
+#: Tensors by their names: the type and the axes, such as "FLOAT rows slots".
+Described = Mapping[str, str]
 
 
 class Graph:
@@ -94,13 +93,7 @@ class Graph:
         biases = np.concatenate([stacked("bias_ih"), stacked("bias_hh")], 1)
         states, last = self.several(
             "GRU",
-            [
-                value,
-                self.weight(stacked("weight_ih")),
-                self.weight(stacked("weight_hh")),
-                self.weight(biases),
-                lengths,
-            ],
+            [value, *(self.weight(stacked(kind)) for kind in ("weight_ih", "weight_hh")), self.weight(biases), lengths],
             2,
             direction="bidirectional" if rnn.bidirectional else "forward",
             hidden_size=rnn.hidden_size,
@@ -109,20 +102,16 @@ class Graph:
         states = self.add("Reshape", self.add("Transpose", states, perm=(0, 2, 1, 3)), self.integers(0, 0, -1))
         return states, self.add("Reshape", self.add("Transpose", last, perm=(1, 0, 2)), self.integers(0, -1))
 
-    def model(
-        self,
-        name: str,
-        inputs: Described,
-        outputs: Described,
-    ) -> "onnx.ModelProto":
+    def model(self, name: str, inputs: Described, outputs: Described) -> "onnx.ModelProto":
         """The finished graph, checked."""
         import onnx
         from onnx import helper, numpy_helper
 
         def values(described: Described) -> list[Any]:
+            parts = {key: description.split() for key, description in described.items()}
             return [
-                helper.make_tensor_value_info(key, onnx.TensorProto.DataType.Value(kind), list(shape))
-                for key, (kind, shape) in described.items()
+                helper.make_tensor_value_info(key, onnx.TensorProto.DataType.Value(kind), shape)
+                for key, (kind, *shape) in parts.items()
             ]
 
         graph = helper.make_graph(

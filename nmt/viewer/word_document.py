@@ -33,7 +33,7 @@ def sentence_of_words(source: Sequence[str], target: Sequence[str], weights: Seq
     }
     return {
         "format": "nmt.translation",
-        "version": 1,
+        "version": 2,
         "model": None,
         "search": None,
         "source": _side(source),

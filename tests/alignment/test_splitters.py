@@ -2,7 +2,7 @@
 
 import pytest
 
-from nmt.alignment.splitting import moses, splitter
+from nmt.alignment.splitters import moses, splitter
 from nmt.errors import UserError
 from tests.alignment.by_hand import read_corpus
 

@@ -1,4 +1,4 @@
-"""Convert a run for other programs: `python -m nmt.export`."""
+"""The command line of `nmt.export`."""
 
 import sys
 

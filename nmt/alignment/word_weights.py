@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from nmt.alignment.words import Units, source_units, target_units
+from nmt.alignment.units import Units, source_units, target_units
 from nmt.errors import UserError
 from nmt.links import Link
 from nmt.translation.heads import AUTO, Heads

@@ -1,13 +1,48 @@
-"""Lines in and out of an exported program, as those of `nmt.translate`. This file becomes a part of the program."""
+"""The folder of an exported model, and lines in and out as those of `nmt.translate`: a part of exported programs."""
 
+import json
+import math
 import os
 import re
 import sys
+import unicodedata
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
+
+import sentencepiece
 
 MARK = b"\xef\xbb\xbf"  # that some editors write before UTF-8
 SPACE, LITERAL = "\u2581", "\ufdd0"  # how SentencePiece writes a space, and what this character becomes in a text
+
+
+class ExportedFolder:
+    """The settings in manifest.json and the tokenizer of a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.settings: dict[str, Any] = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+        self.source, self.target = (
+            sentencepiece.SentencePieceProcessor(model_file=str(folder / self.settings[side]))
+            for side in ("source", "target")
+        )
+
+    def encode(self, line: str, kind: type = str) -> list[Any] | None:
+        """The pieces of a line, or with `kind` int their ids; None for a line that shows nothing."""
+        unseen = self.settings["unseen"]
+        if not re.search(self.settings["shown"], line):
+            return None
+        # Equivalent text is equal text.
+        plain = unicodedata.normalize("NFC", re.sub(unseen, "", line)) if unseen else line
+        pieces: list[Any] = self.source.encode(protected(plain), out_type=kind)
+        return pieces
+
+    def longest(self, pieces: int) -> int:
+        """The most pieces of a translation of so many pieces, its end among them."""
+        return int(math.ceil(self.settings["length_ratio"] * pieces) + self.settings["extra_length"])
+
+    def rank(self, log_prob: float, pieces: int) -> float:
+        """What hypotheses are ranked by: log-probability / ((5 + pieces) / 6) ** length penalty; the end is a piece."""
+        return float(log_prob / ((5 + pieces) / 6) ** self.settings["length_penalty"])
 
 
 def arriving(stream: Any) -> Iterator[list[str]]:

@@ -1,38 +1,31 @@
 """Word-level weights and the links read off them: worked by hand, and by property."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.alignment.weights import (
-    best_links,
-    links,
-    piece_weights,
-    saliency_weights,
-    word_weights,
-)
-from nmt.alignment.words import spelled
+from nmt.alignment.units import spelled
+from nmt.alignment.word_weights import best_links, links, piece_weights, saliency_weights, word_weights
 from nmt.errors import UserError
 from tests.alignment.by_hand import EMPTY, WORKED, even
 
 
-def test_words_by_hand_for_one_head() -> None:
-    # Rows hou and ses: (das, Ha + us, brennt) = (.1, .7, .1) and (0, .8, .2), their mean; row burn as it is.
-    expected = [[0.05, 0.75, 0.15], [0.1, 0.2, 0.6]]
-    np.testing.assert_allclose(word_weights(WORKED, head=0), expected, atol=1e-6)
-
-
-def test_words_by_hand_for_the_mean_of_heads() -> None:
-    # Second head: hou (.5, .3, .1), ses (.4, .2, .2): mean (.45, .25, .15); burn (.3, .2, .4).
-    expected = [[0.25, 0.5, 0.15], [0.2, 0.2, 0.5]]
-    np.testing.assert_allclose(word_weights(WORKED), expected, atol=1e-6)
-
-
-def test_words_by_hand_with_shift() -> None:
-    # Row ses now belongs to hou, row burn to ses, row </s> to burn: (0, .8, .2) and (.1, .2, .6); (0, 0, .2).
-    expected = [[0.05, 0.5, 0.4], [0.0, 0.0, 0.2]]
-    np.testing.assert_allclose(word_weights(WORKED, head=0, shift=1), expected, atol=1e-6)
+@pytest.mark.parametrize(
+    ("head", "shift", "expected"),
+    [
+        # Rows hou and ses: (das, Ha + us, brennt) = (.1, .7, .1) and (0, .8, .2), their mean; row burn as it is.
+        (0, 0, [[0.05, 0.75, 0.15], [0.1, 0.2, 0.6]]),
+        # Second head: hou (.5, .3, .1), ses (.4, .2, .2): mean (.45, .25, .15); burn (.3, .2, .4). Mean of both heads.
+        ("auto", 0, [[0.25, 0.5, 0.15], [0.2, 0.2, 0.5]]),
+        # Row ses now belongs to hou, row burn to ses, row </s> to burn: (0, .8, .2) and (.1, .2, .6); (0, 0, .2).
+        (0, 1, [[0.05, 0.5, 0.4], [0.0, 0.0, 0.2]]),
+    ],
+)
+def test_words_by_hand(head: int | str, shift: int, expected: list[list[float]]) -> None:
+    np.testing.assert_allclose(word_weights(WORKED, head=head, shift=shift), expected, atol=1e-6)
 
 
 def test_links_by_hand() -> None:
@@ -99,17 +92,16 @@ def test_links_above_a_threshold() -> None:
     assert best_links(weights, threshold=0.9) == []
 
 
-def test_no_attention_is_said() -> None:
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"head": 2}, "head=2 does not exist. Give mean or one from 0 to 1"),
+        ({"head": -1}, "head=-1 does not exist. Give mean or one from 0 to 1"),
+        ({"shift": 2}, "shift=2"),
+    ],
+)
+def test_a_head_or_shift_that_does_not_exist_is_named(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        word_weights(WORKED, **settings)
     with pytest.raises(UserError, match="decoder=none has no attention weights"):
-        links(WORKED._replace(weights=None))
-
-
-@pytest.mark.parametrize("head", [2, -1])
-def test_a_head_that_does_not_exist_is_named(head: int) -> None:
-    with pytest.raises(UserError, match=f"head={head} does not exist. Give mean or one from 0 to 1"):
-        word_weights(WORKED, head=head)
-
-
-def test_a_shift_that_does_not_exist_is_named() -> None:
-    with pytest.raises(UserError, match="shift=2"):
-        word_weights(WORKED, shift=2)
+        word_weights(WORKED._replace(weights=None))

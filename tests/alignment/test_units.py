@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.alignment.weights import word_weights
-from nmt.alignment.words import Units, source_units, spelled, target_units
+from nmt.alignment.units import Units, source_units, spelled, target_units
+from nmt.alignment.word_weights import word_weights
 from tests.alignment.by_hand import WORKED, even
 
 

@@ -6,21 +6,18 @@ step.onnx: token [N], hidden, (feed,) keys, values, mask, with N rows each -> lo
 next state: new_hidden, (new_feed).
 """
 
-import importlib.util
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from torch import Tensor, nn
+from torch import nn
 
-from nmt.attention.reads import Soft
-from nmt.attention.scores import Additive, Concat, Dot, General, ScaledDot
-from nmt.attention.windows import Global
-from nmt.data.batch import make_batch
-from nmt.errors import UserError
+from nmt.attention import Attention
+from nmt.data.batch import Batch
+from nmt.export.format import ExportFormat, Floats, Refusal, array
+from nmt.export.formulas import ScoreForm, form_of, unsupported
+from nmt.export.onnx_graph import Graph
 from nmt.model import Seq2Seq
 from nmt.model.recurrent.attentive import AttentiveDecoder
 from nmt.model.recurrent.bahdanau import Bahdanau
@@ -29,8 +26,7 @@ from nmt.model.recurrent.decoder import layer_parameters
 from nmt.model.recurrent.encoder import RecurrentEncoder
 from nmt.model.recurrent.luong import Luong
 from nmt.model.recurrent.readouts import FromContext, FromState, Maxout, Tanh
-from nmt.pipeline.onnx_graph import Described, Graph, array
-from nmt.text.tokenizer import EOS, Tokenizer
+from nmt.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     import onnx
@@ -38,95 +34,54 @@ if TYPE_CHECKING:
 ENCODER, STEP = "encoder.onnx", "step.onnx"
 
 _WIRINGS = (Bahdanau, Conditional, Luong)
-_SCORES = (Additive, Concat, Dot, General, ScaledDot)
 _READOUTS = (FromContext, FromState, Maxout, Tanh)
 
 
-def check_onnx_installed() -> None:
-    """Raise UserError if a package is not installed."""
-    if any(importlib.util.find_spec(name) is None for name in ("onnx", "onnxruntime")):
-        raise UserError("format=onnx needs the packages onnx and onnxruntime. Install them: pip install 'nmt[onnx]'")
-
-
-def check_exportable(model: Seq2Seq, choices: Mapping[str, str], run: Path) -> None:
-    """Check that the graphs can compute what this model computes.
-
-    Raises:
-        UserError: they cannot, with the setting and the one to train with.
-    """
-    for reason in _refusals(model, choices):
-        raise UserError(f"{run} cannot be exported: {reason}")
-
-
-def _refusals(model: Seq2Seq, choices: Mapping[str, str]) -> Iterator[str]:
+def refusals(model: Seq2Seq, choices: Mapping[str, str]) -> Iterator[Refusal]:
+    """Yield what the graphs cannot compute of a model, by the run's choices."""
     encoder, decoder = model.encoder, model.decoder
-
-    def refusal(setting: str, cure: str) -> str:
-        return f"format=onnx does not support {setting}. Train a run with {cure}."
-
-    if model.context is not None:
-        yield refusal("previous sentences (context.sentences)", "context.sentences=0")
     if type(encoder) is not RecurrentEncoder:
-        yield refusal(f"encoder={choices['encoder']}", "encoder=gru")
+        yield Refusal(f"encoder={choices['encoder']}", "encoder=gru")
         return
-    if not isinstance(encoder.rnn, nn.GRU):
-        yield refusal("encoder.cell=lstm", "encoder=gru encoder.cell=gru")
     if not isinstance(decoder, AttentiveDecoder) or type(decoder) not in _WIRINGS:
-        yield refusal(f"decoder={choices['decoder']}", "decoder=bahdanau, luong or conditional")
+        yield Refusal(f"decoder={choices['decoder']}", "decoder=bahdanau, luong or conditional")
         return
     attention = decoder.attention
-    if decoder.multi_step:
-        yield refusal("decoder.multi_step=true", "decoder.multi_step=false")
-    if attention.coverage:
-        yield refusal("attention.coverage=true", "attention.coverage=false")
-    if attention.heads > 1:
-        yield refusal(f"attention.heads={attention.heads}", "attention.heads=1")
-    for name, part, known, cure in (
-        ("attention/score", attention.score, _SCORES, "additive, concat, dot, general or scaled_dot"),
-        ("attention/window", attention.window, (Global,), "global"),
-        ("attention/read", attention.read, (Soft,), "soft"),
-        ("decoder/readout", decoder.readout, _READOUTS, "maxout, tanh, state or context"),
+    for refused, setting, cure in (
+        (model.context is not None, "previous sentences (context.sentences)", "context.sentences=0"),
+        (not isinstance(encoder.rnn, nn.GRU), "encoder.cell=lstm", "encoder=gru encoder.cell=gru"),
+        (decoder.multi_step, "decoder.multi_step=true", "decoder.multi_step=false"),
+        (attention.coverage, "attention.coverage=true", "attention.coverage=false"),
+        (attention.heads > 1, f"attention.heads={attention.heads}", "attention.heads=1"),
     ):
-        if type(part) not in known:
-            yield refusal(f"{name}={choices.get(name, type(part).__name__)}", f"{name}={cure}")
+        if refused:
+            yield Refusal(setting, cure)
+    for part, cure in unsupported(attention):
+        yield Refusal(f"attention/{part}={choices[f'attention/{part}']}", f"attention/{part}={cure}")
+    if type(decoder.readout) not in _READOUTS:
+        yield Refusal(f"decoder/readout={choices['decoder/readout']}", "decoder/readout=maxout, tanh, state or context")
 
 
 def to_onnx(model: Seq2Seq) -> "dict[str, onnx.ModelProto]":
-    """The graphs of a model that `check_exportable` accepts, by the names of their files."""
+    """The graphs of a model without `refusals`, by the names of their files."""
     decoder, encoder = model.decoder, model.encoder
     assert isinstance(decoder, AttentiveDecoder)
     assert isinstance(encoder, RecurrentEncoder)
-    keys = _key_size(decoder, encoder.size)
-    values = encoder.size if decoder.attention.value is None else decoder.attention.value.out_features
-    memory: dict[str, tuple[str, Sequence[str | int]]] = {
-        "keys": ("FLOAT", ("rows", "slots", keys)),
-        "values": ("FLOAT", ("rows", "slots", values)),
-        "mask": ("BOOL", ("rows", "slots")),
-    }
-    state: dict[str, tuple[str, Sequence[str | int]]] = {
-        "hidden": ("FLOAT", ("rows", decoder.rnn.num_layers, decoder.rnn.hidden_size))
-    }
-    if decoder.feed_size:
-        state["feed"] = ("FLOAT", ("rows", decoder.feed_size))
-    log_probs = ("FLOAT", ("rows", model.output.out_features))
-    following = {f"new_{name}": described for name, described in state.items()}
-    source: Described = {"source": ("INT64", ("rows", "slots")), "lengths": ("INT64", ("rows",))}
-    stepped: Described = {"log_probs": log_probs, "weights": ("FLOAT", ("rows", "slots")), **following}
+    form = form_of(decoder.attention.score)
+    assert form is not None
+    memory = {"keys": "FLOAT rows slots keys", "values": "FLOAT rows slots values", "mask": "BOOL rows slots"}
+    state = {"hidden": "FLOAT rows layers units"} | ({"feed": "FLOAT rows features"} if decoder.feed_size else {})
+    first = _encoder(model, encoder, decoder, form)
+    step = _step(model, decoder, form)
+    following = {f"new_{name}": shape for name, shape in state.items()}
+    results = {"log_probs": "FLOAT rows vocabulary", "weights": "FLOAT rows slots", **following}
     return {
-        ENCODER: _encoder(model, encoder, decoder).model("encoder", source, {**memory, **state}),
-        STEP: _step(model, decoder).model("step", {"token": ("INT64", ("rows",)), **state, **memory}, stepped),
+        ENCODER: first.model("encoder", {"source": "INT64 rows slots", "lengths": "INT64 rows"}, {**memory, **state}),
+        STEP: step.model("step", {"token": "INT64 rows", **state, **memory}, results),
     }
 
 
-def _key_size(decoder: AttentiveDecoder, size: int) -> int:
-    """The size of a prepared key: `Score.prepare` of one slot says it."""
-    weight = layer_parameters(decoder.rnn)[1]
-    with torch.no_grad():
-        memory = decoder.attention.remember(weight.new_zeros(1, 1, size), weight.new_ones(1, 1, dtype=torch.bool))
-    return memory.keys.shape[-1]
-
-
-def _encoder(model: Seq2Seq, encoder: RecurrentEncoder, decoder: AttentiveDecoder) -> Graph:
+def _encoder(model: Seq2Seq, encoder: RecurrentEncoder, decoder: AttentiveDecoder, form: ScoreForm) -> Graph:
     """The graph from source ids to the memory and the first state."""
     graph, rnn, attention = Graph(), encoder.rnn, decoder.attention
     assert isinstance(rnn, nn.GRU)
@@ -141,14 +96,8 @@ def _encoder(model: Seq2Seq, encoder: RecurrentEncoder, decoder: AttentiveDecode
     width = graph.add("Squeeze", graph.add("Shape", "source", start=1, end=2), graph.integers(0))
     slots = graph.add("Range", graph.weight(0, np.int64), width, graph.weight(1, np.int64))
     graph.output("mask", graph.add("Less", slots, graph.add("Unsqueeze", "lengths", graph.integers(1))))
-    keys, score = graph.linear(values, attention.key), attention.score
-    if isinstance(score, Additive):
-        keys = graph.times(keys, score.U.weight)
-    elif isinstance(score, Concat):
-        keys = graph.times(keys, score.W.weight[:, score.query_size :])
-    elif isinstance(score, General):
-        keys = graph.times(keys, score.W.weight)
-    graph.output("keys", keys)
+    keys = graph.linear(values, attention.key)
+    graph.output("keys", keys if form.key_weight is None else graph.times(keys, form.key_weight))
     graph.output("values", graph.linear(values, attention.value))
     graph.output("hidden", _first_state(graph, decoder, values, lasts))
     if decoder.feed_size:
@@ -184,7 +133,7 @@ def _first_state(graph: Graph, decoder: AttentiveDecoder, values: str, lasts: li
     return graph.add("Reshape", state, graph.integers(0, first.layers, first.size))
 
 
-def _step(model: Seq2Seq, decoder: AttentiveDecoder) -> Graph:
+def _step(model: Seq2Seq, decoder: AttentiveDecoder, form: ScoreForm) -> Graph:
     """The graph of one step of N hypotheses."""
     graph = Graph()
     word = graph.add("Gather", graph.weight(array(model.target_embedding.weight)), "token")
@@ -196,14 +145,14 @@ def _step(model: Seq2Seq, decoder: AttentiveDecoder) -> Graph:
     ]
     if isinstance(decoder, Bahdanau):
         before = hidden[-1]
-        weights, context = _attend(graph, decoder, before)
+        weights, context = _attend(graph, decoder.attention, form, before)
         new = _update(graph, decoder, graph.add("Add", gates, graph.times(context, fed)), hidden)
         top = before if decoder.previous_state else new[-1]
     else:
         if decoder.feed_size:
             gates = graph.add("Add", gates, graph.times("feed", fed))
         new = _update(graph, decoder, gates, hidden)
-        weights, context = _attend(graph, decoder, new[-1])
+        weights, context = _attend(graph, decoder.attention, form, new[-1])
         if isinstance(decoder, Conditional):
             second_ih, second_hh, second_bias, second_bias_hh = layer_parameters(decoder.second)
             inputs = graph.times(context, second_ih, second_bias)
@@ -232,19 +181,16 @@ def _update(graph: Graph, decoder: AttentiveDecoder, gates: str, hidden: list[st
     return new
 
 
-def _attend(graph: Graph, decoder: AttentiveDecoder, query: str) -> tuple[str, str]:
+def _attend(graph: Graph, attention: Attention, form: ScoreForm, query: str) -> tuple[str, str]:
     """The weights [N, S] and the context [N, C] of queries [N, D]."""
-    attention = decoder.attention
-    score = attention.score
     query = graph.linear(query, attention.query)
-    if isinstance(score, Additive | Concat):
-        matrix: Tensor = score.W.weight if isinstance(score, Additive) else score.W.weight[:, : score.query_size]
-        terms = graph.add("Unsqueeze", graph.times(query, matrix), graph.integers(1))
+    if form.v is not None and form.query_weight is not None:
+        terms = graph.add("Unsqueeze", graph.times(query, form.query_weight), graph.integers(1))
         activated = graph.add("Tanh", graph.add("Add", terms, "keys"))
-        energies = graph.add("Squeeze", graph.times(activated, score.v.unsqueeze(0)), graph.integers(2))
+        energies = graph.add("Squeeze", graph.times(activated, form.v.unsqueeze(0)), graph.integers(2))
     else:
-        if isinstance(score, ScaledDot):
-            query = graph.add("Mul", query, graph.weight(1 / math.sqrt(score.key_size)))
+        if form.scale != 1:
+            query = graph.add("Mul", query, graph.weight(form.scale))
         row = graph.add("Unsqueeze", query, graph.integers(1))
         energies = graph.add("MatMul", row, graph.add("Transpose", "keys", perm=(0, 2, 1)))
         energies = graph.add("Squeeze", energies, graph.integers(1))
@@ -266,7 +212,7 @@ def _read_out(graph: Graph, decoder: AttentiveDecoder, inputs: Mapping[str, str]
     return graph.add("Tanh", units) if isinstance(readout, Tanh) else units
 
 
-def save_onnx(folder: Path, model: Seq2Seq, quantization: str) -> None:
+def _save(folder: Path, model: Seq2Seq, tokenizer: Tokenizer, quantization: str) -> None:
     """Write the graphs, with `quantization` int8 those whose matrices are rounded."""
     import onnx
 
@@ -286,27 +232,30 @@ def save_onnx(folder: Path, model: Seq2Seq, quantization: str) -> None:
             onnx.save(graph, folder / name)
 
 
-def largest_onnx_difference(folder: Path, model: Seq2Seq, tokenizer: Tokenizer) -> float:
-    """The largest difference of a log-probability between the model and its export in `folder`.
-
-    Over batches of random pieces: a padded one, and single sentences of 1, 2 and 50 pieces with the end of sentence.
-    """
+def _log_probs(folder: Path, tokenizer: Tokenizer, batch: Batch) -> Floats:
+    """The log-probabilities of the target words of a batch by the graphs in a folder."""
     import onnxruntime
 
     encoder, step = (onnxruntime.InferenceSession(folder / name) for name in (ENCODER, STEP))
-    generator = np.random.default_rng(1)
-    largest = [0.0]
-    for lengths in ([1, 5, 20, 12], [0], [1], [49]):
-        sources = [generator.integers(EOS + 1, tokenizer.source.size, length).tolist() for length in lengths]
-        targets = [generator.integers(EOS + 1, tokenizer.target.size, 8).tolist() for _ in lengths]
-        batch = make_batch(sources, targets)
-        with torch.no_grad():
-            decoded = model(batch.source, batch.source_mask, batch.source_lengths, batch.target_in, weights=False)
-            ours = model.log_probs(decoded.features).numpy()
-        feeds = {"source": batch.source.numpy(), "lengths": batch.source_lengths.numpy()}
-        named = dict(zip([each.name for each in encoder.get_outputs()], encoder.run(None, feeds), strict=True))
-        for position in range(batch.target_in.shape[1]):
-            log_probs, _, *state = step.run(None, {"token": batch.target_in[:, position].numpy(), **named})
-            named |= dict(zip(["hidden", "feed"], state, strict=False))
-            largest.append(float(np.abs(log_probs - ours[:, position]).max()))
-    return float(np.max(largest))  # NaN stays NaN
+    given = {"source": batch.source.numpy(), "lengths": batch.source_lengths.numpy()}
+    memory = dict(zip([output.name for output in encoder.get_outputs()], encoder.run(None, given), strict=True))
+    target_in, target_out = batch.target_in.numpy(), batch.target_out.numpy()
+    columns = []
+    for position in range(target_in.shape[1]):
+        log_probs, _, *state = step.run(None, {"token": target_in[:, position], **memory})
+        memory |= dict(zip(["hidden", "feed"], state, strict=False))
+        columns.append(np.take_along_axis(log_probs, target_out[:, position : position + 1], 1))
+    words: Floats = np.concatenate(columns, 1)[batch.target_mask.numpy()]
+    return words
+
+
+ONNX = ExportFormat(
+    name="onnx",
+    packages=("onnx", "onnxruntime"),
+    quantizations=("float32", "int8"),
+    settings={},
+    refusals=refusals,
+    save=_save,
+    log_probs=_log_probs,
+    only_allowed=False,
+)
