@@ -96,8 +96,8 @@ TOP = {
     "api": {"text", "data", "alignment", "drawing", "inspection", "translation", "command", "pipeline", "notebook"},
     "hub": {"nmt", "api", "data", "records", "runs"},  # nmt for the version
     "__init__": {"api", "notebook"},  # on request
-    "serving": {"nmt", *ROOMS, "foreign", "runs", "pipeline"},  # nmt for the version
-    "verbs": {"command", "pipeline", "serving"},
+    "serve": {"nmt", *ROOMS, "foreign", "runs", "pipeline"},  # nmt for the version
+    "verbs": {"command", "pipeline", "serve"},
     "__main__": {"nmt", "command", "configuration"},
 }
 # Whatever else lies at the top is a verb.
@@ -136,11 +136,11 @@ DOORS = {
     "onnx": {"pipeline/onnx_graph", "pipeline/onnx_model"},
     "triton": {"kernels/gpu/attentive_gru", "kernels/gpu/cross_entropy"},
     "onnxruntime": {"pipeline/onnx_model", "pipeline/onnx_program"},
-    "fastapi": {"serving"},
-    "h11": {"serving"},
-    "starlette": {"serving"},
-    "pydantic": {"serving"},
-    "uvicorn": {"serving"},
+    "fastapi": {"serve"},
+    "h11": {"serve"},
+    "starlette": {"serve"},
+    "pydantic": {"serve"},
+    "uvicorn": {"serve"},
     "tensorboard": {"training"},
     "torch.utils.tensorboard": {"training"},
 }

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from nmt.serving.listening import listening
-from nmt.serving.running import addresses
+from nmt.serve.connections import listening
+from nmt.serve.server import addresses
 from tests.pipeline.small import ROOT, call, environment, pairs, start
 
 pytestmark = pytest.mark.long

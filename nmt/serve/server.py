@@ -14,13 +14,13 @@ from nmt.limits import Amount, Positive, between
 from nmt.pipeline.linking import named_languages
 from nmt.pipeline.opening import TranslatorRequest, default_head, has_weights
 from nmt.runs import Run
-from nmt.serving.examples import example
+from nmt.serve.description import example
 from nmt.terminal import print_message
 from nmt.translation.stepping import heads_of
 from nmt.translation.translator import Translator
 
 if TYPE_CHECKING:
-    from nmt.serving.asking import Served
+    from nmt.serve.pool import Served
 
 
 @dataclass(frozen=True)
@@ -53,12 +53,12 @@ def serve(request: Serving) -> int:
         UserError: a run is missing or damaged, the port is taken, or the extra is not installed.
     """
     check_installed()
-    from nmt.serving import listening
-    from nmt.serving.app import application
-    from nmt.serving.asking import Asker, Caps
+    from nmt.serve import connections
+    from nmt.serve.app import application
+    from nmt.serve.pool import Asker, Caps
 
     runs = request.translator.runs
-    with listening.listening(request.host, request.port) as listener:
+    with connections.listening(request.host, request.port) as listener:
         models = [served(request, run, name) for run, name in zip(runs, names(runs), strict=True)]
         caps = Caps(request.max_texts, request.max_pieces, request.max_beam, seconds=request.deadline)
         app = application(
@@ -73,8 +73,8 @@ def serve(request: Serving) -> int:
         address, port = listener.getsockname()[:2]
         places = [f"http://{place}:{port}/" for place in addresses(address)]
         print_message(f"nmt.serve: {', '.join(model.id for model in models)} at {' and '.join(places)}")
-        listening.run(app, listener)
-        stopped = [model.worker.stop(listening.DRAIN) for model in models]
+        connections.run(app, listener)
+        stopped = [model.worker.stop(connections.DRAIN) for model in models]
         if not all(stopped):
             print_message("nmt.serve: a model did not finish in time.")
             return 1
@@ -111,10 +111,10 @@ def check_installed() -> None:
 
 def served(request: Serving, run: Run, name: str) -> "Served":
     """A model, ready to be asked, after a first translation of its example."""
-    from nmt.serving.asking import Served
-    from nmt.serving.engine import Engine
-    from nmt.serving.queueing import RowQueue
-    from nmt.serving.worker import Worker
+    from nmt.serve.engine import Engine
+    from nmt.serve.pool import Served
+    from nmt.serve.rows import RowQueue
+    from nmt.serve.worker import Worker
 
     opening = replace(request.translator, run=str(run.folder))
     translator = opening.open(keep_weights=True)
