@@ -71,7 +71,7 @@ def _work(verb: str, config: "DictConfig", overrides: list[str]) -> int:
 
             return check(read(Checking, config))
         case "serve":
-            from nmt.serving.running import Serving, serve
+            from nmt.serve.server import Serving, serve
 
             return serve(read(Serving, config, overrides))
     raise ValueError(f"there is no verb {verb}")

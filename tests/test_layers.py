@@ -101,13 +101,13 @@ TOP = {
     "api": {"text", "data", "alignment", "drawing", "inspection", "translation", "command", "build", "notebook"},
     "hub": {"nmt", "api", "data", "records", "runs"},  # nmt for the version
     "__init__": {"api", "notebook"},  # on request
-    "serving": {"nmt", *ROOMS, "foreign", "runs", "build", "pipeline"},  # nmt for the version
+    "serve": {"nmt", *ROOMS, "foreign", "runs", "build", "pipeline"},  # nmt for the version
     "export": {"nmt", *ROOMS, "runs", "build", "pipeline", "verbs"},  # nmt for the version
     "verbs": {
         "command",
         "build",
         "pipeline",
-        "serving",
+        "serve",
         "translate",
         "evaluate",
         "align",
@@ -153,11 +153,11 @@ DOORS = {
     "onnx": {"export"},
     "triton": {"kernels/gpu/attentive_gru", "kernels/gpu/cross_entropy"},
     "onnxruntime": {"export"},
-    "fastapi": {"serving"},
-    "h11": {"serving"},
-    "starlette": {"serving"},
-    "pydantic": {"serving"},
-    "uvicorn": {"serving"},
+    "fastapi": {"serve"},
+    "h11": {"serve"},
+    "starlette": {"serve"},
+    "pydantic": {"serve"},
+    "uvicorn": {"serve"},
     "tensorboard": {"training"},
     "torch.utils.tensorboard": {"training"},
 }

@@ -14,8 +14,8 @@ from attacking.victim import Result, Said, copy_of, said, victim
 from nmt.errors import UserError
 from nmt.hub import HubTranslator
 from nmt.runs import Run
-from nmt.serving.corpus import described
-from nmt.serving.running import describe
+from nmt.serve.corpus_rows import described
+from nmt.serve.server import describe
 
 #: JSON values of every type, at and beyond limits.
 VALUES = (

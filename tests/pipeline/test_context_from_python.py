@@ -193,7 +193,7 @@ def test_the_examples_of_the_page_run(seeing: Path, here: Path) -> None:
 def test_the_lines_of_a_text_of_libretranslate_are_a_document(seeing: Path) -> None:
     """Each text is one of its own."""
     pytest.importorskip("fastapi", reason="pip install 'nmt[serve]'")
-    from tests.serving.conftest import asker, client
+    from tests.serve.conftest import asker, client
 
     made = asker(seeing)
     made.first.worker.start()

@@ -17,7 +17,7 @@ from nmt.errors import UserError
 from nmt.foreign import parse_json
 from nmt.pipeline.results import read_result
 from nmt.runs import Run
-from nmt.serving.corpus import described
+from nmt.serve.corpus_rows import described
 from tests.pipeline.small import call, write_lines
 
 VALUES = st.recursive(

@@ -79,7 +79,7 @@ def test_the_links_are_of_the_head_that_a_run_was_guided_to_align(text: Path, he
 
 def test_the_server_answers_the_same(trained: Path, transformer: Path, here: Path) -> None:
     pytest.importorskip("fastapi", reason="pip install 'nmt[serve]'")
-    from tests.serving.conftest import asker, client
+    from tests.serve.conftest import asker, client
 
     made = asker(trained, transformer)
     for model in made.models.values():

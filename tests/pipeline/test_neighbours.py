@@ -17,7 +17,7 @@ from nmt import api
 from nmt.compute import has_int8
 from nmt.translation import shortlist
 from tests.pipeline.small import call, pairs, write_lines
-from tests.serving.conftest import asker, client
+from tests.serve.conftest import asker, client
 
 #: A text and its score.
 Hypothesis = tuple[str, float]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.pipeline.small import BOTH, call, words, write_text
-from tests.serving.test_program import TIMEOUT, begin
+from tests.serve.test_program import TIMEOUT, begin
 
 #: A Transformer that learns the language of number words.
 LAYERS = ("encoder.size=32", "attention/score=scaled_dot", "attention.size=null", "optimizer.lr=0.005",

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.pipeline.small import SMALL, call
-from tests.serving.test_program import TIMEOUT, begin
+from tests.serve.test_program import TIMEOUT, begin
 from tests.viewer.test_browser import browser
 from tests.viewer.test_page import Opened
 

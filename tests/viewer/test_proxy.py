@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.serving.test_program import TIMEOUT, begin
+from tests.serve.test_program import TIMEOUT, begin
 from tests.viewer.test_browser import browser
 
 __all__ = ["browser"]

@@ -13,15 +13,15 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from nmt import __version__
-from nmt.serving.asking import Asker, Served, answers, beginnings, collected, enqueue, listen, unless_gone
-from nmt.serving.bodies import ExplainBody, ScoreBody, TranslateBody, WhatIfBody
-from nmt.serving.corpus import add_corpus
-from nmt.serving.guard import Guard
-from nmt.serving.libre import add_libre
-from nmt.serving.metrics import Metrics
-from nmt.serving.pages import add_pages
-from nmt.serving.problems import ProblemError, of_pydantic
-from nmt.serving.queueing import Row
+from nmt.serve.corpus_rows import add_corpus
+from nmt.serve.figures import Metrics
+from nmt.serve.guard import Guard
+from nmt.serve.libre import add_libre
+from nmt.serve.pages import add_pages
+from nmt.serve.pool import Asker, Served, answers, beginnings, collected, enqueue, listen, unless_gone
+from nmt.serve.problems import ProblemError, of_pydantic
+from nmt.serve.rows import Row
+from nmt.serve.schemas import ExplainBody, ScoreBody, TranslateBody, WhatIfBody
 
 Json = dict[str, Any]
 #: A model that computes one batch for longer than this is taken to be stuck, in seconds.

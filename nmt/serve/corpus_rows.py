@@ -14,8 +14,8 @@ from nmt.facts import MAP
 from nmt.files import read_whole
 from nmt.foreign import inside, read_text_of
 from nmt.runs import Run
-from nmt.serving.asking import Asker, Served
-from nmt.serving.problems import ProblemError
+from nmt.serve.pool import Asker, Served
+from nmt.serve.problems import ProblemError
 from nmt.text.canonical import shows_nothing
 
 Json = dict[str, Any]

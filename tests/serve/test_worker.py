@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from nmt.serving.queueing import QueueFullError, Row, RowQueue
-from nmt.serving.worker import Worker
+from nmt.serve.rows import QueueFullError, Row, RowQueue
+from nmt.serve.worker import Worker
 
 
 def test_one_bad_row_in_a_batch(capfd: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, model_v
 
 from nmt.inspection.details import Detail
 from nmt.inspection.explanation import METHODS, Method
-from nmt.serving.problems import ProblemError, invalid
+from nmt.serve.problems import ProblemError, invalid
 
 #: Fields of an object, of which the bodies here have fewer.
 MOST_FIELDS = 50

@@ -11,8 +11,8 @@ from fastapi import FastAPI, Request
 from starlette.responses import FileResponse, HTMLResponse, Response
 
 import nmt
-from nmt.serving.guard import POLICY
-from nmt.serving.problems import ProblemError
+from nmt.serve.guard import POLICY
+from nmt.serve.problems import ProblemError
 
 STATIC = Path(nmt.__file__).parent / "viewer" / "static"
 TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".png": "image/png"}

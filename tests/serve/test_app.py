@@ -11,10 +11,10 @@ import pytest
 from starlette.testclient import TestClient
 
 import nmt
-from nmt.serving.asking import Caps, enqueue
-from nmt.serving.bodies import TranslateBody
+from nmt.serve.pool import Caps, enqueue
+from nmt.serve.schemas import TranslateBody
 from tests.pipeline.small import pairs
-from tests.serving.conftest import Json, asker, client, post
+from tests.serve.conftest import Json, asker, client, post
 
 PAIRS = pairs(20)
 

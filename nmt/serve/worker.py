@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from nmt.errors import UserError
 from nmt.memory import give_memory_back
-from nmt.serving.queueing import Row, RowQueue
+from nmt.serve.rows import Row, RowQueue
 
 #: Seconds without a row, after which the memory of the last ones is given back.
 IDLE = 0.5

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
-from nmt.serving.asking import Caps
+from nmt.serve.pool import Caps
 from tests.pipeline.small import call, pairs, translation_of, words
-from tests.serving.conftest import asker, client
+from tests.serve.conftest import asker, client
 
 TEXTS = [source for source, _ in pairs(20)]
 FORM = {"content-type": "application/x-www-form-urlencoded"}
@@ -139,7 +139,7 @@ def test_sentences_and_what_stays_between_them(both: TestClient) -> None:
 
 
 def test_lines_are_left_whole_if_asked_for(trained: Path) -> None:
-    from nmt.serving.app import application
+    from nmt.serve.app import application
 
     made = asker(trained)
     made.first.worker.start()

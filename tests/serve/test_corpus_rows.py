@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from nmt.serving.corpus import divergence
+from nmt.serve.corpus_rows import divergence
 from tests.pipeline.small import call
-from tests.serving.conftest import asker, client
+from tests.serve.conftest import asker, client
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,8 @@ import re
 import pytest
 from starlette.testclient import TestClient
 
-from nmt.serving.guard import Guard
-from tests.serving.conftest import Json, post
+from nmt.serve.guard import Guard
+from tests.serve.conftest import Json, post
 
 REFUSED = [
     (422, "text", {"text": 5}, "text"),

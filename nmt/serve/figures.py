@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from starlette.types import Scope
 
-from nmt.serving.asking import Served
+from nmt.serve.pool import Served
 
 #: Upper bounds of the buckets of the latency, in seconds.
 BUCKETS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)

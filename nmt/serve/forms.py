@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 
-from nmt.serving.problems import ProblemError
+from nmt.serve.problems import ProblemError
 
 #: Fields of a form, beside repetitions of `q`.
 _FIELDS = 100

@@ -9,9 +9,9 @@ from starlette.testclient import TestClient
 
 from nmt.build.requests import read
 from nmt.command.composing import compose
-from nmt.serving.app import application
-from nmt.serving.asking import Asker, Caps
-from nmt.serving.running import Serving, served
+from nmt.serve.app import application
+from nmt.serve.pool import Asker, Caps
+from nmt.serve.server import Serving, served
 from tests.pipeline.conftest import text, trained, transformer
 
 __all__ = ["text", "trained", "transformer"]

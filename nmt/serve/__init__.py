@@ -1,4 +1,4 @@
-"""The serving room: the page, the REST interface and dynamic batching. Needs `pip install 'nmt[serve]'`.
+"""The page, the REST interface and dynamic batching. Needs `pip install 'nmt[serve]'`.
 
     request -app-> rows -queueing-> batches -worker-> engine -> documents -> response
 

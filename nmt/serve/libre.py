@@ -13,11 +13,11 @@ from pydantic import ValidationError
 from starlette.responses import JSONResponse
 
 from nmt.data.languages import UNNAMED, canonical, script_name
-from nmt.serving.asking import Asker, Served, collected, enqueue, unless_gone
-from nmt.serving.bodies import LibreBody, SearchBody, TranslateBody
-from nmt.serving.forms import read_fields
-from nmt.serving.passages import Passage, detectable, join_passages, split_passages
-from nmt.serving.problems import ProblemError, of_pydantic
+from nmt.serve.forms import read_fields
+from nmt.serve.passages import Passage, detectable, join_passages, split_passages
+from nmt.serve.pool import Asker, Served, collected, enqueue, unless_gone
+from nmt.serve.problems import ProblemError, of_pydantic
+from nmt.serve.schemas import LibreBody, SearchBody, TranslateBody
 from nmt.text.scripts import script_of
 
 Scored = tuple[str, float]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.serving.queueing import FIRST_SPEED, PATIENCE, TURNS, ClosedError, QueueFullError, Row, RowQueue
+from nmt.serve.rows import FIRST_SPEED, PATIENCE, TURNS, ClosedError, QueueFullError, Row, RowQueue
 
 
 def rows(name: str, *sizes: int, key: str = "k", low: bool = False) -> list[Row]:

@@ -8,7 +8,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from nmt.serving.problems import ProblemError
+from nmt.serve.problems import ProblemError
 
 #: The page loads nothing from elsewhere.
 POLICY = (

@@ -8,7 +8,7 @@ import pytest
 
 from nmt.data.languages import sample
 from nmt.runs import EXAMPLE_FOLLOWS, Run
-from nmt.serving.examples import example
+from nmt.serve.description import example
 from tests.pipeline.conftest import text, trained
 
 __all__ = ["text", "trained"]

@@ -16,11 +16,11 @@ from nmt.errors import UserError
 from nmt.inspection.whatif import Edits
 from nmt.runs import Run
 from nmt.search import Penalties
-from nmt.serving.bodies import ExplainBody, PinBody, ScoreBody, SearchBody, TranslateBody, WhatIfBody
-from nmt.serving.engine import Engine, Key, SearchSettings, Work
-from nmt.serving.problems import ProblemError, invalid, of_user, too_long
-from nmt.serving.queueing import ClosedError, QueueFullError, Row
-from nmt.serving.worker import Measured, Worker
+from nmt.serve.engine import Engine, Key, SearchSettings, Work
+from nmt.serve.problems import ProblemError, invalid, of_user, too_long
+from nmt.serve.rows import ClosedError, QueueFullError, Row
+from nmt.serve.schemas import ExplainBody, PinBody, ScoreBody, SearchBody, TranslateBody, WhatIfBody
+from nmt.serve.worker import Measured, Worker
 from nmt.text.canonical import shows_nothing
 
 Answer = TypeVar("Answer")

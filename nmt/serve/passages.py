@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from nmt.serving.markup import split_markup
+from nmt.serve.markup import split_markup
 from nmt.text.sentences import FULL_STOPS, split_sentences
 
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from pydantic import BaseModel
 from starlette.testclient import TestClient
 
-from nmt.serving import bodies
+from nmt.serve import schemas as bodies
 
 ROUTES: dict[str, type[BaseModel]] = {
     "v1/translate": bodies.TranslateBody,

@@ -9,7 +9,7 @@ from starlette.testclient import TestClient
 
 import nmt
 from tests.pipeline.small import SMALL, call
-from tests.serving.conftest import asker, client, post
+from tests.serve.conftest import asker, client, post
 
 
 @pytest.fixture(scope="module")

@@ -14,12 +14,12 @@ from nmt.errors import UserError
 from nmt.limits import Amount, Positive, between
 from nmt.pipeline.linking import named_languages
 from nmt.runs import Run
-from nmt.serving.examples import example
+from nmt.serve.description import example
 from nmt.terminal import print_message
 from nmt.translation.translator import Translator
 
 if TYPE_CHECKING:
-    from nmt.serving.asking import Served
+    from nmt.serve.pool import Served
 
 
 @dataclass(frozen=True)
@@ -52,12 +52,12 @@ def serve(request: Serving) -> int:
         UserError: a run is missing or damaged, the port is taken, or the extra is not installed.
     """
     check_installed()
-    from nmt.serving import listening
-    from nmt.serving.app import application
-    from nmt.serving.asking import Asker, Caps
+    from nmt.serve import connections
+    from nmt.serve.app import application
+    from nmt.serve.pool import Asker, Caps
 
     runs = [run.files for run in request.translator.runs]
-    with listening.listening(request.host, request.port) as listener:
+    with connections.listening(request.host, request.port) as listener:
         models = [served(request, run, name) for run, name in zip(runs, names(runs), strict=True)]
         caps = Caps(request.max_texts, request.max_pieces, request.max_beam, seconds=request.deadline)
         app = application(
@@ -72,8 +72,8 @@ def serve(request: Serving) -> int:
         address, port = listener.getsockname()[:2]
         places = [f"http://{place}:{port}/" for place in addresses(address)]
         print_message(f"nmt.serve: {', '.join(model.id for model in models)} at {' and '.join(places)}")
-        listening.run(app, listener)
-        stopped = [model.worker.stop(listening.DRAIN) for model in models]
+        connections.run(app, listener)
+        stopped = [model.worker.stop(connections.DRAIN) for model in models]
         if not all(stopped):
             print_message("nmt.serve: a model did not finish in time.")
             return 1
@@ -84,15 +84,15 @@ def addresses(address: str) -> list[str]:
     """The addresses in URLs of a server that listens at `address`: of all, this computer's here and in its network."""
     if address not in ("0.0.0.0", "::"):
         return [f"[{address}]" if ":" in address else address]
-    places = ["127.0.0.1" if address == "0.0.0.0" else "[::1]"]
-    for family, elsewhere in ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1")):
-        # Nothing is sent: the system only chooses the address that packets to elsewhere would have.
-        with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
-            probe.connect((elsewhere, 9))
-            own = str(probe.getsockname()[0])
-            if family == socket.AF_INET or address == "::":
-                places.append(f"[{own}]" if ":" in own else own)
-    return list(dict.fromkeys(places))
+    # Nothing is sent: the system only chooses the address that packets to elsewhere would have.
+    family, own, elsewhere = (
+        (socket.AF_INET6, "::1", "2001:db8::1") if ":" in address else (socket.AF_INET, "127.0.0.1", "192.0.2.1")
+    )
+    places = [own]
+    with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
+        probe.connect((elsewhere, 9))
+        places.append(str(probe.getsockname()[0]))
+    return [f"[{place}]" if ":" in place else place for place in dict.fromkeys(places)]
 
 
 def names(runs: Sequence[Run]) -> list[str]:
@@ -110,10 +110,10 @@ def check_installed() -> None:
 
 def served(request: Serving, run: Run, name: str) -> "Served":
     """A model, ready to be asked, after a first translation of its example."""
-    from nmt.serving.asking import Served
-    from nmt.serving.engine import Engine
-    from nmt.serving.queueing import RowQueue
-    from nmt.serving.worker import Worker
+    from nmt.serve.engine import Engine
+    from nmt.serve.pool import Served
+    from nmt.serve.rows import RowQueue
+    from nmt.serve.worker import Worker
 
     opening = replace(request.translator, run=str(run.folder))
     translator = opening.open(keep_weights=True)
