@@ -30,7 +30,6 @@ ROOMS = {
     "viewer": set[str](),
     "evaluation": {"text", "translation", "alignment", "drawing", "viewer"},
     "training": {"kernels", "text", "attention", "search", "data", "model", "translation", "drawing", "evaluation"},
-    "comparison": {"text", "alignment", "drawing", "evaluation", "viewer"},
 }
 EVERYWHERE = {
     "checksums",
@@ -97,7 +96,19 @@ TOP = {
     "hub": {"nmt", "api", "data", "records", "runs"},  # nmt for the version
     "__init__": {"api", "notebook"},  # on request
     "serving": {"nmt", *ROOMS, "foreign", "runs", "pipeline"},  # nmt for the version
-    "verbs": {"command", "pipeline", "serving"},
+    "compare": {
+        *ROOMS,
+        "runs",
+        "records",
+        "command",
+        "configuration",
+        "compat",
+        "foreign",
+        "choices",
+        "pipeline",
+        "verbs",
+    },
+    "verbs": {"command", "pipeline", "serving", "compare"},
     "__main__": {"nmt", "command", "configuration"},
 }
 # Whatever else lies at the top is a verb.
@@ -127,9 +138,9 @@ DOORS = {
     "submitit": {"pipeline/cluster", "pipeline/job"},
     "sacrebleu": {"evaluation"},
     "sacremoses": {"alignment"},
-    "matplotlib": {"drawing", "comparison"},
+    "matplotlib": {"drawing", "compare"},
     "PIL": {"drawing"},
-    "scipy": {"comparison", "data"},
+    "scipy": {"compare", "data"},
     "arabic_reshaper": {"drawing"},
     "bidi": {"drawing"},
     "ctranslate2": {"pipeline/ctranslate2_model"},
@@ -266,7 +277,7 @@ LOADS = {
     "nmt.train": ("torch", *HEAVY),
     "nmt.evaluate": ("torch", *HEAVY),
     "nmt.align": ("torch", *HEAVY),
-    "nmt.compare": ("torch", *HEAVY),
+    "nmt.compare.__main__": ("torch", *HEAVY),
     "nmt.export": ("torch", "ctranslate2", "onnx", "onnxruntime", *HEAVY),
     "nmt.serve": ("torch", "fastapi", "uvicorn", *HEAVY),
     "nmt.inspection": ("torch", "hydra", *HEAVY),

@@ -10,9 +10,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 
 from studying import agreeing, answers, converged, deviating, page, quoting, rows, taking, timing
 
-from nmt.comparison.results import Aligned, Result
+from nmt.compare.results import Aligned, Result
 from nmt.errors import UserError
-from tests.comparison.runs import result
+from tests.compare.runs import result
 
 SEEDS = (1, 2, 3)
 NO_LONGER = converged.Trained([], [], [])

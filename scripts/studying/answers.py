@@ -10,10 +10,10 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from nmt.comparison.comparable import without_seed
-from nmt.comparison.results import Result
-from nmt.comparison.significance import POWER, Noise, Runs, Tested, bleu_of, holm
-from nmt.comparison.verdict import p_text
+from nmt.compare.comparable import without_seed
+from nmt.compare.results import Result
+from nmt.compare.significance import POWER, Noise, Runs, Tested, bleu_of, holm
+from nmt.compare.verdict import p_text
 from nmt.drawing.by_length import FEW
 from nmt.evaluation.by_length import binned, joined
 

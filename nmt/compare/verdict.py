@@ -1,0 +1,335 @@
+"""A comparison -> what it says: the verdict in words, each test in a few, all of it as JSON."""
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from nmt.alignment.baselines import DIAGONAL
+from nmt.compare import significance
+from nmt.compare.comparable import some
+from nmt.compare.families import OneSetting
+from nmt.compare.results import ATTENTION
+from nmt.compare.significance import POWER, Contrast
+from nmt.compare.variants import Comparison, OnGold, OnSplit, Spread
+from nmt.evaluation.metrics import ORDER, TITLES, Metric
+
+#: Scores under which hypotheses share little more than frequent words, or letters, with their references.
+LEARNT: Mapping[Metric, int] = {"bleu": 5, "chrf": 20}
+
+
+def verdict(comparison: Comparison) -> list[str]:
+    """What to use and why, the most important line first."""
+    split, variants = comparison.splits[0], comparison.variants
+    if len(variants) == 1:
+        return [
+            f"There is one variant, {variants[0].label}, with {_score_of(comparison, 0)}: nothing to compare it with."
+        ]
+    lines = [
+        *(_against_baseline(comparison) if comparison.baseline_chosen else _highest(comparison)),
+        *_reach(comparison),
+    ]
+    if split.judge == "chrf":
+        lines.append(
+            f"Judged by chrF: most references of {split.name} have fewer than {ORDER} tokens, which BLEU cannot judge."
+        )
+    if split.figures[split.best][split.judge].mean < LEARNT[split.judge]:
+        below = f"{TITLES[split.judge]} below {LEARNT[split.judge]}"
+        lines.append(f"No variant has learnt to translate ({below}): their differences may be chance.")
+    if _one_seed(comparison):
+        lines.append(
+            "Every variant has one seed, and another seed may reverse a difference. Train more seeds (seed=1,2,3)."
+        )
+    lines += [line for gold in comparison.golds if (line := _alignment(comparison, gold))]
+    if comparison.apart:
+        lines.append(f"Left out: {', '.join(name for name, _ in comparison.apart)} (reasons below).")
+    return lines
+
+
+def _alignment(comparison: Comparison, gold: OnGold) -> str:
+    """Whose links are closest to gold links, beside the diagonal; "" if fewer than two variants were measured."""
+    diagonal = gold.without_model.get(DIAGONAL)
+    closest, worse = [], []
+    for way in (ATTENTION, "saliency"):
+        rates = {
+            variant.label: rates[way]
+            for variant, rates in zip(comparison.variants, gold.rates, strict=True)
+            if way in rates
+        }
+        if len(rates) < 2:
+            continue
+        not_better = [label for label, rate in rates.items() if diagonal is not None and rate.mean > diagonal]
+        if len(not_better) < len(rates):
+            closest.append(f"by {way} {_closest(comparison, rates)}")
+            worse += [f"{some(not_better)} by {way}"] if not_better else []
+        else:
+            worse.append(f"any variant by {way}")
+    line = f"Closest to the word links of {gold.gold}: {'; '.join(closest)}." if closest else ""
+    if worse:
+        line += f" On {gold.gold}, a straight diagonal ({diagonal:.1f} %) has fewer errors than {'; '.join(worse)}."
+    return line.strip()
+
+
+def _closest(comparison: Comparison, rates: Mapping[str, Spread]) -> str:
+    """Whose links are closest to gold, and which are not significantly different over seeds."""
+    label = min(rates, key=lambda name: rates[name].mean)
+    best = rates[label]
+    rate = f"{best.mean:.1f} %, one seed" if best.deviation is None else f"{best.mean:.1f} ± {best.deviation:.1f} %"
+    closest = f"{label} (alignment error rate {rate})"
+    groups = [figures.values for figures in rates.values()]
+    # Any two could have been compared: the lowest was picked by its rate.
+    level = comparison.alpha / (len(rates) * (len(rates) - 1) / 2)
+    near = [
+        other
+        for other, figures in rates.items()
+        if other != label
+        and (p := significance.p_by_seeds(best.values, figures.values, groups)) is not None
+        and p >= level
+    ]
+    return f"{closest}, not significantly different from {some(near)}" if near else closest
+
+
+def _reach(comparison: Comparison) -> list[str]:
+    """How small a difference would have been found; no line where all translations are alike."""
+    split = comparison.splits[0]
+    contrasts = split.contrasts[split.judge] if comparison.baseline_chosen else split.to_best
+    reach = statistics.median(contrast.detectable for contrast in contrasts if contrast is not None)
+    if reach <= 0:
+        return []
+    count = len(comparison.variants[0].runs[0].splits[split.name].hypotheses)
+    between = " between these very runs" if _one_seed(comparison) else ""
+    over = " (the median over the variants)" if len(comparison.variants) > 2 else ""
+    return [
+        f"The minimum detectable difference{between} on {count:,} sentences is {reach:.1f} "
+        f"{TITLES[split.judge]}{over}: such a difference would be found with {100 * POWER:.0f} % probability. Smaller "
+        f"differences may exist."
+    ]
+
+
+def _one_seed(comparison: Comparison) -> bool:
+    return all(len(variant.runs) == 1 for variant in comparison.variants)
+
+
+def _score_of(comparison: Comparison, index: int) -> str:
+    """A variant's score on the first split, with what it is the mean of."""
+    split = comparison.splits[0]
+    score = split.figures[index][split.judge]
+    over = (
+        f" ± {score.deviation:.2f} over {len(score.values)} seeds" if score.deviation is not None else " with one seed"
+    )
+    return f"{TITLES[split.judge]} {score.mean:.2f}{over} on {split.name}"
+
+
+def _against_baseline(comparison: Comparison) -> list[str]:
+    """The verdict where somebody chose what the others are tested against."""
+    split, variants, best = comparison.splits[0], comparison.variants, comparison.splits[0].best
+    top, base = variants[best].label, variants[comparison.baseline].label
+    contrast = split.contrasts[split.judge][best]
+    near = split.near
+    surely = [
+        index
+        for index, other in enumerate(split.contrasts[split.judge])
+        if other is not None and other.real and other.difference > 0
+    ]
+    if contrast is not None and not contrast.significant and surely:
+        # A higher mean of fewer or more uneven runs is no reason against one that is surely better.
+        use = max(surely, key=lambda index: split.figures[index][split.judge].mean)
+        better = split.contrasts[split.judge][use]
+        assert better is not None
+        lines = [
+            f"Use {variants[use].label}: {_score_of(comparison, use)}, {better.difference:+.2f} against the "
+            f"baseline {base}, a significant difference ({_p(better.p)}). The highest score, "
+            f"{split.figures[best][split.judge].mean:.2f} of {top}, is not significantly different from the baseline "
+            f"({_p(contrast.p)})."
+        ]
+        near = [index for index in near if index != comparison.baseline]
+    elif contrast is None:
+        lines = [f"Use {top}, the baseline: no variant has a higher score ({_score_of(comparison, best)})."]
+    elif contrast.significant and not contrast.real:
+        lines = [
+            f"{top} is better than the baseline {base} on these sentences ({_score_of(comparison, best)}, "
+            f"{contrast.difference:+.2f}, {_p(contrast.p)}), with one seed each: other seeds may reverse it."
+        ]
+    elif contrast.significant:
+        lines = [
+            f"Use {top}: {_score_of(comparison, best)}, {contrast.difference:+.2f} against the baseline {base}, "
+            f"a significant difference ({_p(contrast.p)})."
+        ]
+    else:
+        lines = [
+            f"{top} scores highest ({split.figures[best][split.judge].mean:.2f}), but not significantly "
+            f"({_p(contrast.p)}): keep the baseline {base} ({_score_of(comparison, comparison.baseline)})."
+        ]
+        near = [index for index in near if index != comparison.baseline]
+    lines += _not_different(comparison, near)
+    worse = [
+        f"{variant.label} ({other.difference:+.2f})"
+        for variant, other in zip(variants, split.contrasts[split.judge], strict=True)
+        if other is not None and other.significant and other.difference < 0
+    ]
+    if worse:
+        lines.append(f"{_significantly(comparison, 'worse than the baseline')}: {'; '.join(worse)}.")
+    return lines
+
+
+def _highest(comparison: Comparison) -> list[str]:
+    """The verdict where nobody chose a baseline: each variant against the highest."""
+    split, variants, best = comparison.splits[0], comparison.variants, comparison.splits[0].best
+    top = variants[best].label
+    lower = [index for index in range(len(variants)) if index not in (best, *split.near)]
+    if not split.near:
+        use = f"{top} has the highest score" if _one_seed(comparison) else f"Use {top}"
+        above = _significantly(comparison, "above every other variant")
+        return [f"{use}: {_score_of(comparison, best)}, {above[0].lower()}{above[1:]}."]
+    lines = [
+        f"{top} has the highest score: {_score_of(comparison, best)}. Its lead over some variants is not significant."
+    ]
+    lines += _not_different(comparison, split.near)
+    if lower:
+        lines.append(f"{_significantly(comparison, f'lower than {top}')}: {_scored_names(comparison, lower)}.")
+    return lines
+
+
+def _significantly(comparison: Comparison, relation: str) -> str:
+    """A relation with how sure it is."""
+    if _one_seed(comparison):
+        return f"{relation[0].upper()}{relation[1:]} on these sentences, with one seed each"
+    return f"Significantly {relation}"
+
+
+def _scored_names(comparison: Comparison, indices: Sequence[int]) -> str:
+    split = comparison.splits[0]
+    scores = [split.figures[index][split.judge].mean for index in indices]
+    return "; ".join(
+        f"{comparison.variants[index].label} ({score:.2f})" for index, score in zip(indices, scores, strict=True)
+    )
+
+
+def _not_different(comparison: Comparison, near: Sequence[int]) -> list[str]:
+    """What is not significantly different from the highest."""
+    best, variants = comparison.splits[0].best, comparison.variants
+    if not near:
+        return []
+    return [f"Not significantly different from {variants[best].label}: {_scored_names(comparison, near)}."]
+
+
+def _p(p: float) -> str:
+    return f"p = {p_text(p)}".replace("= <", "<")
+
+
+def p_text(p: float) -> str:
+    """A p-value as it is printed; with more digits where three would hide on which side of 0.05 it is."""
+    return "< 0.001" if p < 0.001 else f"{p:.3f}" if abs(p - 0.05) >= 0.0005 else f"{p:.5f}"
+
+
+def count_of(number: int, noun: str) -> str:
+    """A number with its noun, in the plural unless it is one."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def baseline_label(comparison: Comparison) -> str:
+    """The label of the baseline, and that it was not chosen where nobody chose it."""
+    label = comparison.variants[comparison.baseline].label
+    return label if comparison.baseline_chosen else f"{label} (the first variant, because baseline= is not set)"
+
+
+NOT_SIGNIFICANT = "n.s."
+ONE_SEED = " on these sentences, one seed"
+
+
+def judgement(contrast: Contrast | OneSetting | None) -> str:
+    """A test in a few words.
+
+    Returns:
+        "baseline", "n.s." (not significant), "better" or "worse" (with `ONE_SEED` where every variant has one seed).
+    """
+    if contrast is None:
+        return "baseline"
+    if not contrast.significant:
+        return NOT_SIGNIFICANT
+    return ("better" if contrast.difference > 0 else "worse") + ("" if contrast.real else ONE_SEED)
+
+
+# JSON
+
+
+def as_json(comparison: Comparison) -> dict[str, Any]:
+    """What `json.dumps` takes; a figure that is not a number (a perplexity of a run gone astray) is None."""
+    report = {
+        "verdict": verdict(comparison),
+        "baseline": comparison.variants[comparison.baseline].label,
+        "alpha": comparison.alpha,
+        "trials": comparison.trials,
+        "variants": [
+            {
+                "label": variant.label,
+                "runs": [{"name": run.name, "seed": run.seed} for run in variant.runs],
+                "settings": {key: variant.runs[0].settings.get(key) for key in comparison.differing},
+                "training": {key: value._asdict() for key, value in variant.training.items()},
+            }
+            for variant in comparison.variants
+        ],
+        "splits": [_split_as_json(comparison, split) for split in comparison.splits],
+        "alignments": [
+            {
+                "gold": gold.gold,
+                "pairs": gold.pairs,
+                "without_model": dict(gold.without_model),
+                "variants": [
+                    {"label": variant.label, "aer": {key: value._asdict() for key, value in rates.items()}}
+                    for variant, rates in zip(comparison.variants, gold.rates, strict=True)
+                ],
+            }
+            for gold in comparison.golds
+        ],
+        "apart": [{"run": name, "reason": reason} for name, reason in comparison.apart],
+        "notes": comparison.notes,
+    }
+    return {key: _finite(value) for key, value in report.items()}
+
+
+def _split_as_json(comparison: Comparison, split: OnSplit) -> dict[str, Any]:
+    labels = [variant.label for variant in comparison.variants]
+    return {
+        "name": split.name,
+        "sentences": len(comparison.variants[0].runs[0].splits[split.name].hypotheses),
+        "signatures": split.signatures,
+        "judged_by": split.judge,
+        "best": labels[split.best],
+        "not_told_apart_from_best": [labels[index] for index in split.near],
+        "length_bins": [
+            {"shortest": shortest, "longest": longest, "sentences": count, "unit": split.unit}
+            for shortest, longest, count in split.bins
+        ],
+        "variants": [
+            {
+                "label": label,
+                "figures": {key: value._asdict() for key, value in split.figures[index].items()},
+                "tests": {
+                    metric: None if (contrast := row[index]) is None else contrast._asdict()
+                    for metric, row in split.contrasts.items()
+                },
+                f"{split.judge}_by_length": [estimate.value for estimate in split.by_length[index]],
+            }
+            for index, label in enumerate(labels)
+        ],
+        "families": {
+            family.setting: [
+                {**pair._asdict(), "first": labels[pair.first], "second": labels[pair.second]} for pair in family.pairs
+            ]
+            for family in split.families
+        },
+        "differences": [
+            {"line": difference.line, "chrf": dict(zip(labels, difference.chrf, strict=True))}
+            for difference in split.differences
+        ],
+    }
+
+
+def _finite(value: Any) -> Any:
+    """The same with None for every number that is none, at any depth."""
+    if isinstance(value, Mapping):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

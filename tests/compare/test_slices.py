@@ -1,0 +1,68 @@
+"""Kinds of sentences, by hand."""
+
+import pytest
+
+from nmt.compare.intervals import share_of
+from nmt.compare.slices import MOST_LABELS, Slicing, score_by, slices_of
+from nmt.drawing.by_length import FEW
+from tests.compare.texts import scored, texts, values
+
+
+def kinds(sentence: str, language: str = "en") -> set[str]:
+    return {name for name, rows in slices_of([sentence, "other"], language, Slicing()).items() if 0 in rows}
+
+
+@pytest.mark.parametrize(
+    ("sentence", "language", "expected"),
+    [
+        ("in 12 days", "en", {"numbers"}),
+        ("NATO and the US", "en", {"all capitals"}),
+        ("I am A", "en", set()),
+        ('he said "go"', "en", {"quotes"}),
+        ("he said 'go'", "en", {"quotes"}),
+        ("the dog's bone", "en", set()),
+        ("«Oui»", "fr", {"quotes"}),
+        ("really? ", "en", {"questions"}),
+        ('"really?"', "en", {"questions", "quotes"}),
+        ("why? because", "en", set()),
+        ("吗？", "zh", {"questions"}),
+        ("Not now", "en", {"negation"}),
+        ("I don't know", "en", {"negation"}),
+        ("I don’t know", "en_GB", {"negation"}),
+        ("a knot", "en", set()),
+        ("ich habe keinen Hund.", "de", {"negation"}),
+        ("ce n'est rien", "fr", {"negation"}),
+        ("no", "xx", set()),
+    ],
+)
+def test_kinds_of_a_sentence(sentence: str, language: str, expected: set[str]) -> None:
+    assert kinds(sentence, language) == expected
+
+
+def test_duplicates_patterns_and_labels() -> None:
+    sources = ["a b", "c", "a b", "d1"]
+    found = slices_of(sources, "xx", Slicing(r"[ad]\w?", ["news", "", "news", "law"]))
+    assert found["duplicates"] == [0, 2]
+    assert found["regex [ad]\\w?"] == [0, 2, 3]
+    assert found["label news"] == [0, 2]
+    assert found["label law"] == [3]
+    assert "negation" not in found
+    many = slices_of(["x"] * 30, "en", Slicing(None, [str(number) for number in range(30)]))
+    assert sum(name.startswith("label ") for name in many) == MOST_LABELS
+
+
+def test_scores_of_slices() -> None:
+    references = ["the dog barks at night"] * FEW + ["a cat"] * 3
+    hypotheses = ["the dog barks at night"] * FEW + ["x"] * 3
+    run = scored(["s"] * (FEW + 3), references, hypotheses)
+    found = score_by(texts([[run]]), {"dogs": list(range(FEW)), "cats": [FEW, FEW + 1, FEW + 2]})
+    assert list(found.names) == ["all", "dogs"], "too few cats"
+    assert found.counts == [FEW + 3, FEW]
+    ((everything, dogs),) = found.rows
+    assert everything is not None
+    assert dogs is not None
+    assert everything.value == pytest.approx(run.scores["bleu"].value)
+    assert tuple(dogs) == pytest.approx((100, 100, 100))
+    # Translations have 5 and 1 tokens for 5 and 2.
+    lengths = score_by(texts([[run]]), {}, share_of, "length")
+    assert values(lengths.rows) == [[pytest.approx(100 * (5 * FEW + 3) / (5 * FEW + 6))]]
