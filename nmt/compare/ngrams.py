@@ -1,23 +1,24 @@
-"""N-grams that a variant has right more often than another, produces too often, or too rarely: section 8."""
+"""N-grams that a variant translates more often than another, produces too often, or too rarely."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from nmt.compare.texts import Texts, Words
+from nmt.compare.scorers import Texts
 from nmt.viewer.blocks import Linked, Table
 
 LONGEST = 4  # words
 FEWEST = 5  # rarer n-grams say little
 MOST = 5  # n-grams of one kind and variant
-_MANY = 6  # variants; of more, there are fewer n-grams of each
+_MANY = 6  # variants; more variants have fewer n-grams each
 _MOST_LINES = 8
 
 Ngram = tuple[str, ...]
+Lines = Sequence[Sequence[str]]
 
 
 class NgramCounts(NamedTuple):
-    """How often each n-gram is in the translations of a run, in the references, and in both of one sentence."""
+    """The counts of each n-gram in the translations of a run, in the references, and in both of one sentence."""
 
     produced: Counter[Ngram]
     expected: Counter[Ngram]
@@ -25,78 +26,67 @@ class NgramCounts(NamedTuple):
 
 
 class Salient(NamedTuple):
-    """An n-gram, how often it is here and there, and the smoothed ratio of both."""
+    """An n-gram with its counts in two texts and their smoothed ratio."""
 
     ngram: Ngram
-    here: int
-    there: int
+    first: int
+    second: int
     ratio: float
 
 
-def ngrams(words: Words) -> Counter[Ngram]:
+def ngrams(words: Sequence[str]) -> Counter[Ngram]:
     """All n-grams of up to four words."""
     return Counter(
         tuple(words[at : at + size]) for size in range(1, LONGEST + 1) for at in range(len(words) - size + 1)
     )
 
 
-def count(hypotheses: Sequence[Words], references: Sequence[Words]) -> NgramCounts:
-    """The counts of a run; right ones are clipped in each sentence, as in BLEU."""
-    produced, expected, right = Counter[Ngram](), Counter[Ngram](), Counter[Ngram]()
-    for hypothesis, reference in zip(hypotheses, references, strict=True):
-        found, wanted = ngrams(hypothesis), ngrams(reference)
-        produced.update(found)
-        expected.update(wanted)
-        right.update({ngram: min(times, wanted[ngram]) for ngram, times in found.items() if ngram in wanted})
-    return NgramCounts(produced, expected, right)
+def count(hypotheses: Lines, references: Lines) -> NgramCounts:
+    """The counts of a run; matches are clipped in each sentence, as in BLEU."""
+    counts = NgramCounts(Counter(), Counter(), Counter())
+    for hypothesis, reference in zip(map(ngrams, hypotheses), map(ngrams, references), strict=True):
+        for total, part in zip(counts, (hypothesis, reference, hypothesis & reference), strict=True):
+            total.update(part)
+    return counts
 
 
-def salient(here: Mapping[Ngram, int], there: Mapping[Ngram, int], most: int = MOST) -> list[Salient]:
-    """The n-grams with the largest ratio (here + 1) / (there + 1), of those that are here `FEWEST` times.
+def salient(first: Mapping[Ngram, int], second: Mapping[Ngram, int], most: int = MOST) -> list[Salient]:
+    """The n-grams with the largest ratio (first + 1) / (second + 1), of those that the first text has `FEWEST` times.
 
-    A part of an n-gram in the list is left out, unless it is more frequent here than the whole.
+    A part of an n-gram in the list is left out, unless it is more frequent than the whole.
     """
     ratios = [
         Salient(ngram, times, other, (times + 1) / (other + 1))
-        for ngram, times in here.items()
-        if times >= FEWEST and times > (other := there.get(ngram, 0))
+        for ngram, times in first.items()
+        if times >= FEWEST and times > (other := second.get(ngram, 0))
     ]
-    chosen: list[Salient] = []
+    listed: list[Salient] = []
     for candidate in sorted(ratios, key=lambda each: (-each.ratio, -len(each.ngram), each.ngram)):
-        if len(chosen) == most:
+        if len(listed) == most:
             break
-        if not any(_within(candidate.ngram, each.ngram) and candidate.here <= each.here for each in chosen):
-            chosen.append(candidate)
-    return chosen
+        if not any(times_of(candidate.ngram, each.ngram) and candidate.first <= each.first for each in listed):
+            listed.append(candidate)
+    return listed
 
 
-def _within(part: Ngram, whole: Ngram) -> bool:
-    return any(whole[at : at + len(part)] == part for at in range(len(whole) - len(part) + 1))
-
-
-def times_of(ngram: Ngram, words: Words) -> int:
-    """How often an n-gram is in a sentence."""
+def times_of(ngram: Ngram, words: Sequence[str]) -> int:
+    """The number of times that a sentence has an n-gram."""
     if not set(ngram) <= set(words):  # most sentences lack one of its words
         return 0
     return sum(tuple(words[at : at + len(ngram)]) == ngram for at in range(len(words) - len(ngram) + 1))
 
 
-def lines_with_more(
-    ngram: Ngram, here: Sequence[Words], there: Sequence[Words], right: Sequence[Words] | None = None
-) -> list[int]:
-    """The first lines, from 1, in which one text has an n-gram more often than another.
+def lines_with_more(ngram: Ngram, first: Lines, second: Lines, references: Lines | None = None) -> list[int]:
+    """The first lines, from 1, in which the first text has an n-gram more often than the second.
 
-    Args:
-        ngram: the n-gram.
-        here: the text.
-        there: the other text.
-        right: the references, if no more than these have of it counts in both.
+    With `references`, matches with the reference are counted instead.
     """
     lines = []
-    for row, (words, others) in enumerate(zip(here, there, strict=True)):
-        times, other = times_of(ngram, words), times_of(ngram, others)
-        most = times if right is None or not times else times_of(ngram, right[row])
-        if min(times, most) > other:
+    for row, (words, others) in enumerate(zip(first, second, strict=True)):
+        times = times_of(ngram, words)
+        if times and references is not None:
+            times = min(times, times_of(ngram, references[row]))
+        if times > times_of(ngram, others):
             lines.append(row + 1)
             if len(lines) == _MOST_LINES:
                 break
@@ -104,39 +94,36 @@ def lines_with_more(
 
 
 def tables(texts: Texts, order: Sequence[int], rivals: Sequence[int | None]) -> list[tuple[str, Table]]:
-    """A table of each kind with its title: a row for each n-gram of a variant's first seed.
+    """A title and a table for each kind: a row for each n-gram of a variant's first seed.
 
     Args:
         texts: of the split.
         order: of the variants in the tables.
-        rivals: the variant that each is compared with; None for none.
+        rivals: the variant that each is compared with, or None.
     """
     references, between = texts.references, "" if texts.characters[1] else " "
     hypotheses = [runs[0] for runs in texts.hypotheses]
-    counted = [count(lines, references) for lines in hypotheses]
+    counts = [count(lines, references) for lines in hypotheses]
     most = MOST if len(texts.labels) <= _MANY else 2
 
-    def cells(at: int, each: Salient, lines: Sequence[int]) -> list[str]:
-        figures = Linked(f"{each.here:,}", lines), f"{each.there:,}", f"{each.ratio:.1f}"
-        return [texts.labels[at], between.join(each.ngram), *figures]
+    def rows(at: int, first: Counter[Ngram], second: Counter[Ngram], *lines: Lines) -> list[list[str]]:
+        return [
+            [texts.labels[at], between.join(each.ngram), Linked(f"{each.first:,}", lines_with_more(each.ngram, *lines)),
+             f"{each.second:,}", f"{each.ratio:.1f}"]
+            for each in salient(first, second, most)
+        ]  # fmt: skip
 
     right: list[list[str]] = []
     over: list[list[str]] = []
     under: list[list[str]] = []
     for at in order:
-        counts, lines, rival = counted[at], hypotheses[at], rivals[at]
+        produced, expected, matches = counts[at]
+        rival = rivals[at]
         if rival is not None:
-            for each in salient(counts.right, counted[rival].right, most):
-                better = lines_with_more(each.ngram, lines, hypotheses[rival], references)
-                right.append([*cells(at, each, better), texts.labels[rival]])
-        over += [
-            cells(at, each, lines_with_more(each.ngram, lines, references))
-            for each in salient(counts.produced, counts.expected, most)
-        ]
-        under += [
-            cells(at, each, lines_with_more(each.ngram, references, lines))
-            for each in salient(counts.expected, counts.produced, most)
-        ]
+            better = rows(at, matches, counts[rival].right, hypotheses[at], hypotheses[rival], references)
+            right += [[*row, texts.labels[rival]] for row in better]
+        over += rows(at, produced, expected, hypotheses[at], references)
+        under += rows(at, expected, produced, references, hypotheses[at])
     start = ["variant", "n-gram"]
     return [
         ("More often right than by another variant", Table([*start, "right", "there", "ratio", "than"], right)),

@@ -32,7 +32,7 @@ _COLUMNS = 4  # of panels side by side
 
 def scores(comparison: Comparison, split: OnSplit) -> Figure:
     """The score of every variant, the highest on top: a small dot a seed, a bar the mean, the colour the judgement."""
-    order = sorted(range(len(comparison.variants)), key=lambda index: split.figures[index][split.judge].mean)
+    order = split.order[::-1]
     picture = figure(8.2, 1.1 + 0.34 * len(order))
     axes = picture.add_subplot()
     for place, index in enumerate(order):

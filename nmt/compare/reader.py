@@ -1,4 +1,4 @@
-"""From a run folder or a record to its data for a comparison: scores, curves, error rates, text."""
+"""A run folder or a record -> its data for a comparison: scores, curves, error rates, text."""
 
 import functools
 import json
@@ -11,25 +11,15 @@ from typing import Any, cast
 
 import numpy as np
 
-from nmt import compat
-from nmt.compare.results import (
-    TESTED,
-    Aligned,
-    ForcedReference,
-    Known,
-    Result,
-    Scored,
-    check_counts,
-    counted,
-)
+from nmt.compare.results import TESTED, Alignment, ForcedReference, Result, Scored, WordFacts, check_counts, counted
 from nmt.compare.variance import Statistics
 from nmt.configuration import without_classes
 from nmt.data.corpus import Split
 from nmt.data.lines import read_lines
 from nmt.errors import UserError, damaged, reading
-from nmt.evaluation import forced, words
 from nmt.evaluation.metrics import TITLES, Metric, MetricScore, exact_share, judge
-from nmt.evaluation.references import AttentionMap, further_references
+from nmt.evaluation.references import FORCED_FILE, AttentionMap, further_references
+from nmt.evaluation.word_counts import WORDS_FILE
 from nmt.facts import MAP
 from nmt.files import read_whole, replace_atomically
 from nmt.foreign import read_json
@@ -46,7 +36,7 @@ TRAINING = ("minutes", "epochs", "step", "peak_memory", "peak_gpu_memory")
 
 
 def wanted_splits(run: Run, given: Split | str | None) -> list[str]:
-    """The splits that the run should have scores on: the test splits of its data set first."""
+    """The splits on which the run is compared: the given one, or the test splits of its data set."""
     if isinstance(given, Split):
         return [given.name]
     if given is not None:
@@ -57,7 +47,7 @@ def wanted_splits(run: Run, given: Split | str | None) -> list[str]:
     return tests or run.splits()
 
 
-#: How much text the tokenizer was learned from. Runs that are compared have the same tokenizer.
+#: Settings of the tokenizer's training text. Runs that are compared have the same tokenizer.
 _TOKENIZER_TEXT = ("tokenizer.sample_sentences", "tokenizer.sample_characters")
 
 
@@ -70,7 +60,7 @@ def read_result(name: str, run: Run, given: Split | str | None) -> Result:
     config, facts, history = run.config(), run.facts(), run.history()
     wanted = wanted_splits(run, given)
     names = wanted if given is not None else [*wanted, *(split for split in run.splits() if split not in wanted)]
-    aligned = _aligned(run)
+    aligned = _alignments(run)
     splits, origin = {}, {"training text": str(facts.get("text", {}).get("train"))}
     for split in names:
         scores, scored = read_whole(run.evaluation / split, functools.partial(_split, run, split))
@@ -103,7 +93,7 @@ def read_result(name: str, run: Run, given: Split | str | None) -> Result:
 
 
 def outline(name: str, run: Run) -> Result:
-    """What is known of a run without its scores: its seed and its settings."""
+    """A run without its scores: its seed and its settings."""
     variant, facts = settings(run.config()), run.facts()
     seed = int(variant.pop("seed"))
     kept = {key: portable(value) for key, value in variant.items() if key != "data" and not key.startswith("data.")}
@@ -124,71 +114,61 @@ def _trained_on(facts: Mapping[str, Any]) -> list[str]:
     return parts
 
 
-def _aligned(run: Run) -> dict[str, Aligned]:
+def _alignments(run: Run) -> dict[str, Alignment]:
     """The error rates that `nmt.align` has saved, by their measurement (UserError for a damaged file)."""
     measurements = {}
     for path in sorted(run.alignments.glob("*.json")):
         saved = run.read_object(path.relative_to(run.folder).as_posix())
-        if not {"attention", "shift_from"} <= saved.keys():
-            print_message(
-                f"{path} is from an earlier version and is ignored. To include it, run nmt.align again.",
-            )
-            continue
         with reading(path):
             rates, without_model = (
-                {name: 100 * float(score["aer"]) for name, score in scores.items()}
-                for scores in (saved["rates"], saved.get("without_model", {}))  # earlier versions have none
+                {name: 100 * float(score["aer"]) for name, score in saved[key].items()}
+                for key in ("rates", "without_model")
             )
             attention = None if saved["attention"] is None else str(saved["attention"])
-            if attention not in (None, *rates) or not all(
-                0 <= rate <= 100 for rate in [*rates.values(), *without_model.values()]
-            ):
+            known = [*rates.values(), *without_model.values()]
+            if attention not in (None, *rates) or not all(0 <= rate <= 100 for rate in known):
                 raise damaged(path)
-            shift_from = str(saved["shift_from"])
-            gold, pairs = str(saved["gold"]), int(saved["pairs"])
-            measurement = Aligned(gold, pairs, rates, attention, shift_from, without_model)
+            gold, pairs, shift_from = str(saved["gold"]), int(saved["pairs"]), str(saved["shift_from"])
             stale = saved["checkpoint"] == "best" and saved["step"] != run.best_step()
         if stale:
             print_message(
-                f"{path} is from an earlier state of the run and is ignored. To include it, run nmt.align again.",
+                f"{path} is from an earlier state of the run and is ignored. To include it, run nmt.align again."
             )
         else:
+            measurement = Alignment(gold, pairs, rates, attention, shift_from, without_model)
             measurements[path.stem.rpartition("-")[2]] = measurement
     return measurements
 
 
 def _with_rates(
-    aligned: Mapping[str, Aligned], split: str, scores: Mapping[str, Any], pairs: int
-) -> dict[str, Aligned]:
-    """The error rates of a run with those that `nmt.evaluate` saved of a split, unless `nmt.align` measured them too.
+    aligned: Mapping[str, Alignment], split: str, scores: Mapping[str, Any], pairs: int
+) -> dict[str, Alignment]:
+    """Add the error rates that `nmt.evaluate` saved of a split, unless `nmt.align` measured them too.
 
     Both are known by the split's text, so that runs of either can be compared.
     """
     saved = scores["alignment"] or {}
-    head = saved.get("head", "mean")
-    # Earlier versions have no "selected", and their default was the mean.
-    usual = head == "auto" or (head == "mean" and "selected" not in saved)
-    gold = split if usual else f"{split}, head={head}"
+    head = saved.get("head", "auto")
+    gold = split if head == "auto" else f"{split}, head={head}"
     rates = {f"attention, shift {shift}": saved.get(f"shift_{shift}") for shift in (0, 1)}
     ways = {way: 100 * float(rate["aer"]) for way, rate in rates.items() if rate}
     without_model = {name: 100 * float(rate["aer"]) for name, rate in saved.get("without_model", {}).items()}
     known = {key: measured for key, measured in aligned.items() if (measured.gold, measured.pairs) == (gold, pairs)}
-    by_text = next(iter(known.values()), Aligned(gold, pairs, ways, "attention, shift 0", "default", without_model))
+    by_text = next(iter(known.values()), Alignment(gold, pairs, ways, "attention, shift 0", "default", without_model))
     others = {key: measured for key, measured in aligned.items() if key not in known}
     return {**others, f"{scores['provenance']['text']} {gold}": by_text} if by_text.rates else others
 
 
 def _search(config: Any, provenance: Mapping[str, Any]) -> str:
-    """How the split was translated: by the run's own search, or by another search, which is not comparable."""
+    """The checkpoint and the search: "own search" for the run's own; other searches are not comparable."""
     used = provenance.get("search", {})
-    used = {**used, "name": compat.search_choice(used.get("name"))}
     of_run = {"name": config.choices["search"], **without_classes(dict(config.search))}
     same = all(used.get(key) == value for key, value in of_run.items())
     return f"{provenance.get('checkpoint')} weights, {'own search' if same else json.dumps(used, sort_keys=True)}"
 
 
 def _split(run: Run, split: str) -> tuple[dict[str, Any], Scored | None]:
-    """The scores of a split, and all of it; None for those of an earlier version or of an ensemble."""
+    """The scores of a split, and its data; None for those of an ensemble."""
     scores = run.scores(split)
     provenance = scores.get("provenance", {})
     if "text" not in provenance or len(provenance.get("runs", [1])) != 1:
@@ -227,8 +207,8 @@ def _scored(run: Run, split: str, scores: dict[str, Any]) -> Scored:
     maps = cast("list[AttentionMap]", run.rows(split, "attention.json", MAP) or [])
     return Scored(sources, references, hypotheses, sizes, unit, metrics, counts, measured, maps)._replace(
         measures=run.measures(split, len(hypotheses)) or [],
-        forced=_forced(folder / forced.FILE, len(hypotheses)),
-        words=_words(folder / words.FILE),
+        forced=_forced(folder / FORCED_FILE, len(hypotheses)),
+        words=_words(folder / WORDS_FILE),
         source_language=str(scores.get("source_language", "")),
         others=others,
         judged_by=scores["judged_by"] if scores.get("judged_by") in TITLES else judge(counts["bleu"][:, 1]),
@@ -237,7 +217,7 @@ def _scored(run: Run, split: str, scores: dict[str, Any]) -> Scored:
 
 
 def _forced(path: Path, sentences: int) -> list[ForcedReference]:
-    """The references under forced decoding; empty if an earlier version wrote none (UserError for a damaged file)."""
+    """The references under forced decoding; empty without the file (UserError for a damaged file)."""
     if not path.exists():
         return []
     with reading(path):
@@ -256,22 +236,22 @@ def _forced(path: Path, sentences: int) -> list[ForcedReference]:
     return found
 
 
-def _words(path: Path) -> dict[str, dict[str, Known]]:
-    """What each word is to the run; as `_forced`."""
+def _words(path: Path) -> dict[str, dict[str, WordFacts]]:
+    """The facts about each word of both sides; errors as `_forced`."""
     if not path.exists():
         return {}
     with reading(path):
         return {
             side: {
-                word: Known(None if count is None else int(count), int(pieces))
-                for word, (count, pieces) in known.items()
+                word: WordFacts(None if count is None else int(count), int(pieces))
+                for word, (count, pieces) in facts.items()
             }
-            for side, known in read_json(path).items()
+            for side, facts in read_json(path).items()
         }
 
 
 def write_counts(path: Path, scored: Scored) -> None:
-    """Write what replaces the text in a record: n-gram counts and source length of each sentence."""
+    """Write the n-gram counts and the source length of each sentence, for a record without text."""
     bleu, chrf, sizes = (np.array(rows, np.int32) for rows in (*map(scored.counts.get, TESTED), scored.lengths))
     with replace_atomically(path) as temporary, temporary.open("wb") as file:
         np.savez_compressed(file, bleu=bleu, chrf=chrf, lengths=sizes, unit=np.array(scored.unit))

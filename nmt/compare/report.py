@@ -4,12 +4,11 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from nmt.compare import plots
+from nmt.compare import analyses, plots
+from nmt.compare.grid import grid_table
 from nmt.compare.method import by_design, method
 from nmt.compare.results import HEAD_ENTROPY, TESTED
-from nmt.compare.sections import Analysis
 from nmt.compare.slices import Slicing
-from nmt.compare.texts import estimate_text
 from nmt.compare.variants import Comparison, OnSplit, Spread
 from nmt.compare.verdict import baseline_label, count_of, judgement, p_text, verdict
 from nmt.drawing.by_length import FEW, by_length
@@ -25,7 +24,7 @@ NO_SLICING = Slicing()
 
 
 def title(comparison: Comparison) -> str:
-    """One line: how many variants and runs were compared, and on which splits."""
+    """One line: the numbers of variants and runs, and the splits."""
     runs = sum(len(variant.runs) for variant in comparison.variants)
     splits = ", ".join(split.name for split in comparison.splits)
     return f"{count_of(len(comparison.variants), 'variant')}, {count_of(runs, 'run')}, on {splits}"
@@ -34,26 +33,22 @@ def title(comparison: Comparison) -> str:
 def report(
     comparison: Comparison, heatmaps: int = 4, slicing: Slicing = NO_SLICING, *, speeds: bool = True
 ) -> list[Block]:
-    """All blocks of the report: what decides on the first screen, then the analyses, then the method.
+    """All blocks of the report: the decision on the first screen, then the analyses, then the method.
 
     Args:
         comparison: the comparison.
         heatmaps: the maximum number of sentences whose attention maps are drawn side by side.
-        slicing: slices of the sentences that a user asks for.
+        slicing: a user's slices of the sentences.
         speeds: whether the runs' times can be compared, so that learning curves by time and costs are shown.
     """
     first = comparison.splits[0]
-    analysis = Analysis(comparison, first, slicing)
+    subject = analyses.subject_of(comparison, first, slicing)
     blocks: list[Block] = [Lines(verdict(comparison), lead=True)]
-    blocks += _scores(comparison, first)
-    blocks += [*_lengths(comparison, first), *analysis.length_ratios()]
-    blocks += _alignments(comparison)
-    blocks += analysis.health()
-    blocks += analysis.first_sentences()
+    blocks += [*_scores(comparison, first), *_lengths(comparison, first), *analyses.length_ratios(subject)]
+    blocks += [*_alignments(comparison), *analyses.attention(subject), *analyses.first_sentences(subject)]
     blocks += _pictures(comparison, first, speeds=speeds)
-    blocks += analysis.examples()
-    blocks += _heatmaps(comparison, first, heatmaps)
-    blocks += analysis.of_words()
+    blocks += [*analyses.sentence_examples(subject), *_heatmaps(comparison, first, heatmaps)]
+    blocks += analyses.word_sections(subject)
     if speeds:
         blocks += [Heading("What it costs"), _costs(comparison), Lines([_COSTS])]
     blocks += by_design(comparison, first)
@@ -65,7 +60,7 @@ def report(
             blocks.append(Table(["run", "reason"], [list(row) for row in comparison.apart], text=True))
         blocks.append(Lines(comparison.notes))
     blocks += method(comparison)
-    return [*blocks, *analysis.sentences(blocks)]
+    return [*blocks, *analyses.sentences(subject, blocks)]
 
 
 def _mean(value: Spread | None, digits: int = 2) -> str:
@@ -75,42 +70,37 @@ def _mean(value: Spread | None, digits: int = 2) -> str:
     return f"{value.mean:,.{digits}f}{deviation}"
 
 
+def _table_of_columns(
+    comparison: Comparison, split: OnSplit, columns: Mapping[str, Callable[[int], str]], marks: Sequence[str] = ()
+) -> Table:
+    """A row for each variant, the highest first; each column is a function of the variant's number."""
+    labels = [variant.label for variant in comparison.variants]
+    rows = [[labels[at], *(show(at) for show in columns.values())] for at in split.order]
+    return Table(["variant", *columns], rows, marks)
+
+
 def scores_table(comparison: Comparison, split: OnSplit) -> Table:
-    """The figures of every variant on a split, the highest first, beginning with the metric that judges."""
+    """The figures of every variant on a split, beginning with the metric that judges."""
     other = next(metric for metric in TESTED if metric != split.judge)
-    columns: list[tuple[str, Callable[[int], str]]] = [
-        ("seeds", lambda at: str(len(comparison.variants[at].runs))),
-        (TITLES[split.judge], lambda at: _mean(split.figures[at][split.judge])),
-        ("to baseline", lambda at: _difference(split, at)),
-        ("p", lambda at: _p(split, at)),
-        ("verdict", lambda at: judgement(split.contrasts[split.judge][at])),
-        (TITLES[other], lambda at: _mean(split.figures[at][other])),
-        ("TER", lambda at: _mean(split.figures[at]["ter"])),
-        ("perplexity", lambda at: _mean(split.figures[at].get("perplexity"))),
-    ]
-    columns.append(("entropy", lambda at: _mean(split.figures[at].get("attention_entropy"))))
+    contrasts = split.contrasts[split.judge]
+
+    def figure(name: str) -> Callable[[int], str]:
+        return lambda at: _mean(split.figures[at].get(name))
+
+    columns: dict[str, Callable[[int], str]] = {
+        "seeds": lambda at: str(len(comparison.variants[at].runs)),
+        TITLES[split.judge]: figure(split.judge),
+        "to baseline": lambda at: "" if (contrast := contrasts[at]) is None else f"{contrast.difference:+.2f}",
+        "p": lambda at: "" if (contrast := contrasts[at]) is None else p_text(contrast.p),
+        "verdict": lambda at: judgement(contrasts[at]),
+        TITLES[other]: figure(other),
+        "TER": figure("ter"),
+        "perplexity": figure("perplexity"),
+        "entropy": figure("attention_entropy"),
+    }
     if any(figures["hidden_share"].mean > 0 for figures in split.figures if "hidden_share" in figures):
-        columns.append(("share without weight", lambda at: _mean(split.figures[at].get("hidden_share"))))
-    order = _order(split)
-    return Table(
-        ["variant", *(title for title, _ in columns)],
-        [[comparison.variants[at].label, *(show(at) for _, show in columns)] for at in order],
-        [judgement(split.contrasts[split.judge][at]) for at in order],
-    )
-
-
-def _order(split: OnSplit) -> list[int]:
-    return sorted(range(len(split.figures)), key=lambda at: -split.figures[at][split.judge].mean)
-
-
-def _difference(split: OnSplit, at: int) -> str:
-    contrast = split.contrasts[split.judge][at]
-    return "" if contrast is None else f"{contrast.difference:+.2f}"
-
-
-def _p(split: OnSplit, at: int) -> str:
-    contrast = split.contrasts[split.judge][at]
-    return "" if contrast is None else p_text(contrast.p)
+        columns["share without weight"] = figure("hidden_share")
+    return _table_of_columns(comparison, split, columns, [judgement(contrasts[at]) for at in split.order])
 
 
 def _scores(comparison: Comparison, split: OnSplit) -> list[Block]:
@@ -119,12 +109,8 @@ def _scores(comparison: Comparison, split: OnSplit) -> list[Block]:
         f"Holm; n.s. means not significantly different from the baseline. Less TER and perplexity is better. Entropy "
         f"of the weights is in nats: 0 if all weight is on one piece, log S if S pieces have equal weight."
     )
-    return [
-        Heading(f"Scores on {split.name}"),
-        scores_table(comparison, split),
-        Lines([caption]),
-        *_entropies(comparison, split),
-    ]
+    table = scores_table(comparison, split)
+    return [Heading(f"Scores on {split.name}"), table, Lines([caption]), *_entropies(comparison, split)]
 
 
 def _pictures(comparison: Comparison, split: OnSplit, *, speeds: bool) -> list[Block]:
@@ -143,7 +129,7 @@ def _pictures_of(comparison: Comparison, split: OnSplit) -> list[Block]:
     blocks: list[Block] = [Picture(f"scores-{split.name}", png(plots.scores(comparison, split)), name)]
     if len(split.bins) > 1:
         title = f"{metric} by source length on {split.name}"
-        by_bin = [[estimate.value for estimate in row] for row in split.by_length]
+        by_bin = [[estimate and estimate.value for estimate in row] for row in split.by_length.rows]
         scores = {variant.label: values for variant, values in zip(comparison.variants, by_bin, strict=True)}
         picture = by_length(split.bins, scores, split.unit, title, metric=metric)
         blocks.append(Picture(f"by-length-{split.name}", png(picture), title))
@@ -152,19 +138,19 @@ def _pictures_of(comparison: Comparison, split: OnSplit) -> list[Block]:
 
 def _entropies(comparison: Comparison, split: OnSplit) -> list[Block]:
     """The entropy of each head, a row for each layer of the variants with several heads."""
-    by_layer: list[tuple[str, str, list[str]]] = []
-    for at in _order(split):
+    rows: list[list[str]] = []
+    for at in split.order:
         heads = [key.removeprefix(HEAD_ENTROPY) for key in split.figures[at] if key.startswith(HEAD_ENTROPY)]
         for layer in layers_of(heads) or ([""] if heads else []):
             of_layer = [head for head in heads if not layer or head.startswith(f"{layer}.")]
             figures = [_mean(split.figures[at][HEAD_ENTROPY + head]) for head in of_layer]
-            by_layer.append((comparison.variants[at].label, layer, figures))
-    if not by_layer:
+            rows.append([comparison.variants[at].label, layer, *figures])
+    if not rows:
         return []
-    most = max(len(figures) for _, _, figures in by_layer)
-    rows = [[label, layer, *figures, *[""] * (most - len(figures))] for label, layer, figures in by_layer]
+    width = max(map(len, rows))
+    header = ["variant", "layer", *(f"head {number}" for number in range(1, width - 1))]
     caption = "Entropy of the weights by layer and head, in nats. Under 0.5, a head mostly looks at one piece."
-    return [Table(["variant", "layer", *(f"head {number}" for number in range(1, most + 1))], rows), Lines([caption])]
+    return [Table(header, [[*row, *[""] * (width - len(row))] for row in rows]), Lines([caption])]
 
 
 _COSTS = (
@@ -176,61 +162,46 @@ _COSTS = (
 
 def _costs(comparison: Comparison) -> Table:
     split = comparison.splits[0]
-    rows = []
-    for at in _order(split):
-        training, figures = comparison.variants[at].training, split.figures[at]
-        memory = training.get("peak_gpu_memory", training.get("peak_memory"))
-        scaled = None if memory is None else Spread(memory.mean / 2**30, None, [])
-        parameters = figures.get("parameters")
-        rows.append(
-            [
-                comparison.variants[at].label,
-                "-" if parameters is None else f"{parameters.mean:,.0f}",
-                _mean(training.get("train_tokens_per_second"), 0),
-                _mean(training.get("minutes"), 1),
-                _mean(figures.get("sentences_per_second"), 1),
-                _mean(figures.get("target_pieces_per_second"), 0),
-                _mean(scaled, 2),
-                _exact(comparison, split, at),
-            ]
-        )
-    header = [
-        "variant",
-        "parameters",
-        "trains, tokens/s",
-        "minutes",
-        "translates, sentences/s",
-        "pieces/s",
-        "memory, GiB",
-        "exact matches, %",
-    ]
-    if all(row[-1] == "-" for row in rows):
-        return Table(header[:-1], [row[:-1] for row in rows])
-    return Table(header, rows)
 
+    def figure(name: str, digits: int) -> Callable[[int], str]:
+        return lambda at: _mean((comparison.variants[at].training | split.figures[at]).get(name), digits)
 
-def _exact(comparison: Comparison, split: OnSplit, at: int) -> str:
-    """The share of translations that equal a reference, the mean over seeds; a dash where it is unknown."""
-    runs = [run.splits[split.name] for run in comparison.variants[at].runs]
-    shares = [run.exact for run in runs if run.exact is not None]
-    return f"{sum(shares) / len(shares):.1f}" if shares else "-"
+    def parameters(at: int) -> str:
+        count = split.figures[at].get("parameters")
+        return "-" if count is None else f"{count.mean:,.0f}"
+
+    def memory(at: int) -> str:
+        training = comparison.variants[at].training
+        used = training.get("peak_gpu_memory", training.get("peak_memory"))
+        return "-" if used is None else f"{used.mean / 2**30:,.2f}"
+
+    def exact(at: int) -> str:
+        shares = [run.splits[split.name].exact for run in comparison.variants[at].runs]
+        known = [share for share in shares if share is not None]
+        return f"{sum(known) / len(known):.1f}" if known else "-"
+
+    columns = {
+        "parameters": parameters,
+        "trains, tokens/s": figure("train_tokens_per_second", 0),
+        "minutes": figure("minutes", 1),
+        "translates, sentences/s": figure("sentences_per_second", 1),
+        "pieces/s": figure("target_pieces_per_second", 0),
+        "memory, GiB": memory,
+    }
+    if any(exact(at) != "-" for at in split.order):
+        columns["exact matches, %"] = exact
+    return _table_of_columns(comparison, split, columns)
 
 
 def _lengths(comparison: Comparison, split: OnSplit) -> list[Block]:
     if len(split.bins) < 2:
         return []
-    header = [f"{shortest}-{longest}" for shortest, longest, _ in split.bins]
-    rows = [[comparison.variants[at].label, *map(estimate_text, split.by_length[at])] for at in _order(split)]
-    rows.append(["sentences", *(f"{count:,}" for _, _, count in split.bins)])
     caption = (
         f"Means over seeds, with 95 % bootstrap intervals over sentences. Bins have the same width on all splits; a "
         f"bin with fewer than {FEW} sentences is joined with its neighbour."
     )
-    return [
-        Heading(f"{TITLES[split.judge]} by source length on {split.name}"),
-        Table([f"source {split.unit}", *header], rows),
-        Lines([caption]),
-    ]
+    table = grid_table(split.by_length, [variant.label for variant in comparison.variants], split.order)
+    return [Heading(f"{TITLES[split.judge]} by source length on {split.name}"), table, Lines([caption])]
 
 
 def _alignments(comparison: Comparison) -> list[Block]:
@@ -240,10 +211,8 @@ def _alignments(comparison: Comparison) -> list[Block]:
         measured = [
             (variant.label, rates) for variant, rates in zip(comparison.variants, gold.rates, strict=True) if rates
         ]
-        rows = [
-            [label, *(_mean(rates.get(way), 1) for way in ways)]
-            for label, rates in sorted(measured, key=lambda row: _first(row[1], ways))
-        ]
+        measured.sort(key=lambda row: _first(row[1], ways))
+        rows = [[label, *(_mean(rates.get(way), 1) for way in ways)] for label, rates in measured]
         rows += [
             [f"({label})", f"{rate:.1f}", *[""] * (len(ways) - 1)] for label, rate in sorted(gold.without_model.items())
         ]

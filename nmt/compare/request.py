@@ -1,4 +1,4 @@
-"""From runs or their records to one report: find them, score what has no scores, compare, write."""
+"""The command: find runs or records, score those without scores, compare them, write the report."""
 
 import contextlib
 import re
@@ -37,7 +37,7 @@ Level = Annotated[float, Limit(lambda value: 0 < value < 1, "greater than 0 and 
 
 @dataclass(frozen=True)
 class Comparing:
-    """What `nmt.compare` is asked to do; `configs/compare.yaml` explains the settings."""
+    """The settings of `nmt.compare`, which `configs/compare.yaml` explains."""
 
     runs: str | Sequence[str]
     baseline: str | None
@@ -70,7 +70,7 @@ class Comparing:
         return self.output or (self.places[0] / "comparison" if inside else Path("comparison"))
 
     def slicing(self) -> Slicing:
-        """The slices that the user asks for.
+        """The user's slices.
 
         Raises:
             UserError: the regular expression is invalid, or the file of labels cannot be read.
@@ -150,7 +150,7 @@ def _write_record(request: Comparing, run: Run, result: Result) -> None:
 
 
 def _reference_notes(comparison: variants.Comparison) -> list[str]:
-    """What a reader should know of the references of each split."""
+    """Notes on the references of each split."""
     notes: list[str] = []
     for split in comparison.splits:
         first = comparison.variants[0].runs[0].splits[split.name]
@@ -252,7 +252,7 @@ def _check_finished(run: Run) -> None:
 
 
 def _check_baseline(baseline: str, runs: Mapping[str, Run], given: Split | str | None) -> None:
-    """UserError if scoring lies ahead, and neither a run nor a variant is called like the baseline."""
+    """UserError if runs must be scored, and the baseline is the name of no run or variant."""
     outlines, ahead = [], False
     for name, run in runs.items():
         with contextlib.suppress(UserError), reading(run.folder):
@@ -270,7 +270,7 @@ def _stale(run: Run, split: str) -> str:
     scores = run.scores(split)
     provenance = scores.get("provenance")
     if not isinstance(provenance, dict) or "text" not in provenance or not scores.get("measured"):
-        return "its scores are from an earlier version"
+        return "its scores are incomplete"
     best = run.best_step()
     if provenance.get("checkpoint") == "best" and provenance.get("step") != best:
         return f"its scores are from step {provenance.get('step')}, but the best step is {best}"
@@ -278,7 +278,7 @@ def _stale(run: Run, split: str) -> str:
 
 
 def _evaluate(request: Comparing, run: Run, given: Split | str | None) -> None:
-    """Score what has no scores; the results stay in the run's folder.
+    """Score the splits without scores; the results stay in the run's folder.
 
     Raises:
         UserError: this is a record, the run or its data is damaged or missing, or scoring is off.

@@ -1,6 +1,6 @@
-"""What a comparison takes of each run: its scores, its translations as counts, its links against gold.
+"""The data of a run for a comparison: scores, statistics of its translations, links against gold.
 
-Knows no files; `variants` compares them.
+`reader` reads them from files, `variants` compares them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,8 +21,8 @@ TESTED: tuple[Metric, ...] = ("bleu", "chrf")
 SCORERS = {"bleu": significance.bleu_of, "chrf": significance.chrf_of}
 
 
-class Known(NamedTuple):
-    """What a word is to a run: how often its training text has it (None: unknown), and the number of its pieces."""
+class WordFacts(NamedTuple):
+    """Facts of a run about a word: its times in the training text (None: unknown) and its pieces."""
 
     times: int | None
     pieces: int
@@ -50,8 +50,8 @@ class Scored(NamedTuple):
     """One run on one split.
 
     Attributes:
-        sources: the lines that were translated; None where a record was made without the text.
-        references: the reference of each, or None; the first one of several.
+        sources: the lines that were translated; None if a record was made without the text.
+        references: the first reference of each, or None likewise.
         hypotheses: the translation of each.
         lengths: of the source lines.
         unit: of the lengths, "words" or "characters".
@@ -59,14 +59,14 @@ class Scored(NamedTuple):
         counts: for each tested metric the sufficient statistics of each sentence, [N, S].
         measured: perplexity, entropy, speed (`scores.json`).
         attention_maps: weights of some references.
-        origin: what must be equal in runs that are compared on the split, in words -> a fingerprint of it.
-        measures: of each sentence (`nmt.evaluation.sentences`); empty if an earlier version scored the run.
-        forced: the references under forced decoding; empty if an earlier version scored the run.
-        words: "source" and "target": what each of their words is to the run; empty likewise.
+        origin: fingerprints that must be equal in runs that are compared on the split, by their name.
+        measures: of each sentence (`nmt.evaluation.sentence_measures`), or empty.
+        forced: the references under forced decoding, or empty.
+        words: the facts about each word of "source" and of "target", or empty.
         source_language: code of the source language.
         others: further references of each line, list by list.
         judged_by: the metric that can judge the split.
-        exact: per cent of the translations that equal a reference; None if an earlier version scored the run.
+        exact: per cent of the translations that equal a reference, or None.
     """
 
     sources: list[str] | None
@@ -81,7 +81,7 @@ class Scored(NamedTuple):
     origin: Mapping[str, str] = {}
     measures: Sequence[Mapping[str, Any]] = ()
     forced: Sequence[ForcedReference] = ()
-    words: Mapping[str, Mapping[str, Known]] = {}
+    words: Mapping[str, Mapping[str, WordFacts]] = {}
     source_language: str = ""
     others: Sequence[list[str]] = ()
     judged_by: Metric = "bleu"
@@ -123,17 +123,17 @@ HEAD_ENTROPY = "entropy of head "
 ATTENTION = "attention"
 
 
-class Aligned(NamedTuple):
-    """One run's links against gold links.
+class Alignment(NamedTuple):
+    """The alignment error rates of one run against gold links.
 
     Attributes:
-        gold: what the gold is called.
+        gold: name of the gold.
         pairs: sentence pairs of the gold.
-        rates: alignment error rate in per cent for each way to read links off the run.
-        attention: the way that stands for the attention, without looking at this gold; None without attention.
-        shift_from: how its shift was found: "validation" (links), "default" (there were none), "set" (by hand) or,
+        rates: in per cent, for each way to read links off the run.
+        attention: the way that was selected for the attention without looking at this gold; None without attention.
+        shift_from: the origin of its shift: "validation" (links), "default" (there were none), "set" (by hand) or,
             without attention, "".
-        without_model: alignment error rate in per cent of links that no run made, by their name.
+        without_model: the rates of baselines that need no model, by name.
     """
 
     gold: str
@@ -145,20 +145,20 @@ class Aligned(NamedTuple):
 
 
 class Result(NamedTuple):
-    """All of one run.
+    """The data of one run.
 
     Attributes:
         name: of the run.
         seed: of the run.
-        settings: {dotted key: value} of all that makes the run but its seed and its data.
-        origin: what must be equal in comparable runs whatever the split, in words -> a fingerprint of it.
+        settings: {dotted key: value} without the seed and the data.
+        origin: fingerprints that must be equal in runs that are compared on any split, by their name.
         training: "minutes", "train_tokens_per_second", "peak_memory" and so on, where known.
-        history: its validations.
-        splits: the results.
-        aligned: what is known against gold links, by a name that only the same measurement has.
-        training_machine: where it was trained, such as "cpu, 1 threads"; "" where that is not known.
-        trained_on: the text that it learnt from, and with what, as far as that is known, in words.
-        code: hashes of the programs that trained it, more than one if it was resumed with another; empty if unknown.
+        history: the validations.
+        splits: the results on each split.
+        aligned: error rates against gold links, by a name that only the same measurement has.
+        training_machine: such as "cpu, 1 threads"; "" if unknown.
+        trained_on: phrases about the training text and the libraries, as far as they are known.
+        code: hashes of the programs that trained the run, several if it was resumed with another; empty if unknown.
     """
 
     name: str
@@ -168,7 +168,7 @@ class Result(NamedTuple):
     training: Mapping[str, float]
     history: Sequence[Mapping[str, float]]
     splits: Mapping[str, Scored]
-    aligned: Mapping[str, Aligned] = {}
+    aligned: Mapping[str, Alignment] = {}
     training_machine: str = ""
     trained_on: Sequence[str] = ()
     code: Sequence[str] = ()

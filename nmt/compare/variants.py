@@ -1,7 +1,4 @@
-"""Results of several runs -> variants, their figures over seeds, and which differences are more than noise.
-
-Stands on the metrics and the significance tests; knows no files. `verdict` says what it found, `report` makes a report.
-"""
+"""Results of several runs -> variants, their figures over seeds, and tests of their differences. Knows no files."""
 
 import json
 from collections import Counter
@@ -10,17 +7,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nmt.compare import significance
+from nmt.compare.buckets import source_length
 from nmt.compare.comparable import common, comparable, is_named, without_seed
+from nmt.compare.estimates import Bootstrap
 from nmt.compare.families import Family, families
-from nmt.compare.intervals import Bootstrap, Estimate
+from nmt.compare.grid import Grid, grid
 from nmt.compare.labels import labels
-from nmt.compare.results import ATTENTION, HEAD_ENTROPY, SCORERS, TESTED, Result, Scored
-from nmt.compare.significance import Contrast, Runs
+from nmt.compare.results import ATTENTION, HEAD_ENTROPY, SCORERS, TESTED, Alignment, Result, Scored
+from nmt.compare.scorers import corpus
+from nmt.compare.significance import Contrast, Runs, chrf_of, contrast_with
 from nmt.compare.variance import Statistics
-from nmt.drawing.by_length import FEW
 from nmt.errors import UserError, nearest
-from nmt.evaluation.by_length import binned, joined
 from nmt.evaluation.metrics import Metric
 
 
@@ -36,9 +33,9 @@ class Variant(NamedTuple):
     """Runs that differ only in their seed.
 
     Attributes:
-        label: what sets it off from the other variants, in words.
+        label: the settings in which it differs from the other variants, in words.
         runs: in the order of their seeds.
-        training: what training took.
+        training: figures of the trainings.
     """
 
     label: str
@@ -58,17 +55,17 @@ class OnSplit(NamedTuple):
 
     Attributes:
         name: of the split.
-        figures: "bleu", "chrf", "ter", "perplexity" and so on, where a run of the variant has them.
+        figures: "bleu", "chrf", "ter", "perplexity" and so on, if all runs of the variant have them.
         signatures: of the metrics.
         contrasts: for each tested metric the test against the baseline; None for the baseline itself.
-        best: index of the variant with the highest mean score, by the metric that judges.
-        to_best: the test of each variant's score against the best's, which was picked by it; None for the best itself.
-        bins: shortest and longest source length, and how many sentences.
-        by_length: for each variant the mean score of each bin, with its interval over sentences.
+        best: number of the variant with the highest mean score, by the metric that judges.
+        to_best: the test against the best variant, which its score picked; None for the best itself.
+        bins: shortest and longest source length, and number of sentences.
+        by_length: the score in each bin.
         unit: of the lengths.
-        differences: where the variants differ most.
-        families: scores of the pairs of variants that differ in one setting only, by that setting.
-        judge: the metric that can judge the split: chrF where BLEU is blind (`nmt.evaluation.metrics.judge`).
+        differences: the sentences on which the variants differ most.
+        families: the tests of pairs of variants that differ in one setting only.
+        judge: the metric that can judge the split: chrF if BLEU is blind (`nmt.evaluation.metrics.judge`).
     """
 
     name: str
@@ -78,7 +75,7 @@ class OnSplit(NamedTuple):
     best: int
     to_best: list[Contrast | None]
     bins: list[tuple[int, int, int]]
-    by_length: list[list[Estimate]]
+    by_length: Grid
     unit: str
     differences: list[Difference]
     families: list[Family]
@@ -86,22 +83,25 @@ class OnSplit(NamedTuple):
 
     @property
     def near(self) -> list[int]:
-        """The variants that the tests cannot tell from the best."""
-        return [
-            index for index, contrast in enumerate(self.to_best) if contrast is not None and not contrast.significant
-        ]
+        """The variants that are not significantly different from the best."""
+        return [index for index, contrast in enumerate(self.to_best) if contrast and not contrast.significant]
+
+    @property
+    def order(self) -> list[int]:
+        """The variants, the highest first."""
+        return sorted(range(len(self.figures)), key=lambda at: -self.figures[at][self.judge].mean)
 
 
 class OnGold(NamedTuple):
     """All variants against the same gold links.
 
     Attributes:
-        gold: what the gold is called.
+        gold: name of the gold.
         pairs: sentence pairs of the gold.
-        rates: for each variant {a way to read links: alignment error rate in per cent}, `ATTENTION` among them where
-            every run has attention; empty where a run of the variant was not measured.
-        by_hand: whether somebody set the attention's shift in some of them.
-        without_model: alignment error rate in per cent of links that no run made, by their name.
+        rates: for each variant {a way to read links: alignment error rate in per cent}, with `ATTENTION` if every run
+            has attention; empty if a run of the variant was not measured.
+        by_hand: whether the attention's shift was set by hand in some runs.
+        without_model: the rates of baselines that need no model, by name.
     """
 
     gold: str
@@ -112,19 +112,19 @@ class OnGold(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """What was found.
+    """The figures and tests of several variants.
 
     Attributes:
         variants: in the order of the runs.
-        baseline: index of the variant that the others are tested against.
-        baseline_chosen: whether somebody chose it; else it is the first, and no better reason stands behind it.
-        splits: the first is the one the verdict speaks of.
+        baseline: number of the variant that the others are tested against.
+        baseline_chosen: whether a user chose the baseline; else it is the first variant.
+        splits: the verdict is about the first.
         golds: the alignment error rates.
         differing: the settings in which the variants differ.
         apart: runs that were left out, each with the reason.
-        notes: what else a reader should know.
+        notes: for the reader.
         alpha: level of the tests.
-        trials: random swaps a test.
+        trials: random swaps of a test.
     """
 
     variants: list[Variant]
@@ -151,12 +151,12 @@ def compare(
     """Compare runs.
 
     Args:
-        results: of the runs; a variant's place is that of its first run.
+        results: of the runs; variants are in the order of their first runs.
         baseline: label of a variant, or name of a run with or without its seed; None takes the first variant.
         named: whether variants are labelled with their runs' names, without the seed, not with their settings.
         alpha: level of the tests.
-        trials: random swaps a test.
-        sentences: how many of those on which the variants differ most.
+        trials: random swaps of a test.
+        sentences: maximum number of sentences on which the variants differ most.
 
     Raises:
         UserError: there is nothing to compare, no such baseline, or variants whose runs have one name.
@@ -207,8 +207,8 @@ def _variants(results: Sequence[Result]) -> tuple[list[Variant], list[str], list
             group[result.seed] = result
     runs = [[group[seed] for seed in sorted(group)] for group in groups.values()]
     differing, names = labels([group[0].settings for group in runs])
-    variants = [Variant(name, group, _training(group)) for name, group in zip(names, runs, strict=True)]
-    return variants, differing, apart
+    training = [_spreads([run.training for run in group]) for group in runs]
+    return [Variant(*row) for row in zip(names, runs, training, strict=True)], differing, apart
 
 
 def _named(variants: Sequence[Variant]) -> list[Variant]:
@@ -268,10 +268,6 @@ def _spreads(rows: Sequence[Mapping[str, Any]]) -> dict[str, Spread]:
     return {key: spread([float(row[key]) for row in rows]) for key in keys}
 
 
-def _training(runs: Sequence[Result]) -> dict[str, Spread]:
-    return _spreads([run.training for run in runs])
-
-
 def _figures(scored: Scored) -> dict[str, Any]:
     by_head = scored.measured.get("attention_entropy_by_head") or {}
     return {
@@ -296,102 +292,78 @@ def _machines(results: Sequence[Result], splits: Sequence[str]) -> list[str]:
 
 
 def _golds(variants: Sequence[Variant]) -> list[OnGold]:
-    """What was measured against gold links, in the order of the runs."""
+    """The error rates against gold links, in the order of the runs."""
     known = {key: aligned for variant in variants for run in variant.runs for key, aligned in run.aligned.items()}
     names = [aligned.gold for aligned in known.values()]
     golds = []
-    for key, measured in known.items():
-        rates: list[dict[str, Spread]] = []
-        for variant in variants:
-            every = [run.aligned[key] for run in variant.runs if key in run.aligned]
-            rows = [
-                {
-                    **aligned.rates,
-                    **({ATTENTION: aligned.rates[aligned.attention]} if aligned.attention is not None else {}),
-                }
-                for aligned in every
-            ]
-            rates.append(_spreads(rows) if len(rows) == len(variant.runs) else {})
+    for key, first in known.items():
+        by_variant = [[run.aligned[key] for run in variant.runs if key in run.aligned] for variant in variants]
+        every = [aligned for of_variant in by_variant for aligned in of_variant]
+        rates = [
+            _spreads([_with_attention(aligned) for aligned in of_variant])
+            if len(of_variant) == len(variant.runs)
+            else {}
+            for variant, of_variant in zip(variants, by_variant, strict=True)
+        ]
         # Other text or links may have the same name.
-        name = measured.gold if names.count(measured.gold) == 1 else f"{measured.gold} ({key})"
-        by_hand = any(
-            key in run.aligned and run.aligned[key].shift_from == "set" for variant in variants for run in variant.runs
-        )
-        others = [run.aligned[key].without_model for variant in variants for run in variant.runs if key in run.aligned]
-        without_model = {label: rate for rows in others for label, rate in rows.items()}
-        golds.append(OnGold(name, measured.pairs, rates, by_hand, without_model))
+        name = first.gold if names.count(first.gold) == 1 else f"{first.gold} ({key})"
+        by_hand = any(aligned.shift_from == "set" for aligned in every)
+        without_model = {label: rate for aligned in every for label, rate in aligned.without_model.items()}
+        golds.append(OnGold(name, first.pairs, rates, by_hand, without_model))
     return golds
+
+
+def _with_attention(aligned: Alignment) -> dict[str, float]:
+    selected = {} if aligned.attention is None else {ATTENTION: aligned.rates[aligned.attention]}
+    return {**aligned.rates, **selected}
 
 
 def _on_split(
     name: str, variants: Sequence[Variant], baseline: int, alpha: float, trials: int, sentences: int
 ) -> OnSplit:
     scored = [[run.splits[name] for run in variant.runs] for variant in variants]
-    figures = [_spreads([_figures(run) for run in variant_runs]) for variant_runs in scored]
-    seeds = [[run.seed for run in variant.runs] for variant in variants]
+    first = scored[0][0]
+    figures = [_spreads([_figures(run) for run in of_variant]) for of_variant in scored]
     runs = {
         metric: [
-            Runs(np.stack([run.counts[metric] for run in variant_runs]), numbers)
-            for variant_runs, numbers in zip(scored, seeds, strict=True)
+            Runs(np.stack([run.counts[metric] for run in of_variant]), [run.seed for run in variant.runs])
+            for of_variant, variant in zip(scored, variants, strict=True)
         ]
         for metric in TESTED
     }
-    contrasts = {metric: _contrasts(runs[metric], metric, baseline, alpha, trials) for metric in TESTED}
-    judge = scored[0][0].judged_by
-    best = max(range(len(variants)), key=lambda index: figures[index][judge].mean)
-    bins = joined(binned(scored[0][0].lengths), FEW)
+
+    def contrasts(metric: Metric, against: int, *, picked: bool = False) -> list[Contrast | None]:
+        others = [of_variant for at, of_variant in enumerate(runs[metric]) if at != against]
+        scorer = SCORERS[metric]
+        tests = contrast_with(runs[metric][against], others, scorer, trials=trials, alpha=alpha, picked=picked)
+        return [*tests[:against], None, *tests[against:]]
+
+    judge = first.judged_by
+    best = max(range(len(variants)), key=lambda at: figures[at][judge].mean)
+    length, bins = source_length(first.lengths, first.unit)
+    lines = len(first.lengths)
     return OnSplit(
         name,
         figures,
-        {metric: score.signature for metric, score in scored[0][0].scores.items()},
-        contrasts,
+        {metric: score.signature for metric, score in first.scores.items()},
+        {metric: contrasts(metric, baseline) for metric in TESTED},
         best,
-        _contrasts(runs[judge], judge, best, alpha, trials, picked=True),
-        [(shortest, longest, len(rows)) for shortest, longest, rows in bins],
-        _by_length(runs[judge], [rows for _, _, rows in bins], judge),
-        scored[0][0].unit,
-        _differences([variant_runs.counts for variant_runs in runs["chrf"]], sentences) if len(variants) > 1 else [],
+        contrasts(judge, best, picked=True),
+        bins,
+        grid([len(of_variant) for of_variant in scored], Bootstrap(lines), lines, corpus(scored, judge), length),
+        first.unit,
+        _differences([of_variant.counts for of_variant in runs["chrf"]], sentences) if len(variants) > 1 else [],
         families([variant.runs[0].settings for variant in variants], runs[judge], SCORERS[judge], alpha),
         judge,
     )
 
 
-def _by_length(runs: Sequence[Runs], bins: Sequence[Sequence[int]], metric: Metric) -> list[list[Estimate]]:
-    """The score of each variant in each bin of sentences."""
-    bootstraps = [Bootstrap(len(rows)) for rows in bins]
-
-    def estimate(counts: Statistics, bootstrap: Bootstrap) -> Estimate:
-        found = bootstrap.estimate(counts, SCORERS[metric])
-        assert found is not None  # of a translation without words, a score is 0
-        return found
-
-    return [
-        [estimate(variant.counts[:, rows], bootstrap) for rows, bootstrap in zip(bins, bootstraps, strict=True)]
-        for variant in runs
-    ]
-
-
-def _contrasts(
-    runs: Sequence[Runs],
-    metric: Metric,
-    baseline: int,
-    alpha: float,
-    trials: int,
-    picked: bool = False,
-) -> list[Contrast | None]:
-    others = [own for index, own in enumerate(runs) if index != baseline]
-    tested = significance.contrast_with(
-        runs[baseline], others, SCORERS[metric], trials=trials, alpha=alpha, picked=picked
-    )
-    return [*tested[:baseline], None, *tested[baseline:]]
-
-
 def _differences(counts: Sequence[Statistics], most: int) -> list[Difference]:
     """The sentences whose mean chrF deviates most among the variants; equal ones in their order.
 
-    The deviation rather than the range, which one poor variant among good ones would decide alone.
+    A single poor variant among good ones would decide the range, but not the standard deviation.
     """
-    means = np.stack([significance.chrf_of(variant_counts).mean(0) for variant_counts in counts])
+    means = np.stack([chrf_of(variant_counts).mean(0) for variant_counts in counts])
     deviations = means.std(0)
     order = np.argsort(-deviations, kind="stable")[:most]
     return [Difference(int(row) + 1, means[:, row].tolist()) for row in order if deviations[row] > 0]

@@ -250,14 +250,12 @@ def judgement(contrast: Contrast | OneSetting | None) -> str:
     return ("better" if contrast.difference > 0 else "worse") + ("" if contrast.real else ONE_SEED)
 
 
-# JSON
-
-
 def as_json(comparison: Comparison) -> dict[str, Any]:
-    """What `json.dumps` takes; a figure that is not a number (a perplexity of a run gone astray) is None."""
+    """The verdict and the comparison for `json.dumps`; figures that are not finite numbers are None."""
+    labels = [variant.label for variant in comparison.variants]
     report = {
         "verdict": verdict(comparison),
-        "baseline": comparison.variants[comparison.baseline].label,
+        "baseline": labels[comparison.baseline],
         "alpha": comparison.alpha,
         "trials": comparison.trials,
         "variants": [
@@ -265,53 +263,38 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
                 "label": variant.label,
                 "runs": [{"name": run.name, "seed": run.seed} for run in variant.runs],
                 "settings": {key: variant.runs[0].settings.get(key) for key in comparison.differing},
-                "training": {key: value._asdict() for key, value in variant.training.items()},
+                "training": variant.training,
             }
             for variant in comparison.variants
         ],
-        "splits": [_split_as_json(comparison, split) for split in comparison.splits],
+        "splits": [_split_as_json(comparison, split, labels) for split in comparison.splits],
         "alignments": [
-            {
-                "gold": gold.gold,
-                "pairs": gold.pairs,
-                "without_model": dict(gold.without_model),
-                "variants": [
-                    {"label": variant.label, "aer": {key: value._asdict() for key, value in rates.items()}}
-                    for variant, rates in zip(comparison.variants, gold.rates, strict=True)
-                ],
-            }
-            for gold in comparison.golds
+            {**gold._asdict(), "rates": dict(zip(labels, gold.rates, strict=True))} for gold in comparison.golds
         ],
         "apart": [{"run": name, "reason": reason} for name, reason in comparison.apart],
         "notes": comparison.notes,
     }
-    return {key: _finite(value) for key, value in report.items()}
+    return {key: _plain(value) for key, value in report.items()}
 
 
-def _split_as_json(comparison: Comparison, split: OnSplit) -> dict[str, Any]:
-    labels = [variant.label for variant in comparison.variants]
+def _split_as_json(comparison: Comparison, split: OnSplit, labels: Sequence[str]) -> dict[str, Any]:
     return {
         "name": split.name,
         "sentences": len(comparison.variants[0].runs[0].splits[split.name].hypotheses),
         "signatures": split.signatures,
         "judged_by": split.judge,
         "best": labels[split.best],
-        "not_told_apart_from_best": [labels[index] for index in split.near],
-        "length_bins": [
-            {"shortest": shortest, "longest": longest, "sentences": count, "unit": split.unit}
-            for shortest, longest, count in split.bins
-        ],
+        "not_different_from_best": [labels[at] for at in split.near],
+        "length_unit": split.unit,
+        "length_bins": [dict(zip(("shortest", "longest", "sentences"), row, strict=True)) for row in split.bins],
         "variants": [
             {
                 "label": label,
-                "figures": {key: value._asdict() for key, value in split.figures[index].items()},
-                "tests": {
-                    metric: None if (contrast := row[index]) is None else contrast._asdict()
-                    for metric, row in split.contrasts.items()
-                },
-                f"{split.judge}_by_length": [estimate.value for estimate in split.by_length[index]],
+                "figures": split.figures[at],
+                "tests": {metric: tests[at] for metric, tests in split.contrasts.items()},
+                "by_length": split.by_length.rows[at],
             }
-            for index, label in enumerate(labels)
+            for at, label in enumerate(labels)
         ],
         "families": {
             family.setting: [
@@ -320,16 +303,17 @@ def _split_as_json(comparison: Comparison, split: OnSplit) -> dict[str, Any]:
             for family in split.families
         },
         "differences": [
-            {"line": difference.line, "chrf": dict(zip(labels, difference.chrf, strict=True))}
-            for difference in split.differences
+            {"line": line, "chrf": dict(zip(labels, chrf, strict=True))} for line, chrf in split.differences
         ],
     }
 
 
-def _finite(value: Any) -> Any:
-    """The same with None for every number that is none, at any depth."""
+def _plain(value: Any) -> Any:
+    """The value as JSON has it: named tuples as objects, numbers that are not finite as None."""
+    if hasattr(value, "_asdict"):
+        value = value._asdict()
     if isinstance(value, Mapping):
-        return {key: _finite(item) for key, item in value.items()}
+        return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
+        return [_plain(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -13,9 +13,9 @@ from nmt.alignment.error_rate import AlignmentScore, against_gold, as_row
 from nmt.alignment.weights import SHIFTS, Head, links
 from nmt.alignment.words import spelled
 from nmt.errors import UserError
-from nmt.evaluation import by_length, metrics
+from nmt.evaluation import length_bins, metrics
 from nmt.evaluation.references import AttentionMap, reference_file
-from nmt.evaluation.sentences import rows as sentence_rows
+from nmt.evaluation.sentence_measures import rows as sentence_rows
 from nmt.files import write_json, write_pieces, write_text
 from nmt.heads import AUTO
 from nmt.links import Link, format_links, parse_file
@@ -45,12 +45,12 @@ class SplitResult(NamedTuple):
         pictures: the heatmaps, in the order of their lines.
         notes: notes for the user.
         folder: the folder of the files.
-        sentences: the measures of the first `MOST_ROWS` sentences (`nmt.evaluation.sentences.rows`).
+        sentences: the measures of the first `MOST_ROWS` sentences (`nmt.evaluation.sentence_measures.rows`).
     """
 
     name: str
     scores: metrics.Scores
-    by_length: by_length.ByLength | None
+    by_length: length_bins.ByLength | None
     alignment: dict[int, AlignmentScore]
     without_model: dict[str, AlignmentScore]
     pictures: list[Path]
@@ -257,15 +257,15 @@ def _by_length(
     judge: tuple[str, metrics.Metric],
     folder: Path,
     name: str,
-) -> by_length.ByLength | None:
+) -> length_bins.ByLength | None:
     sources, texts = ([getattr(each, side) for each in translations] for side in ("source", "text"))
     if not any(line.split() for line in sources):
         return None
     language, metric = judge
     first, *others = references
-    result = by_length.score_by_length(sources, texts, first, language, metric=metric, others=others)
-    write_json(folder / f"{metric}_by_length.json", by_length.as_json(result))
-    by_length.draw(result, folder / f"{metric}_by_length.png", f"{name}: {result.title}")
+    result = length_bins.score_by_length(sources, texts, first, language, metric=metric, others=others)
+    write_json(folder / f"{metric}_by_length.json", length_bins.as_json(result))
+    length_bins.draw(result, folder / f"{metric}_by_length.png", f"{name}: {result.title}")
     return result
 
 
@@ -335,7 +335,7 @@ def summary(results: Sequence[SplitResult]) -> str:
     parts = [metrics.as_table({result.name: result.scores for result in results})]
     for result in results:
         if result.by_length is not None:
-            table = by_length.as_table(result.by_length).split("\n\n")[0]  # the signature is printed above
+            table = length_bins.as_table(result.by_length).split("\n\n")[0]  # the signature is printed above
             parts.append(f"{result.name}, {result.by_length.title}\n{table}")
         if result.alignment:
             lines = [

@@ -196,16 +196,8 @@ def correlated(one: tuple[str, Matrix], other: tuple[str, Matrix]) -> dict[str, 
 
 def spearman(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> float | None:
     """The correlation of the ranks of two lists of numbers; None if one of them is constant."""
-    if not len(one):
+    from scipy.stats import spearmanr  # type: ignore[import-untyped]  # loads slowly
+
+    if not len(one) or not np.ptp(one) or not np.ptp(other):
         return None
-    centred = [ranks - ranks.mean() for ranks in (_ranks(one), _ranks(other))]
-    scale = float(np.sqrt((centred[0] ** 2).sum() * (centred[1] ** 2).sum()))
-    return None if scale == 0 else round(float((centred[0] * centred[1]).sum()) / scale, DIGITS)
-
-
-def _ranks(values: npt.NDArray[Any]) -> Matrix:
-    """Ranks from 0; equal values share the mean of theirs."""
-    _, which, counts = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    mean: Matrix = (last - counts + last - 1) / 2
-    return mean[which]
+    return round(float(spearmanr(one, other).statistic), DIGITS)

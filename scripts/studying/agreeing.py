@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from nmt.alignment.baselines import DIAGONAL
-from nmt.compare.results import ATTENTION, Aligned, Result
+from nmt.compare.results import ATTENTION, Alignment, Result
 from nmt.compare.significance import POWER, holm
 from nmt.compare.variance import Error, of_mean
 from nmt.compare.verdict import count_of
@@ -105,7 +105,7 @@ def summary_of_links(rows: Mapping[str, Sequence[Result]], gold: str, more_colum
     return lines
 
 
-def _rates(aligned: Sequence[Aligned], way: str) -> list[float]:
+def _rates(aligned: Sequence[Alignment], way: str) -> list[float]:
     """The error rates of a way to read links, where it was measured."""
     names = [(links, (links.attention or "") if way == ATTENTION else way) for links in aligned]
     return [links.rates[name] for links, name in names if name in links.rates]

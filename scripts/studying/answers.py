@@ -15,7 +15,7 @@ from nmt.compare.results import Result
 from nmt.compare.significance import POWER, Noise, Runs, Tested, bleu_of, holm
 from nmt.compare.verdict import p_text
 from nmt.drawing.by_length import FEW
-from nmt.evaluation.by_length import binned, joined
+from nmt.evaluation.length_bins import binned, joined
 
 ALPHA = 0.05
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.compare.intervals import Bootstrap, correlation_of, f1_of, mean_of, share_of, wilson
+from nmt.compare.estimates import Bootstrap, correlation_of, f1_of, mean_of, share_of, wilson
 
 
 def test_wilson_by_hand() -> None:

@@ -3,11 +3,11 @@
 import pytest
 
 from nmt.compare.likelihood import by_frequency, calibration, calibration_error
-from nmt.compare.results import ForcedReference, Known
+from nmt.compare.results import ForcedReference, WordFacts
 from tests.compare.texts import scored, texts, values
 
 SOURCES, REFERENCES = ["1", "2"], ["the dog", "the"]
-WORDS = {"the": Known(500, 1), "dog": Known(0, 1)}
+WORDS = {"the": WordFacts(500, 1), "dog": WordFacts(0, 1)}
 
 
 def forced(line: int, log_probs: list[float], best: list[float], right: list[bool]) -> ForcedReference:
@@ -26,7 +26,7 @@ def test_likelihood_by_frequency() -> None:
     assert both is not None
     assert values(both.rows) == [[-4.0, *[None] * 4, -1.0, None], [-8.0, *[None] * 4, -2.0, None]]
     assert by_frequency(texts([[scored(SOURCES, REFERENCES, REFERENCES)]]), WORDS) is None
-    assert by_frequency(texts([[runs[0]]]), {"the": Known(None, 1)}) is None
+    assert by_frequency(texts([[runs[0]]]), {"the": WordFacts(None, 1)}) is None
 
 
 def test_calibration_by_hand() -> None:

@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 import pytest
 
 from nmt.compare import report
-from nmt.compare.intervals import Estimate
+from nmt.compare.estimates import Estimate
 from nmt.compare.labels import telling
 from nmt.compare.variants import Comparison, compare
 from nmt.compare.verdict import verdict

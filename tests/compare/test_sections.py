@@ -5,7 +5,7 @@ import re
 import pytest
 
 from nmt.compare import report
-from nmt.compare.results import ForcedReference, Known, Result
+from nmt.compare.results import ForcedReference, WordFacts, Result
 from nmt.compare.slices import Slicing
 from nmt.compare.variants import Comparison, compare
 from nmt.viewer.blocks import Block, Heading, Interactive, Lines, Picture, Scatter, Sentences, Table, as_html
@@ -19,7 +19,7 @@ def known(result: Result) -> Result:
     assert scored.references is not None
     assert scored.sources is not None
     words = {
-        side: {word: Known(len(word), 2) for line in lines for word in line.split()}
+        side: {word: WordFacts(len(word), 2) for line in lines for word in line.split()}
         for side, lines in (("source", scored.sources), ("target", scored.references))
     }
     forced = [

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nmt.compare.intervals import share_of
+from nmt.compare.estimates import share_of
 from nmt.compare.slices import MOST_LABELS, Slicing, score_by, slices_of
 from nmt.drawing.by_length import FEW
 from tests.compare.texts import scored, texts, values

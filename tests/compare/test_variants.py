@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nmt.compare.results import TESTED, Aligned, counted
+from nmt.compare.results import TESTED, Alignment, counted
 from nmt.compare.variants import Comparison, compare
 from nmt.errors import UserError
 from nmt.evaluation import metrics
@@ -54,7 +54,7 @@ def test_only_what_is_more_than_noise_is_called_so(found: Comparison) -> None:
 
 
 def test_other_links_of_one_name_are_told_apart() -> None:
-    aligned = {key: Aligned("gold", 9, {"saliency": 20.0}, None, "") for key in ("12ab", "34cd")}
+    aligned = {key: Alignment("gold", 9, {"saliency": 20.0}, None, "") for key in ("12ab", "34cd")}
     found = compare([own._replace(aligned=aligned) for own in runs_of(OLD, 0.5, 2)], trials=50)
     assert [own.gold for own in found.golds] == ["gold (12ab)", "gold (34cd)"]
 

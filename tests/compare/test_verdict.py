@@ -5,7 +5,7 @@ import json
 import pytest
 
 from nmt.compare import plots, report
-from nmt.compare.results import Aligned
+from nmt.compare.results import Alignment
 from nmt.compare.variants import Comparison, compare
 from nmt.compare.verdict import as_json, judgement, verdict
 from nmt.viewer.blocks import Table, as_html, as_markdown
@@ -87,7 +87,7 @@ def test_the_closest_to_the_links_is_told_apart_by_its_seeds(rates: tuple[list[f
     runs = []
     for settings, own in zip((OLD, NEW, PLAIN), rates, strict=True):
         for run, rate in zip(runs_of(settings, 0.5, len(own)), own, strict=True):
-            runs.append(run._replace(aligned={"gold-1": Aligned("gold", 9, {"saliency": rate}, None, "")}))
+            runs.append(run._replace(aligned={"gold-1": Alignment("gold", 9, {"saliency": rate}, None, "")}))
     (line,) = [line for line in verdict(compare(runs, trials=50)) if line.startswith("Closest to the word links")]
     assert "by saliency bahdanau" in line
     assert f"(alignment error rate {expected}" in line
@@ -134,7 +134,7 @@ def test_error_rates_stand_beside_the_diagonal(diagonal: float, expected: str) -
     runs = []
     for settings, rate in ((OLD, 20.0), (NEW, 40.0)):
         for run, more in zip(runs_of(settings, 0.8), (-1.0, 0.0, 1.0), strict=True):
-            aligned = Aligned("gold", 9, {"saliency": rate + more}, None, "", {"diagonal": diagonal})
+            aligned = Alignment("gold", 9, {"saliency": rate + more}, None, "", {"diagonal": diagonal})
             runs.append(run._replace(aligned={"gold-1": aligned}))
     found = compare(runs, trials=50)
     assert expected in verdict(found)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.compare.results import Known
+from nmt.compare.results import WordFacts
 from nmt.compare.texts import table_of
 from nmt.compare.vocabulary import (
     FREQUENCIES,
@@ -21,7 +21,7 @@ from nmt.compare.vocabulary import (
 )
 from tests.compare.texts import scored, texts, values
 
-WORDS = {"the": Known(500, 1), "red": Known(3, 2), "dog": Known(0, 7)}
+WORDS = {"the": WordFacts(500, 1), "red": WordFacts(3, 2), "dog": WordFacts(0, 7)}
 
 
 @pytest.mark.parametrize(
@@ -30,14 +30,14 @@ WORDS = {"the": Known(500, 1), "red": Known(3, 2), "dog": Known(0, 7)}
      (1000, "1000 or more")],
 )  # fmt: skip
 def test_buckets_of_counts(times: int, name: str) -> None:
-    place = frequency(Known(times, 1))
+    place = frequency(WordFacts(times, 1))
     assert place is not None
     assert FREQUENCIES[place] == name
-    assert frequency(Known(None, 1)) is None
+    assert frequency(WordFacts(None, 1)) is None
 
 
 def test_buckets_of_pieces() -> None:
-    assert [PIECES[place] for number in (1, 4, 5, 30) if (place := pieces(Known(0, number))) is not None] == [
+    assert [PIECES[place] for number in (1, 4, 5, 30) if (place := pieces(WordFacts(0, number))) is not None] == [
         "1", "4", "5 or more", "5 or more",
     ]  # fmt: skip
 
@@ -86,7 +86,7 @@ def test_recall_by_number_of_the_word() -> None:
 
 def test_recall_through_links() -> None:
     run = scored(["der Hund", "rot"], ["the dog", "red"], ["the cat", "red"])
-    known = {"der": Known(50, 1), "Hund": Known(0, 1), "rot": Known(0, 1)}
+    known = {"der": WordFacts(50, 1), "Hund": WordFacts(0, 1), "rot": WordFacts(0, 1)}
     found = recall_by_source(texts([[run]]), known, [[(0, 0), (1, 1)], [(0, 0)]])
     assert values(found.rows) == [[50.0, None, None, None, 100.0, None, None]]
     assert found.counts == [2, 0, 0, 0, 1, 0, 0]

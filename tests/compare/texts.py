@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from nmt.compare.intervals import Bootstrap
-from nmt.compare.results import ForcedReference, Known, Scored, counted
+from nmt.compare.estimates import Bootstrap
+from nmt.compare.results import ForcedReference, WordFacts, Scored, counted
 from nmt.compare.texts import Texts
 from nmt.evaluation import metrics
 
@@ -18,7 +18,7 @@ def scored(
     *,
     measures: Sequence[Mapping[str, Any]] = (),
     forced: Sequence[ForcedReference] = (),
-    words: Mapping[str, Mapping[str, Known]] | None = None,
+    words: Mapping[str, Mapping[str, WordFacts]] | None = None,
 ) -> Scored:
     """A run with these translations."""
     found = metrics.score(hypotheses, references, "en")

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from nmt.evaluation.sentences import error_rates, measures, rows
+from nmt.evaluation.sentence_measures import error_rates, measures, rows
 from tests.alignment.by_hand import EMPTY, WORKED, even
 
 

@@ -1,7 +1,4 @@
-"""Scores of single sentences: examples, two variants against each other, and how scores are distributed.
-
-Sections 2 and 11 of the report. The score is chrF of a sentence, the mean over seeds.
-"""
+"""Single sentences by their chrF, the mean over seeds: examples, and two variants against each other."""
 
 import random
 from collections.abc import Hashable, Sequence
@@ -10,14 +7,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from nmt.compare.intervals import share_of
 from nmt.compare.significance import chrf_of
-from nmt.compare.texts import Buckets, Texts, by_bucket
-from nmt.compare.variance import Statistics
 from nmt.compare.variants import Variant
 from nmt.viewer.blocks import Linked, Scatter, Table
 
-FIFTHS = ("0-20", "20-40", "40-60", "60-80", "80-100")
 #: Points of a plot, and texts of the page that they lead to; about 1 MB.
 _MOST_POINTS, MOST_TEXTS = 1000, 8000
 
@@ -25,9 +18,8 @@ Scores = npt.NDArray[np.float64]
 
 
 def scores_of(variant: Variant, split: str) -> Scores:
-    """chrF of each sentence [N], the mean over seeds."""
-    of_runs = np.stack([chrf_of(run.splits[split].counts["chrf"]) for run in variant.runs])
-    means: Scores = of_runs.mean(0)
+    """The chrF of each sentence [N]."""
+    means: Scores = np.stack([chrf_of(run.splits[split].counts["chrf"]) for run in variant.runs]).mean(0)
     return means
 
 
@@ -44,8 +36,8 @@ def examples(first: Scores, second: Scores, texts: Sequence[Hashable], most: int
 
     Args:
         first: score of each sentence.
-        second: the other variant's.
-        texts: what makes two sentences equal.
+        second: likewise, of the other variant.
+        texts: equal for equal sentences.
         most: of each kind.
     """
     rows: dict[Hashable, int] = {}
@@ -63,22 +55,22 @@ def examples(first: Scores, second: Scores, texts: Sequence[Hashable], most: int
 
 
 def examples_table(
-    found: Examples, disagreements: Sequence[int], scores: tuple[Scores, Scores], labels: tuple[str, str],
+    lines: Examples, disagreements: Sequence[int], scores: tuple[Scores, Scores], labels: tuple[str, str],
     sources: Sequence[str],
 ) -> Table:  # fmt: skip
     """A row for each example, with the scores of both variants."""
     first, second = scores
+    kinds = {
+        "largest gain": lines.gains,
+        "largest loss": lines.losses,
+        "largest disagreement": disagreements,
+        "random": lines.random,
+    }
     rows: list[list[str]] = []
-    for kind, lines in (
-        ("largest gain", found.gains),
-        ("largest loss", found.losses),
-        ("largest disagreement", disagreements),
-        ("random", found.random),
-    ):
-        for line in lines:
-            at = line - 1
-            figures = f"{first[at]:.0f}", f"{second[at]:.0f}", f"{second[at] - first[at]:+.0f}"
-            rows.append([kind, Linked(str(line), [line]), *figures, sources[at]])
+    for kind, line in ((kind, line) for kind, of_kind in kinds.items() for line in of_kind):
+        one, other = first[line - 1], second[line - 1]
+        figures = f"{one:.0f}", f"{other:.0f}", f"{other - one:+.0f}"
+        rows.append([kind, Linked(str(line), [line]), *figures, sources[line - 1]])
     return Table(["kind", "line", *(f"chrF, {label}" for label in labels), "difference", "source"], rows, text=True)
 
 
@@ -94,16 +86,3 @@ def scatter(scores: Sequence[Scores], labels: Sequence[str], shown: tuple[int, i
     most = min(_MOST_POINTS, MOST_TEXTS // (len(scores) + 2))
     rows = np.unique(np.linspace(0, count - 1, min(most, count)).round().astype(int))
     return Scatter("chrF", list(labels), (rows + 1).tolist(), [each[rows].tolist() for each in scores], shown)
-
-
-def distribution(texts: Texts) -> Buckets:
-    """The share of sentences in each fifth of chrF."""
-
-    def counts(variant: int, run: int) -> Statistics:
-        scores = chrf_of(texts.runs[variant][run].counts["chrf"])
-        table = np.zeros((len(scores), len(FIFTHS), 2))
-        table[:, :, 1] = 1
-        table[np.arange(len(scores)), np.minimum((scores / 20).astype(int), len(FIFTHS) - 1), 0] = 1
-        return table
-
-    return by_bucket(texts, FIFTHS, counts, share_of, "% of sentences with chrF")

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from nmt.text.scripts import lengths
 
-FILE = "words.json"  # of the words of a split, with their counts and pieces
+WORDS_FILE = "words.json"  # the words of a split, with their counts and pieces
 _MANY = 100_000  # training sentences that are counted at a time
 
 

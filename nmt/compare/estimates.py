@@ -1,7 +1,6 @@
-"""How sure a figure of the report is: bootstrap and Wilson intervals at 95 %.
+"""Figures with 95 % intervals over sentences: the bootstrap and Wilson's interval, with the runs as they are.
 
-Both ask what other sentences would give, with these runs as they are. The tests of significance, which also ask what
-other seeds would give, are in `significance`.
+The tests in `significance` also ask what other seeds would give.
 """
 
 import math
@@ -14,8 +13,7 @@ import numpy.typing as npt
 from nmt.compare.variance import Statistics
 
 RESAMPLES = 1000
-_GROUPS = 1000  # a larger test set is resampled in so many groups of sentences, which takes less time
-_Z = 1.959963984540054  # the 97.5th percentile of the normal distribution
+_GROUPS = 1000  # a larger test set is resampled in groups of sentences, which takes less time
 
 
 class Estimate(NamedTuple):
@@ -36,14 +34,11 @@ class Bootstrap:
         self._draws = generator.multinomial(groups, [1 / groups] * groups, RESAMPLES) if groups else np.zeros((0, 0))
 
     def estimate(self, counts: Statistics, score: Callable[[Statistics], Statistics]) -> Estimate | None:
-        """A score of summed counts, the mean over runs; its interval is from the 2.5th to the 97.5th percentile.
+        """The mean over runs of a score, from the 2.5th to the 97.5th percentile; None if there is nothing to score.
 
         Args:
-            counts: [runs, sentences, S] of each sentence.
-            score: of sums [..., S] the scores [...]; not a number where there is nothing to score.
-
-        Returns:
-            None where there is nothing to score.
+            counts: [runs, sentences, S] statistics.
+            score: sums [..., S] -> scores [...]; NaN if there is nothing to score.
         """
         value = float(score(counts.sum(1)).mean())
         if not math.isfinite(value):
@@ -51,18 +46,17 @@ class Bootstrap:
         grouped = np.zeros((len(self._draws[0]), counts.shape[0], counts.shape[2]))
         np.add.at(grouped, self._group, counts.swapaxes(0, 1))
         resampled = score(np.tensordot(self._draws, grouped, 1)).mean(1)
-        known = resampled[np.isfinite(resampled)]
-        low, high = np.percentile(known, (2.5, 97.5))
+        low, high = np.percentile(resampled[np.isfinite(resampled)], (2.5, 97.5))
         return Estimate(value, float(low), float(high))
 
 
 def share_of(counts: Statistics) -> Statistics:
-    """Counts [..., 2], some and all of them -> the share in per cent."""
+    """Counts [..., 2] of some and all -> per cent."""
     return _ratio(100 * counts[..., 0], counts[..., 1])
 
 
 def mean_of(counts: Statistics) -> Statistics:
-    """Counts [..., 2], a sum and its number of terms -> the mean."""
+    """A sum and its number of terms [..., 2] -> the mean."""
     return _ratio(counts[..., 0], counts[..., 1])
 
 
@@ -72,10 +66,10 @@ def f1_of(counts: Statistics) -> Statistics:
 
 
 def correlation_of(counts: Statistics) -> Statistics:
-    """Sums [..., 6] of 1, x, y, x^2, y^2 and xy -> Pearson's correlation; not a number where x or y does not vary."""
+    """Sums [..., 6] of 1, x, y, x^2, y^2 and xy -> Pearson's correlation; NaN if x or y does not vary."""
     number, x, y, xx, yy, xy = np.moveaxis(counts, -1, 0)
     spreads = np.sqrt(np.maximum(number * xx - x * x, 0) * np.maximum(number * yy - y * y, 0))
-    # What rounding leaves of a constant is no spread.
+    # Rounding leaves a little of the spread of a constant.
     return _ratio(number * xy - x * y, np.where(spreads > 1e-9 * number * np.sqrt(xx * yy), spreads, 0))
 
 
@@ -84,14 +78,21 @@ def _ratio(above: Statistics, below: Statistics) -> Statistics:
     return ratio
 
 
-def wilson(count: float, trials: int) -> Estimate:
-    """A share in per cent with the interval of Wilson (1927), which is right for rare events too.
+def share_estimate(count: float, trials: int) -> Estimate:
+    """A share in per cent with Wilson's interval (1927), which also holds for rare events.
 
     Args:
-        count: how many; a mean over runs need not be whole.
-        trials: of how many, at least 1.
+        count: a mean over runs; the interval is that of the nearest whole number.
+        trials: at least 1.
     """
-    share, correction = count / trials, _Z * _Z / trials
-    centre = (share + correction / 2) / (1 + correction)
-    half = _Z / (1 + correction) * math.sqrt(share * (1 - share) / trials + correction / (4 * trials))
-    return Estimate(100 * share, 100 * max(0.0, centre - half), 100 * min(1.0, centre + half))
+    from scipy.stats import binomtest  # type: ignore[import-untyped]  # loads slowly
+
+    low, high = binomtest(round(count), trials).proportion_ci(method="wilson")
+    return Estimate(100 * count / trials, 100 * low, 100 * high)
+
+
+def estimate_text(estimate: Estimate | None, digits: int = 1) -> str:
+    """A figure with its interval in brackets; a dash for None."""
+    if estimate is None:
+        return "-"
+    return f"{estimate.value:.{digits}f} ({estimate.low:.{digits}f} to {estimate.high:.{digits}f})"
