@@ -82,7 +82,7 @@ def length_ratios(subject: Subject) -> list[Block]:
     texts = subject.texts
     if texts is None:
         return []
-    bucket, _ = buckets.source_length(subject.runs[0][0].lengths, subject.split.unit)
+    bucket, _ = buckets.source_length(subject.runs[0][0].lengths, subject.split.unit, everything=True)
     score = scorers.corpus(texts.runs, "bleu", length_ratio=True)
     table = _table(subject, texts, score, bucket._replace(title=f"length in %, {bucket.title}"))
     caption = f"The length of the translations in per cent of that of the references, in BLEU's tokens. {_OVER}"

@@ -76,12 +76,15 @@ def row_sets(title: str, rows: Mapping[str, Sequence[int]]) -> Bucket:
     return Bucket(title, list(rows), lambda row: places.get(row, ()))
 
 
-def source_length(lengths: Sequence[int], unit: str) -> tuple[Bucket, list[tuple[int, int, int]]]:
+def source_length(
+    lengths: Sequence[int], unit: str, *, everything: bool = False
+) -> tuple[Bucket, list[tuple[int, int, int]]]:
     """Source length, and the shortest and longest length of each bucket with its number of sentences.
 
-    A bucket with too few sentences is joined with its neighbour.
+    A bucket with too few sentences is joined with its neighbour. With `everything`, all sentences are a bucket too.
     """
     bins = joined(binned(lengths), FEW)
-    rows = {f"{shortest}-{longest}": members for shortest, longest, members in bins}
+    rows: dict[str, Sequence[int]] = {"all": range(len(lengths))} if everything else {}
+    rows |= {f"{shortest}-{longest}": members for shortest, longest, members in bins}
     sizes = [(shortest, longest, len(members)) for shortest, longest, members in bins]
     return row_sets(f"source {unit}", rows), sizes

@@ -18,17 +18,13 @@ _WITH_SETTINGS = ("attention/score", "attention/window", "attention/read")
 
 
 class OneSetting(NamedTuple):
-    """Two variants that differ in one setting, and the test of their difference.
+    """The test of two variants that differ in one setting.
 
     Attributes:
-        first: index of the variant.
-        second: index of the other.
-        difference: the second's mean over its seeds less the first's.
-        error: its standard error, over sentences and seeds.
-        p: of the t with both errors, corrected for the family.
-        detectable: the smallest true difference that would have been found with probability 0.8.
-        significant: whether p is below the level.
-        real: significant, and some variant has two seeds.
+        first: number of a variant.
+        second: number of the other.
+        difference: the second's mean over its seeds less the first's; the rest is as in `Contrast`, corrected for the
+            family.
     """
 
     first: int
@@ -51,7 +47,7 @@ class Family(NamedTuple):
 def factor(first: Mapping[str, Any], second: Mapping[str, Any]) -> str | None:
     """The one setting in which two variants differ; None if they differ in none or in several.
 
-    A choice brings settings along: those in its place that only one of the two has do not count where it differs.
+    Settings that only one of two choices has are not a difference of their own.
     """
     keys = dict.fromkeys([*first, *second])
     differing = [key for key in keys if first.get(key, _ABSENT) != second.get(key, _ABSENT)]
@@ -82,23 +78,20 @@ def families(settings: Sequence[Mapping[str, Any]], runs: Sequence[Runs], scorer
         setting = factor(settings[first], settings[second])
         if setting is not None:
             by_setting.setdefault(setting, []).append((first, second))
-    noise = Noise(runs, scorer) if by_setting else None
-    found = []
-    for setting, pairs in by_setting.items():
-        assert noise is not None
-        tests = [noise.between(*pair) for pair in pairs]
-        level = alpha / len(pairs)
-        found.append(
-            Family(
-                setting,
-                [
-                    OneSetting(
-                        *(*pair, test.difference, test.error.size, p, test.error.detectable(level, POWER)),
-                        significant=p < alpha,
-                        real=p < alpha and test.p_seeds is not None,
-                    )
-                    for pair, test, p in zip(pairs, tests, holm([test.p for test in tests]), strict=True)
-                ],
-            )
+    if not by_setting:
+        return []
+    noise = Noise(runs, scorer)
+    return [Family(setting, _tests(pairs, noise, alpha)) for setting, pairs in by_setting.items()]
+
+
+def _tests(pairs: Sequence[tuple[int, int]], noise: Noise, alpha: float) -> list[OneSetting]:
+    """The tests of the pairs of a family."""
+    tests = [noise.between(*pair) for pair in pairs]
+    return [
+        OneSetting(
+            *(*pair, test.difference, test.error.size, p, test.error.detectable(alpha / len(pairs), POWER)),
+            significant=p < alpha,
+            real=p < alpha and test.p_seeds is not None,
         )
-    return found
+        for pair, test, p in zip(pairs, tests, holm([test.p for test in tests]), strict=True)
+    ]

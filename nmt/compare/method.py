@@ -1,6 +1,7 @@
-"""A comparison -> how its differences were tested, and which settings its variants have: the end of the report."""
+"""The end of a report: contrasts by design, the tests, the settings of the variants, the runs."""
 
 from nmt.compare.labels import setting_words, telling
+from nmt.compare.significance import Contrast
 from nmt.compare.variants import Comparison, OnSplit
 from nmt.compare.verdict import baseline_label, count_of, judgement, p_text
 from nmt.evaluation.metrics import TITLES
@@ -32,6 +33,7 @@ def by_design(comparison: Comparison, split: OnSplit) -> list[Block]:
 
 
 def method(comparison: Comparison) -> list[Block]:
+    """The tests and their figures, the settings that differ and those in common, the runs."""
     blocks: list[Block] = [
         Heading("How the differences were tested"),
         Lines(
@@ -58,19 +60,15 @@ def method(comparison: Comparison) -> list[Block]:
         ),
     ]
     for split in comparison.splits:
-        rows = []
-        for metric, title in TITLES.items():
-            for variant, contrast in zip(comparison.variants, split.contrasts[metric], strict=True):
-                if contrast is not None:
-                    seeds = "-" if contrast.p_seeds is None else p_text(contrast.p_seeds)
-                    amounts = f"{contrast.difference:+.2f}", f"{contrast.error:.2f}"
-                    p_values = p_text(contrast.p_sentences), seeds, p_text(contrast.p)
-                    said = judgement(contrast)
-                    rows.append([variant.label, title, *amounts, *p_values, f"{contrast.detectable:.2f}", said])
+        rows = [
+            [variant.label, title, *_figures(contrast)]
+            for metric, title in TITLES.items()
+            for variant, contrast in zip(comparison.variants, split.contrasts[metric], strict=True)
+            if contrast is not None
+        ]
         if rows:
             tests = ["difference", "error", "p, sentences", "p, seeds", "p, Holm", "min. detectable"]
-            header = [split.name, "metric", *tests, "verdict"]
-            blocks.append(Table(header, rows))
+            blocks.append(Table([split.name, "metric", *tests, "verdict"], rows))
         blocks.append(Lines([f"{metric.upper()}: {signature}" for metric, signature in split.signatures.items()]))
     blocks += [
         *_differences(comparison),
@@ -83,6 +81,12 @@ def method(comparison: Comparison) -> list[Block]:
         runs.append([variant.label, ", ".join(run.name for run in variant.runs), ", ".join(code)])
     blocks += [Heading("Runs"), Table(["variant", "runs", "trained by code"], runs, text=True)]
     return blocks
+
+
+def _figures(test: Contrast) -> list[str]:
+    seeds = "-" if test.p_seeds is None else p_text(test.p_seeds)
+    p_values = p_text(test.p_sentences), seeds, p_text(test.p)
+    return [f"{test.difference:+.2f}", f"{test.error:.2f}", *p_values, f"{test.detectable:.2f}", judgement(test)]
 
 
 def _differences(comparison: Comparison) -> list[Block]:

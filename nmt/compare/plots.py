@@ -36,8 +36,8 @@ def scores(comparison: Comparison, split: OnSplit) -> Figure:
     picture = figure(8.2, 1.1 + 0.34 * len(order))
     axes = picture.add_subplot()
     for place, index in enumerate(order):
-        verdict = judgement(split.contrasts[split.judge][index])
-        score = split.figures[index][split.judge]
+        verdict = judgement(split.tests[index])
+        score = split.score(index)
         axes.plot(score.values, [place] * len(score.values), "o", color=COLOURS[verdict], markersize=5, alpha=0.45)
         axes.plot(score.mean, place, "|", color=COLOURS[verdict], markersize=17, markeredgewidth=2.6)
         axes.annotate(
@@ -50,9 +50,7 @@ def scores(comparison: Comparison, split: OnSplit) -> Figure:
             color=COLOURS[verdict],
             fontproperties=fonts.properties([fonts.BASE], 8.5),
         )
-    axes.axvline(
-        split.figures[comparison.baseline][split.judge].mean, color=COLOURS["baseline"], linewidth=0.8, linestyle=":"
-    )
+    axes.axvline(split.score(comparison.baseline).mean, color=COLOURS["baseline"], linewidth=0.8, linestyle=":")
     axes.set_ylim(-0.6, len(order) - 0.4)
     title = TITLES[split.judge]
     style(axes, f"{title} on {split.name}: dots are seeds, bars their means", x=title)

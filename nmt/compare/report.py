@@ -82,7 +82,7 @@ def _table_of_columns(
 def scores_table(comparison: Comparison, split: OnSplit) -> Table:
     """The figures of every variant on a split, beginning with the metric that judges."""
     other = next(metric for metric in TESTED if metric != split.judge)
-    contrasts = split.contrasts[split.judge]
+    contrasts = split.tests
 
     def figure(name: str) -> Callable[[int], str]:
         return lambda at: _mean(split.figures[at].get(name))

@@ -10,8 +10,7 @@ from typing import Annotated, Literal
 
 from nmt.command.composing import compose
 from nmt.command.quoting import pasteable, python, quote
-from nmt.compare import report, variants, verdict
-from nmt.compare import table_files as tables
+from nmt.compare import report, table_files, variants, verdict
 from nmt.compare.reader import COUNTS, outline, read_result, wanted_splits, write_counts
 from nmt.compare.results import Result
 from nmt.compare.slices import Slicing
@@ -175,6 +174,7 @@ def _check_labels(request: Comparing, slicing: Slicing, comparison: variants.Com
 
 
 def _write_report(comparison: variants.Comparison, folder: Path, blocks: Sequence[Block]) -> None:
+    """Write the report in all its forms, and remove the pictures and tables that only an earlier report had."""
     title = report.title(comparison)
     drawn = {file_name(picture.name): picture.data for picture in pictures_of(blocks)}
     for name, data in drawn.items():
@@ -182,26 +182,21 @@ def _write_report(comparison: variants.Comparison, folder: Path, blocks: Sequenc
     write_text(folder / "report.md", as_markdown(blocks, title))
     write_text(folder / "report.html", as_html(blocks, title))
     write_json(folder / "report.json", verdict.as_json(comparison))
-    _write_tables(blocks, folder / "tables")
-    for earlier in (folder / "pictures").glob("*.png"):
-        if earlier.name not in drawn and report.is_report_picture(earlier.name):
-            with contextlib.suppress(OSError):
-                earlier.unlink()
-
-
-def _write_tables(blocks: Sequence[Block], folder: Path) -> None:
-    """Write every table as CSV, JSON and LaTeX; remove those of an earlier report, which have all three."""
-    forms = {".csv": tables.as_csv, ".json": tables.as_json, ".tex": tables.as_latex}
-    named = tables.named(blocks)
+    named = table_files.named(blocks)
     for name, table in named.items():
-        for end, form in forms.items():
-            write_text(folder / f"{name}{end}", form(table))
-    for earlier in {path.stem for path in folder.glob("*.tex")} - named.keys():
-        paths = [folder / f"{earlier}{end}" for end in forms]
-        if all(path.exists() for path in paths):
-            for path in paths:
-                with contextlib.suppress(OSError):
-                    path.unlink()
+        for end, form in table_files.FORMS.items():
+            write_text(folder / "tables" / f"{name}{end}", form(table))
+    earlier = [
+        path
+        for path in (folder / "pictures").glob("*.png")
+        if path.name not in drawn and report.is_report_picture(path.name)
+    ]
+    for name in {path.stem for path in (folder / "tables").glob("*.tex")} - named.keys():
+        paths = [folder / "tables" / f"{name}{end}" for end in table_files.FORMS]
+        earlier += paths if all(path.exists() for path in paths) else []
+    for path in earlier:
+        with contextlib.suppress(OSError):
+            path.unlink()
 
 
 def _find(places: Sequence[Path]) -> tuple[dict[str, Run], dict[str, str]]:

@@ -1,4 +1,4 @@
-"""Two variants, several seeds, one test set -> is the difference more than noise? Stands on the metrics.
+"""Two variants, several seeds, one test set -> is the difference more than noise?
 
 Two kinds of noise can make a difference: other sentences and other seeds would have given another one. One test has
 both errors: Student's t of the difference, with the standard error of `variance`, corrected by Holm (1979) for the
@@ -70,8 +70,8 @@ def chrf_of(statistics: Statistics) -> npt.NDArray[np.float64]:
     return scores
 
 
-class Randomised(NamedTuple):
-    """What the randomisation found.
+class Randomisation(NamedTuple):
+    """The result of a randomisation.
 
     Attributes:
         difference: the second variant's mean score over seeds less the first's.
@@ -85,13 +85,13 @@ class Randomised(NamedTuple):
 
 def randomise(
     first: Statistics, second: Statistics, scorer: Scorer, *, trials: int = 10_000, seed: int = 12345
-) -> Randomised:
+) -> Randomisation:
     """Paired approximate randomisation over sentences.
 
     If the variants were alike, it would be chance which of the two a sentence favours: each trial swaps the two
     variants' translations of each sentence, in all seeds at once, with probability one half, and takes the difference
-    anew. Clark et al. 2011 (section 4.2, MultEval) draw a swap for each seed, as if each seed had sentences of its own:
-    what suits one variant's way with a sentence, and comes back in every seed, then counts as often as there are seeds.
+    anew. Clark et al. 2011 (section 4.2, MultEval) draw a swap for each seed, which counts the interaction of variant
+    and sentence once for each seed.
 
     Args:
         first: [K, N, S] sufficient statistics of the first variant: seeds, sentences, statistics of the metric.
@@ -116,7 +116,7 @@ def randomise(
         parts.append(differences / len(first))
     differences = np.concatenate(parts)
     extreme = int((np.abs(differences) >= abs(observed) - 1e-9).sum())
-    return Randomised(observed, (extreme + 1) / (trials + 1))
+    return Randomisation(observed, (extreme + 1) / (trials + 1))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -142,7 +142,7 @@ class Runs(NamedTuple):
 
 
 def paired(first: Runs, second: Runs) -> tuple[Statistics, Statistics]:
-    """The runs of the seeds that both variants have, in one order; the first runs of both where none is shared."""
+    """The runs of the seeds that both variants have, in one order; the first runs of both if they share none."""
     shared = [seed for seed in first.seeds if seed in second.seeds]
     if not shared:
         pairs = min(len(first.seeds), len(second.seeds))
@@ -154,17 +154,17 @@ def paired(first: Runs, second: Runs) -> tuple[Statistics, Statistics]:
 
 
 class Contrast(NamedTuple):
-    """A variant against the baseline.
+    """The test of a variant against the baseline.
 
     Attributes:
-        difference: the variant's mean over its seeds less the baseline's over its own.
+        difference: the variant's mean over its seeds less the baseline's.
         error: its standard error, over sentences and seeds.
         p_sentences: of the randomisation over sentences, with the seeds that both have. A description, as is p_seeds.
-        p_seeds: of the t over runs; None where no variant has two seeds.
+        p_seeds: of the t over runs; None if no variant has two seeds.
         p: of the t with both errors, corrected for the number of tests.
         detectable: the smallest true difference that would have been found with probability 0.8.
         significant: whether p is below the level.
-        real: whether other seeds were asked besides: significant, and some variant has two seeds.
+        real: whether the difference is significant, and some variant has two seeds.
     """
 
     difference: float
@@ -177,14 +177,14 @@ class Contrast(NamedTuple):
     real: bool
 
 
-class Tested(NamedTuple):
+class DifferenceTest(NamedTuple):
     """The difference between two variants, the second less the first, with its standard error and two p-values.
 
     Attributes:
         difference: of the means over seeds.
         error: its standard error, over sentences and seeds.
         p: of the t with both errors, not corrected.
-        p_seeds: of the t over runs; None where no variant has two seeds.
+        p_seeds: of the t over runs; None if no variant has two seeds.
     """
 
     difference: float
@@ -210,7 +210,7 @@ class Noise:
         self._values = [pseudo_values(runs.counts, scorer) for runs in variants]
         self._shared = interaction(self._values)
 
-    def between(self, first: int, second: int) -> Tested:
+    def between(self, first: int, second: int) -> DifferenceTest:
         """The test of one variant against another."""
         difference = float(np.mean(self._scores[second]) - np.mean(self._scores[first]))
         over_runs = by_runs(self._scores[first], self._scores[second], self._groups)
@@ -218,8 +218,8 @@ class Noise:
         sizes = len(self._variants[first].seeds), len(self._variants[second].seeds)
         lines = self._variants[first].counts.shape[1]
         error = error_of(over_sentences, over_runs, self._shared, sizes, lines)
-        by_seeds = Error(over_runs.variance**0.5, over_runs.freedom).p(difference) if over_runs.freedom else None
-        return Tested(difference, error, error.p(difference), by_seeds)
+        by_seeds = Error.of(over_runs).p(difference) if over_runs.freedom else None
+        return DifferenceTest(difference, error, error.p(difference), by_seeds)
 
 
 def contrast_with(
@@ -234,8 +234,8 @@ def contrast_with(
 ) -> list[Contrast]:
     """Test every other variant against the baseline, corrected by Holm for their number.
 
-    Where the scores themselves picked the baseline as the highest, it stands above others by luck too: any pair of
-    variants could have been tested, and Bonferroni's correction for all pairs holds whichever was picked.
+    A baseline that was picked by its score is above others by luck too: any pair of variants could have been tested, so
+    that Bonferroni's correction is for all pairs.
 
     Args:
         baseline: its runs.
@@ -264,9 +264,9 @@ def contrast_with(
 
 
 def p_by_seeds(first: Sequence[float], second: Sequence[float], groups: Sequence[Sequence[float]]) -> float | None:
-    """The p of Student's t for the scores of two variants' runs; None where no variant has two.
+    """The p of Student's t for the scores of two variants' runs; None if no variant has two.
 
     `groups` are the scores of all variants (see `by_runs`).
     """
     part = by_runs(first, second, groups)
-    return Error(part.variance**0.5, part.freedom).p(float(np.mean(first) - np.mean(second))) if part.freedom else None
+    return Error.of(part).p(float(np.mean(first) - np.mean(second))) if part.freedom else None

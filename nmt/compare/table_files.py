@@ -1,4 +1,7 @@
-"""The tables of a page -> files for other programs: CSV, JSON and LaTeX."""
+"""The tables of a page -> files for other programs: CSV, JSON and LaTeX.
+
+pandas would write none of them as needed: it escapes neither formulas nor the ligatures and brackets of LaTeX.
+"""
 
 import csv
 import io
@@ -52,10 +55,10 @@ def as_csv(table: Table) -> str:
     A cell of text that a spreadsheet would take for a formula begins with an apostrophe, as OWASP recommends: names and
     sentences may be a stranger's. The JSON has it as it is.
     """
-    written = io.StringIO()
-    writer = csv.writer(written, lineterminator="\n")
-    writer.writerows([[_no_formula(cell) for cell in row] for row in (table.header, *table.rows)])
-    return written.getvalue()
+    text = io.StringIO()
+    rows = ([_no_formula(cell) for cell in row] for row in (table.header, *table.rows))
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
 
 
 def _no_formula(cell: str) -> str:
@@ -95,3 +98,7 @@ def _latex(text: str) -> str:
 def _latex_figure(text: str) -> str:
     """A cell of figures: a minus before digits, a dash for no value."""
     return "--" if text == "-" else re.sub(r"(?<![\w.])-(?=\d)", "$-$", _latex(text)).replace("±", r"$\pm$")
+
+
+#: The ends of the names of a table's files, with their forms.
+FORMS = {".csv": as_csv, ".json": as_json, ".tex": as_latex}

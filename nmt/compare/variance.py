@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 from scipy import stats  # type: ignore[import-untyped]
+from scipy.optimize import brentq  # type: ignore[import-untyped]
 
 Statistics = npt.NDArray[np.float64]
 Scorer = Callable[[Statistics], npt.NDArray[np.float64]]
@@ -29,7 +30,7 @@ LARGER = 0.05
 
 
 class Part(NamedTuple):
-    """A variance and its degrees of freedom; 0 degrees where it is unknown."""
+    """A variance and its degrees of freedom; 0 degrees if it is unknown."""
 
     variance: float
     freedom: float
@@ -89,7 +90,7 @@ def of_mean(scores: Sequence[float], groups: Sequence[Sequence[float]]) -> Part:
 
 
 def has_own_deviation(scores: Sequence[float], groups: Sequence[Sequence[float]]) -> bool:
-    """Whether a variant deviates more over its runs than the others, so that its deviation is not the pooled one."""
+    """Whether the variance of a variant's runs is an outlier, which is not pooled."""
     return len(scores) > 1 and _stands_out(scores, _without_outliers(groups))
 
 
@@ -138,7 +139,7 @@ def _pooled(groups: Sequence[Sequence[float]]) -> Part:
 
 
 def _sum(parts: Sequence[Part], less: Part = UNKNOWN) -> Part:
-    """The sum of variances, less one that it holds twice, with Satterthwaite's degrees of freedom."""
+    """The sum of variances less a variance that both contain, with Satterthwaite's degrees of freedom."""
     known = [part for part in parts if part.freedom]
     total = max([sum(part.variance for part in known) - less.variance, *(part.variance for part in known)], default=0.0)
     if not total:
@@ -148,10 +149,15 @@ def _sum(parts: Sequence[Part], less: Part = UNKNOWN) -> Part:
 
 
 class Error(NamedTuple):
-    """The standard error of a difference, and its degrees of freedom; 0 degrees where it is unknown."""
+    """The standard error of a difference, and its degrees of freedom; 0 degrees if it is unknown."""
 
     size: float
     freedom: float
+
+    @classmethod
+    def of(cls, part: Part) -> "Error":
+        """The error of one part."""
+        return cls(math.sqrt(part.variance), part.freedom)
 
     def p(self, difference: float) -> float:
         """P(|T| >= |difference / error|) of Student's t; a difference without any error is certain."""
@@ -164,13 +170,10 @@ class Error(NamedTuple):
         if not self.freedom or not self.size:
             return 0.0
         bound = stats.t.isf(level / 2, self.freedom)
-        low, high = 0.0, 2 * bound
+        high = 2 * bound
         while stats.nct.sf(bound, self.freedom, high) < power:
             high *= 2
-        for _ in range(60):
-            middle = (low + high) / 2
-            low, high = (middle, high) if stats.nct.sf(bound, self.freedom, middle) < power else (low, middle)
-        return float(high * self.size)
+        return float(self.size * brentq(lambda shift: stats.nct.sf(bound, self.freedom, shift) - power, 0.0, high))
 
 
 def error_of(sentences: Part, runs: Part, shared: Part, counts: tuple[int, int], lines: int) -> Error:
@@ -178,13 +181,12 @@ def error_of(sentences: Part, runs: Part, shared: Part, counts: tuple[int, int],
 
     Args:
         sentences: of `by_sentences`.
-        runs: of `by_runs`; unknown where no variant has two runs.
+        runs: of `by_runs`; unknown if no variant has two runs.
         shared: the mean square of the interaction.
         counts: runs of each variant.
         lines: sentences.
     """
     if not runs.freedom:
-        return Error(math.sqrt(sentences.variance), sentences.freedom)
+        return Error.of(sentences)
     scale = (1 / counts[0] + 1 / counts[1]) / max(lines, 1)
-    total = _sum([sentences, runs], Part(shared.variance * scale, shared.freedom))
-    return Error(math.sqrt(total.variance), total.freedom)
+    return Error.of(_sum([sentences, runs], Part(shared.variance * scale, shared.freedom)))

@@ -89,7 +89,16 @@ class OnSplit(NamedTuple):
     @property
     def order(self) -> list[int]:
         """The variants, the highest first."""
-        return sorted(range(len(self.figures)), key=lambda at: -self.figures[at][self.judge].mean)
+        return sorted(range(len(self.figures)), key=lambda at: -self.score(at).mean)
+
+    @property
+    def tests(self) -> list[Contrast | None]:
+        """The tests against the baseline, by the metric that judges."""
+        return self.contrasts[self.judge]
+
+    def score(self, at: int) -> Spread:
+        """The score of a variant, by the metric that judges."""
+        return self.figures[at][self.judge]
 
 
 class OnGold(NamedTuple):

@@ -1,4 +1,4 @@
-"""A comparison -> what it says: the verdict in words, each test in a few, all of it as JSON."""
+"""A comparison -> the verdict in words, each test in a few words, and everything as JSON."""
 
 import math
 import statistics
@@ -19,7 +19,7 @@ LEARNT: Mapping[Metric, int] = {"bleu": 5, "chrf": 20}
 
 
 def verdict(comparison: Comparison) -> list[str]:
-    """What to use and why, the most important line first."""
+    """The variant to use, with reasons; the most important line first."""
     split, variants = comparison.splits[0], comparison.variants
     if len(variants) == 1:
         return [
@@ -33,7 +33,7 @@ def verdict(comparison: Comparison) -> list[str]:
         lines.append(
             f"Judged by chrF: most references of {split.name} have fewer than {ORDER} tokens, which BLEU cannot judge."
         )
-    if split.figures[split.best][split.judge].mean < LEARNT[split.judge]:
+    if split.score(split.best).mean < LEARNT[split.judge]:
         below = f"{TITLES[split.judge]} below {LEARNT[split.judge]}"
         lines.append(f"No variant has learnt to translate ({below}): their differences may be chance.")
     if _one_seed(comparison):
@@ -47,7 +47,7 @@ def verdict(comparison: Comparison) -> list[str]:
 
 
 def _alignment(comparison: Comparison, gold: OnGold) -> str:
-    """Whose links are closest to gold links, beside the diagonal; "" if fewer than two variants were measured."""
+    """The variants with the fewest errors against gold links; "" if fewer than two variants were measured."""
     diagonal = gold.without_model.get(DIAGONAL)
     closest, worse = [], []
     for way in (ATTENTION, "saliency"):
@@ -71,7 +71,7 @@ def _alignment(comparison: Comparison, gold: OnGold) -> str:
 
 
 def _closest(comparison: Comparison, rates: Mapping[str, Spread]) -> str:
-    """Whose links are closest to gold, and which are not significantly different over seeds."""
+    """The variant with the fewest errors, and those that are not significantly different over seeds."""
     label = min(rates, key=lambda name: rates[name].mean)
     best = rates[label]
     rate = f"{best.mean:.1f} %, one seed" if best.deviation is None else f"{best.mean:.1f} ± {best.deviation:.1f} %"
@@ -90,9 +90,9 @@ def _closest(comparison: Comparison, rates: Mapping[str, Spread]) -> str:
 
 
 def _reach(comparison: Comparison) -> list[str]:
-    """How small a difference would have been found; no line where all translations are alike."""
+    """The minimum detectable difference; no line if all translations are alike."""
     split = comparison.splits[0]
-    contrasts = split.contrasts[split.judge] if comparison.baseline_chosen else split.to_best
+    contrasts = split.tests if comparison.baseline_chosen else split.to_best
     reach = statistics.median(contrast.detectable for contrast in contrasts if contrast is not None)
     if reach <= 0:
         return []
@@ -111,9 +111,9 @@ def _one_seed(comparison: Comparison) -> bool:
 
 
 def _score_of(comparison: Comparison, index: int) -> str:
-    """A variant's score on the first split, with what it is the mean of."""
+    """A variant's score on the first split, with its deviation and number of seeds."""
     split = comparison.splits[0]
-    score = split.figures[index][split.judge]
+    score = split.score(index)
     over = (
         f" ± {score.deviation:.2f} over {len(score.values)} seeds" if score.deviation is not None else " with one seed"
     )
@@ -121,50 +121,38 @@ def _score_of(comparison: Comparison, index: int) -> str:
 
 
 def _against_baseline(comparison: Comparison) -> list[str]:
-    """The verdict where somebody chose what the others are tested against."""
-    split, variants, best = comparison.splits[0], comparison.variants, comparison.splits[0].best
-    top, base = variants[best].label, variants[comparison.baseline].label
-    contrast = split.contrasts[split.judge][best]
-    near = split.near
-    surely = [
-        index
-        for index, other in enumerate(split.contrasts[split.judge])
-        if other is not None and other.real and other.difference > 0
-    ]
-    if contrast is not None and not contrast.significant and surely:
-        # A higher mean of fewer or more uneven runs is no reason against one that is surely better.
-        use = max(surely, key=lambda index: split.figures[index][split.judge].mean)
-        better = split.contrasts[split.judge][use]
-        assert better is not None
-        lines = [
-            f"Use {variants[use].label}: {_score_of(comparison, use)}, {better.difference:+.2f} against the "
-            f"baseline {base}, a significant difference ({_p(better.p)}). The highest score, "
-            f"{split.figures[best][split.judge].mean:.2f} of {top}, is not significantly different from the baseline "
-            f"({_p(contrast.p)})."
-        ]
-        near = [index for index in near if index != comparison.baseline]
-    elif contrast is None:
-        lines = [f"Use {top}, the baseline: no variant has a higher score ({_score_of(comparison, best)})."]
-    elif contrast.significant and not contrast.real:
-        lines = [
-            f"{top} is better than the baseline {base} on these sentences ({_score_of(comparison, best)}, "
-            f"{contrast.difference:+.2f}, {_p(contrast.p)}), with one seed each: other seeds may reverse it."
-        ]
-    elif contrast.significant:
-        lines = [
-            f"Use {top}: {_score_of(comparison, best)}, {contrast.difference:+.2f} against the baseline {base}, "
-            f"a significant difference ({_p(contrast.p)})."
-        ]
+    """The verdict for a baseline that a user chose."""
+    split, best, near = comparison.splits[0], comparison.splits[0].best, comparison.splits[0].near
+    labels = [variant.label for variant in comparison.variants]
+    top, base, test = labels[best], labels[comparison.baseline], split.tests[best]
+    better = {at: other for at, other in enumerate(split.tests) if other and other.real and other.difference > 0}
+    if test is not None and not test.significant:
+        near = [at for at in near if at != comparison.baseline]
+    if test is None:
+        line = f"Use {top}, the baseline: no variant has a higher score ({_score_of(comparison, best)})."
+    elif not test.significant and better:
+        # A higher mean of fewer or more uneven runs is no reason against a variant that is significantly better.
+        use = max(better, key=lambda at: split.score(at).mean)
+        line = (
+            f"{_use(comparison, use, better[use])} The highest score, {split.score(best).mean:.2f} of {top}, is not "
+            f"significantly different from the baseline ({_p(test.p)})."
+        )
+    elif not test.significant:
+        line = (
+            f"{top} scores highest ({split.score(best).mean:.2f}), but not significantly ({_p(test.p)}): keep the "
+            f"baseline {base} ({_score_of(comparison, comparison.baseline)})."
+        )
+    elif test.real:
+        line = _use(comparison, best, test)
     else:
-        lines = [
-            f"{top} scores highest ({split.figures[best][split.judge].mean:.2f}), but not significantly "
-            f"({_p(contrast.p)}): keep the baseline {base} ({_score_of(comparison, comparison.baseline)})."
-        ]
-        near = [index for index in near if index != comparison.baseline]
-    lines += _not_different(comparison, near)
+        line = (
+            f"{top} is better than the baseline {base} on these sentences ({_score_of(comparison, best)}, "
+            f"{test.difference:+.2f}, {_p(test.p)}), with one seed each: other seeds may reverse it."
+        )
+    lines = [line, *_not_different(comparison, near)]
     worse = [
-        f"{variant.label} ({other.difference:+.2f})"
-        for variant, other in zip(variants, split.contrasts[split.judge], strict=True)
+        f"{label} ({other.difference:+.2f})"
+        for label, other in zip(labels, split.tests, strict=True)
         if other is not None and other.significant and other.difference < 0
     ]
     if worse:
@@ -172,26 +160,32 @@ def _against_baseline(comparison: Comparison) -> list[str]:
     return lines
 
 
+def _use(comparison: Comparison, at: int, test: Contrast) -> str:
+    base = comparison.variants[comparison.baseline].label
+    return (
+        f"Use {comparison.variants[at].label}: {_score_of(comparison, at)}, {test.difference:+.2f} against the "
+        f"baseline {base}, a significant difference ({_p(test.p)})."
+    )
+
+
 def _highest(comparison: Comparison) -> list[str]:
-    """The verdict where nobody chose a baseline: each variant against the highest."""
-    split, variants, best = comparison.splits[0], comparison.variants, comparison.splits[0].best
-    top = variants[best].label
-    lower = [index for index in range(len(variants)) if index not in (best, *split.near)]
+    """The verdict without a chosen baseline: each variant against the highest."""
+    split, best = comparison.splits[0], comparison.splits[0].best
+    top, score = comparison.variants[best].label, _score_of(comparison, best)
     if not split.near:
         use = f"{top} has the highest score" if _one_seed(comparison) else f"Use {top}"
         above = _significantly(comparison, "above every other variant")
-        return [f"{use}: {_score_of(comparison, best)}, {above[0].lower()}{above[1:]}."]
-    lines = [
-        f"{top} has the highest score: {_score_of(comparison, best)}. Its lead over some variants is not significant."
-    ]
+        return [f"{use}: {score}, {above[0].lower()}{above[1:]}."]
+    lines = [f"{top} has the highest score: {score}. Its lead over some variants is not significant."]
     lines += _not_different(comparison, split.near)
+    lower = [at for at in range(len(comparison.variants)) if at not in (best, *split.near)]
     if lower:
         lines.append(f"{_significantly(comparison, f'lower than {top}')}: {_scored_names(comparison, lower)}.")
     return lines
 
 
 def _significantly(comparison: Comparison, relation: str) -> str:
-    """A relation with how sure it is."""
+    """A relation with its certainty."""
     if _one_seed(comparison):
         return f"{relation[0].upper()}{relation[1:]} on these sentences, with one seed each"
     return f"Significantly {relation}"
@@ -199,18 +193,13 @@ def _significantly(comparison: Comparison, relation: str) -> str:
 
 def _scored_names(comparison: Comparison, indices: Sequence[int]) -> str:
     split = comparison.splits[0]
-    scores = [split.figures[index][split.judge].mean for index in indices]
-    return "; ".join(
-        f"{comparison.variants[index].label} ({score:.2f})" for index, score in zip(indices, scores, strict=True)
-    )
+    return "; ".join(f"{comparison.variants[at].label} ({split.score(at).mean:.2f})" for at in indices)
 
 
 def _not_different(comparison: Comparison, near: Sequence[int]) -> list[str]:
-    """What is not significantly different from the highest."""
-    best, variants = comparison.splits[0].best, comparison.variants
-    if not near:
-        return []
-    return [f"Not significantly different from {variants[best].label}: {_scored_names(comparison, near)}."]
+    """The variants that are not significantly different from the highest."""
+    top = comparison.variants[comparison.splits[0].best].label
+    return [f"Not significantly different from {top}: {_scored_names(comparison, near)}."] if near else []
 
 
 def _p(p: float) -> str:
@@ -223,12 +212,12 @@ def p_text(p: float) -> str:
 
 
 def count_of(number: int, noun: str) -> str:
-    """A number with its noun, in the plural unless it is one."""
+    """A number with its noun, in the plural unless the number is 1."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def baseline_label(comparison: Comparison) -> str:
-    """The label of the baseline, and that it was not chosen where nobody chose it."""
+    """The label of the baseline, with a note if nobody chose it."""
     label = comparison.variants[comparison.baseline].label
     return label if comparison.baseline_chosen else f"{label} (the first variant, because baseline= is not set)"
 

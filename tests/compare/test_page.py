@@ -9,7 +9,7 @@ from nmt.compare.report import report, title
 from nmt.compare.variants import compare
 from nmt.viewer.blocks import as_html
 from tests.compare.runs import OLD, runs_of
-from tests.compare.test_sections import known
+from tests.compare.test_analyses import known
 from tests.viewer.test_browser import SIZES, browser  # noqa: F401  a fixture
 
 pytestmark = pytest.mark.browser

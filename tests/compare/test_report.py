@@ -7,6 +7,7 @@ import pytest
 
 from nmt.compare import report
 from nmt.compare.estimates import Estimate
+from nmt.compare.grid import Grid
 from nmt.compare.labels import telling
 from nmt.compare.variants import Comparison, compare
 from nmt.compare.verdict import verdict
@@ -137,12 +138,14 @@ def test_the_terminal_gets_the_verdict_and_the_scores(found: Comparison) -> None
 
 def test_bleu_by_length_has_intervals(found: Comparison) -> None:
     bins = [(1, 5, 40), (6, 10, 30)]
-    split = found.splits[0]._replace(bins=bins, by_length=[[Estimate(10, 8, 12.25), Estimate(20, 18, 22)]] * 3)
+    rows: list[list[Estimate | None]] = [[Estimate(10, 8, 12.25), Estimate(20, 18, 22)]] * 3
+    by_length = Grid("source words", ["1-5", "6-10"], "sentences", [40, 30], rows)
+    split = found.splits[0]._replace(bins=bins, by_length=by_length)
     blocks = report.report(found._replace(splits=[split]), 0)
     (table,) = (block for block in blocks if isinstance(block, Table) and block.header[0] == "source words")
     assert table.header == ["source words", "1-5", "6-10"]
     cells = ["10.0 (8.0 to 12.2)", "20.0 (18.0 to 22.0)"]
     assert [row[1:] for row in table.rows] == [cells] * 3 + [["40", "30"]]
-    alone = split._replace(bins=bins[:1], by_length=[row[:1] for row in split.by_length])
+    alone = split._replace(bins=bins[:1])
     headings = [block.text for block in report.report(found._replace(splits=[alone]), 0) if isinstance(block, Heading)]
     assert not any("source length" in text for text in headings), "one bin is the score of all"

@@ -2,10 +2,7 @@
 
 import pytest
 
-from nmt.compare.estimates import share_of
-from nmt.compare.slices import MOST_LABELS, Slicing, score_by, slices_of
-from nmt.drawing.by_length import FEW
-from tests.compare.texts import scored, texts, values
+from nmt.compare.slices import MOST_LABELS, Slicing, slices_of
 
 
 def kinds(sentence: str, language: str = "en") -> set[str]:
@@ -49,20 +46,3 @@ def test_duplicates_patterns_and_labels() -> None:
     assert "negation" not in found
     many = slices_of(["x"] * 30, "en", Slicing(None, [str(number) for number in range(30)]))
     assert sum(name.startswith("label ") for name in many) == MOST_LABELS
-
-
-def test_scores_of_slices() -> None:
-    references = ["the dog barks at night"] * FEW + ["a cat"] * 3
-    hypotheses = ["the dog barks at night"] * FEW + ["x"] * 3
-    run = scored(["s"] * (FEW + 3), references, hypotheses)
-    found = score_by(texts([[run]]), {"dogs": list(range(FEW)), "cats": [FEW, FEW + 1, FEW + 2]})
-    assert list(found.names) == ["all", "dogs"], "too few cats"
-    assert found.counts == [FEW + 3, FEW]
-    ((everything, dogs),) = found.rows
-    assert everything is not None
-    assert dogs is not None
-    assert everything.value == pytest.approx(run.scores["bleu"].value)
-    assert tuple(dogs) == pytest.approx((100, 100, 100))
-    # Translations have 5 and 1 tokens for 5 and 2.
-    lengths = score_by(texts([[run]]), {}, share_of, "length")
-    assert values(lengths.rows) == [[pytest.approx(100 * (5 * FEW + 3) / (5 * FEW + 6))]]

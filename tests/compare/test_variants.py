@@ -37,7 +37,8 @@ def test_figures_are_means_and_deviations_over_seeds(found: Comparison) -> None:
         ).value
         for run in found.variants[0].runs
     )
-    bleu = split.by_length[0][0]
+    bleu = split.by_length.rows[0][0]
+    assert bleu is not None
     assert bleu.value == pytest.approx(mean / 3)
     assert bleu.low < bleu.value < bleu.high
 

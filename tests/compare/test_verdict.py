@@ -155,14 +155,15 @@ def test_the_json_keeps_its_shape(found: Comparison) -> None:
             "signatures",
             "judged_by",
             "best",
-            "not_told_apart_from_best",
+            "not_different_from_best",
+            "length_unit",
             "length_bins",
             "variants",
         ),
         *("families", "differences"),
     ]
     first, second = split["variants"][:2]
-    assert list(first) == ["label", "figures", "tests", "bleu_by_length"]
+    assert list(first) == ["label", "figures", "tests", "by_length"]
     assert first["tests"] == {"bleu": None, "chrf": None}
     assert list(second["tests"]["bleu"]) == [
         *("difference", "error", "p_sentences", "p_seeds", "p", "detectable", "significant", "real")
@@ -214,4 +215,4 @@ def test_where_bleu_is_blind_chrf_decides() -> None:
     assert table.rows[0][2] == f"{best.mean:.2f} ± {best.deviation:.2f}"
     known = as_json(by_chrf)["splits"][0]
     assert known["judged_by"] == "chrf"
-    assert "chrf_by_length" in known["variants"][0]
+    assert list(known["variants"][0]["by_length"][0]) == ["value", "low", "high"]

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from nmt.compare.estimates import Bootstrap
-from nmt.compare.results import ForcedReference, WordFacts, Scored, counted
-from nmt.compare.texts import Texts
+from nmt.compare.results import ForcedReference, Scored, WordFacts, counted
+from nmt.compare.scorers import Texts
 from nmt.evaluation import metrics
 
 

@@ -1,11 +1,10 @@
-"""Scores of single sentences: examples, points and shares."""
+"""Scores of single sentences: examples and points."""
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.compare.sentence_scores import MOST_TEXTS, distribution, examples, examples_table, scatter
-from tests.compare.texts import scored, texts, values
+from nmt.compare.examples import MOST_TEXTS, examples, examples_table, scatter
 
 PERCENT = st.floats(0, 100, allow_nan=False)
 
@@ -48,9 +47,3 @@ def test_points_are_all_sentences_or_an_even_part() -> None:
     assert len(many.lines) * 18 <= MOST_TEXTS
     assert (many.lines[0], many.lines[-1]) == (1, 5000)
     assert len(set(np.diff(many.lines))) <= 2
-
-
-def test_shares_by_fifth() -> None:
-    run = scored(["s"] * 4, ["one two"] * 4, ["one two", "", "", "one two"])
-    found = distribution(texts([[run]]))
-    assert values(found.rows) == [[50.0, 0.0, 0.0, 0.0, 50.0]]

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from nmt.compare import report
-from nmt.compare.results import ForcedReference, WordFacts, Result
+from nmt.compare.results import ForcedReference, Result, WordFacts
 from nmt.compare.slices import Slicing
 from nmt.compare.variants import Comparison, compare
 from nmt.viewer.blocks import Block, Heading, Interactive, Lines, Picture, Scatter, Sentences, Table, as_html
