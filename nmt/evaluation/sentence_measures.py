@@ -1,4 +1,4 @@
-"""Each sentence of a split -> measures to sort by: quality, length, probability, and the health of its attention."""
+"""Measures of each sentence of a split: quality, length, probability, properties of the attention weights."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -7,9 +7,9 @@ import numpy as np
 
 from nmt.alignment.error_rate import against_gold
 from nmt.alignment.weights import Head, best_links, links, piece_weights, word_weights
-from nmt.alignment.words import spelled
+from nmt.alignment.words import Units, spelled
 from nmt.evaluation import metrics
-from nmt.links import format_links, parse_file
+from nmt.links import GoldLinks, format_links, parse_file
 from nmt.translation.types import Translation
 
 #: A source word that has received less attention than this from all target words together is unattended.
@@ -82,35 +82,40 @@ def rows(
     With gold links and the references under forced decoding, one for each sentence, a row also has `error_rate`, in per
     cent or None, and `gold`, the links between source and reference in Pharaoh format.
     """
-    against_links: list[dict[str, Any]] = []
-    if gold and len(forced) == len(translations):
-        known = parse_file(gold, "The gold", pairs=len(forced))
-        rates = error_rates(gold, forced, head, shift)
-        against_links = [
-            {"error_rate": rate, "gold": format_links(links_of.sure, links_of.possible)}
-            for rate, links_of in zip(rates, known, strict=True)
-        ]
-    for line, (translation, *of_line) in enumerate(zip(translations, references, *others, strict=True), 1):
-        row = {"line": line, **measures(translation, of_line, head, shift)}
+    known = parse_file(gold, "The gold", pairs=len(forced)) if gold and len(forced) == len(translations) else []
+    rates = error_rates(known, forced, head, shift) if known else []
+    for row, (translation, *of_line) in enumerate(zip(translations, references, *others, strict=True)):
+        measured = {"line": row + 1, **measures(translation, of_line, head, shift)}
         if translation.context:
-            row["context_sentences"] = len(translation.context)
-        yield row | (against_links[line - 1] if against_links else {})
+            measured["context_sentences"] = len(translation.context)
+        if known:
+            links_of = format_links(known[row].sure, known[row].possible)
+            measured |= {"error_rate": rates[row], "gold": links_of}
+        yield measured
 
 
-def error_rates(gold: Sequence[str], forced: Sequence[Translation], head: Head, shift: int = 0) -> list[float | None]:
+def whole_words(translation: Translation) -> tuple[Units, Units]:
+    """The words at white space of a source and of its translation, between which gold links are."""
+    return (
+        spelled(translation.source, translation.source_spans, translation.source.split()),
+        spelled(translation.text, translation.spans, translation.text.split()),
+    )
+
+
+def error_rates(
+    gold: Sequence[GoldLinks], forced: Sequence[Translation], head: Head, shift: int = 0
+) -> list[float | None]:
     """The alignment error rate of each sentence pair in per cent; None for a pair without sure links.
 
     Args:
-        gold: Pharaoh links of each pair, between words at white space.
+        gold: links of each pair.
         forced: the references under forced decoding.
         head: a selection of heads (`nmt.heads`).
         shift: 0 or 1; see `nmt.alignment.weights`.
     """
-    rates: list[float | None] = []
-    for known, translation in zip(parse_file(gold, "The gold", pairs=len(forced)), forced, strict=True):
-        source = spelled(translation.source, translation.source_spans, translation.source.split())
-        target = spelled(translation.text, translation.spans, translation.text.split())
-        attentive = known.sure and translation.weights is not None
-        guess = links(translation, head, shift, (source, target)) if attentive else []
-        rates.append(100 * against_gold([guess], [known]).aer if attentive else None)
-    return rates
+    return [
+        100 * against_gold([links(translation, head, shift, whole_words(translation))], [known]).aer
+        if known.sure and translation.weights is not None
+        else None
+        for known, translation in zip(gold, forced, strict=True)
+    ]

@@ -5,6 +5,7 @@ import math
 import pytest
 
 from nmt.evaluation.sentence_measures import error_rates, measures, rows
+from nmt.links import parse_links
 from tests.alignment.by_hand import EMPTY, WORKED, even
 
 
@@ -57,7 +58,7 @@ def test_without_weights_there_is_no_attention_to_measure() -> None:
 
 def test_error_rates_of_single_pairs() -> None:
     pairs = [WORKED, WORKED, WORKED, EMPTY]
-    rates = error_rates(["1-0 2-1", "0-0 2-1", "", ""], pairs, "0")
+    rates = error_rates([parse_links(line) for line in ("1-0 2-1", "0-0 2-1", "", "")], pairs, "0")
     assert rates[:2] == [pytest.approx(0), pytest.approx(50)]
     assert rates[2:] == [None, None]
 
