@@ -13,7 +13,7 @@ _BARE = ("decoder", "attention/score", "attention/window", "attention/read")
 def labels(settings: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[str]]:
     """Name the variants by the fewest settings that tell them apart: choices before numbers.
 
-    What follows from the words before it goes without saying, and so does what most variants have (`_usual`).
+    Settings that follow from the words before them are left out, and so are values that most variants have (`_usual`).
 
     Returns:
         All keys that differ, and a label for each variant, such as "luong general heads 2".
@@ -53,7 +53,7 @@ _Settings = Mapping[str, Any]
 def _label(
     variant: _Settings, settings: Sequence[_Settings], label_keys: Sequence[str], hidden: _Settings, keys: Sequence[str]
 ) -> str:
-    """A variant's name: the label's settings that it has, less those that are hidden or follow from those before."""
+    """The label of a variant: its settings among the keys, without hidden ones and those that follow from others."""
     open_, alike = [], settings
     for key in label_keys:
         rest = [other for other in alike if other.get(key, _NOTHING) == variant.get(key, _NOTHING)]
@@ -67,9 +67,9 @@ def _label(
 
 
 def _usual(key: str, values: Sequence[Any]) -> Any:
-    """The value that more variants have than any other; none where two are as common.
+    """The value that more variants have than any other; `_NOTHING` if two are as common.
 
-    Of the choices only a window and a read are usual or not: the wiring and the score are what a label begins with.
+    Labels always begin with the wiring and the score: of the choices, only a window and a read can be usual.
     """
     if is_choice(key) and key not in _BARE[2:]:
         return _NOTHING
@@ -80,7 +80,7 @@ def _usual(key: str, values: Sequence[Any]) -> Any:
 
 
 def telling(settings: Sequence[_Settings], differing: Sequence[str]) -> list[str]:
-    """The settings in which variants differ by more than that some choices bring them along and others do not."""
+    """The settings in which variants differ, without those that only some of the choices have."""
 
     def varies(key: str) -> bool:
         return len({json.dumps(variant[key], default=str) for variant in settings if key in variant}) > 1
@@ -98,17 +98,13 @@ def telling(settings: Sequence[_Settings], differing: Sequence[str]) -> list[str
 
 def setting_words(key: str, value: Any) -> str:
     """The value of a choice or a setting as the command line has it."""
-    return (
-        choice_words(key, value)
-        if is_choice(key)
-        else value
-        if isinstance(value, str)
-        else json.dumps(value, default=str)
-    )
+    if is_choice(key):
+        return choice_words(key, value)
+    return value if isinstance(value, str) else json.dumps(value, default=str)
 
 
 def choice_words(key: str, value: Any) -> str:
-    """A choice as a label has it: its name, which says too little only where it is "none"."""
+    """A choice in a label: its name, or "no attention"."""
     return "no attention" if (key, value) == ("decoder", "none") else str(value)
 
 
@@ -121,19 +117,14 @@ def _words(key: str, value: Any, keys: Sequence[str], shown: Sequence[str]) -> s
     if isinstance(value, bool):
         return name if value else f"no {name}"
     written = "none" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
-    # "local_p 2": the one number of a window that stands before it needs no name.
+    # "local_p 2": a single number of a window needs no name after the window's.
     choice = key.rpartition(".")[0].replace(".", "/")
-    alone = choice == "attention/window" and [
-        one for one in shown if one == choice or one.startswith(f"{place(choice)}.")
-    ] == [
-        choice,
-        key,
-    ]
-    return written if alone else f"{name} {written}"
+    of_choice = [other for other in shown if other == choice or other.startswith(f"{place(choice)}.")]
+    return written if choice == "attention/window" and of_choice == [choice, key] else f"{name} {written}"
 
 
 def _name(key: str, keys: Sequence[str]) -> str:
-    """A setting in its last words: as many as no other setting shares."""
+    """The last words of a setting, as many as no other setting shares."""
     parts = key.replace("/", ".").split(".")
     lengths = range(1, len(parts) + 1)
     alone = (length for length in lengths if sum(other.split(".")[-length:] == parts[-length:] for other in keys) <= 1)

@@ -9,12 +9,9 @@ from typing import Any
 import pytest
 import torch
 
-from nmt.compare.reader import _search
-from nmt.compare.request import _stale
 from nmt.records import record
 from nmt.runs import Run, settings
 from tests.pipeline.small import QUICK, call, copied, pairs, snapshot, words, write_lines
-from tests.pipeline.test_old_runs import OLD_RUNS
 
 pytestmark = pytest.mark.long
 
@@ -391,33 +388,3 @@ def test_runs_without_a_test_set_say_so(swept: Path, here: Path, capfd: Capture)
     (run / "run.json").write_text(json.dumps(facts), encoding="utf-8")
     assert call("compare", f"runs={run}", *QUICK) == 1
     assert "its data set has no test split. Give split=valid" in capfd.readouterr().err
-
-
-def test_a_split_is_scored_again_where_the_run_is_better_since(tmp_path: Path) -> None:
-    run = Run(tmp_path)
-    figures = dict.fromkeys(("epoch", "minutes", "valid_loss", "valid_bleu", "valid_perplexity"), 1.0)
-    run.keep_history([{**figures, "step": 10, "best": 1.0}, {**figures, "step": 20, "best": 0.0}])
-    assert "no scores" in _stale(run, "test")
-    file = run.evaluation / "test" / "scores.json"
-    file.parent.mkdir(parents=True)
-    provenance = {"text": "1a", "checkpoint": "best", "step": 10}
-    scores: dict[str, Any] = {
-        "split": "test",
-        **{key: {"value": 1.0, "signature": "s"} for key in ("bleu", "chrf", "ter")},
-    }
-    scores["provenance"] = provenance
-    file.write_text(json.dumps({**scores, "measured": {"seconds": 1}}), encoding="utf-8")
-    assert _stale(run, "test") == ""
-    run.keep_history([{**figures, "step": 10, "best": 1.0}, {**figures, "step": 20, "best": 1.0}])
-    assert "the best step is 20" in _stale(run, "test")
-    file.write_text(json.dumps(scores), encoding="utf-8")
-    assert "incomplete" in _stale(run, "test")
-
-
-def test_another_search_is_another_measurement() -> None:
-    own = {"name": "beam", "beam_size": 5, "length_penalty": 1.0, "coverage_penalty": 0.0, "nbest": 1}
-    config = Run(OLD_RUNS / "v0.1" / "bahdanau").config()
-    assert _search(config, {"checkpoint": "best", "search": own}) == "best weights, own search"
-    assert _search(config, {"checkpoint": "last", "search": own}).startswith("last weights")
-    assert '"beam_size": 6' in _search(config, {"checkpoint": "best", "search": {**own, "beam_size": 6}})
-    assert '"greedy"' in _search(config, {"checkpoint": "best", "search": {**own, "name": "greedy"}})

@@ -4,6 +4,7 @@ import struct
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from nmt.compare import plots
 from nmt.compare.variants import Comparison
@@ -53,54 +54,45 @@ def test_pictures_of_any_text_are_drawn(found: Comparison) -> None:
     assert plots.curves(some) is not None
 
 
-def test_curves_are_drawn_against_time_and_updates(found: Comparison) -> None:
-    picture = plots.curves(found)
+def curves(found: Comparison, *, by_time: bool = True) -> Figure:
+    picture = plots.curves(found, by_time=by_time)
     assert picture is not None
+    return picture
+
+
+def test_curves_are_drawn_against_time_and_updates(found: Comparison) -> None:
+    picture = curves(found)
     assert [axes.get_xlabel() for axes in picture.axes] == 2 * ["minutes of training", "updates"]
     history = found.variants[0].runs[0].history
     for axes, x, y in zip(picture.axes, 2 * ("minutes", "step"), ("bleu", "bleu") + 2 * ("perplexity",),
                           strict=True):  # fmt: skip
         points: list[list[float]] = np.array(axes.lines[0].get_xydata()).tolist()
         assert [place for place, _ in points] == [entry[x] for entry in history]
-        lowest, highest = (extreme(run.history[-1][f"valid_{y}"] for run in found.variants[0].runs)
-                           for extreme in (min, max))  # fmt: skip
-        assert lowest <= points[-1][1] <= highest
+        last = [run.history[-1][f"valid_{y}"] for run in found.variants[0].runs]
+        assert min(last) <= points[-1][1] <= max(last)
+    without_times = curves(found, by_time=False)
+    assert [axes.get_xlabel() for axes in without_times.axes] == 2 * ["updates"]
+    assert [axes.get_yscale() for axes in without_times.axes] == ["linear", "log"]
 
 
-def test_times_that_cannot_be_compared_are_left_out(found: Comparison) -> None:
-    picture = plots.curves(found, by_time=False)
-    assert picture is not None
-    assert [axes.get_xlabel() for axes in picture.axes] == 2 * ["updates"]
-    assert [axes.get_yscale() for axes in picture.axes] == ["linear", "log"]
-
-
-def test_seeds_that_share_no_stretch_have_no_curve(found: Comparison) -> None:
+def test_seeds_that_share_no_stretch_have_no_curve_and_one_validation_is_seen(found: Comparison) -> None:
     variant = found.variants[0]
     later = [
         run._replace(history=[{**entry, "minutes": entry["minutes"] + 1000 * at} for entry in run.history])
         for at, run in enumerate(variant.runs)
     ]
-    picture = plots.curves(found._replace(variants=[variant._replace(runs=later)]))
-    assert picture is not None
+    picture = curves(found._replace(variants=[variant._replace(runs=later)]))
     by_time, by_update = (picture.axes[at].lines[0] for at in (0, 1))
-    assert np.size(by_time.get_xdata()) == 0
-    assert np.size(by_update.get_xdata()) > 0
-
-
-def test_a_curve_of_one_validation_is_seen(found: Comparison) -> None:
-    first = [run._replace(history=run.history[:1]) for run in found.variants[0].runs]
-    picture = plots.curves(found._replace(variants=[found.variants[0]._replace(runs=first), *found.variants[1:]]))
-    assert picture is not None
-    (alone, *_) = picture.axes[0].lines
+    assert (np.size(by_time.get_xdata()), np.size(by_update.get_xdata()) > 0) == (0, True)
+    first = [run._replace(history=run.history[:1]) for run in variant.runs]
+    alone = curves(found._replace(variants=[variant._replace(runs=first), *found.variants[1:]])).axes[0].lines[0]
     assert alone.get_marker() not in ("", "None")
     assert alone.get_markevery() == (0, 1)
 
 
 def test_sixteen_curves_can_be_told_apart(found: Comparison) -> None:
     many = [found.variants[0]._replace(label=f"variant {number}") for number in range(16)]
-    picture = plots.curves(found._replace(variants=many))
-    assert picture is not None
-    lines = picture.axes[0].lines
+    lines = curves(found._replace(variants=many)).axes[0].lines
     assert len({(line.get_color(), line.get_linestyle()) for line in lines}) == 16
     assert len({(line.get_color(), line.get_marker()) for line in lines}) == 16, "dashes are hard to see when short"
 
@@ -109,9 +101,7 @@ def test_variants_of_any_name_are_in_legends_ticks_and_titles(found: Comparison)
     names = ["_a", "$b$", "x" * 300, "数据 {%}"]
     named = [own._replace(label=names[at]) for at, own in enumerate(found.variants[: len(names)])]
     renamed = found._replace(variants=[*named, *found.variants[len(names) :]])
-    course = plots.curves(renamed)
-    assert course is not None
-    scores = plots.scores(renamed, renamed.splits[0])
+    course, scores = curves(renamed), plots.scores(renamed, renamed.splits[0])
     legend = [text.get_text() for text in course.legends[0].get_texts()]
     ticks = [label.get_text() for label in scores.axes[0].get_yticklabels()]
     for written in (legend, ticks):

@@ -17,12 +17,6 @@ from tests.compare.runs import OLD, result, study
 pytestmark = pytest.mark.long
 
 
-def test_markdown_of_any_text_shows_the_text(found: Comparison) -> None:
-    table = Table(["a", "b"], [["![x](http://e/x.png) &lt; <b> a|b", "*one* _two_ local_p\rthree"]], text=True)
-    written = as_markdown([table], "t").splitlines()[-1]
-    assert written == r"| \!\[x\](http://e/x.png) &amp;lt; &lt;b> a\|b | \*one\* \_two\_ local_p three |"
-
-
 def test_the_settings_that_differ_are_a_row_a_variant_in_words() -> None:
     known = study()
     runs = [result(name, 1, {**own, "encoder.size": 8}, 0.7) for name, own in known]

@@ -10,16 +10,8 @@ from hypothesis import strategies as st
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
-from nmt.compare.significance import (
-    Contrast,
-    Runs,
-    bleu_of,
-    chrf_of,
-    contrast_with,
-    holm,
-    paired,
-    randomise,
-)
+from nmt.compare.estimates import mean_of
+from nmt.compare.significance import Contrast, Runs, bleu_of, chrf_of, contrast_with, holm, paired, randomise
 from nmt.compare.variance import Error, Statistics
 from nmt.evaluation import metrics
 
@@ -108,12 +100,6 @@ def test_holm_by_hand() -> None:
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert holm([0.6, 0.7]) == [1, 1]
     assert holm([]) == []
-
-
-def mean_of(statistics: Statistics) -> Statistics:
-    """A score that is the mean of the sentences."""
-    scores: Statistics = statistics[..., 0] / statistics[..., 1]
-    return scores
 
 
 def simulated(

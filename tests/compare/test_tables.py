@@ -160,3 +160,9 @@ def test_cells_and_points_lead_to_the_sentences_that_are_there() -> None:
 def test_text_of_many_columns_breaks_at_words_only(columns: int) -> None:
     page = as_html([Table(["x"] * columns, [["y"] * columns], text=True)], "t")
     assert ('<table class="text texts">' in page) == (columns == 4)
+
+
+def test_markdown_of_any_text_shows_the_text() -> None:
+    table = Table(["a", "b"], [["![x](http://e/x.png) &lt; <b> a|b", "*one* _two_ local_p\rthree"]], text=True)
+    written = as_markdown([table], "t").splitlines()[-1]
+    assert written == r"| \!\[x\](http://e/x.png) &amp;lt; &lt;b> a\|b | \*one\* \_two\_ local_p three |"

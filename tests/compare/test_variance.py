@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats  # type: ignore[import-untyped]
 
+from nmt.compare.estimates import mean_of
 from nmt.compare.variance import (
     Error,
     Part,
@@ -21,12 +22,6 @@ from nmt.compare.variance import (
 )
 
 pytestmark = pytest.mark.long
-
-
-def mean_of(statistics: Statistics) -> Statistics:
-    """A score that is the mean of the sentences."""
-    scores: Statistics = statistics[..., 0] / statistics[..., 1]
-    return scores
 
 
 def counts(values: Statistics) -> Statistics:
