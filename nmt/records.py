@@ -36,7 +36,7 @@ def record(run: Run, folder: Path, *, text: bool = True, attention_maps: bool = 
     Args:
         run: the run.
         folder: the folder of its record.
-        text: whether to include sources and references. Without them, `nmt.pipeline.comparing` adds counts.
+        text: whether to include sources and references. Without them, `nmt.compare.request` adds counts.
         attention_maps: whether to include the weights of a few sentence pairs.
 
     Raises:

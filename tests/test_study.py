@@ -18,9 +18,9 @@ from studying import page as study
 
 from nmt.build import parts as build
 from nmt.command.composing import compose
-from nmt.comparison.verdict import p_text
+from nmt.compare.verdict import p_text
 from nmt.runs import settings
-from tests.comparison.runs import result
+from tests.compare.runs import result
 
 pytestmark = pytest.mark.long
 

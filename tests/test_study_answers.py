@@ -10,9 +10,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 
 from studying import agreeing, answers, converged, deviating, page, quoting, rows, taking, timing
 
-from nmt.comparison.results import Aligned, Result
+from nmt.compare.results import Alignment, Result
 from nmt.errors import UserError
-from tests.comparison.runs import result
+from tests.compare.runs import result
 
 SEEDS = (1, 2, 3)
 NO_LONGER = converged.Trained([], [], [])
@@ -113,9 +113,9 @@ def test_lengths_are_those_where_the_test_finds_a_gain(monkeypatch: pytest.Monke
     assert answers.by_length(by_row, page.SPLIT, "none", "nobody") == "Not tested."
 
 
-def aligned(attention: float, saliency: float) -> Aligned:
+def aligned(attention: float, saliency: float) -> Alignment:
     rates = {"attention, shift 0": attention, "saliency": saliency}
-    return Aligned("gold", 100, rates, "attention, shift 0", "", {"diagonal": 40.0})
+    return Alignment("gold", 100, rates, "attention, shift 0", "", {"diagonal": 40.0})
 
 
 def test_few_seeds_that_deviate_much_say_that_they_find_nothing() -> None:

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nmt.data.corpus import Split
-from nmt.evaluation import forced, words
+from nmt.evaluation.references import FORCED_FILE, forced_rows
+from nmt.evaluation.word_counts import WORDS_FILE, count, split_words, without_spaces
 from nmt.files import write_pieces, write_text
 from nmt.text.tokenizer import Vocabulary
 from nmt.translation.translator import Translator
@@ -36,31 +37,31 @@ class Analysed(NamedTuple):
 
 
 def write_analyses(folder: Path, translator: Translator, analysed: Analysed) -> None:
-    """Write `references.json` (`nmt.evaluation.forced.rows`) and `words.json`.
+    """Write `references.json` (`nmt.evaluation.references.forced_rows`) and `words.json`.
 
     `words.json` has an object for "source" and one for "target": a word of the split or of a translation -> its count
     in the training text, None where that is unknown, and the number of its pieces.
     """
     split = analysed.split
-    characters = words.without_spaces(split.source), words.without_spaces(split.target)
+    characters = without_spaces(split.source), without_spaces(split.target)
     sides: Sequence[tuple[str, Sequence[str], Sequence[str], Vocabulary]] = (
         ("source", split.source, [], translator.tokenizer.source),
         ("target", split.target, [each.text for each in analysed.translations], translator.tokenizer.target),
     )
     known = {}
     for at, (side, lines, others, vocabulary) in enumerate(sides):
-        found = sorted({word for line in (*lines, *others) for word in words.split_words(line, characters[at])})
+        found = sorted({word for line in (*lines, *others) for word in split_words(line, characters[at])})
         text = None if analysed.training is None else (analysed.training.source, analysed.training.target)[at]
-        counts = {} if text is None else words.count(text, found, characters[at])
+        counts = {} if text is None else count(text, found, characters[at])
         pieces = map(len, vocabulary.encode(found))
         known[side] = {word: [counts.get(word), number] for word, number in zip(found, pieces, strict=True)}
-    write_text(folder / words.FILE, json.dumps(known, ensure_ascii=False) + "\n")
+    write_text(folder / WORDS_FILE, json.dumps(known, ensure_ascii=False) + "\n")
     lines_of = [row + 1 for row in analysed.rows]
-    found_rows = forced.rows(analysed.references, lines_of, characters, analysed.head, analysed.shift)
+    found_rows = forced_rows(analysed.references, lines_of, characters, analysed.head, analysed.shift)
 
     def pieces_of_file() -> Iterator[str]:
         for at, row in enumerate(found_rows):
             yield f"{',' if at else '['}\n{json.dumps(row)}"
         yield "\n]\n" if analysed.rows else "[]\n"
 
-    write_pieces(folder / forced.FILE, pieces_of_file())
+    write_pieces(folder / FORCED_FILE, pieces_of_file())

@@ -19,12 +19,12 @@ from nmt.errors import UserError
 from nmt.evaluate.analyses import Analysed, write_analyses
 from nmt.evaluate.report import REPORT, Looked, write_report
 from nmt.evaluate.request import Evaluating
-from nmt.evaluation import forced, words
 from nmt.evaluation.metrics import tokenised_note
-from nmt.evaluation.references import attention_maps, entropy, entropy_by_head, hidden_share, perplexity
+from nmt.evaluation.references import FORCED_FILE, attention_maps, entropy, entropy_by_head, hidden_share, perplexity
 from nmt.evaluation.split import FILES as FILES_OF_SPLIT
 from nmt.evaluation.split import Gold, HeatmapSettings, SplitResult, evaluate_split, summary
 from nmt.evaluation.stored import StoredTranslations
+from nmt.evaluation.word_counts import WORDS_FILE
 from nmt.files import replacing_folder
 from nmt.foreign import inside
 from nmt.locks import EVALUATION, locked
@@ -44,7 +44,7 @@ FILES = "source=FILE reference=FILE"  # in place of the run's own data
 TER_CHARACTERS = 10_000  # the longest reference without a warning
 ATTENTION_MAPS = 6  # references whose weights are saved for nmt.compare
 WINDOW = 2000  # sentences that are forced at a time
-OWN_FILES = (*FILES_OF_SPLIT, forced.FILE, words.FILE, REPORT)  # of the folder of a split
+OWN_FILES = (*FILES_OF_SPLIT, FORCED_FILE, WORDS_FILE, REPORT)  # of the folder of a split
 MODEL = ("choices", "encoder", "attention", "decoder")  # parts of the configuration that scores record
 
 

@@ -1,21 +1,24 @@
-"""References under forced decoding -> perplexity, entropy of the weights, and a few attention maps.
+"""References under forced decoding -> perplexity, entropy of the weights, a few attention maps, likelihood of words.
 
-The sentence pairs are the same for every model, so that models can be compared.
+The sentence pairs are the same for every model, so that models can be compared without their search.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import count, takewhile
 from pathlib import Path
-from typing import TypedDict
+from typing import Any, TypedDict
 
 import numpy as np
 
-from nmt.alignment.units import source_units, target_units
-from nmt.alignment.word_weights import Head, names_of_heads, word_weights
+from nmt.alignment.units import source_units, spelled, target_units
+from nmt.alignment.word_weights import Head, links, names_of_heads, word_weights
+from nmt.evaluation.word_counts import split_words
+from nmt.links import format_links
 from nmt.translation.heads import AUTO
 from nmt.translation.types import Translation
 
+FORCED_FILE = "references.json"  # the rows of `forced_rows`
 #: Preferred number of words: long enough to be interesting, short enough to fit side by side.
 _FEWEST, _MOST = 5, 12
 
@@ -125,3 +128,42 @@ def attention_maps(
         )
         for row in rows
     ]
+
+
+def forced_rows(
+    forced: Iterable[Translation],
+    lines: Sequence[int],
+    characters: tuple[bool, bool],
+    head: Head = AUTO,
+    shift: int = 0,
+) -> Iterator[dict[str, Any]]:
+    """Yield the rows of `references.json`, one for each reference, without its text.
+
+    Args:
+        forced: references under forced decoding.
+        lines: their line numbers in the split, from 1.
+        characters: whether the words of sources and of references are characters (`nmt.evaluation.word_counts`).
+        head: a selection of heads (`nmt.translation.heads`).
+        shift: 0 or 1; see `nmt.alignment.word_weights`.
+
+    Returns:
+        `line`; `log_probs`, natural, of each word, where a piece of several words counts for each by its share;
+        `links`, between words of source and reference in Pharaoh format, None without attention; and, for each piece
+        with the end of sentence, `best`, the probability of the most probable piece in thousandths, and `right`, a
+        string of 1 (the reference has this piece) and 0.
+    """
+    for line, translation in zip(lines, forced, strict=True):
+        target = spelled(translation.text, translation.spans, split_words(translation.text, characters[1]))
+        log_probs, best = np.array(translation.log_probs), np.array(translation.best_log_probs)
+        linked = None
+        if translation.weights is not None:
+            words = split_words(translation.source, characters[0])
+            source = spelled(translation.source, translation.source_spans, words)
+            linked = format_links(links(translation, head, shift, (source, target)))
+        yield {
+            "line": line,
+            "log_probs": [round(float(value), 3) for value in log_probs @ target.members],
+            "links": linked,
+            "best": [round(1000 * math.exp(value)) for value in best],
+            "right": "".join("01"[value] for value in (log_probs >= best).astype(int)),
+        }

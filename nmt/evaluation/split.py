@@ -1,7 +1,4 @@
-"""A translated test split -> a folder with scores, translations and heatmaps.
-
-Calls the other files of this room and writes their results, atomically and with their provenance.
-"""
+"""A translated test split -> a folder with scores, translations and heatmaps, each file written atomically."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,12 +7,12 @@ from typing import Any, NamedTuple
 
 from nmt.alignment.baselines import baselines
 from nmt.alignment.error_rate import AlignmentScore, against_gold, as_row
-from nmt.alignment.units import spelled
 from nmt.alignment.word_weights import SHIFTS, Head, links
 from nmt.errors import UserError
-from nmt.evaluation import by_length, metrics
+from nmt.evaluation import length_bins, metrics
 from nmt.evaluation.references import AttentionMap, reference_file
-from nmt.evaluation.sentences import rows as sentence_rows
+from nmt.evaluation.sentence_measures import rows as sentence_rows
+from nmt.evaluation.sentence_measures import whole_words
 from nmt.files import write_json, write_pieces, write_text
 from nmt.links import Link, format_links, parse_file
 from nmt.text.scripts import unspaced
@@ -45,12 +42,12 @@ class SplitResult(NamedTuple):
         pictures: the heatmaps, in the order of their lines.
         notes: notes for the user.
         folder: the folder of the files.
-        sentences: the measures of the first `MOST_ROWS` sentences (`nmt.evaluation.sentences.rows`).
+        sentences: the measures of the first `MOST_ROWS` sentences (`nmt.evaluation.sentence_measures.rows`).
     """
 
     name: str
     scores: metrics.Scores
-    by_length: by_length.ByLength | None
+    by_length: length_bins.ByLength | None
     alignment: dict[int, AlignmentScore]
     without_model: dict[str, AlignmentScore]
     pictures: list[Path]
@@ -86,7 +83,7 @@ class HeatmapSettings(NamedTuple):
         shift: 0 or 1; the alignment error rate is computed for both.
         pictured: heads that heatmaps show instead; None for `head`.
         view: what heatmaps show of a translation, such as its self-attention; None for the translation itself.
-        asked: the setting from which the head follows, such as "auto"; "" for the head itself.
+        asked: the setting that selected the head, such as "auto"; "" for the head itself.
     """
 
     first: int = 10
@@ -143,7 +140,10 @@ def evaluate_split(
     linked = [f"{format_links(_links(each, display))}\n" for each in translations] if attentive else []
     _write_text(translations, [references, *others], folder)
     by_length = _by_length(translations, [references, *others], (languages[1], scores.judged_by), folder, name)
-    _write_attention(folder, linked if attentive else None, attention_maps)
+    if attentive:
+        write_pieces(folder / "alignments.pharaoh", linked)
+    if attention_maps:
+        write_text(folder / "attention.json", json.dumps(list(attention_maps), ensure_ascii=False) + "\n")
     drawn = attentive or display.view is not None
     pictures, of_pictures = _heatmaps(translations, references, folder, name, display) if drawn else ([], [NO_WEIGHTS])
     sentences = _write_measures(translations, [references, *others], folder, gold, display)
@@ -158,13 +158,6 @@ def evaluate_split(
     blind = [metrics.blind_note(name, scores.short)] if scores.judged_by == "chrf" else []
     notes = [*blind, *notes, *of_pictures]
     return SplitResult(name, scores, by_length, alignment, without_model, pictures, notes, folder, sentences)
-
-
-def _write_attention(folder: Path, linked: Sequence[str] | None, attention_maps: Sequence[AttentionMap]) -> None:
-    if linked is not None:
-        write_pieces(folder / "alignments.pharaoh", linked)
-    if attention_maps:
-        write_text(folder / "attention.json", json.dumps(list(attention_maps), ensure_ascii=False) + "\n")
 
 
 def _rates(
@@ -234,21 +227,19 @@ def _write_measures(
 ) -> list[dict[str, Any]]:
     """Write the measures of each sentence, and return the first `MOST_ROWS`."""
     lines, forced = ([], []) if gold is None else (gold.lines, gold.forced)
-    found = sentence_rows(
-        *(translations, references[0], display.head, display.shift), others=references[1:], gold=lines, forced=forced
-    )
-    first: list[dict[str, Any]] = []
+    first, *others = references
+    rows = sentence_rows(translations, first, display.head, display.shift, others=others, gold=lines, forced=forced)
+    shown: list[dict[str, Any]] = []
 
     def pieces() -> Iterator[str]:
-        yield "["
-        for row in found:
-            yield f"{',' if first else ''}\n{json.dumps(row, ensure_ascii=False)}"
-            if len(first) < MOST_ROWS:
-                first.append(row)
+        for at, row in enumerate(rows):
+            yield f"{',' if at else '['}\n{json.dumps(row, ensure_ascii=False)}"
+            if at < MOST_ROWS:
+                shown.append(row)
         yield "\n]\n"
 
     write_pieces(folder / "sentences.json", pieces())
-    return first
+    return shown
 
 
 def _by_length(
@@ -257,45 +248,35 @@ def _by_length(
     judge: tuple[str, metrics.Metric],
     folder: Path,
     name: str,
-) -> by_length.ByLength | None:
-    sources, texts = ([getattr(each, side) for each in translations] for side in ("source", "text"))
-    if not any(line.split() for line in sources):
+) -> length_bins.ByLength | None:
+    sources, texts = zip(*((each.source, each.text) for each in translations), strict=True)
+    if not any(map(str.split, sources)):
         return None
-    language, metric = judge
-    first, *others = references
-    result = by_length.score_by_length(sources, texts, first, language, metric=metric, others=others)
-    write_json(folder / f"{metric}_by_length.json", by_length.as_json(result))
-    by_length.draw(result, folder / f"{metric}_by_length.png", f"{name}: {result.title}")
+    (language, metric), (first, *others) = judge, references
+    result = length_bins.score_by_length(sources, texts, first, language, metric=metric, others=others)
+    write_json(folder / f"{metric}_by_length.json", length_bins.as_json(result))
+    length_bins.draw(result, folder / f"{metric}_by_length.png", f"{name}: {result.title}")
     return result
 
 
 def _error_rates(gold: Gold, head: Head) -> tuple[dict[int, AlignmentScore], dict[str, AlignmentScore]]:
-    """Scores of the attention's links for each shift, and of links that need no model.
+    """The error rates of the attention's links for each shift, and of baselines that need no model.
 
     Both are empty without attention or without sure gold links.
     """
     if not _attentive(gold.forced):
         return {}, {}
-    links_of = parse_file(gold.lines, "The gold", pairs=len(gold.forced))
-    if not any(pair.sure for pair in links_of):
+    known = parse_file(gold.lines, "The gold", pairs=len(gold.forced))
+    if not any(pair.sure for pair in known):
         return {}, {}
-    # Gold links count whitespace-separated words in every script.
-    units = [
-        (
-            spelled(translation.source, translation.source_spans, translation.source.split()),
-            spelled(translation.text, translation.spans, translation.text.split()),
-        )
-        for translation in gold.forced
-    ]
+    units = [whole_words(translation) for translation in gold.forced]
+    pairs = list(zip(gold.forced, units, strict=True))
     by_shift = {
-        shift: against_gold(
-            [links(translation, head, shift, pair) for translation, pair in zip(gold.forced, units, strict=True)],
-            links_of,
-        )
+        shift: against_gold([links(translation, head, shift, words) for translation, words in pairs], known)
         for shift in SHIFTS
     }
-    without_model = baselines(links_of, [(len(source.labels), len(target.labels)) for source, target in units])
-    return by_shift, {label: against_gold(guess, links_of) for label, guess in without_model.items()}
+    without_model = baselines(known, [(len(source.labels), len(target.labels)) for source, target in units])
+    return by_shift, {label: against_gold(guess, known) for label, guess in without_model.items()}
 
 
 def _heatmaps(
@@ -334,7 +315,7 @@ def summary(results: Sequence[SplitResult]) -> str:
     parts = [metrics.as_table({result.name: result.scores for result in results})]
     for result in results:
         if result.by_length is not None:
-            table = by_length.as_table(result.by_length).split("\n\n")[0]  # the signature is printed above
+            table = length_bins.as_table(result.by_length).split("\n\n")[0]  # the signature is printed above
             parts.append(f"{result.name}, {result.by_length.title}\n{table}")
         if result.alignment:
             lines = [

@@ -8,8 +8,8 @@ import time
 from pathlib import Path
 
 from attacking.victim import Result, said, victim
+from nmt.compare.reader import read_result
 from nmt.evaluation.metrics import sentence_chrf
-from nmt.pipeline.results import read_result
 from nmt.runs import Run
 
 #: Evaluations whose translations differ.

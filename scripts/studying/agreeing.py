@@ -1,7 +1,7 @@
 """How the attention of the study's rows agrees with word links, beside a straight diagonal and beside saliency.
 
 All tests are Student's t over seeds, corrected by Holm over the rows. The deviation over seeds is pooled as in
-`nmt.comparison.variance.by_runs`. The mean over rows is not tested: rows with the same seed read the same
+`nmt.compare.variance.by_runs`. The mean over rows is not tested: rows with the same seed read the same
 batches, so they are not independent.
 """
 
@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from nmt.alignment.baselines import DIAGONAL
-from nmt.comparison.results import ATTENTION, Aligned, Result
-from nmt.comparison.significance import POWER, holm
-from nmt.comparison.variance import Error, of_mean
-from nmt.comparison.verdict import count_of
+from nmt.compare.results import ATTENTION, Alignment, Result
+from nmt.compare.significance import POWER, holm
+from nmt.compare.variance import Error, of_mean
+from nmt.compare.verdict import count_of
 from studying.answers import ALPHA, range_of
 
 
@@ -105,7 +105,7 @@ def summary_of_links(rows: Mapping[str, Sequence[Result]], gold: str, more_colum
     return lines
 
 
-def _rates(aligned: Sequence[Aligned], way: str) -> list[float]:
+def _rates(aligned: Sequence[Alignment], way: str) -> list[float]:
     """The error rates of a way to read links, where it was measured."""
     names = [(links, (links.attention or "") if way == ATTENTION else way) for links in aligned]
     return [links.rates[name] for links, name in names if name in links.rates]

@@ -10,12 +10,12 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from nmt.comparison.comparable import without_seed
-from nmt.comparison.results import Result
-from nmt.comparison.significance import POWER, Noise, Runs, Tested, bleu_of, holm
-from nmt.comparison.verdict import p_text
+from nmt.compare.comparable import without_seed
+from nmt.compare.results import Result
+from nmt.compare.significance import POWER, DifferenceTest, Noise, Runs, bleu_of, holm
+from nmt.compare.verdict import p_text
 from nmt.drawing.length_plot import FEW
-from nmt.evaluation.by_length import binned, joined
+from nmt.evaluation.length_bins import binned, joined
 
 ALPHA = 0.05
 
@@ -143,7 +143,7 @@ class RowNoise:
         self.names = list(rows)
         self.noise = Noise([Runs(*pair) for pair in zip(parts, seeds, strict=True)], bleu_of)
 
-    def between(self, first: str, second: str) -> Tested:
+    def between(self, first: str, second: str) -> DifferenceTest:
         """The test of the second row against the first."""
         return self.noise.between(self.names.index(first), self.names.index(second))
 

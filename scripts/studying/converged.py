@@ -4,8 +4,8 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from nmt.comparison.results import Result
-from nmt.comparison.verdict import count_of
+from nmt.compare.results import Result
+from nmt.compare.verdict import count_of
 from studying.agreeing import agreement
 from studying.answers import Answer, Question, RowNoise, about_seeds, answers, bleu_of_rows, by_row, paragraph
 from studying.rows import CONVERGED, GRID, LONG, SEEDS, TUNING

@@ -3,8 +3,8 @@
 import statistics
 from collections.abc import Mapping, Sequence
 
-from nmt.comparison.results import Result
-from nmt.comparison.variance import has_own_deviation, pooled_deviation
+from nmt.compare.results import Result
+from nmt.compare.variance import has_own_deviation, pooled_deviation
 from studying.agreeing import links_of
 
 Deviating = Mapping[str, Sequence[float]]

@@ -9,11 +9,11 @@ from typing import Any
 
 from verbs import verb
 
-from nmt.comparison.results import Result
-from nmt.comparison.verdict import count_of, p_text
+from nmt.compare.reader import read_result
+from nmt.compare.results import Result
+from nmt.compare.verdict import count_of, p_text
 from nmt.errors import UserError
 from nmt.files import write_text
-from nmt.pipeline.results import read_result
 from nmt.runs import Run, runs_in
 from studying import converged, costs
 from studying.agreeing import agreement, summary_of_links

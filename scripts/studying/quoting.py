@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from nmt.comparison.results import Result
-from nmt.comparison.verdict import p_text
+from nmt.compare.results import Result
+from nmt.compare.verdict import p_text
 from nmt.errors import UserError
 from nmt.files import write_text
 from studying.answers import Answer, RowNoise, against, bleu_of_rows

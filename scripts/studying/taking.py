@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from scipy.stats import t as student  # type: ignore[import-untyped]
 
-from nmt.comparison.results import Result
+from nmt.compare.results import Result
 from studying.answers import ALPHA, RowNoise, bleu_of_rows
 from studying.costs import LENGTH
 

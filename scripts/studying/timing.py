@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from nmt.comparison.results import Result
-from nmt.comparison.significance import POWER, holm
-from nmt.comparison.variance import Error, by_runs
+from nmt.compare.results import Result
+from nmt.compare.significance import POWER, holm
+from nmt.compare.variance import Error, by_runs
 from studying.answers import ALPHA, FAMILIES, Answer, Question
 from studying.taking import Costs
 

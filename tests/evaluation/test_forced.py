@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from nmt.evaluation.forced import rows
+from nmt.evaluation.references import forced_rows as rows
 from tests.alignment.by_hand import EMPTY, even
 
 

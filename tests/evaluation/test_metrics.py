@@ -10,7 +10,7 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
-from nmt.comparison.results import SCORERS
+from nmt.compare.results import SCORERS
 from nmt.errors import UserError
 from nmt.evaluation import metrics
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nmt.errors import UserError
-from nmt.evaluation import by_length
+from nmt.evaluation import length_bins as by_length
 from nmt.evaluation.metrics import bleu
 from nmt.evaluation.split import Gold, HeatmapSettings, evaluate_split, summary
 from tests.alignment.by_hand import EMPTY, WORKED, even
@@ -189,7 +189,7 @@ def test_the_room_needs_no_torch_and_the_report_loads_matplotlib_late() -> None:
     code = (
         "import sys, nmt.evaluation.split\n"
         "assert 'matplotlib' not in sys.modules\n"
-        "import nmt.drawing.heatmap, nmt.evaluation.by_length\n"
+        "import nmt.drawing.heatmap, nmt.evaluation.length_bins\n"
         "assert 'torch' not in sys.modules and 'matplotlib.pyplot' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, env=os.environ, cwd=Path(__file__).parents[2])

@@ -10,7 +10,7 @@ import pytest
 from nmt.errors import UserError
 from nmt.evaluation import stored
 from nmt.evaluation.references import entropy, entropy_by_head, hidden_share, perplexity
-from nmt.evaluation.sentences import rows
+from nmt.evaluation.sentence_measures import rows
 from nmt.evaluation.stored import StoredTranslations
 from nmt.translation.types import Translation
 from tests.alignment.by_hand import EMPTY, WORKED, even

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.evaluation.words import Word, count, places, split_words, without_spaces
+from nmt.evaluation.word_counts import Word, count, places, split_words, without_spaces
 
 
 @pytest.mark.parametrize(

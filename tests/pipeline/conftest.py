@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.pipeline import colours
-from tests.pipeline.small import BOTH, QUICK, call, words, write_text
+from tests.pipeline.small import BOTH, call, words, write_text
 
 
 @pytest.fixture(scope="session")
@@ -50,19 +50,6 @@ def second(trained: Path, text: Path, tmp_path_factory: pytest.TempPathFactory) 
     line = words(text, folder, "name=second", "seed=2", "trainer.steps=150", "attention.heads=2", "decoder=luong")
     assert call("train", *line) == 0
     return folder / "second"
-
-
-@pytest.fixture(scope="session")
-def swept(text: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two variants with two seeds each, scored: one has learnt the language, one has learnt nothing."""
-    folder = tmp_path_factory.mktemp("sweep")
-    for name, more in (("bahdanau", ["trainer.steps=400"]), ("none", ["decoder=none", "trainer.steps=2"])):
-        for seed in (1, 2):
-            # One validation each: what is compared is the test.
-            line = words(text, folder, f"name={name}-{seed}", f"seed={seed}", "trainer.validate_every=1000", *more)
-            assert call("train", *line) == 0
-    assert call("compare", f"runs={folder}", *QUICK) == 0
-    return folder
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
 import safetensors.torch
 from torch import Tensor
 
@@ -113,7 +114,8 @@ def words(text: Path, checkpoints: Path, *more: str) -> list[str]:
 
 
 def call(verb: str, *line: str) -> int:
-    """Runs a verb in this process, as its `main` does, and returns the exit status."""
+    """Runs a verb in this process, as its `main` does, and returns the exit status; skips if its room was deleted."""
+    pytest.importorskip(f"nmt.{verb}")
     return run(verb, list(line))
 
 

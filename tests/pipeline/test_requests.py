@@ -1,7 +1,5 @@
 """What verbs are asked to do, by hand: which search, which budget, which lines; no model is trained."""
 
-import json
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,9 +9,7 @@ from nmt.build.requests import SearchRequest
 from nmt.command.composing import compose
 from nmt.data.corpus import Split
 from nmt.evaluate.work import _rows_to_force
-from nmt.pipeline.comparing import _stale
 from nmt.pipeline.recipe import take_named_budget
-from nmt.pipeline.results import _search
 from nmt.runs import Run
 from nmt.translate import lines as chunks
 from tests.pipeline.test_old_runs import OLD_RUNS
@@ -71,33 +67,3 @@ def translator(most: int) -> Any:
 def test_pairs_are_forced_that_fit_on_both_sides() -> None:
     split = Split("test", ["abc", "", "a", "abcd", "a", "abc"], ["abc", "a", "", "a", "abcd", "a"])
     assert _rows_to_force(translator(3), split) == [0, 5]
-
-
-def test_a_split_is_scored_again_where_the_run_is_better_since(tmp_path: Path) -> None:
-    run = Run(tmp_path)
-    figures = dict.fromkeys(("epoch", "minutes", "valid_loss", "valid_bleu", "valid_perplexity"), 1.0)
-    run.keep_history([{**figures, "step": 10, "best": 1.0}, {**figures, "step": 20, "best": 0.0}])
-    assert "no scores" in _stale(run, "test")
-    file = run.evaluation / "test" / "scores.json"
-    file.parent.mkdir(parents=True)
-    provenance = {"text": "1a", "checkpoint": "best", "step": 10}
-    scores: dict[str, Any] = {
-        "split": "test",
-        **{key: {"value": 1.0, "signature": "s"} for key in ("bleu", "chrf", "ter")},
-    }
-    scores["provenance"] = provenance
-    file.write_text(json.dumps({**scores, "measured": {"seconds": 1}}), encoding="utf-8")
-    assert _stale(run, "test") == ""
-    run.keep_history([{**figures, "step": 10, "best": 1.0}, {**figures, "step": 20, "best": 1.0}])
-    assert "the best step is 20" in _stale(run, "test")
-    file.write_text(json.dumps(scores), encoding="utf-8")
-    assert "earlier version" in _stale(run, "test")
-
-
-def test_another_search_is_another_measurement() -> None:
-    own = {"name": "beam", "beam_size": 5, "length_penalty": 1.0, "coverage_penalty": 0.0, "nbest": 1}
-    config = RUN.config()
-    assert _search(config, {"checkpoint": "best", "search": own}) == "best weights, own search"
-    assert _search(config, {"checkpoint": "last", "search": {**own, "name": "BeamSearch"}}).startswith("last weights")
-    assert '"beam_size": 6' in _search(config, {"checkpoint": "best", "search": {**own, "beam_size": 6}})
-    assert '"greedy"' in _search(config, {"checkpoint": "best", "search": {**own, "name": "greedy"}})

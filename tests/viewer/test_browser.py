@@ -11,14 +11,8 @@ from typing import Any
 
 import pytest
 
-from nmt.comparison.report import report, title
-from nmt.comparison.variants import Comparison
 from nmt.viewer import embed
-from nmt.viewer.blocks import as_html
-from tests.comparison.conftest import found
 from tests.viewer import documents
-
-__all__ = ["found"]
 
 pytestmark = pytest.mark.browser
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -251,33 +245,3 @@ def test_nothing_is_cut_off_and_no_barrier_is_found(browser: Any, file: str, siz
     ]
     assert serious == []
     opened.close()
-
-
-@pytest.mark.parametrize("size", SIZES)
-def test_the_report_of_a_comparison_fits_and_has_no_barrier(
-    browser: Any, found: Comparison, size: str, tmp_path: Path
-) -> None:
-    """Nothing is cut off, and its contents lead on."""
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="pip install 'nmt[browser]'")
-    width, scheme = SIZES[size]
-    path = tmp_path / "report.html"
-    path.write_text(as_html(report(found), title(found)), encoding="utf-8")
-    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
-    page = context.new_page()
-    problems: list[str] = []
-    page.on("console", lambda message: problems.append(message.text))
-    page.on("pageerror", lambda error: problems.append(str(error)))
-    page.on("request", lambda request: problems.append(request.url) if request.url.startswith("http") else None)
-    page.goto(path.as_uri())
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    cut = """() => [...document.querySelectorAll("table, img, svg, pre")].filter((each) => {
-      const inside = each.closest(".wide, .table, [role=region]") ?? document.documentElement;
-      return getComputedStyle(inside).overflowX === "visible" && each.getBoundingClientRect().right > innerWidth + 1;
-    }).length"""
-    assert page.evaluate(cut) == 0
-    for link in page.locator("nav.contents a").all():
-        assert page.locator(link.get_attribute("href")).count() == 1
-    barriers = axe.Axe().run(page).response["violations"]
-    assert [each["id"] for each in barriers if each["impact"] in ("serious", "critical")] == []
-    assert problems == []
-    context.close()

@@ -1,0 +1,88 @@
+"""Single sentences by their chrF, the mean over seeds: examples, and two variants against each other."""
+
+import random
+from collections.abc import Hashable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from nmt.compare.significance import chrf_of
+from nmt.compare.variants import Variant
+from nmt.viewer.blocks import Linked, Scatter, Table
+
+#: Points of a plot, and texts of the page that they lead to; about 1 MB.
+_MOST_POINTS, MOST_TEXTS = 1000, 8000
+
+Scores = npt.NDArray[np.float64]
+
+
+def scores_of(variant: Variant, split: str) -> Scores:
+    """The chrF of each sentence [N]."""
+    means: Scores = np.stack([chrf_of(run.splits[split].counts["chrf"]) for run in variant.runs]).mean(0)
+    return means
+
+
+class Examples(NamedTuple):
+    """Lines, from 1: where the second of two variants gains most, where it loses most, and random ones."""
+
+    gains: list[int]
+    losses: list[int]
+    random: list[int]
+
+
+def examples(first: Scores, second: Scores, texts: Sequence[Hashable], most: int) -> Examples:
+    """Examples of two variants; of equal sentences only the first. A gain is never negative, a loss never positive.
+
+    Args:
+        first: score of each sentence.
+        second: likewise, of the other variant.
+        texts: equal for equal sentences.
+        most: of each kind.
+    """
+    rows: dict[Hashable, int] = {}
+    for row, text in enumerate(texts):
+        rows.setdefault(text, row)
+    distinct = list(rows.values())
+    difference = second - first
+    falling = sorted(distinct, key=lambda row: -difference[row])
+    drawn = random.Random(1).sample(distinct, min(most, len(distinct)))
+    return Examples(
+        [row + 1 for row in falling if difference[row] > 0][:most],
+        [row + 1 for row in reversed(falling) if difference[row] < 0][:most],
+        sorted(row + 1 for row in drawn),
+    )
+
+
+def examples_table(
+    lines: Examples, disagreements: Sequence[int], scores: tuple[Scores, Scores], labels: tuple[str, str],
+    sources: Sequence[str],
+) -> Table:  # fmt: skip
+    """A row for each example, with the scores of both variants."""
+    first, second = scores
+    kinds = {
+        "largest gain": lines.gains,
+        "largest loss": lines.losses,
+        "largest disagreement": disagreements,
+        "random": lines.random,
+    }
+    rows: list[list[str]] = []
+    for kind, line in ((kind, line) for kind, of_kind in kinds.items() for line in of_kind):
+        one, other = first[line - 1], second[line - 1]
+        figures = f"{one:.0f}", f"{other:.0f}", f"{other - one:+.0f}"
+        rows.append([kind, Linked(str(line), [line]), *figures, sources[line - 1]])
+    return Table(["kind", "line", *(f"chrF, {label}" for label in labels), "difference", "source"], rows, text=True)
+
+
+def scatter(scores: Sequence[Scores], labels: Sequence[str], shown: tuple[int, int]) -> Scatter:
+    """A point for each sentence; of a large test set, as many as the page can hold, at even distances.
+
+    Args:
+        scores: of each variant.
+        labels: of the variants.
+        shown: the variants across and up.
+    """
+    count = len(scores[0])
+    most = min(_MOST_POINTS, MOST_TEXTS // (len(scores) + 2))
+    rows = np.unique(np.linspace(0, count - 1, min(most, count)).round().astype(int))
+    return Scatter("chrF", list(labels), (rows + 1).tolist(), [each[rows].tolist() for each in scores], shown)

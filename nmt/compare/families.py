@@ -1,0 +1,97 @@
+"""Contrasts by design: pairs of variants that differ in one setting only, and one family of tests for each setting.
+
+"All against a baseline" mixes what a setting does with everything else in which two variants differ. A pair that
+differs in one setting measures that setting. Every family is corrected for itself by Holm (1979).
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import Any, NamedTuple
+
+from nmt.choices import is_choice, place
+from nmt.compare.significance import POWER, Noise, Runs, holm
+from nmt.compare.variance import Scorer
+
+_ABSENT = object()
+#: Choices whose own settings belong to their family: the radius of a window belongs to the windows.
+_WITH_SETTINGS = ("attention/score", "attention/window", "attention/read")
+
+
+class OneSetting(NamedTuple):
+    """The test of two variants that differ in one setting.
+
+    Attributes:
+        first: number of a variant.
+        second: number of the other.
+        difference: the second's mean over its seeds less the first's; the rest is as in `Contrast`, corrected for the
+            family.
+    """
+
+    first: int
+    second: int
+    difference: float
+    error: float
+    p: float
+    detectable: float
+    significant: bool
+    real: bool
+
+
+class Family(NamedTuple):
+    """All pairs that differ in one setting: its key, and the pairs."""
+
+    setting: str
+    pairs: list[OneSetting]
+
+
+def factor(first: Mapping[str, Any], second: Mapping[str, Any]) -> str | None:
+    """The one setting in which two variants differ; None if they differ in none or in several.
+
+    Settings that only one of two choices has are not a difference of their own.
+    """
+    keys = dict.fromkeys([*first, *second])
+    differing = [key for key in keys if first.get(key, _ABSENT) != second.get(key, _ABSENT)]
+    in_both = [key for key in differing if key in first and key in second] or differing
+    if len(in_both) != 1:
+        return None
+    setting = in_both[0]
+    # A choice without settings is an empty node in its place.
+    if is_choice(setting):
+        differing = [key for key in differing if not f"{place(key)}.".startswith(f"{place(setting)}.")]
+    if set(differing) - {setting}:
+        return None
+    owners = [choice for choice in _WITH_SETTINGS if setting.startswith(f"{place(choice)}.")]
+    return owners[0] if owners else setting
+
+
+def families(settings: Sequence[Mapping[str, Any]], runs: Sequence[Runs], scorer: Scorer, alpha: float) -> list[Family]:
+    """Every family of the variants, with its tests.
+
+    Args:
+        settings: of each variant.
+        runs: of each variant.
+        scorer: of the metric.
+        alpha: the level.
+    """
+    by_setting: dict[str, list[tuple[int, int]]] = {}
+    for first, second in combinations(range(len(settings)), 2):
+        setting = factor(settings[first], settings[second])
+        if setting is not None:
+            by_setting.setdefault(setting, []).append((first, second))
+    if not by_setting:
+        return []
+    noise = Noise(runs, scorer)
+    return [Family(setting, _tests(pairs, noise, alpha)) for setting, pairs in by_setting.items()]
+
+
+def _tests(pairs: Sequence[tuple[int, int]], noise: Noise, alpha: float) -> list[OneSetting]:
+    """The tests of the pairs of a family."""
+    tests = [noise.between(*pair) for pair in pairs]
+    return [
+        OneSetting(
+            *(*pair, test.difference, test.error.size, p, test.error.detectable(alpha / len(pairs), POWER)),
+            significant=p < alpha,
+            real=p < alpha and test.p_seeds is not None,
+        )
+        for pair, test, p in zip(pairs, tests, holm([test.p for test in tests]), strict=True)
+    ]

@@ -1,0 +1,127 @@
+"""The two axes of every analysis of words and sentences: a `Score` of items x a `Bucket` of items -> a `Grid`.
+
+An item is a sentence, a word, a piece or a measure of a sentence. A score gives the statistics of each item, a bucket
+says into which columns an item falls, and a grid has the score of each variant in each bucket, with its interval.
+`scorers` has the scores and `buckets` the buckets; neither knows the other.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nmt.compare.estimates import Bootstrap, Estimate, estimate_text
+from nmt.compare.variance import Statistics
+from nmt.viewer.blocks import Table
+
+
+class Item(NamedTuple):
+    """One item of a score.
+
+    Attributes:
+        row: its sentence, from 0.
+        key: what buckets look at: the row of a sentence, a `Word`, a probability, the name of a measure.
+        statistics: [S], of which the score of a bucket takes the sum.
+    """
+
+    row: int
+    key: Any
+    statistics: Sequence[float] | Statistics
+
+
+class Score(NamedTuple):
+    """The first axis.
+
+    Attributes:
+        items: (index of a variant, index of its run) -> the items.
+        value: sums of statistics [..., S] -> scores [...]; NaN if there is nothing to score.
+        size: S.
+        unit: what a bucket's size counts; "" if sizes say nothing.
+        counted: the statistic that has the size of a bucket; None counts the items.
+        of_all: whether `value` also gets the sums over all buckets, [..., 2 S], as a share needs them.
+    """
+
+    items: Callable[[int, int], Iterable[Item]]
+    value: Callable[[Statistics], Statistics]
+    size: int
+    unit: str = ""
+    counted: int | None = None
+    of_all: bool = False
+
+
+class Bucket(NamedTuple):
+    """The second axis.
+
+    Attributes:
+        title: the property of the items, such as "training count".
+        names: of the B buckets.
+        places: an item's key -> the numbers of its buckets; none, one or several.
+    """
+
+    title: str
+    names: Sequence[str]
+    places: Callable[[Any], Iterable[int]]
+
+
+class Grid(NamedTuple):
+    """A score of every variant in every bucket.
+
+    Attributes:
+        title: of the buckets.
+        names: of the buckets.
+        unit: of the sizes.
+        sizes: of the buckets; empty if they say nothing.
+        rows: for each variant the score in each bucket; None if there is nothing to score.
+    """
+
+    title: str
+    names: Sequence[str]
+    unit: str
+    sizes: Sequence[int]
+    rows: list[list[Estimate | None]]
+
+
+def grid(runs: Sequence[int], bootstrap: Bootstrap, sentences: int, score: Score, bucket: Bucket) -> Grid:
+    """Score every variant in every bucket.
+
+    Args:
+        runs: the number of runs of each variant.
+        bootstrap: over the sentences.
+        sentences: of the test set.
+        score: the first axis.
+        bucket: the second axis.
+    """
+    sizes: list[int] = []
+    rows = []
+    for variant, count in enumerate(runs):
+        tables = []
+        for run in range(count):
+            items = [(item, place) for item in score.items(variant, run) for place in bucket.places(item.key)]
+            tables.append(_table(items, score, (sentences, len(bucket.names))))
+            if score.unit and not sizes:
+                sizes = [0] * len(bucket.names)
+                for item, place in items:
+                    sizes[place] += 1 if score.counted is None else int(item.statistics[score.counted])
+        every = np.stack(tables)
+        rows.append([bootstrap.estimate(every[:, :, place], score.value) for place in range(len(bucket.names))])
+    return Grid(bucket.title, bucket.names, score.unit, sizes, rows)
+
+
+def _table(items: Sequence[tuple[Item, int]], score: Score, shape: tuple[int, int]) -> Statistics:
+    """The sums [sentences, buckets, S] of the items' statistics."""
+    table: Statistics = np.zeros((*shape, score.size))
+    if items:
+        rows, places = np.array([(item.row, place) for item, place in items]).T
+        np.add.at(table, (rows, places), np.array([item.statistics for item, _ in items], float))
+    if score.of_all:
+        table = np.concatenate([table, np.broadcast_to(table.sum(1, keepdims=True), table.shape)], -1)
+    return table
+
+
+def grid_table(grid: Grid, labels: Sequence[str], order: Sequence[int], digits: int = 1) -> Table:
+    """A row for each variant, a column for each bucket that has a score, and a row of the buckets' sizes."""
+    there = [at for at in range(len(grid.names)) if any(row[at] is not None for row in grid.rows)]
+    rows = [[labels[at], *(estimate_text(grid.rows[at][place], digits) for place in there)] for at in order]
+    if grid.unit:
+        rows.append([grid.unit, *(f"{grid.sizes[place]:,}" for place in there)])
+    return Table([grid.title, *(grid.names[place] for place in there)], rows)

@@ -1,0 +1,118 @@
+"""The end of a report: contrasts by design, the tests, the settings of the variants, the runs."""
+
+from nmt.compare.labels import setting_words, telling
+from nmt.compare.significance import Contrast
+from nmt.compare.variants import Comparison, OnSplit
+from nmt.compare.verdict import baseline_label, count_of, judgement, p_text
+from nmt.evaluation.metrics import TITLES
+from nmt.viewer.blocks import Block, Heading, Lines, Table
+
+
+def by_design(comparison: Comparison, split: OnSplit) -> list[Block]:
+    """The pairs of variants that differ in one setting only, a table for each setting."""
+    if len(comparison.variants) < 3 or not split.families:
+        return []
+    labels = [variant.label for variant in comparison.variants]
+    header = ["from", "to", "difference", "error", "p, Holm", "min. detectable", "verdict"]
+    blocks: list[Block] = [
+        Heading(f"One setting at a time, {TITLES[split.judge]} on {split.name}"),
+        Lines(
+            [
+                "Each row is a pair of variants that differ in this setting, and otherwise at most in settings that "
+                "only one of its choices has. p is corrected by Holm within the table."
+            ]
+        ),
+    ]
+    for family in split.families:
+        rows = []
+        for pair in family.pairs:
+            figures = f"{pair.difference:+.2f}", f"{pair.error:.2f}", p_text(pair.p), f"{pair.detectable:.2f}"
+            rows.append([labels[pair.first], labels[pair.second], *figures, judgement(pair)])
+        blocks.append(Table([f"{family.setting}, {header[0]}", *header[1:]], rows))
+    return blocks
+
+
+def method(comparison: Comparison) -> list[Block]:
+    """The tests and their figures, the settings that differ and those in common, the runs."""
+    blocks: list[Block] = [
+        Heading("How the differences were tested"),
+        Lines(
+            [
+                f"Each variant is tested against the baseline, {baseline_label(comparison)}.",
+                "The test asks whether other sentences and other seeds would also show a difference. It is Student's "
+                "t, and its standard error has both sources of noise: sentences (jackknife) and runs (standard "
+                "deviation over seeds, pooled over the variants; one that deviates significantly more than the others "
+                "has its own, as in Welch's test). Degrees of freedom are Satterthwaite's. If every variant has one "
+                "seed, the error is that of sentences alone, and the report says so.",
+                f"p is corrected by Holm for {count_of(len(comparison.variants) - 1, 'variant')}. A difference is "
+                f"significant at p < {comparison.alpha:g}. 'Min. detectable' is the true difference that 4 of 5 such "
+                f"comparisons would find.",
+                f"Two further p-values show where the noise is. They are not corrected and decide nothing. "
+                f"'p, sentences' takes these runs as given: paired approximate randomisation with "
+                f"{comparison.trials:,} trials, each of which swaps the two variants' translations of a sentence, of "
+                f"all seeds at once, with probability one half. 'p, seeds' takes these sentences as given: Student's t "
+                f"over the runs.",
+                "BLEU and chrF are tested in the same way, and TER is not tested. The verdict is that of BLEU, or of "
+                "chrF where most references have fewer than four tokens, which BLEU cannot judge. Each metric on each "
+                "split is a separate family. Differences from the highest score are corrected by Bonferroni for all "
+                "pairs of variants, because the scores themselves selected it.",
+            ]
+        ),
+    ]
+    for split in comparison.splits:
+        rows = [
+            [variant.label, title, *_figures(contrast)]
+            for metric, title in TITLES.items()
+            for variant, contrast in zip(comparison.variants, split.contrasts[metric], strict=True)
+            if contrast is not None
+        ]
+        if rows:
+            tests = ["difference", "error", "p, sentences", "p, seeds", "p, Holm", "min. detectable"]
+            blocks.append(Table([split.name, "metric", *tests, "verdict"], rows))
+        blocks.append(Lines([f"{metric.upper()}: {signature}" for metric, signature in split.signatures.items()]))
+    blocks += [
+        *_differences(comparison),
+        Heading("What they have in common"),
+        Lines([*_trained_on(comparison), ", ".join(_shared(comparison))]),
+    ]
+    runs = []
+    for variant in comparison.variants:
+        code = dict.fromkeys(revision for run in variant.runs for revision in run.code or ["unknown"])
+        runs.append([variant.label, ", ".join(run.name for run in variant.runs), ", ".join(code)])
+    blocks += [Heading("Runs"), Table(["variant", "runs", "trained by code"], runs, text=True)]
+    return blocks
+
+
+def _figures(test: Contrast) -> list[str]:
+    seeds = "-" if test.p_seeds is None else p_text(test.p_seeds)
+    p_values = p_text(test.p_sentences), seeds, p_text(test.p)
+    return [f"{test.difference:+.2f}", f"{test.error:.2f}", *p_values, f"{test.detectable:.2f}", judgement(test)]
+
+
+def _differences(comparison: Comparison) -> list[Block]:
+    """A table of the settings in which the variants differ; nothing without any."""
+    keys = telling([variant.runs[0].settings for variant in comparison.variants], comparison.differing)
+    rows = []
+    for variant in comparison.variants:
+        settings = variant.runs[0].settings
+        rows.append([variant.label, *(setting_words(key, settings[key]) if key in settings else "" for key in keys)])
+    return [
+        Heading("Settings in which the variants differ"),
+        Table(["variant", *keys], rows, text=True),
+        Lines(["Not listed: settings that only some choices have and that are equal in all of these."]),
+    ] if keys else []  # fmt: skip
+
+
+def _trained_on(comparison: Comparison) -> list[str]:
+    words = (words for variant in comparison.variants for run in variant.runs for words in run.trained_on)
+    return [f"Trained {how}." for how in dict.fromkeys(words)]
+
+
+def _shared(comparison: Comparison) -> list[str]:
+    """The settings that are equal in all variants, as KEY=VALUE."""
+    settings = comparison.variants[0].runs[0].settings
+    return [
+        f"{key}={setting_words(key, value)}"
+        for key, value in settings.items()
+        if key not in comparison.differing and value is not None
+    ]

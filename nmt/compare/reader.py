@@ -1,0 +1,271 @@
+"""A run folder or a record -> its data for a comparison: scores, curves, error rates, text."""
+
+import functools
+import json
+import math
+import statistics
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from nmt.compare.results import TESTED, Alignment, ForcedReference, Result, Scored, WordFacts, check_counts, counted
+from nmt.compare.variance import Statistics
+from nmt.configuration import without_classes
+from nmt.data.corpus import Split
+from nmt.data.lines import read_lines
+from nmt.errors import UserError, damaged, reading
+from nmt.evaluation.metrics import TITLES, Metric, MetricScore, exact_share, judge
+from nmt.evaluation.references import FORCED_FILE, AttentionMap, further_references
+from nmt.evaluation.word_counts import WORDS_FILE
+from nmt.facts import MAP
+from nmt.files import read_whole, replace_atomically
+from nmt.foreign import read_json
+from nmt.links import parse_links
+from nmt.records import TEXT, portable
+from nmt.runs import Run, settings
+from nmt.terminal import print_message
+from nmt.text.scripts import lengths
+
+METRICS = ("bleu", "chrf", "ter")
+COUNTS = "counts.npz"  # in a record without text
+WIDTHS = {"bleu": 10, "chrf": 18}  # columns of the counts
+TRAINING = ("minutes", "epochs", "step", "peak_memory", "peak_gpu_memory")
+
+
+def wanted_splits(run: Run, given: Split | str | None) -> list[str]:
+    """The splits on which the run is compared: the given one, or the test splits of its data set."""
+    if isinstance(given, Split):
+        return [given.name]
+    if given is not None:
+        return [given]
+    tests = [name for name in run.facts().get("text", {}) if name not in ("train", "valid")]
+    if not tests and not run.splits():
+        raise UserError("its data set has no test split. Give split=valid, or source=FILE reference=FILE.")
+    return tests or run.splits()
+
+
+#: Settings of the tokenizer's training text. Runs that are compared have the same tokenizer.
+_TOKENIZER_TEXT = ("tokenizer.sample_sentences", "tokenizer.sample_characters")
+
+
+def read_result(name: str, run: Run, given: Split | str | None) -> Result:
+    """The data of a run for a comparison.
+
+    Raises:
+        UserError: a file is missing or damaged, or files do not belong together.
+    """
+    config, facts, history = run.config(), run.facts(), run.history()
+    wanted = wanted_splits(run, given)
+    names = wanted if given is not None else [*wanted, *(split for split in run.splits() if split not in wanted)]
+    aligned = _alignments(run)
+    splits, origin = {}, {"training text": str(facts.get("text", {}).get("train"))}
+    for split in names:
+        scores, scored = read_whole(run.evaluation / split, functools.partial(_split, run, split))
+        if scored is None:
+            continue
+        provenance = scores["provenance"]
+        origin["tokenizer"] = str(provenance.get("tokenizer"))
+        signatures = {f"{metric} signature": scored.scores[metric].signature for metric in METRICS}
+        source = {"text": str(provenance["text"]), "search": _search(config, provenance), **signatures}
+        splits[split] = scored._replace(origin=source)
+        with reading(run.evaluation / split / "scores.json"):
+            aligned = _with_rates(aligned, split, scores, len(scored.hypotheses))
+    training: dict[str, float] = {key: float(facts[key]) for key in TRAINING if isinstance(facts.get(key), int | float)}
+    speeds = [entry["train_tokens_per_second"] for entry in history if entry.get("train_tokens_per_second")]
+    if speeds:
+        training["train_tokens_per_second"] = statistics.median(speeds)
+    machine = f"{facts['device']}, {facts['threads']} threads" if "device" in facts and "threads" in facts else ""
+    result = outline(name, run)
+    return result._replace(
+        settings={key: value for key, value in result.settings.items() if key not in _TOKENIZER_TEXT},
+        origin=origin,
+        training=training,
+        history=history,
+        splits=splits,
+        aligned=aligned,
+        training_machine=machine,
+        trained_on=_trained_on(facts),
+        code=[str(code) for code in facts["code"]] if isinstance(facts.get("code"), list) else [],
+    )
+
+
+def outline(name: str, run: Run) -> Result:
+    """A run without its scores: its seed and its settings."""
+    variant, facts = settings(run.config()), run.facts()
+    seed = int(variant.pop("seed"))
+    kept = {key: portable(value) for key, value in variant.items() if key != "data" and not key.startswith("data.")}
+    if "links" in facts:  # different links make a different variant, wherever their file is
+        kept["data.train_links"] = str(facts["links"])[:8]
+    return Result(name, seed, kept, {}, {}, [], {})
+
+
+def _trained_on(facts: Mapping[str, Any]) -> list[str]:
+    """The training text and the libraries of a run, as far as they are known."""
+    parts = []
+    languages, pairs = facts.get("languages"), facts.get("pairs")
+    if isinstance(languages, list) and isinstance(pairs, int) and "data" in facts:
+        parts.append(f"on {facts['data']}, {' to '.join(map(str, languages))}, {pairs:,} sentence pairs")
+    versions = facts.get("versions")
+    if isinstance(versions, dict) and {"nmt", "torch"} <= versions.keys():
+        parts.append(f"with nmt {versions['nmt']} and torch {versions['torch']}")
+    return parts
+
+
+def _alignments(run: Run) -> dict[str, Alignment]:
+    """The error rates that `nmt.align` has saved, by their measurement (UserError for a damaged file)."""
+    measurements = {}
+    for path in sorted(run.alignments.glob("*.json")):
+        saved = run.read_object(path.relative_to(run.folder).as_posix())
+        with reading(path):
+            rates, without_model = (
+                {name: 100 * float(score["aer"]) for name, score in saved[key].items()}
+                for key in ("rates", "without_model")
+            )
+            attention = None if saved["attention"] is None else str(saved["attention"])
+            known = [*rates.values(), *without_model.values()]
+            if attention not in (None, *rates) or not all(0 <= rate <= 100 for rate in known):
+                raise damaged(path)
+            gold, pairs, shift_from = str(saved["gold"]), int(saved["pairs"]), str(saved["shift_from"])
+            stale = saved["checkpoint"] == "best" and saved["step"] != run.best_step()
+        if stale:
+            print_message(
+                f"{path} is from an earlier state of the run and is ignored. To include it, run nmt.align again."
+            )
+        else:
+            measurement = Alignment(gold, pairs, rates, attention, shift_from, without_model)
+            measurements[path.stem.rpartition("-")[2]] = measurement
+    return measurements
+
+
+def _with_rates(
+    aligned: Mapping[str, Alignment], split: str, scores: Mapping[str, Any], pairs: int
+) -> dict[str, Alignment]:
+    """Add the error rates that `nmt.evaluate` saved of a split, unless `nmt.align` measured them too.
+
+    Both are known by the split's text, so that runs of either can be compared.
+    """
+    saved = scores["alignment"] or {}
+    head = saved.get("head", "auto")
+    gold = split if head == "auto" else f"{split}, head={head}"
+    rates = {f"attention, shift {shift}": saved.get(f"shift_{shift}") for shift in (0, 1)}
+    ways = {way: 100 * float(rate["aer"]) for way, rate in rates.items() if rate}
+    without_model = {name: 100 * float(rate["aer"]) for name, rate in saved.get("without_model", {}).items()}
+    known = {key: measured for key, measured in aligned.items() if (measured.gold, measured.pairs) == (gold, pairs)}
+    by_text = next(iter(known.values()), Alignment(gold, pairs, ways, "attention, shift 0", "default", without_model))
+    others = {key: measured for key, measured in aligned.items() if key not in known}
+    return {**others, f"{scores['provenance']['text']} {gold}": by_text} if by_text.rates else others
+
+
+def _search(config: Any, provenance: Mapping[str, Any]) -> str:
+    """The checkpoint and the search: "own search" for the run's own; other searches are not comparable."""
+    used = provenance.get("search", {})
+    of_run = {"name": config.choices["search"], **without_classes(dict(config.search))}
+    same = all(used.get(key) == value for key, value in of_run.items())
+    return f"{provenance.get('checkpoint')} weights, {'own search' if same else json.dumps(used, sort_keys=True)}"
+
+
+def _split(run: Run, split: str) -> tuple[dict[str, Any], Scored | None]:
+    """The scores of a split, and its data; None for those of an ensemble."""
+    scores = run.scores(split)
+    provenance = scores.get("provenance", {})
+    if "text" not in provenance or len(provenance.get("runs", [1])) != 1:
+        return scores, None
+    return scores, _scored(run, split, scores)
+
+
+def _scored(run: Run, split: str, scores: dict[str, Any]) -> Scored:
+    """One split of a run, read from its folder."""
+    folder = run.evaluation / split
+    with reading(folder / "scores.json"):
+        metrics = {key: MetricScore(float(scores[key]["value"]), str(scores[key]["signature"])) for key in METRICS}
+        if not all(0 <= score.value < math.inf for score in metrics.values()):
+            raise damaged(folder / "scores.json")
+        hypotheses = read_lines(folder / "hypotheses.txt")
+        others: list[list[str]] = []
+        exact = scores.get("exact_matches")
+        if (folder / COUNTS).exists():
+            sources = references = None
+            counts, sizes, unit = _read_counts(folder / COUNTS, len(hypotheses))
+            check_counts(counts, metrics)
+        else:
+            sources, references = (read_lines(folder / name) for name in TEXT)
+            others = [read_lines(path) for path in further_references(folder)]
+            complete = {len(hypotheses)} == {len(lines) for lines in (sources, references, *others)}
+            text = Split(split, sources, references, others=others)
+            if not complete or text.fingerprint() != scores["provenance"]["text"]:
+                raise UserError(
+                    f"{folder}: source.txt, reference.txt and hypotheses.txt do not belong to scores.json. Score "
+                    f"the run again, or restore it from an intact copy."
+                )
+            counts = counted(hypotheses, references, str(scores["target_language"]), metrics, others)
+            exact = exact_share(hypotheses, references, *others)
+            sizes, unit, _ = lengths(sources)
+        measured = dict(scores["measured"])
+    maps = cast("list[AttentionMap]", run.rows(split, "attention.json", MAP) or [])
+    return Scored(sources, references, hypotheses, sizes, unit, metrics, counts, measured, maps)._replace(
+        measures=run.measures(split, len(hypotheses)) or [],
+        forced=_forced(folder / FORCED_FILE, len(hypotheses)),
+        words=_words(folder / WORDS_FILE),
+        source_language=str(scores.get("source_language", "")),
+        others=others,
+        judged_by=scores["judged_by"] if scores.get("judged_by") in TITLES else judge(counts["bleu"][:, 1]),
+        exact=float(exact) if isinstance(exact, int | float) else None,
+    )
+
+
+def _forced(path: Path, sentences: int) -> list[ForcedReference]:
+    """The references under forced decoding; empty without the file (UserError for a damaged file)."""
+    if not path.exists():
+        return []
+    with reading(path):
+        found = [
+            ForcedReference(
+                int(row["line"]),
+                [float(value) for value in row["log_probs"]],
+                None if row["links"] is None else sorted(parse_links(row["links"]).sure),
+                [int(value) / 1000 for value in row["best"]],
+                [value == "1" for value in row["right"]],
+            )
+            for row in read_json(path)
+        ]
+        if any(not 1 <= each.line <= sentences or len(each.best) != len(each.right) for each in found):
+            raise damaged(path)
+    return found
+
+
+def _words(path: Path) -> dict[str, dict[str, WordFacts]]:
+    """The facts about each word of both sides; errors as `_forced`."""
+    if not path.exists():
+        return {}
+    with reading(path):
+        return {
+            side: {
+                word: WordFacts(None if count is None else int(count), int(pieces))
+                for word, (count, pieces) in facts.items()
+            }
+            for side, facts in read_json(path).items()
+        }
+
+
+def write_counts(path: Path, scored: Scored) -> None:
+    """Write the n-gram counts and the source length of each sentence, for a record without text."""
+    bleu, chrf, sizes = (np.array(rows, np.int32) for rows in (*map(scored.counts.get, TESTED), scored.lengths))
+    with replace_atomically(path) as temporary, temporary.open("wb") as file:
+        np.savez_compressed(file, bleu=bleu, chrf=chrf, lengths=sizes, unit=np.array(scored.unit))
+
+
+def _read_counts(path: Path, sentences: int) -> tuple[dict[Metric, Statistics], list[int], str]:
+    """The counts of the sentences, their lengths and the unit of length (UserError for a damaged file)."""
+    with (
+        reading(path, also=(zipfile.BadZipFile,)),
+        path.open("rb") as file,
+        np.load(file, allow_pickle=False) as tables,
+    ):
+        counts: dict[Metric, Statistics] = {metric: tables[metric].astype(np.float64) for metric in TESTED}
+        sizes, unit = [int(size) for size in tables["lengths"]], str(tables["unit"])
+    if len(sizes) != sentences or any(rows.shape != (sentences, WIDTHS[metric]) for metric, rows in counts.items()):
+        raise damaged(path)
+    return counts, sizes, unit

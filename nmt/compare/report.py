@@ -1,0 +1,302 @@
+"""A comparison -> its report: a list of blocks for `blocks` to write, and the short text for a terminal."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from nmt.compare import analyses, plots
+from nmt.compare.grid import grid_table
+from nmt.compare.method import by_design, method
+from nmt.compare.results import HEAD_ENTROPY, TESTED
+from nmt.compare.slices import Slicing
+from nmt.compare.variants import Comparison, OnSplit, Spread
+from nmt.compare.verdict import baseline_label, count_of, judgement, p_text, verdict
+from nmt.drawing.layout import plain_table
+from nmt.drawing.length_plot import FEW, by_length
+from nmt.drawing.style import png
+from nmt.evaluation.metrics import TITLES
+from nmt.evaluation.references import AttentionMap
+from nmt.translation.heads import Heads
+from nmt.viewer.blocks import Block, Heading, Interactive, Lines, Picture, Table
+from nmt.viewer.word_document import sentence_of_words
+
+NO_SLICING = Slicing()
+
+
+def title(comparison: Comparison) -> str:
+    """One line: the numbers of variants and runs, and the splits."""
+    runs = sum(len(variant.runs) for variant in comparison.variants)
+    splits = ", ".join(split.name for split in comparison.splits)
+    return f"{count_of(len(comparison.variants), 'variant')}, {count_of(runs, 'run')}, on {splits}"
+
+
+def report(
+    comparison: Comparison, heatmaps: int = 4, slicing: Slicing = NO_SLICING, *, speeds: bool = True
+) -> list[Block]:
+    """All blocks of the report: the decision on the first screen, then the analyses, then the method.
+
+    Args:
+        comparison: the comparison.
+        heatmaps: the maximum number of sentences whose attention maps are drawn side by side.
+        slicing: a user's slices of the sentences.
+        speeds: whether the runs' times can be compared, so that learning curves by time and costs are shown.
+    """
+    first = comparison.splits[0]
+    subject = analyses.subject_of(comparison, first, slicing)
+    blocks: list[Block] = [Lines(verdict(comparison), lead=True)]
+    blocks += [*_scores(comparison, first), *_lengths(comparison, first), *analyses.length_ratios(subject)]
+    blocks += [*_alignments(comparison), *analyses.attention(subject), *analyses.first_sentences(subject)]
+    blocks += _pictures(comparison, first, speeds=speeds)
+    blocks += [*analyses.sentence_examples(subject), *_heatmaps(comparison, first, heatmaps)]
+    blocks += analyses.word_sections(subject)
+    if speeds:
+        blocks += [Heading("What it costs"), _costs(comparison), Lines([_COSTS])]
+    blocks += by_design(comparison, first)
+    for split in comparison.splits[1:]:
+        blocks += [*_scores(comparison, split), *_lengths(comparison, split), *_pictures_of(comparison, split)]
+    if comparison.apart or comparison.notes:
+        blocks.append(Heading("Left out, and other notes"))
+        if comparison.apart:
+            blocks.append(Table(["run", "reason"], [list(row) for row in comparison.apart], text=True))
+        blocks.append(Lines(comparison.notes))
+    blocks += method(comparison)
+    return [*blocks, *analyses.sentences(subject, blocks)]
+
+
+def _mean(value: Spread | None, digits: int = 2) -> str:
+    if value is None:
+        return "-"
+    deviation = "" if value.deviation is None else f" ± {value.deviation:,.{digits}f}"
+    return f"{value.mean:,.{digits}f}{deviation}"
+
+
+def _table_of_columns(
+    comparison: Comparison, split: OnSplit, columns: Mapping[str, Callable[[int], str]], marks: Sequence[str] = ()
+) -> Table:
+    """A row for each variant, the highest first; each column is a function of the variant's number."""
+    labels = [variant.label for variant in comparison.variants]
+    rows = [[labels[at], *(show(at) for show in columns.values())] for at in split.order]
+    return Table(["variant", *columns], rows, marks)
+
+
+def scores_table(comparison: Comparison, split: OnSplit) -> Table:
+    """The figures of every variant on a split, beginning with the metric that judges."""
+    other = next(metric for metric in TESTED if metric != split.judge)
+    contrasts = split.tests
+
+    def figure(name: str) -> Callable[[int], str]:
+        return lambda at: _mean(split.figures[at].get(name))
+
+    columns: dict[str, Callable[[int], str]] = {
+        "seeds": lambda at: str(len(comparison.variants[at].runs)),
+        TITLES[split.judge]: figure(split.judge),
+        "to baseline": lambda at: "" if (contrast := contrasts[at]) is None else f"{contrast.difference:+.2f}",
+        "p": lambda at: "" if (contrast := contrasts[at]) is None else p_text(contrast.p),
+        "verdict": lambda at: judgement(contrasts[at]),
+        TITLES[other]: figure(other),
+        "TER": figure("ter"),
+        "perplexity": figure("perplexity"),
+        "entropy": figure("attention_entropy"),
+    }
+    if any(figures["hidden_share"].mean > 0 for figures in split.figures if "hidden_share" in figures):
+        columns["share without weight"] = figure("hidden_share")
+    return _table_of_columns(comparison, split, columns, [judgement(contrasts[at]) for at in split.order])
+
+
+def _scores(comparison: Comparison, split: OnSplit) -> list[Block]:
+    caption = (
+        f"Means and standard deviations over seeds. The baseline is {baseline_label(comparison)}. p is corrected by "
+        f"Holm; n.s. means not significantly different from the baseline. Less TER and perplexity is better. Entropy "
+        f"of the weights is in nats: 0 if all weight is on one piece, log S if S pieces have equal weight."
+    )
+    table = scores_table(comparison, split)
+    return [Heading(f"Scores on {split.name}"), table, Lines([caption]), *_entropies(comparison, split)]
+
+
+def _pictures(comparison: Comparison, split: OnSplit, *, speeds: bool) -> list[Block]:
+    """The scores, also by length, and the course of training as pictures."""
+    blocks: list[Block] = [Heading("Pictures of the scores"), *_pictures_of(comparison, split)]
+    course = plots.curves(comparison, by_time=speeds)
+    if course is not None:
+        blocks += [Heading("Learning curves"), Picture("learning-curves", png(course), "learning curves")]
+        blocks.append(Lines(["Means over seeds, up to the last update that all seeds of a variant have reached."]))
+    return blocks
+
+
+def _pictures_of(comparison: Comparison, split: OnSplit) -> list[Block]:
+    metric = TITLES[split.judge]
+    name = f"{metric} of each variant on {split.name}"
+    blocks: list[Block] = [Picture(f"scores-{split.name}", png(plots.scores(comparison, split)), name)]
+    if len(split.bins) > 1:
+        title = f"{metric} by source length on {split.name}"
+        by_bin = [[estimate and estimate.value for estimate in row] for row in split.by_length.rows]
+        scores = {variant.label: values for variant, values in zip(comparison.variants, by_bin, strict=True)}
+        picture = by_length(split.bins, scores, split.unit, title, metric=metric)
+        blocks.append(Picture(f"by-length-{split.name}", png(picture), title))
+    return blocks
+
+
+def _entropies(comparison: Comparison, split: OnSplit) -> list[Block]:
+    """The entropy of each head, a row for each layer of the variants with several heads."""
+    rows: list[list[str]] = []
+    for at in split.order:
+        heads = [key.removeprefix(HEAD_ENTROPY) for key in split.figures[at] if key.startswith(HEAD_ENTROPY)]
+        for layer in Heads(heads).layers or ([""] if heads else []):
+            of_layer = [head for head in heads if not layer or head.startswith(f"{layer}.")]
+            figures = [_mean(split.figures[at][HEAD_ENTROPY + head]) for head in of_layer]
+            rows.append([comparison.variants[at].label, layer, *figures])
+    if not rows:
+        return []
+    width = max(map(len, rows))
+    header = ["variant", "layer", *(f"head {number}" for number in range(1, width - 1))]
+    caption = "Entropy of the weights by layer and head, in nats. Under 0.5, a head mostly looks at one piece."
+    return [Table(header, [[*row, *[""] * (width - len(row))] for row in rows]), Lines([caption])]
+
+
+_COSTS = (
+    "Parameters count the whole model. Training speed is in target tokens a second, the median between validations. "
+    "Translation speed was measured during evaluation and includes search. Memory is that of the whole process, or of "
+    "the GPU if there is one. Speeds depend on the machine and its other work at that time."
+)
+
+
+def _costs(comparison: Comparison) -> Table:
+    split = comparison.splits[0]
+
+    def figure(name: str, digits: int) -> Callable[[int], str]:
+        return lambda at: _mean((comparison.variants[at].training | split.figures[at]).get(name), digits)
+
+    def parameters(at: int) -> str:
+        count = split.figures[at].get("parameters")
+        return "-" if count is None else f"{count.mean:,.0f}"
+
+    def memory(at: int) -> str:
+        training = comparison.variants[at].training
+        used = training.get("peak_gpu_memory", training.get("peak_memory"))
+        return "-" if used is None else f"{used.mean / 2**30:,.2f}"
+
+    def exact(at: int) -> str:
+        shares = [run.splits[split.name].exact for run in comparison.variants[at].runs]
+        known = [share for share in shares if share is not None]
+        return f"{sum(known) / len(known):.1f}" if known else "-"
+
+    columns = {
+        "parameters": parameters,
+        "trains, tokens/s": figure("train_tokens_per_second", 0),
+        "minutes": figure("minutes", 1),
+        "translates, sentences/s": figure("sentences_per_second", 1),
+        "pieces/s": figure("target_pieces_per_second", 0),
+        "memory, GiB": memory,
+    }
+    if any(exact(at) != "-" for at in split.order):
+        columns["exact matches, %"] = exact
+    return _table_of_columns(comparison, split, columns)
+
+
+def _lengths(comparison: Comparison, split: OnSplit) -> list[Block]:
+    if len(split.bins) < 2:
+        return []
+    caption = (
+        f"Means over seeds, with 95 % bootstrap intervals over sentences. Bins have the same width on all splits; a "
+        f"bin with fewer than {FEW} sentences is joined with its neighbour."
+    )
+    table = grid_table(split.by_length, [variant.label for variant in comparison.variants], split.order)
+    return [Heading(f"{TITLES[split.judge]} by source length on {split.name}"), table, Lines([caption])]
+
+
+def _alignments(comparison: Comparison) -> list[Block]:
+    blocks: list[Block] = []
+    for gold in comparison.golds:
+        ways = sorted({way for rates in gold.rates for way in rates})
+        measured = [
+            (variant.label, rates) for variant, rates in zip(comparison.variants, gold.rates, strict=True) if rates
+        ]
+        measured.sort(key=lambda row: _first(row[1], ways))
+        rows = [[label, *(_mean(rates.get(way), 1) for way in ways)] for label, rates in measured]
+        rows += [
+            [f"({label})", f"{rate:.1f}", *[""] * (len(ways) - 1)] for label, rate in sorted(gold.without_model.items())
+        ]
+        blocks.append(Table([f"{gold.gold}, {count_of(gold.pairs, 'pair')}", *ways], rows))
+    if not blocks:
+        return []
+    caption = (
+        "The links of each run against the word links named above, in per cent; less is better. The column 'attention' "
+        "uses the head and the shift that were chosen on validation links; without such links, shift 0 and the mean of "
+        "the heads of the penultimate layer. Saliency is gradient times input, which needs no attention. Names in "
+        "brackets are links that no variant made: the diagonal links each target word to the source word at the same "
+        "place; the best possible links are read off the gold. The report's first verdict on error "
+        "rates compares the variant with the fewest errors with the others by Student's t over the runs, corrected by "
+        "Bonferroni for all pairs of variants. The test does not generalise to other sentences."
+    )
+    by_hand = [gold.gold for gold in comparison.golds if gold.by_hand]
+    if by_hand:
+        caption += f" The shift was set by hand (shift=) for runs in {', '.join(by_hand)}."
+    return [Heading("Alignment error rates"), *blocks, Lines([caption])]
+
+
+def _first(rates: Mapping[str, Spread], ways: Sequence[str]) -> tuple[int, float]:
+    """The sort key of a row: its first column with a value, and that value."""
+    return next((column, rates[way].mean) for column, way in enumerate(ways) if way in rates)
+
+
+def _heatmaps(comparison: Comparison, split: OnSplit, most: int) -> list[Block]:
+    """Attention maps of each variant's first seed, for the sentences that all variants with attention have saved."""
+    maps = {
+        variant.label: {entry["line"]: entry for entry in variant.runs[0].splits[split.name].attention_maps}
+        for variant in comparison.variants
+    }
+    maps = {label: by_line for label, by_line in maps.items() if by_line}
+    if not maps or most < 1:
+        return []
+    lines = sorted(set.intersection(*(set(by_line) for by_line in maps.values())))[:most]
+    blocks: list[Block] = [
+        Heading("Attention maps"),
+        Lines(
+            [
+                "Weights over the same sentence pairs under forced decoding, with the source above and the reference "
+                "at the left. Each map is of a variant's first seed and the heads that nmt.evaluate used (head=). "
+                "In the HTML report, choose two variants to see both, and their difference. "
+                "A weight shows where the decoder looked, not why."
+            ]
+        ),
+    ]
+    drawn: list[Picture] = []
+    sentences = []
+    for line in lines:
+        panels = [(label, by_line[line]) for label, by_line in maps.items()]
+        same = [panel for panel in panels if panel[1]["source"] == panels[0][1]["source"]]
+        name = f"weights-{split.name}-{line}"
+        alt = f"attention weights of each variant on line {line}"
+        drawn.append(Picture(name, png(plots.side_by_side(same)), alt))
+        sentences.append(_viewed(line, same))
+    return [*blocks, Interactive("maps", {"sentences": sentences, "corpus": None}, drawn)]
+
+
+def _viewed(line: int, panels: Sequence[tuple[str, AttentionMap]]) -> dict[str, Any]:
+    """A sentence of the viewer: the reference, with the weights of each variant over it."""
+    return {
+        "line": line,
+        "reference": None,
+        "translations": [
+            {"name": label, "translation": sentence_of_words(each["source"], each["target"], each["weights"])}
+            for label, each in panels
+        ],
+    }
+
+
+def as_text(comparison: Comparison) -> str:
+    """The report for a terminal: the verdict, and the scores of each split."""
+    parts = ["\n".join(verdict(comparison))]
+    for split in comparison.splits:
+        table = scores_table(comparison, split)
+        parts.append(plain_table([split.name, *table.header[1:]], table.rows))
+    parts += [
+        "\n".join(f"left out: {name}: {reason}" for name, reason in comparison.apart),
+        "\n".join(comparison.notes),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def is_report_picture(name: str) -> bool:
+    """Whether a picture of this name may belong to a report."""
+    return re.fullmatch(r"(scores-.*|by-length-.*|weights-.*-[0-9]+|learning-curves)\.png", name) is not None

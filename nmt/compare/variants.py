@@ -1,0 +1,378 @@
+"""Results of several runs -> variants, their figures over seeds, and tests of their differences. Knows no files."""
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nmt.compare.buckets import source_length
+from nmt.compare.comparable import common, comparable, is_named, without_seed
+from nmt.compare.estimates import Bootstrap
+from nmt.compare.families import Family, families
+from nmt.compare.grid import Grid, grid
+from nmt.compare.labels import labels
+from nmt.compare.results import ATTENTION, HEAD_ENTROPY, SCORERS, TESTED, Alignment, Result, Scored
+from nmt.compare.scorers import corpus
+from nmt.compare.significance import Contrast, Runs, chrf_of, contrast_with
+from nmt.compare.variance import Statistics
+from nmt.errors import UserError, nearest
+from nmt.evaluation.metrics import Metric
+
+
+class Spread(NamedTuple):
+    """A figure over seeds: mean, standard deviation (None for one seed), and the values in the order of the seeds."""
+
+    mean: float
+    deviation: float | None
+    values: list[float]
+
+
+class Variant(NamedTuple):
+    """Runs that differ only in their seed.
+
+    Attributes:
+        label: the settings in which it differs from the other variants, in words.
+        runs: in the order of their seeds.
+        training: figures of the trainings.
+    """
+
+    label: str
+    runs: list[Result]
+    training: dict[str, Spread]
+
+
+class Difference(NamedTuple):
+    """A sentence on which the variants differ: line number from 1, and each variant's mean chrF over seeds."""
+
+    line: int
+    chrf: list[float]
+
+
+class OnSplit(NamedTuple):
+    """All variants on one split; lists are in the order of the variants.
+
+    Attributes:
+        name: of the split.
+        figures: "bleu", "chrf", "ter", "perplexity" and so on, if all runs of the variant have them.
+        signatures: of the metrics.
+        contrasts: for each tested metric the test against the baseline; None for the baseline itself.
+        best: number of the variant with the highest mean score, by the metric that judges.
+        to_best: the test against the best variant, which its score picked; None for the best itself.
+        bins: shortest and longest source length, and number of sentences.
+        by_length: the score in each bin.
+        unit: of the lengths.
+        differences: the sentences on which the variants differ most.
+        families: the tests of pairs of variants that differ in one setting only.
+        judge: the metric that can judge the split: chrF if BLEU is blind (`nmt.evaluation.metrics.judge`).
+    """
+
+    name: str
+    figures: list[dict[str, Spread]]
+    signatures: dict[str, str]
+    contrasts: dict[Metric, list[Contrast | None]]
+    best: int
+    to_best: list[Contrast | None]
+    bins: list[tuple[int, int, int]]
+    by_length: Grid
+    unit: str
+    differences: list[Difference]
+    families: list[Family]
+    judge: Metric = "bleu"
+
+    @property
+    def near(self) -> list[int]:
+        """The variants that are not significantly different from the best."""
+        return [index for index, contrast in enumerate(self.to_best) if contrast and not contrast.significant]
+
+    @property
+    def order(self) -> list[int]:
+        """The variants, the highest first."""
+        return sorted(range(len(self.figures)), key=lambda at: -self.score(at).mean)
+
+    @property
+    def tests(self) -> list[Contrast | None]:
+        """The tests against the baseline, by the metric that judges."""
+        return self.contrasts[self.judge]
+
+    def score(self, at: int) -> Spread:
+        """The score of a variant, by the metric that judges."""
+        return self.figures[at][self.judge]
+
+
+class OnGold(NamedTuple):
+    """All variants against the same gold links.
+
+    Attributes:
+        gold: name of the gold.
+        pairs: sentence pairs of the gold.
+        rates: for each variant {a way to read links: alignment error rate in per cent}, with `ATTENTION` if every run
+            has attention; empty if a run of the variant was not measured.
+        by_hand: whether the attention's shift was set by hand in some runs.
+        without_model: the rates of baselines that need no model, by name.
+    """
+
+    gold: str
+    pairs: int
+    rates: list[dict[str, Spread]]
+    by_hand: bool
+    without_model: Mapping[str, float]
+
+
+class Comparison(NamedTuple):
+    """The figures and tests of several variants.
+
+    Attributes:
+        variants: in the order of the runs.
+        baseline: number of the variant that the others are tested against.
+        baseline_chosen: whether a user chose the baseline; else it is the first variant.
+        splits: the verdict is about the first.
+        golds: the alignment error rates.
+        differing: the settings in which the variants differ.
+        apart: runs that were left out, each with the reason.
+        notes: for the reader.
+        alpha: level of the tests.
+        trials: random swaps of a test.
+    """
+
+    variants: list[Variant]
+    baseline: int
+    baseline_chosen: bool
+    splits: list[OnSplit]
+    golds: list[OnGold]
+    differing: list[str]
+    apart: list[tuple[str, str]]
+    notes: list[str]
+    alpha: float
+    trials: int
+
+
+def compare(
+    results: Sequence[Result],
+    *,
+    baseline: str | None = None,
+    named: bool = False,
+    alpha: float = 0.05,
+    trials: int = 10_000,
+    sentences: int = 5,
+) -> Comparison:
+    """Compare runs.
+
+    Args:
+        results: of the runs; variants are in the order of their first runs.
+        baseline: label of a variant, or name of a run with or without its seed; None takes the first variant.
+        named: whether variants are labelled with their runs' names, without the seed, not with their settings.
+        alpha: level of the tests.
+        trials: random swaps of a test.
+        sentences: maximum number of sentences on which the variants differ most.
+
+    Raises:
+        UserError: there is nothing to compare, no such baseline, or variants whose runs have one name.
+    """
+    if not results:
+        raise UserError("There is no run to compare.")
+    scored = [result for result in results if result.splits]
+    if not scored:
+        unscored = ", ".join(result.name for result in results)
+        raise UserError(f"None of the runs has scores to compare: {unscored}. Score them with nmt.evaluate.")
+    alike, apart = comparable(scored, baseline)
+    apart += [(result.name, "it has no scores") for result in results if not result.splits]
+    variants, differing, twice = _variants(alike)
+    if named:
+        variants = _named(variants)
+    apart += twice
+    first = 0 if baseline is None else _baseline(baseline, variants, results, dict(apart))
+    every = [result for variant in variants for result in variant.runs]
+    shared, notes = common(every)
+    if len({tuple(run.seed for run in variant.runs) for variant in variants}) > 1:
+        notes.append(
+            "The variants have different seeds: means, differences and the test over seeds take all of them, the test "
+            "over sentences those that both variants have (where they share none, the first of both)."
+        )
+    notes += _machines(every, shared)
+    splits = [_on_split(name, variants, first, alpha, trials, sentences) for name in shared]
+    if not splits:
+        raise UserError("No split is scored for all runs. Score each of them: python -m nmt.evaluate run=RUN")
+    return Comparison(
+        variants, first, baseline is not None, splits, _golds(variants), differing, apart, notes, alpha, trials
+    )
+
+
+def check_baseline(name: str, results: Sequence[Result]) -> None:
+    """UserError if none of these runs, which need no scores yet, and none of their variants is called so."""
+    _baseline(name, _variants(results)[0], results, {})
+
+
+def _variants(results: Sequence[Result]) -> tuple[list[Variant], list[str], list[tuple[str, str]]]:
+    """The variants of runs, the settings in which they differ, and runs that are there twice, with the reason."""
+    apart: list[tuple[str, str]] = []
+    groups: dict[str, dict[int, Result]] = {}
+    for result in results:
+        group = groups.setdefault(_identity(result), {})
+        if result.seed in group:
+            apart.append((result.name, f"the same settings and seed as {group[result.seed].name}"))
+        else:
+            group[result.seed] = result
+    runs = [[group[seed] for seed in sorted(group)] for group in groups.values()]
+    differing, names = labels([group[0].settings for group in runs])
+    training = [_spreads([run.training for run in group]) for group in runs]
+    return [Variant(*row) for row in zip(names, runs, training, strict=True)], differing, apart
+
+
+def _named(variants: Sequence[Variant]) -> list[Variant]:
+    """The variants, each labelled with its runs' name without the seed (UserError: these are not one to one)."""
+    names = [dict.fromkeys(map(without_seed, variant.runs)) for variant in variants]
+    for name, count in Counter(name for of_variant in names for name in of_variant).items():
+        if count > 1:
+            raise UserError(f"labels=names: runs called {name} have different settings. Leave out labels=names.")
+    for of_variant in names:
+        if len(of_variant) > 1:
+            raise UserError(
+                f"labels=names: {' and '.join(of_variant)} have the same settings, so that they are one variant. "
+                f"Leave out labels=names."
+            )
+    return [variant._replace(label=next(iter(name))) for variant, name in zip(variants, names, strict=True)]
+
+
+def _identity(result: Result) -> str:
+    """What runs of one variant share."""
+    return json.dumps(dict(result.settings), sort_keys=True, default=str)
+
+
+def _baseline(name: str, variants: Sequence[Variant], results: Sequence[Result], apart: Mapping[str, str]) -> int:
+    """The variant that is called so (UserError: none is, or it was left out)."""
+    for index, variant in enumerate(variants):
+        if variant.label == name or any(is_named(run, name) for run in variant.runs):
+            return index
+    listed = f"They are: {'; '.join(variant.label for variant in variants)}."
+    every = {_identity(result): result for result in results}
+    called = dict(zip(every, labels([result.settings for result in every.values()])[1], strict=True))
+    for result in results:
+        if result.name not in apart:
+            continue
+        why = f"baseline={name} is not one of the variants: {result.name} was left out, {apart[result.name]}."
+        if is_named(result, name):
+            raise UserError(f"{why} {listed}")
+        if called[_identity(result)] == name:
+            raise UserError(f"{why} baseline={result.name} compares it with the runs that match it. {listed}")
+    runs = [run for variant in variants for run in variant.runs]
+    known = dict.fromkeys([*(variant.label for variant in variants), *(without_seed(run) for run in runs)])
+    raise UserError(f"baseline={name} is not one of the variants.{nearest(name, known)} {listed}")
+
+
+# Figures
+
+
+def spread(values: Sequence[float]) -> Spread:
+    """Mean and sample standard deviation."""
+    with np.errstate(invalid="ignore"):  # of an infinite perplexity
+        deviation = float(np.std(values, ddof=1)) if len(values) > 1 else None
+    return Spread(float(np.mean(values)), deviation, list(values))
+
+
+def _spreads(rows: Sequence[Mapping[str, Any]]) -> dict[str, Spread]:
+    """The figures that every run has."""
+    keys = [key for key in rows[0] if all(isinstance(row.get(key), int | float) for row in rows)]
+    return {key: spread([float(row[key]) for row in rows]) for key in keys}
+
+
+def _figures(scored: Scored) -> dict[str, Any]:
+    by_head = scored.measured.get("attention_entropy_by_head") or {}
+    return {
+        **{name: score.value for name, score in scored.scores.items()},
+        **scored.measured,
+        **{HEAD_ENTROPY + head: value for head, value in by_head.items()},
+    }
+
+
+def _machines(results: Sequence[Result], splits: Sequence[str]) -> list[str]:
+    """Which speeds are not of one kind of machine."""
+    trained = sorted({result.training_machine or "unknown" for result in results})
+    notes = []
+    if len(trained) > 1:
+        notes.append(f"Speeds of training are of different machines or threads: {'; '.join(trained)}.")
+    for split in splits:
+        measured = [result.splits[split].measured for result in results]
+        used = sorted({f"{row.get('device', 'unknown')}, {row.get('threads', 'unknown')} threads" for row in measured})
+        if len(used) > 1:
+            notes.append(f"Speeds of translating {split} are of different machines or threads: {'; '.join(used)}.")
+    return notes
+
+
+def _golds(variants: Sequence[Variant]) -> list[OnGold]:
+    """The error rates against gold links, in the order of the runs."""
+    known = {key: aligned for variant in variants for run in variant.runs for key, aligned in run.aligned.items()}
+    names = [aligned.gold for aligned in known.values()]
+    golds = []
+    for key, first in known.items():
+        by_variant = [[run.aligned[key] for run in variant.runs if key in run.aligned] for variant in variants]
+        every = [aligned for of_variant in by_variant for aligned in of_variant]
+        rates = [
+            _spreads([_with_attention(aligned) for aligned in of_variant])
+            if len(of_variant) == len(variant.runs)
+            else {}
+            for variant, of_variant in zip(variants, by_variant, strict=True)
+        ]
+        # Other text or links may have the same name.
+        name = first.gold if names.count(first.gold) == 1 else f"{first.gold} ({key})"
+        by_hand = any(aligned.shift_from == "set" for aligned in every)
+        without_model = {label: rate for aligned in every for label, rate in aligned.without_model.items()}
+        golds.append(OnGold(name, first.pairs, rates, by_hand, without_model))
+    return golds
+
+
+def _with_attention(aligned: Alignment) -> dict[str, float]:
+    selected = {} if aligned.attention is None else {ATTENTION: aligned.rates[aligned.attention]}
+    return {**aligned.rates, **selected}
+
+
+def _on_split(
+    name: str, variants: Sequence[Variant], baseline: int, alpha: float, trials: int, sentences: int
+) -> OnSplit:
+    scored = [[run.splits[name] for run in variant.runs] for variant in variants]
+    first = scored[0][0]
+    figures = [_spreads([_figures(run) for run in of_variant]) for of_variant in scored]
+    runs = {
+        metric: [
+            Runs(np.stack([run.counts[metric] for run in of_variant]), [run.seed for run in variant.runs])
+            for of_variant, variant in zip(scored, variants, strict=True)
+        ]
+        for metric in TESTED
+    }
+
+    def contrasts(metric: Metric, against: int, *, picked: bool = False) -> list[Contrast | None]:
+        others = [of_variant for at, of_variant in enumerate(runs[metric]) if at != against]
+        scorer = SCORERS[metric]
+        tests = contrast_with(runs[metric][against], others, scorer, trials=trials, alpha=alpha, picked=picked)
+        return [*tests[:against], None, *tests[against:]]
+
+    judge = first.judged_by
+    best = max(range(len(variants)), key=lambda at: figures[at][judge].mean)
+    length, bins = source_length(first.lengths, first.unit)
+    lines = len(first.lengths)
+    return OnSplit(
+        name,
+        figures,
+        {metric: score.signature for metric, score in first.scores.items()},
+        {metric: contrasts(metric, baseline) for metric in TESTED},
+        best,
+        contrasts(judge, best, picked=True),
+        bins,
+        grid([len(of_variant) for of_variant in scored], Bootstrap(lines), lines, corpus(scored, judge), length),
+        first.unit,
+        _differences([of_variant.counts for of_variant in runs["chrf"]], sentences) if len(variants) > 1 else [],
+        families([variant.runs[0].settings for variant in variants], runs[judge], SCORERS[judge], alpha),
+        judge,
+    )
+
+
+def _differences(counts: Sequence[Statistics], most: int) -> list[Difference]:
+    """The sentences whose mean chrF deviates most among the variants; equal ones in their order.
+
+    A single poor variant among good ones would decide the range, but not the standard deviation.
+    """
+    means = np.stack([chrf_of(variant_counts).mean(0) for variant_counts in counts])
+    deviations = means.std(0)
+    order = np.argsort(-deviations, kind="stable")[:most]
+    return [Difference(int(row) + 1, means[:, row].tolist()) for row in order if deviations[row] > 0]

@@ -1,0 +1,308 @@
+"""A comparison -> the verdict in words, each test in a few words, and everything as JSON."""
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from nmt.alignment.baselines import DIAGONAL
+from nmt.compare import significance
+from nmt.compare.comparable import some
+from nmt.compare.families import OneSetting
+from nmt.compare.results import ATTENTION
+from nmt.compare.significance import POWER, Contrast
+from nmt.compare.variants import Comparison, OnGold, OnSplit, Spread
+from nmt.evaluation.metrics import ORDER, TITLES, Metric
+
+#: Scores under which hypotheses share little more than frequent words, or letters, with their references.
+LEARNT: Mapping[Metric, int] = {"bleu": 5, "chrf": 20}
+
+
+def verdict(comparison: Comparison) -> list[str]:
+    """The variant to use, with reasons; the most important line first."""
+    split, variants = comparison.splits[0], comparison.variants
+    if len(variants) == 1:
+        return [
+            f"There is one variant, {variants[0].label}, with {_score_of(comparison, 0)}: nothing to compare it with."
+        ]
+    lines = [
+        *(_against_baseline(comparison) if comparison.baseline_chosen else _highest(comparison)),
+        *_reach(comparison),
+    ]
+    if split.judge == "chrf":
+        lines.append(
+            f"Judged by chrF: most references of {split.name} have fewer than {ORDER} tokens, which BLEU cannot judge."
+        )
+    if split.score(split.best).mean < LEARNT[split.judge]:
+        below = f"{TITLES[split.judge]} below {LEARNT[split.judge]}"
+        lines.append(f"No variant has learnt to translate ({below}): their differences may be chance.")
+    if _one_seed(comparison):
+        lines.append(
+            "Every variant has one seed, and another seed may reverse a difference. Train more seeds (seed=1,2,3)."
+        )
+    lines += [line for gold in comparison.golds if (line := _alignment(comparison, gold))]
+    if comparison.apart:
+        lines.append(f"Left out: {', '.join(name for name, _ in comparison.apart)} (reasons below).")
+    return lines
+
+
+def _alignment(comparison: Comparison, gold: OnGold) -> str:
+    """The variants with the fewest errors against gold links; "" if fewer than two variants were measured."""
+    diagonal = gold.without_model.get(DIAGONAL)
+    closest, worse = [], []
+    for way in (ATTENTION, "saliency"):
+        rates = {
+            variant.label: rates[way]
+            for variant, rates in zip(comparison.variants, gold.rates, strict=True)
+            if way in rates
+        }
+        if len(rates) < 2:
+            continue
+        not_better = [label for label, rate in rates.items() if diagonal is not None and rate.mean > diagonal]
+        if len(not_better) < len(rates):
+            closest.append(f"by {way} {_closest(comparison, rates)}")
+            worse += [f"{some(not_better)} by {way}"] if not_better else []
+        else:
+            worse.append(f"any variant by {way}")
+    line = f"Closest to the word links of {gold.gold}: {'; '.join(closest)}." if closest else ""
+    if worse:
+        line += f" On {gold.gold}, a straight diagonal ({diagonal:.1f} %) has fewer errors than {'; '.join(worse)}."
+    return line.strip()
+
+
+def _closest(comparison: Comparison, rates: Mapping[str, Spread]) -> str:
+    """The variant with the fewest errors, and those that are not significantly different over seeds."""
+    label = min(rates, key=lambda name: rates[name].mean)
+    best = rates[label]
+    rate = f"{best.mean:.1f} %, one seed" if best.deviation is None else f"{best.mean:.1f} ± {best.deviation:.1f} %"
+    closest = f"{label} (alignment error rate {rate})"
+    groups = [figures.values for figures in rates.values()]
+    # Any two could have been compared: the lowest was picked by its rate.
+    level = comparison.alpha / (len(rates) * (len(rates) - 1) / 2)
+    near = [
+        other
+        for other, figures in rates.items()
+        if other != label
+        and (p := significance.p_by_seeds(best.values, figures.values, groups)) is not None
+        and p >= level
+    ]
+    return f"{closest}, not significantly different from {some(near)}" if near else closest
+
+
+def _reach(comparison: Comparison) -> list[str]:
+    """The minimum detectable difference; no line if all translations are alike."""
+    split = comparison.splits[0]
+    contrasts = split.tests if comparison.baseline_chosen else split.to_best
+    reach = statistics.median(contrast.detectable for contrast in contrasts if contrast is not None)
+    if reach <= 0:
+        return []
+    count = len(comparison.variants[0].runs[0].splits[split.name].hypotheses)
+    between = " between these very runs" if _one_seed(comparison) else ""
+    over = " (the median over the variants)" if len(comparison.variants) > 2 else ""
+    return [
+        f"The minimum detectable difference{between} on {count:,} sentences is {reach:.1f} "
+        f"{TITLES[split.judge]}{over}: such a difference would be found with {100 * POWER:.0f} % probability. Smaller "
+        f"differences may exist."
+    ]
+
+
+def _one_seed(comparison: Comparison) -> bool:
+    return all(len(variant.runs) == 1 for variant in comparison.variants)
+
+
+def _score_of(comparison: Comparison, index: int) -> str:
+    """A variant's score on the first split, with its deviation and number of seeds."""
+    split = comparison.splits[0]
+    score = split.score(index)
+    over = (
+        f" ± {score.deviation:.2f} over {len(score.values)} seeds" if score.deviation is not None else " with one seed"
+    )
+    return f"{TITLES[split.judge]} {score.mean:.2f}{over} on {split.name}"
+
+
+def _against_baseline(comparison: Comparison) -> list[str]:
+    """The verdict for a baseline that a user chose."""
+    split, best, near = comparison.splits[0], comparison.splits[0].best, comparison.splits[0].near
+    labels = [variant.label for variant in comparison.variants]
+    top, base, test = labels[best], labels[comparison.baseline], split.tests[best]
+    better = {at: other for at, other in enumerate(split.tests) if other and other.real and other.difference > 0}
+    if test is not None and not test.significant:
+        near = [at for at in near if at != comparison.baseline]
+    if test is None:
+        line = f"Use {top}, the baseline: no variant has a higher score ({_score_of(comparison, best)})."
+    elif not test.significant and better:
+        # A higher mean of fewer or more uneven runs is no reason against a variant that is significantly better.
+        use = max(better, key=lambda at: split.score(at).mean)
+        line = (
+            f"{_use(comparison, use, better[use])} The highest score, {split.score(best).mean:.2f} of {top}, is not "
+            f"significantly different from the baseline ({_p(test.p)})."
+        )
+    elif not test.significant:
+        line = (
+            f"{top} scores highest ({split.score(best).mean:.2f}), but not significantly ({_p(test.p)}): keep the "
+            f"baseline {base} ({_score_of(comparison, comparison.baseline)})."
+        )
+    elif test.real:
+        line = _use(comparison, best, test)
+    else:
+        line = (
+            f"{top} is better than the baseline {base} on these sentences ({_score_of(comparison, best)}, "
+            f"{test.difference:+.2f}, {_p(test.p)}), with one seed each: other seeds may reverse it."
+        )
+    lines = [line, *_not_different(comparison, near)]
+    worse = [
+        f"{label} ({other.difference:+.2f})"
+        for label, other in zip(labels, split.tests, strict=True)
+        if other is not None and other.significant and other.difference < 0
+    ]
+    if worse:
+        lines.append(f"{_significantly(comparison, 'worse than the baseline')}: {'; '.join(worse)}.")
+    return lines
+
+
+def _use(comparison: Comparison, at: int, test: Contrast) -> str:
+    base = comparison.variants[comparison.baseline].label
+    return (
+        f"Use {comparison.variants[at].label}: {_score_of(comparison, at)}, {test.difference:+.2f} against the "
+        f"baseline {base}, a significant difference ({_p(test.p)})."
+    )
+
+
+def _highest(comparison: Comparison) -> list[str]:
+    """The verdict without a chosen baseline: each variant against the highest."""
+    split, best = comparison.splits[0], comparison.splits[0].best
+    top, score = comparison.variants[best].label, _score_of(comparison, best)
+    if not split.near:
+        use = f"{top} has the highest score" if _one_seed(comparison) else f"Use {top}"
+        above = _significantly(comparison, "above every other variant")
+        return [f"{use}: {score}, {above[0].lower()}{above[1:]}."]
+    lines = [f"{top} has the highest score: {score}. Its lead over some variants is not significant."]
+    lines += _not_different(comparison, split.near)
+    lower = [at for at in range(len(comparison.variants)) if at not in (best, *split.near)]
+    if lower:
+        lines.append(f"{_significantly(comparison, f'lower than {top}')}: {_scored_names(comparison, lower)}.")
+    return lines
+
+
+def _significantly(comparison: Comparison, relation: str) -> str:
+    """A relation with its certainty."""
+    if _one_seed(comparison):
+        return f"{relation[0].upper()}{relation[1:]} on these sentences, with one seed each"
+    return f"Significantly {relation}"
+
+
+def _scored_names(comparison: Comparison, indices: Sequence[int]) -> str:
+    split = comparison.splits[0]
+    return "; ".join(f"{comparison.variants[at].label} ({split.score(at).mean:.2f})" for at in indices)
+
+
+def _not_different(comparison: Comparison, near: Sequence[int]) -> list[str]:
+    """The variants that are not significantly different from the highest."""
+    top = comparison.variants[comparison.splits[0].best].label
+    return [f"Not significantly different from {top}: {_scored_names(comparison, near)}."] if near else []
+
+
+def _p(p: float) -> str:
+    return f"p = {p_text(p)}".replace("= <", "<")
+
+
+def p_text(p: float) -> str:
+    """A p-value as it is printed; with more digits where three would hide on which side of 0.05 it is."""
+    return "< 0.001" if p < 0.001 else f"{p:.3f}" if abs(p - 0.05) >= 0.0005 else f"{p:.5f}"
+
+
+def count_of(number: int, noun: str) -> str:
+    """A number with its noun, in the plural unless the number is 1."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def baseline_label(comparison: Comparison) -> str:
+    """The label of the baseline, with a note if nobody chose it."""
+    label = comparison.variants[comparison.baseline].label
+    return label if comparison.baseline_chosen else f"{label} (the first variant, because baseline= is not set)"
+
+
+NOT_SIGNIFICANT = "n.s."
+ONE_SEED = " on these sentences, one seed"
+
+
+def judgement(contrast: Contrast | OneSetting | None) -> str:
+    """A test in a few words.
+
+    Returns:
+        "baseline", "n.s." (not significant), "better" or "worse" (with `ONE_SEED` where every variant has one seed).
+    """
+    if contrast is None:
+        return "baseline"
+    if not contrast.significant:
+        return NOT_SIGNIFICANT
+    return ("better" if contrast.difference > 0 else "worse") + ("" if contrast.real else ONE_SEED)
+
+
+def as_json(comparison: Comparison) -> dict[str, Any]:
+    """The verdict and the comparison for `json.dumps`; figures that are not finite numbers are None."""
+    labels = [variant.label for variant in comparison.variants]
+    report = {
+        "verdict": verdict(comparison),
+        "baseline": labels[comparison.baseline],
+        "alpha": comparison.alpha,
+        "trials": comparison.trials,
+        "variants": [
+            {
+                "label": variant.label,
+                "runs": [{"name": run.name, "seed": run.seed} for run in variant.runs],
+                "settings": {key: variant.runs[0].settings.get(key) for key in comparison.differing},
+                "training": variant.training,
+            }
+            for variant in comparison.variants
+        ],
+        "splits": [_split_as_json(comparison, split, labels) for split in comparison.splits],
+        "alignments": [
+            {**gold._asdict(), "rates": dict(zip(labels, gold.rates, strict=True))} for gold in comparison.golds
+        ],
+        "apart": [{"run": name, "reason": reason} for name, reason in comparison.apart],
+        "notes": comparison.notes,
+    }
+    return {key: _plain(value) for key, value in report.items()}
+
+
+def _split_as_json(comparison: Comparison, split: OnSplit, labels: Sequence[str]) -> dict[str, Any]:
+    return {
+        "name": split.name,
+        "sentences": len(comparison.variants[0].runs[0].splits[split.name].hypotheses),
+        "signatures": split.signatures,
+        "judged_by": split.judge,
+        "best": labels[split.best],
+        "not_different_from_best": [labels[at] for at in split.near],
+        "length_unit": split.unit,
+        "length_bins": [dict(zip(("shortest", "longest", "sentences"), row, strict=True)) for row in split.bins],
+        "variants": [
+            {
+                "label": label,
+                "figures": split.figures[at],
+                "tests": {metric: tests[at] for metric, tests in split.contrasts.items()},
+                "by_length": split.by_length.rows[at],
+            }
+            for at, label in enumerate(labels)
+        ],
+        "families": {
+            family.setting: [
+                {**pair._asdict(), "first": labels[pair.first], "second": labels[pair.second]} for pair in family.pairs
+            ]
+            for family in split.families
+        },
+        "differences": [
+            {"line": line, "chrf": dict(zip(labels, chrf, strict=True))} for line, chrf in split.differences
+        ],
+    }
+
+
+def _plain(value: Any) -> Any:
+    """The value as JSON has it: named tuples as objects, numbers that are not finite as None."""
+    if hasattr(value, "_asdict"):
+        value = value._asdict()
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,1 +1,0 @@
-"""The comparison room: results of several runs -> which differences are more than noise, and a report."""

@@ -1,0 +1,80 @@
+"""Run folders as a comparison reads them: which settings make a variant, and which scores are up to date."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmt.compare.reader import _search, read_result
+from nmt.compare.request import _stale
+from nmt.runs import Run
+from tests.pipeline.small import QUICK, call
+from tests.pipeline.test_old_runs import OLD_RUNS
+
+pytestmark = pytest.mark.long
+
+Capture = pytest.CaptureFixture[str]
+
+
+def labels(folder: Path) -> list[str]:
+    """The labels of a report's variants."""
+    report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+    return [variant["label"] for variant in report["variants"]]
+
+
+def test_how_much_text_the_tokenizer_was_learned_from_makes_no_variant(swept: Path, here: Path) -> None:
+    """A default that has changed since, or the setting of a run that took the tokenizer from elsewhere."""
+    shutil.copytree(swept / "none-1", here / "none-1")
+    config = here / "none-1" / "config.yaml"
+    text = config.read_text(encoding="utf-8")
+    changed = re.sub(r"(sample_(?:sentences|characters)): \d+", r"\1: 7", text)
+    assert changed != text
+    config.write_text(changed, encoding="utf-8")
+    settings = [read_result("none-1", Run(folder / "none-1"), None).settings for folder in (swept, here)]
+    assert settings[0] == settings[1]
+    assert settings[0]["tokenizer.vocabulary_size"]
+
+
+def test_variants_are_called_by_their_settings_or_by_their_names(swept: Path, here: Path, capfd: Capture) -> None:
+    line = [f"runs={swept}", f"output={here / 'out'}", *QUICK]
+    assert call("compare", *line) == 0
+    assert labels(here / "out") == ["bahdanau", "no attention"]
+    assert call("compare", *line, "labels=names", "baseline=none") == 0
+    assert labels(here / "out") == ["bahdanau", "none"]
+    assert "| none |" in (here / "out" / "report.md").read_text(encoding="utf-8")
+    capfd.readouterr()
+    assert call("compare", *line, "labels=seeds") == 1
+    assert "labels=seeds: must be settings or names." in capfd.readouterr().err
+
+
+def test_a_split_is_scored_again_where_the_run_is_better_since(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    figures = dict.fromkeys(("epoch", "minutes", "valid_loss", "valid_bleu", "valid_perplexity"), 1.0)
+    run.keep_history([{**figures, "step": 10, "best": 1.0}, {**figures, "step": 20, "best": 0.0}])
+    assert "no scores" in _stale(run, "test")
+    file = run.evaluation / "test" / "scores.json"
+    file.parent.mkdir(parents=True)
+    provenance = {"text": "1a", "checkpoint": "best", "step": 10}
+    scores: dict[str, Any] = {
+        "split": "test",
+        **{key: {"value": 1.0, "signature": "s"} for key in ("bleu", "chrf", "ter")},
+    }
+    scores["provenance"] = provenance
+    file.write_text(json.dumps({**scores, "measured": {"seconds": 1}}), encoding="utf-8")
+    assert _stale(run, "test") == ""
+    run.keep_history([{**figures, "step": 10, "best": 1.0}, {**figures, "step": 20, "best": 1.0}])
+    assert "the best step is 20" in _stale(run, "test")
+    file.write_text(json.dumps(scores), encoding="utf-8")
+    assert "incomplete" in _stale(run, "test")
+
+
+def test_another_search_is_another_measurement() -> None:
+    own = {"name": "beam", "beam_size": 5, "length_penalty": 1.0, "coverage_penalty": 0.0, "nbest": 1}
+    config = Run(OLD_RUNS / "v0.1" / "bahdanau").config()
+    assert _search(config, {"checkpoint": "best", "search": own}) == "best weights, own search"
+    assert _search(config, {"checkpoint": "last", "search": own}).startswith("last weights")
+    assert '"beam_size": 6' in _search(config, {"checkpoint": "best", "search": {**own, "beam_size": 6}})
+    assert '"greedy"' in _search(config, {"checkpoint": "best", "search": {**own, "name": "greedy"}})

@@ -1,0 +1,168 @@
+"""Tables as files, and cells and points that lead to sentences."""
+
+import csv
+import io
+import json
+import re
+from html.parser import HTMLParser
+from itertools import chain
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nmt.compare.table_files import as_csv, as_json, as_latex, named
+from nmt.terminal import printable, visible
+from nmt.viewer.blocks import (
+    Block,
+    Heading,
+    Lines,
+    Linked,
+    Picture,
+    Scatter,
+    Sentence,
+    Sentences,
+    Table,
+    as_html,
+    as_markdown,
+)
+
+CELLS = st.text(
+    st.one_of(
+        st.sampled_from("=@+-|_$%{}<>&~^#\\'`,\"*[ 1.("), st.characters(codec="utf-8", exclude_characters="\r\0")
+    ),
+    max_size=8,
+)
+
+
+@given(st.lists(st.lists(CELLS, min_size=2, max_size=2), max_size=4))
+def test_csv_is_read_back_and_no_cell_is_a_formula(rows: list[list[str]]) -> None:
+    """An apostrophe alone is added, before text that a spreadsheet would compute."""
+    found = list(csv.reader(io.StringIO(as_csv(Table(["a", "b,c"], rows)), newline="")))
+    assert found[0] == ["a", "b,c"]
+    for cell, given_cell in zip(chain(*found[1:]), chain(*rows), strict=True):
+        assert cell in (given_cell, f"'{given_cell}")
+        assert not re.match(r"[=@\t]|[+-](?=.*[^\W\d_to])", cell)
+        assert cell == given_cell or given_cell[0] in "=@+-\t"
+
+
+@pytest.mark.parametrize("cell", ["-0.12", "+3.4 (-1.2 to 8.0)", "-", "12.5 ± 0.3", "-1,024"])
+def test_figures_are_no_formulas(cell: str) -> None:
+    assert as_csv(Table(["a"], [[cell]])).splitlines()[1].strip('"') == cell
+
+
+def test_json_has_the_lines_behind_a_cell() -> None:
+    table = Table(["a", "b"], [["x", Linked("2 %", [3, 5])]])
+    assert json.loads(as_json(table)) == {"header": ["a", "b"], "rows": [["x", "2 %"]], "lines": {"0,1": [3, 5]}}
+
+
+def test_latex_by_hand() -> None:
+    table = Table(["a_b", "50 %"], [["x & y", "[1]"], ["\\ ~^{}#$<>", "*"]])
+    assert as_latex(table).splitlines() == [
+        r"% Needs \usepackage{booktabs}.",
+        r"\begin{tabular}{lr}",
+        r"\toprule",
+        r"a\_b & 50 \% \\",
+        r"\midrule",
+        r"x \& y & {[1]} \\",
+        r"\textbackslash{} \textasciitilde{}\textasciicircum{}\{\}\#\$\textless{}\textgreater{} & {*} \\",
+        r"\bottomrule",
+        r"\end{tabular}",
+    ]
+
+
+def test_latex_has_minus_signs_in_figures_alone() -> None:
+    table = Table(["a", "b"], [["run-2 -2", "-0.12 (-0.3 to 0.1)"], ["a--b", "1.2 ± 0.3"], ["-", "-"]])
+    assert as_latex(table).splitlines()[5:-2] == [
+        r"run-2 -2 & $-$0.12 ($-$0.3 to 0.1) \\",
+        r"a-{}-b & 1.2 $\pm$ 0.3 \\",
+        r"- & -- \\",
+    ]
+
+
+#: What LaTeX sets for a command, and nothing for a group that keeps letters apart.
+SET = {
+    "textbackslash": "\\", "textasciitilde": "~", "textasciicircum": "^", "textless": "<", "textgreater": ">",
+    "textbar": "|", "textasciigrave": "`",
+}  # fmt: skip
+
+
+@given(CELLS)
+def test_latex_sets_the_text_itself(text: str) -> None:
+    written = as_latex(Table(["a"], [[text]], text=True)).split("\n")[5].removesuffix(r" \\")
+    for pair in ("--", "''", ",,", "``"):
+        assert pair not in written, "a ligature"
+    read = re.sub(r"\\([a-z]+)\{\}", lambda found: SET[found[1]].replace("\\", "\0"), written)
+    read = re.sub(r"\\([&%$#_{}])", lambda found: {"{": "\1", "}": "\2"}.get(found[1], found[1]), read)
+    read = read.replace(r"{\char34}", '"').replace("{", "").replace("}", "")
+    assert read.replace("\0", "\\").replace("\1", "{").replace("\2", "}") == visible(re.sub(r"\s", " ", text))
+
+
+@given(CELLS)
+def test_html_shows_the_text_itself(text: str) -> None:
+    page = as_html([Heading(text), Lines([text]), Table([text], [[text]]), Picture("p", b"", text)], text)
+    shown: list[str] = []
+    parser = HTMLParser()
+    parser.handle_data = shown.append  # type: ignore[method-assign, assignment]
+    parser.feed(page)
+    wanted = printable(text).strip()
+    read = "".join(shown)
+    assert read.count(wanted) >= 5  # title, heading, paragraph, head and cell
+
+
+@given(st.lists(st.lists(CELLS, min_size=3, max_size=3), min_size=1, max_size=3))
+def test_latex_keeps_its_rows_and_columns(rows: list[list[str]]) -> None:
+    body = as_latex(Table(["a", "b", "c"], rows, text=True)).split("\n")[5:-3]
+    assert len(body) == len(rows)
+    for line in body:
+        assert line.endswith(r" \\")
+        assert len(re.findall(r"(?<!\\)&", line)) == 2
+        assert not re.search(r"(?<!\\)[%$#_]", line)
+
+
+def test_tables_are_named_by_their_headings() -> None:
+    first, second, third = (Table([name], [["x"]]) for name in "abc")
+    blocks: list[Block] = [
+        Heading("Scores on te/st!"),
+        first,
+        second,
+        Lines(["x"]),
+        Heading("Scores on te st 2"),
+        third,
+    ]
+    assert named(blocks) == {"scores-on-te-st": first, "scores-on-te-st-b": second, "scores-on-te-st-2": third}
+
+
+def test_cells_and_points_lead_to_the_sentences_that_are_there() -> None:
+    blocks: list[Block] = [
+        Table(["a", "b"], [["x", Linked("12.5", [1, 2])], ["y", Linked("2", [2])], ["z", Linked("3", [9])]]),
+        Scatter("chrF", ["<a>", "b"], [1, 9], [[0, 50], [100, 50]], (0, 1)),
+        Sentences([Sentence(1, [("source", "<i>", "")]), Sentence(2, [("source", "b", "")])]),
+    ]
+    page = as_html(blocks, "t")
+    assert '<details><summary>12.5</summary>line <a href="#line-1">1</a> <a href="#line-2">2</a></details>' in page
+    assert '<td dir="auto"><a href="#line-2">2</a></td>' in page
+    assert "#line-9" not in page, "no link leads nowhere"
+    anchors = set(re.findall(r'href="#(line-\d+)"', page))
+    assert anchors == set(re.findall(r'id="(line-\d+)"', page)) == {"line-1", "line-2"}
+    assert page.count("<circle") == 2
+    assert "application/json" not in page, "of two, there is nothing to choose"
+    assert 'cx="34.0" cy="8.0"' in page, "0 is at the left, 100 at the top"
+    assert "<i>" not in page
+    assert "&lt;i&gt;" in page
+    assert "<a>" not in page
+    text = as_markdown(blocks, "t")
+    assert "12.5" in text
+    assert "circle" not in text
+
+
+@pytest.mark.parametrize("columns", [3, 4])
+def test_text_of_many_columns_breaks_at_words_only(columns: int) -> None:
+    page = as_html([Table(["x"] * columns, [["y"] * columns], text=True)], "t")
+    assert ('<table class="text texts">' in page) == (columns == 4)
+
+
+def test_markdown_of_any_text_shows_the_text() -> None:
+    table = Table(["a", "b"], [["![x](http://e/x.png) &lt; <b> a|b", "*one* _two_ local_p\rthree"]], text=True)
+    written = as_markdown([table], "t").splitlines()[-1]
+    assert written == r"| \!\[x\](http://e/x.png) &amp;lt; &lt;b> a\|b | \*one\* \_two\_ local_p three |"
