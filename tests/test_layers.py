@@ -47,7 +47,6 @@ EVERYWHERE = {
     "signals",
     "system",
     "terminal",
-    "compat_weights",
     "choices",
 }
 TOP = {
@@ -59,7 +58,6 @@ TOP = {
     "links": {"errors"},
     "advice": set[str](),
     "memory": set[str](),
-    "compat_weights": set[str](),
     "versions": {"configuration"},
     "foreign": {"errors"},
     "checksums": {"errors", "files", "foreign"},
@@ -70,9 +68,8 @@ TOP = {
     "terminal": {"links"},
     "configuration": {"errors"},
     "choices": {"configuration"},
-    "compat": {"configuration"},
     "command": {"nmt", "configuration"},  # nmt for the version
-    "runs": {*ROOMS, "configuration", "compat", "foreign", "locks", "seals", "versions"},
+    "runs": {*ROOMS, "configuration", "foreign", "locks", "seals", "versions"},
     "records": {"runs", "configuration"},
     "build": {*ROOMS, "runs", "choices", "configuration"},
     "pipeline": {
@@ -83,7 +80,6 @@ TOP = {
         "build",
         "command",
         "configuration",
-        "compat",
         "advice",
         "locks",
         "foreign",
@@ -147,7 +143,7 @@ DOORS = {
 
 
 # Who may ask for the class that a choice stands for. The command line refuses to set it.
-READS_CLASSES = {"configuration", "choices", "compat", "build", "command/composing"}
+READS_CLASSES = {"configuration", "choices", "build", "command/composing"}
 
 
 def place(path: Path) -> str:

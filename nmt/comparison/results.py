@@ -60,13 +60,13 @@ class Scored(NamedTuple):
         measured: perplexity, entropy, speed (`scores.json`).
         attention_maps: weights of some references.
         origin: what must be equal in runs that are compared on the split, in words -> a fingerprint of it.
-        measures: of each sentence (`nmt.evaluation.sentences`); empty if an earlier version scored the run.
-        forced: the references under forced decoding; empty if an earlier version scored the run.
+        measures: of each sentence (`nmt.evaluation.sentences`); empty in a record without text.
+        forced: the references under forced decoding; empty in a record without text.
         words: "source" and "target": what each of their words is to the run; empty likewise.
         source_language: code of the source language.
         others: further references of each line, list by list.
         judged_by: the metric that can judge the split.
-        exact: per cent of the translations that equal a reference; None if an earlier version scored the run.
+        exact: per cent of the translations that equal a reference; None if it was not measured.
     """
 
     sources: list[str] | None

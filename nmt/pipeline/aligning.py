@@ -21,7 +21,7 @@ from nmt.data.documents import Followed, numbered
 from nmt.data.languages import UNNAMED
 from nmt.errors import SettingError, UserError
 from nmt.files import STANDARD, write_json
-from nmt.heads import AUTO, MEAN, described
+from nmt.heads import AUTO, described
 from nmt.limits import Limit
 from nmt.links import GoldLinks, Link, format_links
 from nmt.pipeline.aligner import SALIENCY, Aligner, AlignerRequest, Evidence, SentencePairs
@@ -312,11 +312,9 @@ def _save_rates(
     run = aligner.run
     settings = {key: getattr(request if key == "words" else request.aligner, key) for key in MEASURED}
     gold_lines = [format_links(gold.sure, gold.possible) for gold in pairs.gold]
-    # With one head, earlier versions measured the same under their default: the mean.
-    renamed = {AUTO: MEAN, MEAN: "all"}.get(request.aligner.head, request.aligner.head)
-    values = map(str, {**settings, "head": renamed}.values())
     context = _context_settings(request, aligner)
-    digested = [*pairs.source, *pairs.target, *gold_lines, *values, str(request.threshold), *context]
+    values = map(str, (*settings.values(), request.threshold))
+    digested = [*pairs.source, *pairs.target, *gold_lines, *values, *context]
     digest = hashlib.sha256("\n".join(digested).encode("utf-8", "surrogatepass")).hexdigest()[:8]
     gold = pairs.name if request.gold is None else request.gold.name
     if request.threshold is not None:

@@ -135,7 +135,7 @@ def _noted(run: Run) -> dict[str, float]:
     """The score of each approximation by a measurement of the present weights; empty without one."""
     run.config()  # raises what a folder that is no run deserves
     facts = run.facts()
-    noted = facts.get("precision", facts.get("bfloat16"))  # so it was called before int8
+    noted = facts.get("precision")
     if not isinstance(noted, dict):
         return {}
     try:

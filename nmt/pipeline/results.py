@@ -11,7 +11,6 @@ from typing import Any, cast
 
 import numpy as np
 
-from nmt import compat
 from nmt.comparison.results import (
     TESTED,
     Aligned,
@@ -129,15 +128,10 @@ def _aligned(run: Run) -> dict[str, Aligned]:
     measurements = {}
     for path in sorted(run.alignments.glob("*.json")):
         saved = run.read_object(path.relative_to(run.folder).as_posix())
-        if not {"attention", "shift_from"} <= saved.keys():
-            print_message(
-                f"{path} is from an earlier version and is ignored. To include it, run nmt.align again.",
-            )
-            continue
         with reading(path):
             rates, without_model = (
                 {name: 100 * float(score["aer"]) for name, score in scores.items()}
-                for scores in (saved["rates"], saved.get("without_model", {}))  # earlier versions have none
+                for scores in (saved["rates"], saved["without_model"])
             )
             attention = None if saved["attention"] is None else str(saved["attention"])
             if attention not in (None, *rates) or not all(
@@ -165,10 +159,8 @@ def _with_rates(
     Both are known by the split's text, so that runs of either can be compared.
     """
     saved = scores["alignment"] or {}
-    head = saved.get("head", "mean")
-    # Earlier versions have no "selected", and their default was the mean.
-    usual = head == "auto" or (head == "mean" and "selected" not in saved)
-    gold = split if usual else f"{split}, head={head}"
+    head = saved.get("head", "auto")
+    gold = split if head == "auto" else f"{split}, head={head}"
     rates = {f"attention, shift {shift}": saved.get(f"shift_{shift}") for shift in (0, 1)}
     ways = {way: 100 * float(rate["aer"]) for way, rate in rates.items() if rate}
     without_model = {name: 100 * float(rate["aer"]) for name, rate in saved.get("without_model", {}).items()}
@@ -181,17 +173,15 @@ def _with_rates(
 def _search(config: Any, provenance: Mapping[str, Any]) -> str:
     """How the split was translated: by the run's own search, or by another search, which is not comparable."""
     used = provenance.get("search", {})
-    used = {**used, "name": compat.search_choice(used.get("name"))}
     of_run = {"name": config.choices["search"], **without_classes(dict(config.search))}
     same = all(used.get(key) == value for key, value in of_run.items())
     return f"{provenance.get('checkpoint')} weights, {'own search' if same else json.dumps(used, sort_keys=True)}"
 
 
 def _split(run: Run, split: str) -> tuple[dict[str, Any], Scored | None]:
-    """The scores of a split, and all of it; None for those of an earlier version or of an ensemble."""
+    """The scores of a split, and all of it; None for those of an ensemble."""
     scores = run.scores(split)
-    provenance = scores.get("provenance", {})
-    if "text" not in provenance or len(provenance.get("runs", [1])) != 1:
+    if len(scores["provenance"].get("runs", [1])) != 1:
         return scores, None
     return scores, _scored(run, split, scores)
 
@@ -237,7 +227,7 @@ def _scored(run: Run, split: str, scores: dict[str, Any]) -> Scored:
 
 
 def _forced(path: Path, sentences: int) -> list[ForcedReference]:
-    """The references under forced decoding; empty if an earlier version wrote none (UserError for a damaged file)."""
+    """The references under forced decoding; empty if there are none (UserError for a damaged file)."""
     if not path.exists():
         return []
     with reading(path):

@@ -98,16 +98,15 @@ class TrainingLoop:
         torch.manual_seed(seed)
         if state is not None:
             self.counters = self.checkpoint.restore(state)
-            # Validations after the last save will be repeated.
-            known = [entry for entry in self.records.history() if entry["step"] <= self.counters.step]
-            self.history = state.get("history", known)  # states of earlier versions have none
+            known = self.records.history()
+            self.history = state["history"]  # validations after the last save will be repeated
             self.epoch_batches = max(1, len(self.batches.plan(self.counters.epoch)))
         self._start_clock()
         with (
             Display(self.records, self.settings, self.counters.step) as self.display,
             handling(stop_signals(), self.stop),
         ):
-            if state is not None and len(state.get("means", ())) >= 3:  # earlier versions have none
+            if state is not None:
                 self.display.means.restore(state["means"])
             self.learner.model.train()
             if state is not None and self.checkpoint.draws_differently(state):

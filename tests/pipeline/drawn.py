@@ -7,13 +7,14 @@ import torch
 from nmt import build
 from nmt.command.composing import compose
 from nmt.model import Seq2Seq
-from nmt.text.tokenizer import Tokenizer, load_tokenizer
-from tests.pipeline.test_old_runs import OLD_RUNS
+from nmt.text.tokenizer import Tokenizer
+from nmt.text.train import TokenizerTrainer
+from tests.pipeline.small import pairs
 
 
 def joint_tokenizer() -> Tokenizer:
     """A tokenizer with one vocabulary for both languages."""
-    return load_tokenizer(OLD_RUNS / "v0.1" / "bahdanau" / "tokenizer")
+    return TokenizerTrainer(vocabulary_size=300).train(*zip(*pairs(300), strict=True))[0]
 
 
 def drawn_model(tokenizer: Tokenizer, common: Sequence[str], words: Sequence[str]) -> tuple[Seq2Seq, dict[str, str]]:
