@@ -13,11 +13,9 @@ checkpoints/NAME/
   tensorboard/        curves, samples, attention maps
   evaluation/SPLIT/   translations, scores, heatmaps
   checksums.json      of the files above: damage is noticed when they are read
-  seal.json           by whom the run was made
   alignments/         error rates against gold links, one file per measurement
 """
 
-import contextlib
 import errno
 import functools
 import json
@@ -35,7 +33,7 @@ from nmt.choices import place, with_classes
 from nmt.configuration import INCIDENTAL, flattened, resolved, without_classes
 from nmt.errors import UserError, damaged, nearest
 from nmt.facts import MEASURES, OBJECT, RUN, SCORES, VALIDATION, Fields, Kind, fault
-from nmt.files import appearing, json_text, unwritable, write_json, write_text
+from nmt.files import appearing, json_text, unwritable, write_text
 from nmt.foreign import (
     MOST_YAML,
     check_contents,
@@ -48,9 +46,9 @@ from nmt.foreign import (
     read_text_of,
 )
 from nmt.locks import lock_file
-from nmt.seals import is_sealed, key_file, seal
 from nmt.terminal import print_message
 from nmt.text.tokenizer import Tokenizer
+from nmt.trust import is_trusted, trust
 from nmt.versions import code_revision, versions
 
 #: The number of the format of run folders, in run.json. Whoever changes the format raises it and, from version 1.0 on,
@@ -59,7 +57,6 @@ FORMAT = 1
 UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
 #: Before the sentence at the end of a training's log.
 EXAMPLE_FOLLOWS = "A sentence of the validation set, and its translation:"
-SEAL = "seal.json"
 
 
 @functools.lru_cache(maxsize=16)
@@ -151,14 +148,10 @@ class Run:
         text = OmegaConf.to_yaml(OmegaConf.create(tree), sort_keys=True)  # a resumed run has the same order
         path = inside(self.folder, "overrides.json")
         words = path.read_bytes() if path.exists() else b""
-        seals = self._seals() if self.is_own() else []  # until the configuration is replaced
-        new = seal([text.encode(), words])
-        if new is not None:
-            write_json(inside(self.folder, SEAL), [new, *seals[:1]])
-        else:
+        if not trust([text.encode(), words]):
             print_message(
-                f"warning: the run gets no seal: {key_file()} cannot be read or written. nmt.evaluate and a resumed "
-                "training will ask whether its data settings may be used.",
+                "warning: the state folder cannot be written ($XDG_STATE_HOME, or ~/.local/state). nmt.evaluate and a "
+                "resumed training will ask whether the run's data settings may be used."
             )
         self._write("config.yaml", text)
 
@@ -172,20 +165,12 @@ class Run:
         write_text(self.folder / "config.yaml", OmegaConf.to_yaml(OmegaConf.create(tree)))
 
     def is_own(self) -> bool:
-        """Whether this user has made the run, and its settings and its command line are unchanged (`nmt.seals`)."""
+        """Whether this user has made the run, and its settings and its command line are unchanged (`nmt.trust`)."""
         try:
             contents = [inside(self.folder, name).read_bytes() for name in ("config.yaml", "overrides.json")]
         except OSError:
             return False
-        return is_sealed(contents, self._seals())
-
-    def _seals(self) -> list[str]:
-        """The seals in the run; none if they are missing or damaged."""
-        with contextlib.suppress(UserError):
-            seals = self.read_json(SEAL)
-            if isinstance(seals, list) and all(isinstance(each, str) and each.isascii() for each in seals):
-                return seals
-        return []
+        return is_trusted(contents)
 
     def tree(self) -> dict[str, Any]:
         """The run's configuration in plain containers, without classes (UserError as `config`)."""

@@ -58,10 +58,10 @@ TOP = {
     "links": {"errors"},
     "advice": set[str](),
     "memory": set[str](),
+    "trust": set[str](),
     "versions": {"configuration"},
     "foreign": {"errors"},
     "checksums": {"errors", "files", "foreign"},
-    "seals": set[str](),
     "locks": {"errors"},
     "processes": {"errors"},
     "progress": set(),
@@ -69,7 +69,7 @@ TOP = {
     "configuration": {"errors"},
     "choices": {"configuration"},
     "command": {"nmt", "configuration"},  # nmt for the version
-    "runs": {*ROOMS, "configuration", "foreign", "locks", "seals", "versions"},
+    "runs": {*ROOMS, "configuration", "foreign", "locks", "trust", "versions"},
     "records": {"runs", "configuration"},
     "build": {*ROOMS, "runs", "choices", "configuration"},
     "pipeline": {

@@ -100,7 +100,7 @@ def own_data(run: Run, named: str | None, files: str) -> DataSource:
     config = run.config()
     if named is None and not may_use(config) and not run.is_own():
         raise UserError(
-            f"{run.folder} was made or changed elsewhere, or by an earlier version, so its data settings are not used: "
+            f"{run.folder} was made or changed elsewhere, so its data settings are not used: "
             f"{' '.join(data_words(run))}. Give files: {files}. If you trust these settings, give data=run."
         )
     with _placed(run), describes(run, "a data set", as_saved=True):
