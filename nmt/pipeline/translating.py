@@ -4,7 +4,6 @@ import contextlib
 import dataclasses
 import functools
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count, islice
@@ -19,14 +18,14 @@ from nmt.data.streams import name_of
 from nmt.errors import UserError
 from nmt.files import STANDARD, is_regular
 from nmt.heads import AUTO, MEAN, described, names_all
-from nmt.model.weights import fingerprint
+from nmt.locks import OUTPUT, locked
 from nmt.pipeline.chunks import arriving, full, typed
 from nmt.pipeline.fast_search import for_text
 from nmt.pipeline.formats import Format
 from nmt.pipeline.line_progress import LineProgress
 from nmt.pipeline.line_writers import Line, Write, documents, links_below, links_of_words, pictures, records
 from nmt.pipeline.opening import TranslatorRequest, default_head, has_weights, head_of
-from nmt.pipeline.partial import LinesDigest, PartialFiles, Resume, partial_files
+from nmt.pipeline.partial import PartialFiles, Resume, partial_files
 from nmt.pipeline.paths import check_paths, check_standard_output, is_replaceable, writer, writing
 from nmt.pipeline.sharing import share, shared
 from nmt.pipeline.viewing import pictured_head, view_of
@@ -38,7 +37,6 @@ from nmt.translation.translator import Translator, Watch
 from nmt.translation.types import View
 
 CHUNK = 2000  # maximum number of lines in memory
-SAVE_SECONDS = 10  # at least, between two notes of how far the files are
 
 
 @dataclass(frozen=True)
@@ -143,12 +141,22 @@ def _translate(request: Translating, processes: Processes) -> int:
     if request.output is None:
         check_standard_output("translations")
     with contextlib.ExitStack() as stack:
-        files = stack.enter_context(partial_files(request.files, request.resumes)) if request.files else None
+        if request.files:
+            stack.enter_context(locked(request.files["output"].resolve(), OUTPUT))
         translator = _open(request)
+        files = _partial_files(request, translator, stack)
         share(translator, processes)
         writers = _writers(request, translator, files, stack)
         _Work(request, translator, files, stack).do(writers)
     return 0
+
+
+def _partial_files(request: Translating, translator: Translator, stack: contextlib.ExitStack) -> PartialFiles | None:
+    """The partial files of the request; none if lines cannot be counted, because each has several translations."""
+    countable = translator.search.nbest == 1 or request.format == "json"
+    if request.resumes != "false" and not countable:
+        raise UserError(f"resume={request.resumes} needs one translation a line. Leave out resume= or search.nbest=.")
+    return stack.enter_context(partial_files(request.files, request.resumes)) if request.files and countable else None
 
 
 def _open(request: Translating) -> Translator:
@@ -209,23 +217,20 @@ class _Work:
         self, request: Translating, translator: Translator, files: PartialFiles | None, stack: contextlib.ExitStack
     ) -> None:
         self.request, self.translator, self.files = request, translator, files
-        self.done = 0 if files is None else files.saved.lines
+        self.done = 0 if files is None else files.lines
         self.fewer = 0  # lines with fewer translations than were asked for
-        self.digest = LinesDigest()
         self.prefixes = _Prefixes(request.prefix, stack)
         self.follower = Follower(translator.context_sentences, request.documents)
-        self.progress = stack.enter_context(LineProgress(request.input, self.done, shown=files is not None))
+        self.progress = stack.enter_context(LineProgress(request.input, self.done, shown=bool(request.files)))
         self.decoder = LineDecoder(request.invalid, self._warn)
         facts = request.translator.runs[0].facts()
         self.watch = LineWatch(str(request.input or "standard input"), facts)
-        self._stack, self._last_save = stack, time.monotonic()
-        if self.files is not None:
+        self._stack = stack
+        if request.files:
             translator.warn = self._warn
 
     def do(self, writers: Sequence[Write]) -> None:
         """Translate what is not done yet."""
-        if self.files is not None and self.done:
-            self.files.check_settings(settings_of(self.request, self.translator))
         for lines in self._chunks():
             given, contexts = self._take(lines)
             batches = -(-len(lines) // (self.translator.batch_sentences * self.translator.processes.count))
@@ -242,7 +247,8 @@ class _Work:
             if self.request.output is None:
                 with writing(None):
                     sys.stdout.flush()
-            self._save()
+            if self.files is not None:
+                self.files.flush()
         self.prefixes.check_end()
         self.decoder.close()
         self._warn_all(self.watch.notes())
@@ -271,8 +277,6 @@ class _Work:
         """The prefixes and the contexts of the next lines."""
         given = self.prefixes.take(len(lines))
         self._warn_all(self.watch.add(lines))
-        if self.files is not None:
-            self.digest.add(lines, given)
         return given, self.follower.take(lines)
 
     def _chunks(self) -> Iterator[list[str]]:
@@ -282,28 +286,20 @@ class _Work:
             yield from typed(f"{self.request.translator.runs[0].facts().get('languages', UNNAMED)[0]}> ", self.decoder)
             return
         lines = self._stack.enter_context(open_lines(path, self.decoder))
-        if self.files is not None and self.done:
-            count = 0
+        if self.done:
+            skipped = 0
             for chunk in full(islice(lines, self.done), CHUNK):
                 self._take(chunk)
-                count += len(chunk)
-            if count < self.done or str(self.digest) != self.files.saved.digest:
+                skipped += len(chunk)
+            if skipped < self.done:
                 raise UserError(
-                    f"The first {self.done:,} lines of {name_of(path)}, or their prefixes, are not those "
-                    "whose translation was interrupted. Give the same text with resume=true."
+                    f"{name_of(path)} has {skipped:,} lines, but {self.done:,} are translated already. Give the same "
+                    "text with resume=true."
                 )
             print_message(f"{self.done:,} lines are translated already.")
         most = 1 if self.request.keeps_beam else CHUNK  # lines that are searched alone are saved one by one
         awaited = path == STANDARD or (self.files is None and not is_regular(path))
         yield from arriving(lines, most) if awaited else full(lines, most)
-
-    def _save(self) -> None:
-        """Note how far the files are, if the last time is some seconds ago."""
-        if self.files is None or self.done == self.files.saved.lines:
-            return
-        if time.monotonic() - self._last_save >= SAVE_SECONDS:
-            self.files.save(self.done, self.digest, settings_of(self.request, self.translator))
-            self._last_save = time.monotonic()
 
     def _warn_all(self, lines: Sequence[str]) -> None:
         for line in lines:
@@ -311,24 +307,6 @@ class _Work:
 
     def _warn(self, line: str) -> None:
         self.progress.say(f"warning: {line}")
-
-
-def settings_of(request: Translating, translator: Translator) -> dict[str, Any]:
-    """What the translations of a line depend on; rounding apart, which depends on device, threads and batches."""
-    names = ("format", "scores", "weights", "head", "shift", "view", "documents")
-    opened = ("length_ratio", "extra_length", "max_source_length", "long_lines", "context_sentences")
-    search = {name: value for name, value in vars(translator.search).items() if name[0] != "_"}
-    return {
-        **{name: getattr(request, name) for name in names},
-        **({"include": [*request.include]} if request.format == "json" else {}),
-        **{name: getattr(translator, name) for name in opened},
-        "shortlist": request.translator.shortlist or 0,
-        "slots": request.translator.slots,
-        "search": {"name": type(translator.search).__name__, **search},
-        "precision": str(translator.compute.dtype),
-        "tokenizer": translator.tokenizer.fingerprint,
-        "weights of the models": [fingerprint(model) for model in translator.models],
-    }
 
 
 def note_one_document(lines: int) -> None:

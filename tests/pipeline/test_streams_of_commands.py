@@ -126,7 +126,6 @@ def test_the_ending_of_an_output_says_how_it_is_packed(
     ending: str, unpack: Callable[[bytes], bytes], trained: Path, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("nmt.pipeline.translating.CHUNK", 4)
-    monkeypatch.setattr("nmt.pipeline.translating.SAVE_SECONDS", 0)
     write_lines(here / "in", SENTENCES)
     line = [f"run={trained}", "input=in", "threads=1"]
     assert call("translate", *line, "output=plain", "alignments=plain.links") == 0
@@ -135,7 +134,7 @@ def test_the_ending_of_an_output_says_how_it_is_packed(
     with monkeypatch.context() as patch:
         patch.setattr("nmt.drawing.heatmap.draw", lambda *arguments, **_: fail_at(arguments[1]))
         assert call("translate", *packed) == 130
-    assert {path.name for path in here.glob("out*")} == {f"out{ending}.part", f"out{ending}.part.json"}
+    assert {path.name for path in here.glob("out*")} == {f"out{ending}.part"}
     with monkeypatch.context() as patch:
         patch.setattr("nmt.drawing.heatmap.draw", lambda *_, **__: [])
         assert call("translate", *packed, "resume=true") == 0
