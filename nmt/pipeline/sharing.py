@@ -2,10 +2,10 @@
 
 import contextlib
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from nmt.pipeline.opening import TranslatorRequest
-from nmt.processes import LostProcessError, Processes, joined
+from nmt.processes import Processes, joined
 from nmt.signals import handling, stop_signals
 from nmt.translation.sharing import follow
 from nmt.translation.stepping import evaluating
@@ -23,7 +23,7 @@ def shared(request: TranslatorRequest, keep_weights: bool, lead: Callable[[Proce
     """
     with joined() as processes:
         if processes.leads:
-            with _leading(processes):
+            with processes.leading():
                 return lead(processes)
         with handling(stop_signals(), lambda *_: None):
             if processes.share() is not None:
@@ -38,12 +38,3 @@ def share(translator: Translator, processes: Processes) -> None:
     """Let all processes search for the leader's translator from now on."""
     processes.share("open")
     translator.processes = processes
-
-
-@contextlib.contextmanager
-def _leading(processes: Processes) -> Iterator[None]:
-    try:
-        yield
-    finally:
-        with contextlib.suppress(LostProcessError):
-            processes.share(None)

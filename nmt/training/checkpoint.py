@@ -159,8 +159,8 @@ def load_state(path: Path) -> dict[str, Any]:
 
 def check_state(path: Path, state: dict[str, Any], model: Seq2Seq) -> None:
     """Check that a state fits a model, before anything of the run is changed (UserError if not)."""
-    needed = ("model", "optimizer", "averaging", "baseline", "means", "history", "identity", "rng", "cuda_rng")
-    needed += tuple(field.name for field in fields(Counters))
+    needed = ["model", "optimizer", "averaging", "baseline", "means", "history", "identity", "rng", "cuda_rng"]
+    needed += [field.name for field in fields(Counters)]
     wrong = [key for key in needed if key not in state]
     wrong += [reason for reason in [fault(state, FACTS)] if reason and not wrong]
     wrong += [] if wrong else strange(state["identity"], model)
