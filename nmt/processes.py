@@ -57,13 +57,15 @@ class Processes:
             torch.manual_seed(int(drawn))
 
     @contextlib.contextmanager
-    def leading(self) -> Iterator[None]:
-        """Lead the other processes, which get None from `share` when this context ends, however it ends."""
-        try:
-            yield
-        finally:
-            with contextlib.suppress(LostProcessError):
-                self.share(None)
+    def leading(self) -> Iterator[contextlib.ExitStack]:
+        """Lead the other processes, which get None from `share` when this context ends or the stack is closed."""
+        with contextlib.ExitStack() as stack:
+            stack.callback(self._stop)
+            yield stack
+
+    def _stop(self) -> None:
+        with contextlib.suppress(LostProcessError):
+            self.share(None)
 
     def share(self, value: Any = None) -> Any:
         """The leader's value, in every process."""

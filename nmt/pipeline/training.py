@@ -65,10 +65,10 @@ def train(config: "DictConfig", overrides: Sequence[str]) -> int:
         with (
             keeping_pipes(),
             contextlib.ExitStack() as lock,  # of a run that is named only when it is made
-            processes.leading(),
+            processes.leading() as followers,
             opened(config, overrides) as recipe,
         ):
-            return 0 if recipe is None else _Session(recipe, lock, processes).train()
+            return 0 if recipe is None else _Session(recipe, lock, processes, followers).train()
 
 
 def _follow(processes: Processes) -> int:
@@ -93,8 +93,10 @@ def _follow(processes: Processes) -> int:
 class _Session:
     """One session of one run. Messages go to the run's log as well, also those from before the run exists."""
 
-    def __init__(self, recipe: Recipe, lock: contextlib.ExitStack, processes: Processes) -> None:
-        self.recipe, self.lock, self.processes = recipe, lock, processes
+    def __init__(
+        self, recipe: Recipe, lock: contextlib.ExitStack, processes: Processes, followers: contextlib.ExitStack
+    ) -> None:
+        self.recipe, self.lock, self.processes, self.followers = recipe, lock, processes, followers
         self.run: Run | None = None
         self.lines: list[str] = []  # messages from before the run exists
         self.restored = False  # whether the last state is damaged, and the one before is in its place
@@ -152,6 +154,7 @@ class _Session:
             validation = Validation(valid_batches, translate, compute, look)
             loop = TrainingLoop(settings, learner, batches, validation, run)
             outcome = loop.run(self.recipe.place.seed, state)
+            self.followers.close()
         compare = functools.partial(measured, run, compute, sources, references, source.languages[1], contexts)
         return self._finish(run, outcome, len(pairs), compare)
 
