@@ -86,11 +86,10 @@ VALIDATION = Fields(
     further=FIGURE,
 )
 _METRIC = Fields(required={"value": number(0, 1e9), "signature": TEXT})
-_PLAIN = ("perplexity", "attention_entropy", "hidden_share", "seconds")
-_PLAIN += ("sentences_per_second", "target_pieces_per_second")
+_RATES = ("seconds", "sentences_per_second", "target_pieces_per_second")
 _MEASURED = Fields(
     optional={
-        **dict.fromkeys(_PLAIN, optional(number(0, 1e30))),
+        **dict.fromkeys(("perplexity", "attention_entropy", "hidden_share", *_RATES), optional(number(0, 1e30))),
         "attention_entropy_by_head": optional(Fields(further=optional(AMOUNT))),
         **dict.fromkeys(("forced_sentences", "parameters", "threads", "processes"), COUNT),
         "device": TEXT,

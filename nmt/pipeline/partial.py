@@ -74,8 +74,8 @@ class PartialFiles:
                 with (
                     replace_atomically(output) as temporary,
                     part.open("rb") as text,
-                    temporary.open("wb") as file,
-                    packing(file, output) as packed,
+                    temporary.open("wb") as whole,
+                    packing(whole, output) as packed,
                 ):
                     shutil.copyfileobj(text, packed)
                 part.unlink()

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,7 +36,7 @@ def program(here: Path, *line: str) -> "subprocess.Popen[bytes]":
     )
 
 
-def until_written(process: "subprocess.Popen[bytes]", path: Path, lines: int) -> None:
+def until_written(process: "subprocess.Popen[Any]", path: Path, lines: int) -> None:
     """Wait until a process has written this many lines to a file."""
     while process.poll() is None and (not path.exists() or path.read_bytes().count(b"\n") < lines):
         time.sleep(0.02)
