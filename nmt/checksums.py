@@ -1,8 +1,7 @@
 """Checksums of a run's files, which reveal damage: `checksums.json` in the run's folder.
 
 A name has the checksums of the file and of the one before it. The new one is written before the file is replaced, so a
-process that is killed between the two leaves a whole run. Files without an entry, as in runs of earlier versions, are
-not checked.
+process that is killed between the two leaves a whole run. Files without an entry are not checked.
 """
 
 import contextlib

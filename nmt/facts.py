@@ -61,7 +61,7 @@ OBJECT = Fields()
 RUN = Fields(
     optional={
         **dict.fromkeys(("status", "finished_by", "data", "folder", "device", "links"), TEXT),
-        **dict.fromkeys(("step", "pairs", "threads", "peak_memory", "peak_gpu_memory"), COUNT),
+        **dict.fromkeys(("format", "step", "pairs", "threads", "peak_memory", "peak_gpu_memory"), COUNT),
         **dict.fromkeys(("epochs", "minutes"), AMOUNT),
         "length_ratio": number(0, MOST_LENGTH_RATIO),
         "judged_by": METRIC,
@@ -69,14 +69,8 @@ RUN = Fields(
         "languages": each(TEXT, 2),
         "code": each(TEXT),
         **dict.fromkeys(("text", "versions"), Fields(further=TEXT)),
-        **dict.fromkeys(
-            ("precision", "bfloat16"),
-            Fields(
-                optional={
-                    "step": optional(COUNT),
-                    **dict.fromkeys(("valid_bleu", "valid_chrf"), Fields(further=FIGURE)),
-                }
-            ),
+        "precision": Fields(
+            optional={"step": optional(COUNT), **dict.fromkeys(("valid_bleu", "valid_chrf"), Fields(further=FIGURE))}
         ),
     }
 )
@@ -92,37 +86,37 @@ VALIDATION = Fields(
     further=FIGURE,
 )
 _METRIC = Fields(required={"value": number(0, 1e9), "signature": TEXT})
+_RATES = ("seconds", "sentences_per_second", "target_pieces_per_second")
+_MEASURED = Fields(
+    optional={
+        **dict.fromkeys(("perplexity", "attention_entropy", "hidden_share", *_RATES), optional(number(0, 1e30))),
+        "attention_entropy_by_head": optional(Fields(further=optional(AMOUNT))),
+        **dict.fromkeys(("forced_sentences", "parameters", "threads", "processes"), COUNT),
+        "device": TEXT,
+    }
+)
 #: scores.json
 SCORES = Fields(
-    required={"split": TEXT, **dict.fromkeys(("bleu", "chrf", "ter"), _METRIC)},
+    required={
+        "split": TEXT,
+        **dict.fromkeys(("bleu", "chrf", "ter"), _METRIC),
+        "measured": _MEASURED,
+        "provenance": Fields(
+            required={"text": TEXT},
+            optional={
+                **dict.fromkeys(("tokenizer", "checkpoint", "code"), TEXT),
+                "step": optional(COUNT),
+                "runs": each(TEXT),
+                "search": OBJECT,
+            },
+        ),
+    },
     optional={
         **dict.fromkeys(("source_language", "target_language"), TEXT),
         **dict.fromkeys(("sentences", "references"), COUNT),
         **dict.fromkeys(("exact_matches", "short_references"), number(0, 100)),
         "judged_by": METRIC,
         "alignment": optional(OBJECT),
-        "measured": Fields(
-            optional={
-                **dict.fromkeys(
-                    (
-                        *("perplexity", "attention_entropy", "hidden_share", "seconds"),
-                        *("sentences_per_second", "target_pieces_per_second"),
-                    ),
-                    optional(number(0, 1e30)),
-                ),
-                "attention_entropy_by_head": optional(Fields(further=optional(AMOUNT))),
-                **dict.fromkeys(("forced_sentences", "parameters", "threads", "processes"), COUNT),
-                "device": TEXT,
-            }
-        ),
-        "provenance": Fields(
-            optional={
-                **dict.fromkeys(("text", "tokenizer", "checkpoint", "code"), TEXT),
-                "step": optional(COUNT),
-                "runs": each(TEXT),
-                "search": OBJECT,
-            }
-        ),
     },
 )
 #: A row of sentences.json

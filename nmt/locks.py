@@ -16,7 +16,7 @@ from filelock import FileLock, Timeout
 from nmt.errors import UserError
 from nmt.terminal import print_message
 
-_HOLDER = re.compile(r"process (\d+) on ([\w.-]+) since (\d{4}-\d\d-\d\d \d\d:\d\d)")
+_HOLDER = re.compile(r"process \d+ on [\w.-]+ since \d{4}-\d\d-\d\d \d\d:\d\d$", re.ASCII)
 
 
 class Locked(NamedTuple):
@@ -58,37 +58,52 @@ def locked(target: Path, purpose: Locked = TRAINING) -> Iterator[None]:
         LockedError: another process holds it.
         UserError: the lock file cannot be written.
     """
-    path = lock_file(target)
+    lock = FileLock(path := lock_file(target))
     new_folders = [parent for parent in path.parents if not parent.exists()]  # the innermost first
-    with contextlib.ExitStack() as stack:
-        for parent in reversed(new_folders):
-            stack.callback(_remove_empty, parent)
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            holder = _holder(path)
-            lock = FileLock(path)
-            with warnings.catch_warnings(
-                action="error", category=UserWarning
-            ):  # filelock's, where it would go on with another kind of lock
-                lock.acquire(timeout=0)
-            stack.callback(lock.release)
-            stack.callback(_remove, path)  # before the release, while no other process can hold the lock
-            _sign(path)
-        except Timeout as error:
-            raise LockedError(
-                f"{target}: another process {purpose.work}{holder}. Wait until it ends, or {purpose.cure}."
-            ) from error
-        except (OSError, UserWarning, RuntimeError) as error:
-            # Continue without a lock on file systems that have none (filelock 3 raises a RuntimeError there, later ones
-            # warn), or if only the run folder is writable.
-            if not isinstance(error, OSError) or error.errno in (errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP):
-                stack.callback(_remove, path)
-                _say_without(target, purpose)
-            elif not (target.exists() and error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)):
-                raise UserError(
-                    f"Cannot make {target}: {error.strerror}. Choose another place with {purpose.place}."
-                ) from error
+    is_writable = False
+    try:
+        is_writable = _acquire(lock, path, target, purpose)
         yield
+    finally:
+        with contextlib.suppress(OSError):  # Windows keeps the file of an open lock, and a folder may hold the run now
+            if is_writable:
+                path.unlink(missing_ok=True)  # before the release, while no other process can hold the lock
+            for folder in new_folders:
+                folder.rmdir()
+        lock.release()
+
+
+def _acquire(lock: FileLock, path: Path, target: Path, purpose: Locked) -> bool:
+    """Take the lock, and sign its file with the holder; return whether the file can be written."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        match = _HOLDER.match(path.read_bytes()[:400].decode("ascii", "replace")) if path.exists() else None
+        with warnings.catch_warnings(
+            action="error", category=UserWarning
+        ):  # newer versions of filelock warn, see below
+            lock.acquire(timeout=0)
+        host = re.sub(r"[^\w.-]", "", socket.gethostname()) or "this machine"
+        with contextlib.suppress(OSError):  # Windows lets nobody write into it, and the work reports a full disk
+            path.write_text(f"process {os.getpid()} on {host} since {time.strftime('%Y-%m-%d %H:%M')}\n", "ascii")
+    except Timeout as error:
+        holder = f" ({match[0]})" if match else ""
+        raise LockedError(
+            f"{target}: another process {purpose.work}{holder}. Wait until it ends, or {purpose.cure}."
+        ) from error
+    except (OSError, UserWarning, RuntimeError) as error:
+        number = (error.errno or errno.EIO) if isinstance(error, OSError) else errno.ENOLCK
+        if number in (errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP):
+            print_message(
+                f"{target}: this file system has no locks, so nothing notices whether another process {purpose.work}. "
+                "Start one only."
+            )
+            return True
+        if not (target.exists() and number in (errno.EACCES, errno.EPERM, errno.EROFS)):
+            raise UserError(
+                f"Cannot make {target}: {os.strerror(number)}. Choose another place with {purpose.place}."
+            ) from error
+        return False  # only the run itself is writable: continue without a lock
+    return True
 
 
 def is_locked(folder: Path) -> bool:
@@ -100,35 +115,3 @@ def is_locked(folder: Path) -> bool:
             return False
     except LockedError:
         return True
-
-
-def _sign(path: Path) -> None:
-    """Write into a lock file who holds it, for the message of others."""
-    host = re.sub(r"[^\w.-]", "", socket.gethostname()) or "this machine"
-    with contextlib.suppress(OSError):  # Windows lets nobody write into it, and a full disk is said by the work
-        path.write_text(f"process {os.getpid()} on {host} since {time.strftime('%Y-%m-%d %H:%M')}\n", encoding="ascii")
-
-
-def _holder(path: Path) -> str:
-    """Who holds a lock, in brackets; "" if its file does not say so."""
-    with contextlib.suppress(OSError, ValueError), path.open("rb") as file:
-        match = _HOLDER.fullmatch(file.read(400).decode("ascii").strip())
-        return f" ({match[0]})" if match else ""
-    return ""
-
-
-def _say_without(target: Path, purpose: Locked) -> None:
-    print_message(
-        f"{target}: this file system has no locks, so nothing notices whether another process {purpose.work}. Start "
-        "one only.",
-    )
-
-
-def _remove(path: Path) -> None:
-    with contextlib.suppress(OSError):  # Windows keeps the file of an open lock
-        path.unlink(missing_ok=True)
-
-
-def _remove_empty(folder: Path) -> None:
-    with contextlib.suppress(OSError):  # the run is in it
-        folder.rmdir()

@@ -12,8 +12,7 @@ import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -29,33 +28,6 @@ _TRIAL = 5.0
 
 class LostProcessError(UserError):
     """Another process of the command has ended."""
-
-
-class Task(IntEnum):
-    """What a follower can be told to do."""
-
-    STOP = 0
-    UPDATE = 1
-
-
-class Order(NamedTuple):
-    """What the leader tells the others to do next.
-
-    Attributes:
-        task: what to do. The rest is for an update:
-        epoch: whose batches are next.
-        batch: number of the first of them in the epoch.
-        batches: how many there are for all processes.
-        step: number of the update.
-        share: of the budget that is used.
-    """
-
-    task: Task
-    epoch: int = 0
-    batch: int = 0
-    batches: int = 0
-    step: int = 0
-    share: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -84,17 +56,16 @@ class Processes:
             (drawn,) = np.random.SeedSequence((seed, self.rank, step)).generate_state(1, np.uint64)
             torch.manual_seed(int(drawn))
 
-    def give(self, order: Order) -> None:
-        """Send an order to the followers."""
-        if self.count > 1:
-            self._broadcast(torch.tensor(order, dtype=torch.float64))
+    @contextlib.contextmanager
+    def leading(self) -> Iterator[contextlib.ExitStack]:
+        """Lead the other processes, which get None from `share` when this context ends or the stack is closed."""
+        with contextlib.ExitStack() as stack:
+            stack.callback(self._stop)
+            yield stack
 
-    def receive(self) -> Order:
-        """Wait for the leader's next order."""
-        numbers = torch.zeros(len(Order._fields), dtype=torch.float64)
-        self._broadcast(numbers)
-        task, epoch, batch, batches, step, share = numbers.tolist()
-        return Order(Task(int(task)), int(epoch), int(batch), int(batches), int(step), share)
+    def _stop(self) -> None:
+        with contextlib.suppress(LostProcessError):
+            self.share(None)
 
     def share(self, value: Any = None) -> Any:
         """The leader's value, in every process."""
@@ -114,10 +85,11 @@ class Processes:
             dist.gather_object(value, values)
         return values or []
 
-    def equalise(self, weights: Sequence[torch.Tensor]) -> None:
-        """Give every process the leader's weights."""
-        for weight in weights if self.count > 1 else ():
-            self._broadcast(weight.data)
+    def equalise(self, model: torch.nn.Module) -> None:
+        """Give the model of every process the leader's weights."""
+        with _connected():
+            for weight in model.parameters() if self.count > 1 else ():
+                dist.broadcast(weight.data, 0)
 
     def total(self, number: int) -> int:
         """The sum of a number over the processes."""
@@ -131,7 +103,8 @@ class Processes:
     def sum_gradients(self, parameters: Sequence[torch.nn.Parameter], further: Sequence[float]) -> list[float]:
         """Replace the gradients by their sums over the processes; return the sums of further numbers.
 
-        One exchange for all. A parameter that has a gradient in no process keeps none.
+        One exchange for all. A parameter that has a gradient in no process keeps none. `DistributedDataParallel` would
+        wait for ever where a process has no batch in an update, or halves one because its memory is full.
         """
         if self.count == 1:
             return list(further)
@@ -150,10 +123,6 @@ class Processes:
         for parameter, part, found in zip(parameters, parts, values, strict=False):
             parameter.grad = part.view_as(parameter) if found else None
         return values[len(parameters) :]
-
-    def _broadcast(self, tensor: torch.Tensor) -> None:
-        with _connected():
-            dist.broadcast(tensor, 0)
 
 
 ALONE = Processes()

@@ -13,29 +13,27 @@ checkpoints/NAME/
   tensorboard/        curves, samples, attention maps
   evaluation/SPLIT/   translations, scores, heatmaps
   checksums.json      of the files above: damage is noticed when they are read
-  seal.json           by whom the run was made
   alignments/         error rates against gold links, one file per measurement
 """
 
-import contextlib
 import errno
 import functools
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from nmt import compat, system
+from nmt import system
 from nmt.checksums import add, known, replacing
 from nmt.choices import place, with_classes
 from nmt.configuration import INCIDENTAL, flattened, resolved, without_classes
 from nmt.errors import UserError, damaged, nearest
 from nmt.facts import MEASURES, OBJECT, RUN, SCORES, VALIDATION, Fields, Kind, fault
-from nmt.files import appearing, json_text, unwritable, write_json, write_text
+from nmt.files import appearing, json_text, unwritable, write_text
 from nmt.foreign import (
     MOST_YAML,
     check_contents,
@@ -48,14 +46,17 @@ from nmt.foreign import (
     read_text_of,
 )
 from nmt.locks import lock_file
-from nmt.seals import is_sealed, key_file, seal
 from nmt.terminal import print_message
 from nmt.text.tokenizer import Tokenizer
+from nmt.trust import is_trusted, trust
 from nmt.versions import code_revision, versions
 
+#: The number of the format of run folders, in run.json. Whoever changes the format raises it and, from version 1.0 on,
+#: adds to `UPGRADES` a function from configurations of the format before to those of the new one, by the old number.
+FORMAT = 1
+UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
 #: Before the sentence at the end of a training's log.
 EXAMPLE_FOLLOWS = "A sentence of the validation set, and its translation:"
-SEAL = "seal.json"
 
 
 @functools.lru_cache(maxsize=16)
@@ -132,7 +133,7 @@ class Run:
             with appearing(self.folder) as staging:
                 staged = Run(staging)
                 staged._write("overrides.json", json.dumps(list(overrides)) + "\n")
-                staged.note(status="begun", versions=versions(), **facts)
+                staged.note(format=FORMAT, status="begun", versions=versions(), **facts)
                 tokenizer.save(staged.tokenizer)
                 add(staging, [path.relative_to(staging).as_posix() for path in sorted(staged.tokenizer.iterdir())])
                 staged.write_config(config)
@@ -147,18 +148,11 @@ class Run:
         text = OmegaConf.to_yaml(OmegaConf.create(tree), sort_keys=True)  # a resumed run has the same order
         path = inside(self.folder, "overrides.json")
         words = path.read_bytes() if path.exists() else b""
-        seals = self._seals() if self.is_own() else []  # until the configuration is replaced
-        new = seal([text.encode(), words])
-        if new is not None:
-            write_json(inside(self.folder, SEAL), [new, *seals[:1]])
-        else:
+        if not trust([text.encode(), words]):
             print_message(
-                f"warning: the run gets no seal: {key_file()} cannot be read or written. nmt.evaluate and a resumed "
-                "training will ask whether its data settings may be used.",
+                "warning: the state folder cannot be written ($XDG_STATE_HOME, or ~/.local/state). nmt.evaluate and a "
+                "resumed training will ask whether the run's data settings may be used."
             )
-        if self.exists() and not self.has_choices():  # a run of version 0.1 has checksums from now on
-            paths = [path for path in (self.best, self.last, *sorted(self.tokenizer.iterdir())) if path.exists()]
-            add(self.folder, [path.relative_to(self.folder).as_posix() for path in paths])
         self._write("config.yaml", text)
 
     def _write(self, name: str, text: str) -> None:
@@ -171,20 +165,12 @@ class Run:
         write_text(self.folder / "config.yaml", OmegaConf.to_yaml(OmegaConf.create(tree)))
 
     def is_own(self) -> bool:
-        """Whether this user has made the run, and its settings and its command line are unchanged (`nmt.seals`)."""
+        """Whether this user has made the run, and its settings and its command line are unchanged (`nmt.trust`)."""
         try:
             contents = [inside(self.folder, name).read_bytes() for name in ("config.yaml", "overrides.json")]
         except OSError:
             return False
-        return is_sealed(contents, self._seals())
-
-    def _seals(self) -> list[str]:
-        """The seals in the run; none if they are missing or damaged."""
-        with contextlib.suppress(UserError):
-            seals = self.read_json(SEAL)
-            if isinstance(seals, list) and all(isinstance(each, str) and each.isascii() for each in seals):
-                return seals
-        return []
+        return is_trusted(contents)
 
     def tree(self) -> dict[str, Any]:
         """The run's configuration in plain containers, without classes (UserError as `config`)."""
@@ -192,18 +178,15 @@ class Run:
         return tree
 
     def is_unchecked(self) -> bool:
-        """Whether the checksums of its weights are lost, which runs of version 0.1 never had."""
-        return self.has_choices() and not {self.best.name, self.last.name} & known(self.folder).keys()
-
-    def has_choices(self) -> bool:
-        """Whether this version has written the configuration, not version 0.1."""
-        return "choices" in _tree(read_text(self.folder / "config.yaml", MOST_YAML))
+        """Whether the checksums of its weights are lost."""
+        return not {self.best.name, self.last.name} & known(self.folder).keys()
 
     def config(self) -> DictConfig:
         """The run's configuration, with the classes of the installed choices.
 
         Raises:
-            UserError: there is no run, its configuration is damaged, or it names an unknown choice.
+            UserError: there is no run, it has another format, its configuration is damaged, or it names an unknown
+                choice.
         """
         path = self.folder / "config.yaml"
         if not path.exists():
@@ -217,20 +200,35 @@ class Run:
             raise damaged(path) from error
         if not isinstance(tree, dict):
             raise damaged(path, "it has no settings")
+        tree = self._upgraded(tree)
         # Saved configurations are resolved: an interpolation could only be an attack.
         if any(re.search(r"(?<!\\)(\\\\)*\$\{", text) for text in _texts(tree)):
             raise UserError(f"{path} has an interpolation (${{...}}), which saved runs never do. Do not use this run.")
         needed = ("data", "tokenizer", "model", "encoder", "attention", "decoder", "search", "seed")
         absent = [key for key in needed if key not in tree]
-        if "choices" in tree and isinstance(tree["choices"], dict):
+        if isinstance(tree.get("choices"), dict):
             required = ("data", "tokenizer", "encoder", "decoder", "search", "optimizer", "schedule", "trainer")
             absent += [f"choices.{key}" for key in required if key not in tree["choices"]]
         if absent:
             raise damaged(path, f"{', '.join(absent)} missing")
         try:
-            return OmegaConf.create(with_classes(compat.with_choices(tree)))
+            return OmegaConf.create(with_classes(tree))
         except UserError as error:
-            raise UserError(f"{path} is damaged, or of another version: {error}") from error
+            raise UserError(f"{path} is damaged: {error}") from error
+
+    def _upgraded(self, tree: dict[str, Any]) -> dict[str, Any]:
+        """Return a configuration of an earlier format in today's (UserError for any other format)."""
+        facts = self.facts()
+        number = facts.get("format")
+        while number in UPGRADES:
+            tree, number = UPGRADES[number](tree), number + 1
+        if number != FORMAT:
+            has = "no format number" if number is None else f"format {number}"
+            raise UserError(
+                f"{self.folder} has {has} in run.json, and this version of nmt reads format {FORMAT}. Train the run "
+                f"again, or use the version that wrote it ({facts.get('versions', {}).get('nmt', 'unknown')})."
+            )
+        return tree
 
     def overrides(self) -> list[str]:
         """The command line of the run."""
@@ -256,9 +254,9 @@ class Run:
 
     def note_start(self) -> None:
         """Note that training runs, and with which code; a resumed run may have been trained by several."""
-        known = self.facts().get("code", [])
-        known = known if isinstance(known, list) else []
-        self.note(status="running", code=[*(code for code in known if code != code_revision()), code_revision()])
+        code = code_revision()
+        earlier = [revision for revision in self.facts().get("code", []) if revision != code]
+        self.note(format=FORMAT, status="running", code=[*earlier, code])
 
     def history(self) -> list[dict[str, float]]:
         """The validations, in order."""
@@ -287,7 +285,7 @@ class Run:
         return self.read_object(f"evaluation/{split}/scores.json", SCORES)
 
     def rows(self, split: str, name: str, kind: Kind | Fields) -> list[dict[str, Any]] | None:
-        """The rows of a file of an evaluation; None if an earlier version has not written it (UserError if damaged)."""
+        """The rows of a file of an evaluation; None if there is no such file (UserError if damaged)."""
         path = inside(self.evaluation, split, name)
         return check_rows(path, read_json(path), kind) if path.exists() else None
 
@@ -337,7 +335,6 @@ def settings(config: DictConfig) -> dict[str, Any]:
     Two runs with equal settings are the same run. Settings without effect (the attention of decoder=none) are left out.
     """
     tree: Any = OmegaConf.to_container(config, resolve=True)
-    tree["decoder"]["first_state"] = compat.first_state(tree["choices"], tree["decoder"].get("first_state"))
     return {
         key: value
         for key, value in flattened(tree).items()

@@ -47,7 +47,6 @@ EVERYWHERE = {
     "signals",
     "system",
     "terminal",
-    "compat_weights",
     "choices",
 }
 TOP = {
@@ -62,16 +61,14 @@ TOP = {
     "versions": {"nmt", "configuration"},
     "foreign": {"errors"},
     "checksums": {"errors", "files", "foreign"},
-    "seals": set[str](),
     "locks": {"errors"},
     "processes": {"errors"},
     "progress": set(),
     "terminal": {"links"},
     "configuration": {"errors"},
     "choices": {"configuration"},
-    "compat": {"configuration"},
     "command": {"nmt", "configuration"},  # nmt for the version
-    "runs": {*ROOMS, "configuration", "compat", "foreign", "locks", "seals", "versions"},
+    "runs": {*ROOMS, "configuration", "foreign", "locks", "trust", "versions"},
     "records": {"runs", "configuration"},
     "build": {*ROOMS, "runs", "choices", "command", "configuration", "pipeline"},  # for its aligner
     "pipeline": {
@@ -83,7 +80,6 @@ TOP = {
         "evaluate",  # to compare a run that is not scored
         "command",
         "configuration",
-        "compat",
         "advice",
         "locks",
         "foreign",
@@ -140,7 +136,6 @@ DOORS = {
     "filelock": {"locks"},
     "psutil": {"system"},
     "yaml": {"foreign"},
-    "submitit": {"pipeline/cluster", "pipeline/job"},
     "sacrebleu": {"evaluation"},
     "sacremoses": {"alignment"},
     "matplotlib": {"drawing", "compare"},
@@ -287,7 +282,6 @@ LOADS = {
     "nmt.export.__main__": ("torch", "ctranslate2", "onnx", "onnxruntime", *HEAVY),
     "nmt.serve": ("torch", "fastapi", "uvicorn", *HEAVY),
     "nmt.inspection": ("torch", "hydra", *HEAVY),
-    "nmt.pipeline.job": ("torch", "hydra", "submitit", *HEAVY),
     "nmt.translate": HEAVY,
     "nmt.translation": HEAVY,
     "nmt.viewer.embed": ("torch", "hydra", *HEAVY),

@@ -1,7 +1,7 @@
 """The pages' requests, `torchrun`, jobs of Slurm and README's Python; and that every code block runs somewhere.
 
-Slurm is not needed. A stand-in for `sbatch --wrap` runs the job here; one for `srun` starts its command once for each
-machine, all of them here. So two "machines" do find each other, but no queue has read the job's options.
+Slurm is not needed. A stand-in for `sbatch` runs the tasks of a job here; one for `srun` starts its command once for
+each machine, all of them here. So two "machines" do find each other, but no queue has read the job's options.
 """
 
 import ast
@@ -251,10 +251,11 @@ def test_a_job_of_slurm_trains(block: Block, tmp_path: Path) -> None:
 def test_a_sweep_by_sbatch_trains_its_runs(tmp_path: Path) -> None:
     pipes = [command.line for command in EVERY if "sbatch" in command.line]
     assert len(pipes) == 1
-    environment = stand_ins(tmp_path, sbatch='[ "$1" = --wrap ] && [ $# = 2 ] && bash -ec "$2"')
+    tasks = "cat > job; for task in 0 1 2; do SLURM_ARRAY_TASK_ID=$task bash job || exit 1; done"
+    environment = stand_ins(tmp_path, sbatch=tasks, srun='exec "$@"')
     brief = " ".join([*BRIEF, *FEW, *SMALL])
-    succeed([pipes[0].replace("threads=4", "").replace("dry_run=true", f"dry_run=true {brief}")], tmp_path, environment)
-    runs = sorted((tmp_path / "checkpoints" / "SWEEP").iterdir())
+    succeed([pipes[0].replace("dry_run=true", f"dry_run=true {brief}")], tmp_path, environment)
+    runs = sorted(path.parent for path in (tmp_path / "checkpoints" / "SWEEP").glob("*/config.yaml"))
     assert [Run(run).facts()["step"] for run in runs] == [2, 2, 2]
 
 

@@ -31,7 +31,7 @@ from nmt.pipeline.aligner import SALIENCY, Aligner, Evidence, SentencePairs
 from nmt.pipeline.linking import named_languages, read_text, table
 from nmt.terminal import print_message, printable
 from nmt.text.canonical import shows_nothing
-from nmt.translation.heads import AUTO, MEAN
+from nmt.translation.heads import AUTO
 from nmt.versions import code_revision
 
 MEASURED = ("words", "head", "checkpoint", "max_length")  # settings that, with the threshold, identify a measurement
@@ -257,11 +257,9 @@ def _save_rates(
     run = aligner.run
     settings = {key: getattr(request if key == "words" else request.aligner, key) for key in MEASURED}
     gold_lines = [format_links(gold.sure, gold.possible) for gold in pairs.gold]
-    # With one head, earlier versions measured the same under their default: the mean.
-    renamed = {AUTO: MEAN, MEAN: "all"}.get(request.aligner.head, request.aligner.head)
-    values = map(str, {**settings, "head": renamed}.values())
     context = _context_settings(request, aligner)
-    digested = [*pairs.source, *pairs.target, *gold_lines, *values, str(request.threshold), *context]
+    values = map(str, (*settings.values(), request.threshold))
+    digested = [*pairs.source, *pairs.target, *gold_lines, *values, *context]
     digest = hashlib.sha256("\n".join(digested).encode("utf-8", "surrogatepass")).hexdigest()[:8]
     gold = pairs.name if request.gold is None else request.gold.name
     if request.threshold is not None:

@@ -145,7 +145,7 @@ def _fastest(candidates: Mapping[str, Approximation], scores: Mapping[str, float
 
 def _noted(run: OpenRun) -> dict[str, float]:
     """The score of each approximation by a measurement of the present weights; empty without one."""
-    noted = run.facts.get("precision", run.facts.get("bfloat16"))  # so it was called before int8
+    noted = run.facts.get("precision")
     if not isinstance(noted, dict):
         return {}
     try:

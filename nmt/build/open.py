@@ -154,7 +154,7 @@ def own_data(run: OpenRun, named: str | None, files: str) -> DataSource:
     """
     if named is None and not may_use(run.config) and not run.files.is_own():
         raise UserError(
-            f"{run.folder} was made or changed elsewhere, or by an earlier version, so its data settings are not used: "
+            f"{run.folder} was made or changed elsewhere, so its data settings are not used: "
             f"{' '.join(data_words(run.files))}. Give files: {files}. If you trust these settings, give data=run."
         )
     with _placed(run), describes(run.files, "a data set", as_saved=True):

@@ -3,10 +3,10 @@
 import contextlib
 import dataclasses
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from nmt.build.open import TranslatorRequest
-from nmt.processes import LostProcessError, Processes, joined
+from nmt.processes import joined
 from nmt.signals import handling, stop_signals
 from nmt.translation.batches import follow
 from nmt.translation.stepping import evaluating
@@ -31,7 +31,7 @@ def shared(request: TranslatorRequest, keep_weights: bool, lead: Callable[[Calla
                 processes.share("open")
                 return dataclasses.replace(translator, processes=processes)
 
-            with _leading(processes):
+            with processes.leading():
                 return lead(opened)
         with handling(stop_signals(), lambda *_: None):
             if processes.share() is not None:
@@ -40,12 +40,3 @@ def shared(request: TranslatorRequest, keep_weights: bool, lead: Callable[[Calla
                 with evaluating(translator.cast_models):
                     follow(translator.search_batch, processes, translator.compute.parallel_searches)
         return 0
-
-
-@contextlib.contextmanager
-def _leading(processes: Processes) -> Iterator[None]:
-    try:
-        yield
-    finally:
-        with contextlib.suppress(LostProcessError):
-            processes.share(None)

@@ -113,14 +113,14 @@ class ModelSettings:
         dropout: of embeddings.
         output_dropout: of the decoder's features before the softmax; None is that of embeddings, or 0 if the decoder
             drops its features itself.
-        fast: whether fast kernels may be called. Runs of older versions do not have the key.
+        fast: whether fast kernels may be called.
     """
 
     embedding_size: Positive
     tie_embeddings: Literal["none", "target", "all"]
     dropout: Fraction
-    output_dropout: Fraction | None = None
-    fast: bool = True
+    output_dropout: Fraction | None
+    fast: bool
 
 
 def model_settings(config: DictConfig) -> ModelSettings:
@@ -288,7 +288,7 @@ def build_model(config: DictConfig, tokenizer: Tokenizer, *, initial: bool = Tru
 
 #: Settings that weights belong to, by their first part, and the last parts of those that say nothing of weights.
 _OF_WEIGHTS = ("encoder", "decoder", "attention", "context", "model", "seed")
-_NOT_OF_WEIGHTS = ("dropout", "fast", "first_state")  # earlier versions wrote the last one otherwise
+_NOT_OF_WEIGHTS = ("dropout", "fast")
 
 
 #: A larger size lets the weights of a model be counted before they are made.

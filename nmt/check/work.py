@@ -69,10 +69,9 @@ def states_of(run: Run) -> dict[str, str]:
             states[name] = "damaged" if damage(path) else "whole"
         elif states[name] == READABLE and damage(path):  # people edit these
             states[name] = CHANGED
-    unchecked = "missing checksum" if run.has_choices() else "can be read; no checksum, as in runs of version 0.1"
     for path in (run.best, run.last):
         if path.name not in checksums:
-            states[path.name] = states[path.name].replace("whole", unchecked)
+            states[path.name] = states[path.name].replace("whole", "missing checksum")
     if run.best_step() is None and states["best.safetensors"] == "missing":
         states["best.safetensors"] = "not written yet"
     if states["last.safetensors"] == "missing" and "last.safetensors" not in checksums:

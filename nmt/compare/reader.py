@@ -170,8 +170,7 @@ def _search(config: Any, provenance: Mapping[str, Any]) -> str:
 def _split(run: Run, split: str) -> tuple[dict[str, Any], Scored | None]:
     """The scores of a split, and its data; None for those of an ensemble."""
     scores = run.scores(split)
-    provenance = scores.get("provenance", {})
-    if "text" not in provenance or len(provenance.get("runs", [1])) != 1:
+    if len(scores["provenance"].get("runs", [1])) != 1:
         return scores, None
     return scores, _scored(run, split, scores)
 

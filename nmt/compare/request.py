@@ -263,10 +263,7 @@ def _stale(run: Run, split: str) -> str:
     if split not in run.splits():
         return "it has no scores"
     scores = run.scores(split)
-    provenance = scores.get("provenance")
-    if not isinstance(provenance, dict) or "text" not in provenance or not scores.get("measured"):
-        return "its scores are incomplete"
-    best = run.best_step()
+    provenance, best = scores["provenance"], run.best_step()
     if provenance.get("checkpoint") == "best" and provenance.get("step") != best:
         return f"its scores are from step {provenance.get('step')}, but the best step is {best}"
     return ""

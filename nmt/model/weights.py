@@ -14,7 +14,6 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from nmt.checksums import check, damage, replacing
-from nmt.compat_weights import upgrade_weights
 from nmt.errors import UserError, damaged
 from nmt.model.seq2seq import Seq2Seq
 
@@ -44,9 +43,9 @@ def _written(identity: Mapping[str, str]) -> str:
 
 
 def strange(identity: Mapping[str, str], model: Seq2Seq) -> list[str]:
-    """The settings in which weights of this identity belong to another model; unknown ones are of another version."""
+    """Return the settings in which weights of this identity belong to another model."""
     own = model.identity
-    return [key for key, value in identity.items() if own.get(key, value) != value]
+    return [key for key, value in identity.items() if own.get(key) != value]
 
 
 def not_finite(tree: object, name: str = "") -> str:
@@ -84,7 +83,7 @@ def load_weights(path: Path, model: Seq2Seq) -> None:
     try:
         with safetensors.safe_open(path, "pt") as file:
             written = (file.metadata() or {}).get(_IDENTITY, "")
-            tensors = upgrade_weights({name: file.get_tensor(name) for name in file.keys()})  # noqa: SIM118
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         identity = dict(line.split("\t", 1) for line in written.splitlines())
     except FileNotFoundError as error:
         raise UserError(

@@ -180,7 +180,7 @@ def checked_data(config: DictConfig, run: Run, given: DictConfig) -> DictConfig:
     )
     if not same and not may_use(config):
         raise UserError(
-            f"{run.folder} was made or changed elsewhere, or by an earlier version, so its data settings are not used. "
+            f"{run.folder} was made or changed elsewhere, so its data settings are not used. "
             f"If you trust them, repeat them on the command line: {' '.join(data_words(run))}"
         )
     config = config.copy()

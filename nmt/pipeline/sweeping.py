@@ -1,8 +1,8 @@
 """A command line with several values -> a run for each combination, several at a time, in one process per run.
 
 Processes have advantages over threads or a pool. A run that fails or is killed does not stop the others. Each run can
-be stopped with its state saved. The queue of a cluster can start the same commands (`sweep.launcher=slurm`, or by hand:
-`dry_run=true` prints them). The state of a sweep is the state of its run folders, nothing else.
+be stopped with its state saved. The queue of a cluster can start the same commands (`sweep.launcher=slurm`). The
+state of a sweep is the state of its run folders, nothing else.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ from nmt.data.files import UserFiles
 from nmt.errors import UserError
 from nmt.limits import NotNegative, checked
 from nmt.locks import SWEEP, locked
-from nmt.pipeline.cluster import Cluster, ClusterLauncher
+from nmt.pipeline.cluster import Cluster, submit
 from nmt.pipeline.launching import Launcher, Planned
 from nmt.pipeline.recipe import already_finished, check_model, resumed
 from nmt.runs import Run, check_name, settings
@@ -87,16 +87,23 @@ def _sweep(
     cores = max(1, system.cores() // jobs) if local else cluster.cpus
     if not threads and cores is not None:
         plan = [Planned(planned.name, [*planned.words, f"threads={cores}"]) for planned in plan]
-    if options.dry_run:
+    if plan and not local:
+        script = cluster.script(place.absolute(), plan, jobs)
+        if options.dry_run:
+            print(script, end="")
+        else:
+            submit(script, place)
+    elif options.dry_run:
         for planned in plan:
             print(*map(shell_word, [python(), "-m", "nmt.train", *map(unquoted, planned.words)]))
+    if options.dry_run:
         return int(bool(impossible))
     if plan:
         look = f"tail -f {system.shell_quoted(str(place))}/*.log"
         most = f", {jobs} at a time" if jobs else ""
         print_message(f"{len(plan)} {'run' if len(plan) == 1 else 'runs'} to train{most}. Follow with: {look}")
     count = len(done) + len(plan) + len(impossible)
-    launcher = Launcher(place, plan, jobs) if local else ClusterLauncher(place, plan, jobs, cluster)
+    launcher = Launcher(place, plan if local else [], jobs)
     stopped = launcher.run()
     failures = launcher.failures
     parts = [f"{len(done) + launcher.finished} finished" + (f" ({len(done)} of them before)" if done else "")]
@@ -104,7 +111,7 @@ def _sweep(
     parts += [f"{left} left to do"] * bool(left) + [f"{len(failures)} failed"] * bool(failures)
     parts += [f"{len(impossible)} cannot be trained (see above)"] * bool(impossible)
     print_message(f"{count} {'run' if count == 1 else 'runs'} in {place}: {', '.join(parts)}.")
-    if stopped and local:
+    if stopped:
         print_message("Everything is saved. Run the same command again to resume.")
     elif len(done) + launcher.finished > 1:
         print_message(f"Compare them: {python()} -m nmt.compare {pasteable('runs', place)}")

@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -41,7 +41,7 @@ from nmt.system import peak_memory
 from nmt.terminal import linked, print_message, printable
 from nmt.text.tokenizer import Tokenizer
 from nmt.training.checkpoint import Counters, check_state, load_state
-from nmt.training.following import follow
+from nmt.training.followers import follow
 from nmt.training.learner import Learner
 from nmt.training.loop import Outcome, TrainingLoop
 from nmt.training.validation import Validation, greedy_scores, judged_by, look_at
@@ -65,30 +65,10 @@ def train(config: "DictConfig", overrides: Sequence[str]) -> int:
         with (
             keeping_pipes(),
             contextlib.ExitStack() as lock,  # of a run that is named only when it is made
-            Announcement(processes) as announcement,
+            processes.leading() as followers,
             opened(config, overrides) as recipe,
         ):
-            return 0 if recipe is None else _Session(recipe, lock, announcement).train()
-
-
-class Announcement:
-    """Tells the followers, once, which run is trained; a context that tells them of none if it ends before."""
-
-    def __init__(self, processes: Processes) -> None:
-        self.processes = processes
-        self._made = False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.make(None)
-
-    def make(self, folder: Path | None) -> None:
-        """Tell them the run's folder."""
-        if not self._made:
-            self._made = True
-            self.processes.share(None if folder is None else str(folder))
+            return 0 if recipe is None else _Session(recipe, lock, processes, followers).train()
 
 
 def _follow(processes: Processes) -> int:
@@ -106,15 +86,17 @@ def _follow(processes: Processes) -> int:
         optimizer = build.build_optimizer(recipe.config, model)
         _, batches, _ = prepared(recipe, tokenizer, splits, lambda _: None)
         learner = Learner(model, optimizer, recipe.schedule, recipe.settings, compute, processes)
-        follow(learner, batches, recipe.place.seed)
+        follow(learner, batches, recipe.place.seed, load_state(run.state) if run.state.exists() else None)
     return 0
 
 
 class _Session:
     """One session of one run. Messages go to the run's log as well, also those from before the run exists."""
 
-    def __init__(self, recipe: Recipe, lock: contextlib.ExitStack, announcement: Announcement) -> None:
-        self.recipe, self.lock, self.announcement = recipe, lock, announcement
+    def __init__(
+        self, recipe: Recipe, lock: contextlib.ExitStack, processes: Processes, followers: contextlib.ExitStack
+    ) -> None:
+        self.recipe, self.lock, self.processes, self.followers = recipe, lock, processes, followers
         self.run: Run | None = None
         self.lines: list[str] = []  # messages from before the run exists
         self.restored = False  # whether the last state is damaged, and the one before is in its place
@@ -154,7 +136,7 @@ class _Session:
         facts = {"pairs": len(pairs)} if links is None else {"pairs": len(pairs), "links": links}
         run = self._open(tokenizer, facts)
         ratio = length_ratio(pairs, EXTRA_LENGTH)
-        self.announcement.make(run.folder)
+        self.processes.share(str(run.folder))
         if not run.lexicon.exists():
             lexicon_of(pairs, tokenizer.source.size).save(run.lexicon, tokenizer.fingerprint)
             give_memory_back()
@@ -167,11 +149,12 @@ class _Session:
             self.say(note)
         translate = greedy_scores(sources, references, source.languages[1], tokenizer, compute, ratio, contexts)
         with _enough_memory():
-            learner = Learner(model, optimizer, self.recipe.schedule, settings, compute, self.announcement.processes)
+            learner = Learner(model, optimizer, self.recipe.schedule, settings, compute, self.processes)
             look = look_at(settings.samples if settings.tensorboard else 0, tokenizer, compute)
             validation = Validation(valid_batches, translate, compute, look)
             loop = TrainingLoop(settings, learner, batches, validation, run)
             outcome = loop.run(self.recipe.place.seed, state)
+            self.followers.close()
         compare = functools.partial(measured, run, compute, sources, references, source.languages[1], contexts)
         return self._finish(run, outcome, len(pairs), compare)
 
@@ -250,7 +233,7 @@ class _Session:
 
     def _hands(self) -> str:
         """The threads, and the processes if there are several."""
-        threads, count = f"{self.recipe.place.compute.threads} CPU threads", self.announcement.processes.count
+        threads, count = f"{self.recipe.place.compute.threads} CPU threads", self.processes.count
         return threads if count == 1 else f"{count} processes of {threads} each"
 
     def _open(self, tokenizer: Tokenizer, facts: dict[str, Any]) -> Run:

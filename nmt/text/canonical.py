@@ -1,7 +1,7 @@
 r"""Text as a reader sees it: equal text in one form, without characters that nobody sees.
 
-A tokenizer reads `canonical` text if it is so marked; tokenizers of earlier versions read text as it stands. Patterns
-are regular expressions of characters, in ASCII, which the programs of `nmt.export` use too.
+A tokenizer reads `canonical` text if it is so marked (`tokenizer.canonical`). Patterns are regular expressions of
+characters, in ASCII, which the programs of `nmt.export` use too.
 """
 
 import re

@@ -52,11 +52,11 @@ def load_lexicon(path: Path, source_size: int, target_size: int, tokenizer: str 
     try:
         with safetensors.safe_open(path, "np") as file:
             lexicon = Lexicon(file.get_tensor("translations"), file.get_tensor("common"))
-            learned_with = (file.metadata() or {}).get(_TOKENIZER, tokenizer)  # earlier versions did not write it
+            learned_with = (file.metadata() or {}).get(_TOKENIZER)
     except OSError as error:
         raise UserError(
-            f"{path} is missing, but shortlist= needs it: the run is incomplete, or of a version without shortlists. "
-            f"Give shortlist=0, or train again."
+            f"{path} is missing, but shortlist= needs it: the run is incomplete. Give shortlist=0, or restore the run "
+            "from an intact copy."
         ) from error
     except (safetensors.SafetensorError, KeyError, ValueError, TypeError) as error:
         raise UserError(

@@ -13,7 +13,6 @@ from typing import Any
 import torch
 
 from nmt.checksums import damage, keep, replacing
-from nmt.compat_weights import upgrade_state
 from nmt.errors import UserError, is_memory_full
 from nmt.facts import STATE as FACTS
 from nmt.facts import fault
@@ -98,8 +97,8 @@ class Checkpoint:
             counters = Counters(**{field.name: state[field.name] for field in fields(Counters)})
             counters.best = tuple(state["best"])
             torch.set_rng_state(state["rng"])
-            if self.learner.compute.on_gpu and (of_gpu := self._gpu_random_state(state)) is not None:
-                torch.cuda.set_rng_state(of_gpu, self.learner.compute.device)
+            if self.learner.compute.on_gpu and state["cuda_rng"]:
+                torch.cuda.set_rng_state(state["cuda_rng"][0], self.learner.compute.device)
         except (KeyError, ValueError, TypeError, AttributeError, RuntimeError) as error:
             if is_memory_full(error):
                 raise
@@ -109,18 +108,8 @@ class Checkpoint:
         return counters
 
     def draws_differently(self, state: dict[str, Any]) -> bool:
-        """Whether dropout cannot go on from a state, since it was drawn on another kind of device, or another GPU."""
-        if self.learner.compute.on_gpu:
-            return self._gpu_random_state(state) is None
-        return bool(state.get("cuda_rng"))
-
-    def _gpu_random_state(self, state: dict[str, Any]) -> torch.Tensor | None:
-        """The random state of the training's GPU. Earlier versions saved those of all GPUs, in their order."""
-        states = state.get("cuda_rng", [])
-        index = self.learner.compute.device.index or 0
-        if len(states) == 1:
-            return states[0]  # type: ignore[no-any-return]
-        return states[index] if index < len(states) else None
+        """Whether dropout cannot continue from a state, because it was drawn on another kind of device."""
+        return bool(state["cuda_rng"]) != self.learner.compute.on_gpu
 
 
 def save_state(path: Path, state: dict[str, Any]) -> None:
@@ -165,15 +154,16 @@ def load_state(path: Path) -> dict[str, Any]:
         raise _damaged(path) from error
     if wrong:
         raise _damaged(path, f" ({wrong} has NaN or infinity)")
-    return upgrade_state(state)
+    return state
 
 
 def check_state(path: Path, state: dict[str, Any], model: Seq2Seq) -> None:
     """Check that a state fits a model, before anything of the run is changed (UserError if not)."""
-    needed = ("model", "optimizer", "averaging", "rng", *(field.name for field in fields(Counters)))
+    needed = ["model", "optimizer", "averaging", "baseline", "means", "history", "identity", "rng", "cuda_rng"]
+    needed += [field.name for field in fields(Counters)]
     wrong = [key for key in needed if key not in state]
     wrong += [reason for reason in [fault(state, FACTS)] if reason and not wrong]
-    wrong += [] if wrong else strange(state.get("identity", {}), model)
+    wrong += [] if wrong else strange(state["identity"], model)
     weights = state.get("model")
     if not wrong and isinstance(weights, dict):
         shapes = {name: weight.shape for name, weight in model.named_parameters()}

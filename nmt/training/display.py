@@ -44,9 +44,9 @@ class RunningMeans:
         return [self._loss, self._negative_log_likelihood, self._tokens, self.skipped]
 
     def restore(self, state: Sequence[float]) -> None:
-        """Continue from the sums that `state` returned, or that of an earlier version, which skipped no updates."""
-        self._loss, self._negative_log_likelihood, self._tokens = state[0], state[1], int(state[2])
-        self.skipped = int(state[3]) if len(state) > 3 else 0
+        """Continue from the sums that `state` returned."""
+        self._loss, self._negative_log_likelihood = state[:2]
+        self._tokens, self.skipped = map(int, state[2:])
 
     def add(self, update: Update) -> None:
         """Count an update; of a skipped one, that it was."""

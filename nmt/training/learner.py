@@ -233,7 +233,7 @@ class Learner:
         if self.fixed is not None:
             self.fixed.forget_step()
         self.averaging.load_state_dict(state["averaging"])
-        self.baseline = state.get("baseline", 0.0)  # states of earlier versions have none
+        self.baseline = state["baseline"]
 
 
 def _can_defer(model: Seq2Seq, optimizer: torch.optim.Optimizer, processes: Processes) -> bool:

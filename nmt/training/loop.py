@@ -18,13 +18,13 @@ from nmt.data.planning import TokenBatches
 from nmt.errors import UserError
 from nmt.memory import give_memory_back
 from nmt.model.transformer.weighted import branch_weights
-from nmt.processes import LostProcessError, Order, Task
+from nmt.processes import LostProcessError
 from nmt.progress import clock
 from nmt.signals import handling, stop_signals
 from nmt.training.budget import Spent
 from nmt.training.checkpoint import Checkpoint, Counters
 from nmt.training.display import Display, Records
-from nmt.training.following import TIDY_EVERY, start
+from nmt.training.followers import TIDY_EVERY, Order
 from nmt.training.learner import Learner, Update
 from nmt.training.settings import TrainerSettings
 from nmt.training.validation import Validation
@@ -53,7 +53,7 @@ class Outcome(NamedTuple):
 
 
 class TrainingLoop:
-    """One training, in one session or several."""
+    """One training, in one session or several. With several processes, this one leads; its caller stops the others."""
 
     def __init__(
         self,
@@ -98,16 +98,15 @@ class TrainingLoop:
         torch.manual_seed(seed)
         if state is not None:
             self.counters = self.checkpoint.restore(state)
-            # Validations after the last save will be repeated.
-            known = [entry for entry in self.records.history() if entry["step"] <= self.counters.step]
-            self.history = state.get("history", known)  # states of earlier versions have none
+            known = self.records.history()
+            self.history = state["history"]  # validations after the last save will be repeated
             self.epoch_batches = max(1, len(self.batches.plan(self.counters.epoch)))
         self._start_clock()
         with (
             Display(self.records, self.settings, self.counters.step) as self.display,
             handling(stop_signals(), self.stop),
         ):
-            if state is not None and len(state.get("means", ())) >= 3:  # earlier versions have none
+            if state is not None:
                 self.display.means.restore(state["means"])
             self.learner.model.train()
             if state is not None and self.checkpoint.draws_differently(state):
@@ -117,7 +116,8 @@ class TrainingLoop:
                 self.display.say("history.jsonl has lost validations: they are restored from the saved state.")
                 self.records.keep_history(self.history)
             self._estimate()
-            with self._leading(state):
+            with self._saving_if_lost():
+                self.processes.equalise(self.learner.model)
                 first = self.counters.step
                 finished_by = self._train()
                 self._read()
@@ -132,17 +132,13 @@ class TrainingLoop:
         return Outcome(finished_by, interrupted, self.counters.step, minutes, self.history, self.example)
 
     @contextlib.contextmanager
-    def _leading(self, state: dict[str, Any] | None) -> Iterator[None]:
-        """Lead the other processes, from a state that was restored; whatever ends the training, they stop as well."""
-        start(self.learner, state)
+    def _saving_if_lost(self) -> Iterator[None]:
+        """Save the state of the last complete update if another process ends."""
         try:
             yield
         except LostProcessError:
             self.checkpoint.save(self.counters, self.display.means.state(), self.history)
             raise
-        finally:
-            with contextlib.suppress(LostProcessError):
-                self.processes.give(Order(Task.STOP))
 
     def _train(self) -> str:
         """Update, validate and save until there is a reason to stop; return the reason."""
@@ -179,10 +175,8 @@ class TrainingLoop:
     def _update(self, group: Sequence[Batch], count: int) -> None:
         """Make an update from `count` batches, of which the group is this process's share."""
         counters = self.counters
-        order = Order(
-            Task.UPDATE, counters.epoch, counters.batch, count, counters.step, self.budget.share(self._spent())
-        )
-        self.processes.give(order)
+        order = Order(counters.epoch, counters.batch, count, counters.step, self.budget.share(self._spent()))
+        self.processes.share(order)
         self.processes.seed(self.seed, order.step)
         update = self.learner.update(group, order.step, order.share)
         counters.step += 1

@@ -39,12 +39,11 @@ class TrainerSettings:
     max_target_length: Positive
     workers: Positive
     tensorboard: bool
-    # Runs of earlier versions do not have these.
-    guided_alignment: Weight = 0.0
-    guided_head: str | None = None
-    r_drop: Weight = 0.0
-    skipped_updates: Positive = 10
-    graphs: Literal["auto", "always", "never"] = "never"
+    guided_alignment: Weight
+    guided_head: str | None
+    r_drop: Weight
+    skipped_updates: Positive
+    graphs: Literal["auto", "always", "never"]
 
     def __post_init__(self) -> None:
         if not self.budget.limits:

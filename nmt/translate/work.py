@@ -4,11 +4,9 @@ import contextlib
 import dataclasses
 import functools
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count, islice, repeat
 from pathlib import Path
-from typing import Any
 
 from nmt.build.approximations import for_text
 from nmt.build.heatmaps import pictured_head, view_of
@@ -21,8 +19,8 @@ from nmt.data.lines import LineDecoder, open_lines
 from nmt.data.streams import name_of
 from nmt.errors import UserError
 from nmt.files import STANDARD, is_regular
-from nmt.model.weights import fingerprint
-from nmt.pipeline.partial import LinesDigest, PartialFiles, partial_files
+from nmt.locks import OUTPUT, locked
+from nmt.pipeline.partial import PartialFiles, partial_files
 from nmt.terminal import print_message, visible
 from nmt.text.canonical import shows_nothing
 from nmt.translate.lines import LineProgress, arriving, full, typed
@@ -33,7 +31,6 @@ from nmt.translation.request import Request
 from nmt.translation.translator import Translator, Watch
 
 CHUNK = 2000  # maximum number of lines in memory
-SAVE_SECONDS = 10  # at least, between two notes of how far the files are
 
 
 def translate(request: Translating) -> int:
@@ -54,12 +51,22 @@ def _translate(request: Translating, opened: Callable[[], Translator]) -> int:
     if request.output is None:
         check_standard_output("translations")
     with contextlib.ExitStack() as stack:
-        files = stack.enter_context(partial_files(request.files, request.resumes)) if request.files else None
+        if request.files:
+            stack.enter_context(locked(request.files["output"].resolve(), OUTPUT))
         translator = opened()
         _check_attention(request, translator)
+        files = _partial_files(request, translator, stack)
         writers = _writers(request, translator, files, stack)
         _Work(request, translator, files, stack).do(writers)
     return 0
+
+
+def _partial_files(request: Translating, translator: Translator, stack: contextlib.ExitStack) -> PartialFiles | None:
+    """The partial files of the request; none if lines cannot be counted, because each has several translations."""
+    countable = translator.search.nbest == 1 or request.format == "json"
+    if request.resumes != "false" and not countable:
+        raise UserError(f"resume={request.resumes} needs one translation a line. Leave out resume= or search.nbest=.")
+    return stack.enter_context(partial_files(request.files, request.resumes)) if request.files and countable else None
 
 
 def _check_attention(request: Translating, translator: Translator) -> None:
@@ -117,21 +124,18 @@ class _Work:
         self, request: Translating, translator: Translator, files: PartialFiles | None, stack: contextlib.ExitStack
     ) -> None:
         self.request, self.translator, self.files = request, translator, files
-        self.done = 0 if files is None else files.saved.lines
+        self.done = 0 if files is None else files.lines
         self.fewer = 0  # lines with fewer translations than were asked for
-        self.digest = LinesDigest()
         self.prefixes = _Prefixes(request.prefix, stack)
         self.follower = Follower(translator.context_sentences, request.documents)
-        self.progress = stack.enter_context(LineProgress(request.input, self.done, shown=files is not None))
+        self.progress = stack.enter_context(LineProgress(request.input, self.done, shown=bool(request.files)))
         self.decoder = LineDecoder(request.invalid, self._warn)
         facts = request.translator.runs[0].facts
         self.watch = LineWatch(str(request.input or "standard input"), facts)
-        self._stack, self._last_save = stack, time.monotonic()
+        self._stack = stack
 
     def do(self, writers: Sequence[Write]) -> None:
         """Translate what is not done yet."""
-        if self.files is not None and self.done:
-            self.files.check_settings(settings_of(self.request, self.translator))
         for lines in self._chunks():
             requests = self._take(lines)
             batches = -(-len(lines) // (self.translator.batch_sentences * self.translator.processes.count))
@@ -149,7 +153,8 @@ class _Work:
             if self.request.output is None:
                 with writing(None):
                     sys.stdout.flush()
-            self._save()
+            if self.files is not None:
+                self.files.flush()
         self.prefixes.check_end()
         self.decoder.close()
         self._warn_all(self.watch.notes())
@@ -176,8 +181,6 @@ class _Work:
         """The next lines with their prefixes and contexts."""
         given = self.prefixes.take(len(lines))
         self._warn_all(self.watch.add(lines))
-        if self.files is not None:
-            self.digest.add(lines, given)
         return list(map(Request, lines, given or repeat(""), self.follower.take(lines)))
 
     def _chunks(self) -> Iterator[list[str]]:
@@ -187,28 +190,20 @@ class _Work:
             yield from typed(f"{self.request.translator.runs[0].languages[0]}> ", self.decoder)
             return
         lines = self._stack.enter_context(open_lines(path, self.decoder))
-        if self.files is not None and self.done:
-            count = 0
+        if self.done:
+            skipped = 0
             for chunk in full(islice(lines, self.done), CHUNK):
                 self._take(chunk)
-                count += len(chunk)
-            if count < self.done or str(self.digest) != self.files.saved.digest:
+                skipped += len(chunk)
+            if skipped < self.done:
                 raise UserError(
-                    f"The first {self.done:,} lines of {name_of(path)}, or their prefixes, are not those "
-                    "whose translation was interrupted. Give the same text with resume=true."
+                    f"{name_of(path)} has {skipped:,} lines, but {self.done:,} are translated already. Give the same "
+                    "text with resume=true."
                 )
             print_message(f"{self.done:,} lines are translated already.")
         most = 1 if self.request.keeps_beam else CHUNK  # lines that are searched alone are saved one by one
         awaited = path == STANDARD or (self.files is None and not is_regular(path))
         yield from arriving(lines, most) if awaited else full(lines, most)
-
-    def _save(self) -> None:
-        """Note how far the files are, if the last time is some seconds ago."""
-        if self.files is None or self.done == self.files.saved.lines:
-            return
-        if time.monotonic() - self._last_save >= SAVE_SECONDS:
-            self.files.save(self.done, self.digest, settings_of(self.request, self.translator))
-            self._last_save = time.monotonic()
 
     def _warn_all(self, lines: Sequence[str]) -> None:
         for line in lines:
@@ -216,23 +211,6 @@ class _Work:
 
     def _warn(self, line: str) -> None:
         self.progress.say(f"warning: {line}")
-
-
-def settings_of(request: Translating, translator: Translator) -> dict[str, Any]:
-    """What the translations of a line depend on; rounding apart, which depends on device, threads and batches."""
-    names = ("format", "scores", "weights", "head", "shift", "view", "documents")
-    opened = ("length_ratio", "extra_length", "max_source_length", "long_lines", "context_sentences")
-    return {
-        **{name: getattr(request, name) for name in names},
-        **({"include": [*request.include]} if request.format == "json" else {}),
-        **{name: getattr(translator, name) for name in opened},
-        "shortlist": request.translator.shortlist or 0,
-        "slots": request.translator.slots,
-        "search": {"name": translator.search.choice, **translator.search.settings()},
-        "precision": str(translator.compute.dtype),
-        "tokenizer": translator.tokenizer.fingerprint,
-        "weights of the models": [fingerprint(model) for model in translator.models],
-    }
 
 
 def _head(request: Translating, translator: Translator) -> str:

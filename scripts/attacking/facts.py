@@ -131,5 +131,4 @@ USES = {
     "attention.json": ("compare", "serve"),
     "overrides.json": ("train", "check"),
     "checksums.json": ("translate", "check"),
-    "seal.json": ("evaluate", "check"),
 }

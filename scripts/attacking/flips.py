@@ -8,7 +8,7 @@ from attacking.victim import Result, Said, copy_of, said, victim
 from nmt.errors import UserError
 
 #: Files that only a resumed training reads.
-STATES = ("trainer.pt", "trainer-before.pt", "last.safetensors", "history.jsonl", "overrides.json", "seal.json")
+STATES = ("trainer.pt", "trainer-before.pt", "last.safetensors", "history.jsonl", "overrides.json")
 NOT_READ = ("train.log",)
 CHECKED = "nmt.check had noticed it"
 

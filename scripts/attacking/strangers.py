@@ -25,7 +25,7 @@ SECRET = "nobody's business"
 #: Seconds that a refusal may take, with all that the verb loads.
 MOST_SECONDS = 60
 LINKED = (
-    *("config.yaml", "run.json", "overrides.json", "history.jsonl", "checksums.json", "seal.json", "train.log"),
+    *("config.yaml", "run.json", "overrides.json", "history.jsonl", "checksums.json", "train.log"),
     *("best.safetensors", "trainer.pt", "lexicon.safetensors", "tokenizer", "tokenizer/tokenizer.model"),
     *("evaluation", "evaluation/test", "alignments", "tensorboard"),
 )

@@ -17,7 +17,6 @@ from nmt.errors import UserError
 from nmt.runs import Run
 from tests.pipeline.small import call, copied, start, words, write_lines
 from tests.pipeline.test_mistakes import Capture, refusal
-from tests.pipeline.test_old_runs import OLD_RUNS
 from tests.pipeline.test_resume import interrupt_at
 
 pytestmark = pytest.mark.long
@@ -158,15 +157,6 @@ def test_a_run_without_its_checksums_says_so_and_works(here: Path, trained: Path
     assert warning in capfd.readouterr().err
     assert call("train", *resumed(run, 201)) == 0
     assert warning in capfd.readouterr().err
-
-
-def test_an_old_run_gets_checksums_when_it_is_resumed(tmp_path: Path, capfd: Capture) -> None:
-    run = copied(OLD_RUNS / "v0.1" / "bahdanau", tmp_path)
-    assert call("check", f"run={run}") == 0
-    assert "no checksum, as in runs of version 0.1" in capfd.readouterr().out
-    Run(run).write_config(Run(run).config())
-    assert call("check", f"run={run}") == 0
-    assert "no checksum" not in capfd.readouterr().out
 
 
 LOSSES: dict[str, Callable[[Path], object]] = {

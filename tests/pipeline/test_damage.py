@@ -3,13 +3,12 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 from omegaconf import DictConfig, OmegaConf
 
-from nmt.compat import CLASSES
+from nmt import runs
 from tests.pipeline.small import copied, write_lines
 from tests.pipeline.test_mistakes import Capture, refusal
 
@@ -30,16 +29,6 @@ def rewritten(**nodes: object) -> Callable[[Path], None]:
         path.write_text(OmegaConf.to_yaml(config), encoding="utf-8")
 
     return change
-
-
-def of_old_version(path: Path, encoder: str) -> None:
-    """Makes config.yaml what version 0.1 wrote, with classes in place of choices, and this one for the encoder."""
-    config: Any = OmegaConf.load(path)
-    for place, classes in CLASSES.items():
-        OmegaConf.update(config, f"{place}._target_", next(iter(classes)), force_add=True)
-    OmegaConf.update(config, "encoder._target_", encoder)
-    config.pop("choices")
-    path.write_text(OmegaConf.to_yaml(config), encoding="utf-8")
 
 
 def fact(**changed: object) -> Callable[[Path], None]:
@@ -96,20 +85,25 @@ def without(key: str) -> Callable[[Path], None]:
         ("config.yaml", rewritten(choices__os="system"), ["it has os=system, but os is missing"]),
         ("config.yaml", rewritten(choices=3), ["it has no choices"]),
         ("config.yaml", rewritten(choices={"decoder": "luong"}), ["decoder.previous_state is not a setting of Luong"]),
-        ("config.yaml", lambda path: of_old_version(path, "os.system"), ["encoder._target_=os.system is not one of"]),
         (
-            "config.yaml",
-            lambda path: of_old_version(path, "nmt.runs.Run"),
-            ["encoder._target_=nmt.runs.Run is not one of"],
+            "run.json",
+            fact(format=2),
+            ["has format 2 in run.json, and this version of nmt reads format 1. Train the run"],
+        ),
+        ("run.json", fact(format=None), ["run.json is damaged: format must be a whole number"]),
+        (
+            "run.json",
+            lambda path: path.write_text("{}"),
+            ["has no format number in run.json", "the version that wrote"],
         ),
     ],
-    ids=range(28),
+    ids=range(29),
 )
 def test_a_damaged_run_is_named(
     name: str, damage: Callable[[Path], object], parts: list[str], here: Path, trained: Path, capfd: Capture
 ) -> None:
     run = copied(trained, here)
-    (run / "checksums.json").unlink()  # as in a run of an earlier version
+    (run / "checksums.json").unlink()
     damage(run / name)
     write_lines(here / "in.txt", ["eins"])
     write_lines(here / "out.txt", ["as it was"])
@@ -117,6 +111,15 @@ def test_a_damaged_run_is_named(
     message = refusal(capfd, here, "translate", *line)
     for part in parts:
         assert part in message
+
+
+def test_a_run_of_an_earlier_format_is_upgraded_step_by_step(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "FORMAT", 3)
+    monkeypatch.setitem(runs.UPGRADES, 1, lambda tree: {**tree, "seed": [tree["seed"]]})
+    monkeypatch.setitem(runs.UPGRADES, 2, lambda tree: {**tree, "seed": [*tree["seed"], 2]})
+    before = trained.joinpath("config.yaml").read_text(encoding="utf-8")
+    assert runs.Run(trained).tree()["seed"] == [1, 2]
+    assert trained.joinpath("config.yaml").read_text(encoding="utf-8") == before
 
 
 def test_a_run_without_its_facts_is_incomplete(here: Path, trained: Path, capfd: Capture) -> None:

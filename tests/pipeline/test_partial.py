@@ -1,14 +1,13 @@
-"""Translations into files: what is done outlives the process, and goes on to the same bytes."""
+"""Translations into files: what is written outlives the process, and is continued."""
 
-import json
 import os
-import random
 import re
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,17 +22,11 @@ Capture = pytest.CaptureFixture[str]
 SENTENCES = [sentence for sentence, _ in pairs(23, seed=9)]
 SMALL_CHUNKS = """
 import sys
-from nmt.pipeline import translating
+from nmt.translate import work as translating
 from nmt.verbs import run
-translating.CHUNK, translating.SAVE_SECONDS = 4, 0
+translating.CHUNK = 4
 sys.exit(run("translate"))
 """
-
-
-@pytest.fixture
-def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nmt.translate.work.CHUNK", 4)
-    monkeypatch.setattr("nmt.translate.work.SAVE_SECONDS", 0)
 
 
 def program(here: Path, *line: str) -> "subprocess.Popen[bytes]":
@@ -43,12 +36,9 @@ def program(here: Path, *line: str) -> "subprocess.Popen[bytes]":
     )
 
 
-def saved_lines(journal: Path) -> int:
-    return int(json.loads(journal.read_text(encoding="utf-8"))["lines"]) if journal.exists() else 0
-
-
-def until_saved(process: "subprocess.Popen[bytes]", journal: Path, lines: int) -> None:
-    while process.poll() is None and saved_lines(journal) < lines:
+def until_written(process: "subprocess.Popen[Any]", path: Path, lines: int) -> None:
+    """Wait until a process has written this many lines to a file."""
+    while process.poll() is None and (not path.exists() or path.read_bytes().count(b"\n") < lines):
         time.sleep(0.02)
     assert process.poll() is None, process.communicate()
 
@@ -56,12 +46,11 @@ def until_saved(process: "subprocess.Popen[bytes]", journal: Path, lines: int) -
 @pytest.mark.parametrize(
     ("number", "more"),
     [
-        (signal.SIGKILL, ["search=sampling", "search.temperature=2.5", "search.nbest=2", "format=jsonl"]),
+        (signal.SIGKILL, ["search=sampling", "search.temperature=2.5"]),
         (signal.SIGTERM, ["search=greedy", "prefix=prefixes.txt"]),
     ],
 )
-@pytest.mark.usefixtures("small_chunks")
-def test_a_killed_translation_goes_on_to_the_same_bytes(
+def test_a_killed_translation_continues_to_the_same_lines(
     number: signal.Signals, more: list[str], trained: Path, here: Path, capfd: Capture
 ) -> None:
     write_lines(here / "prefixes.txt", ["", "one", "red blue"] + [""] * (len(SENTENCES) - 3))
@@ -74,7 +63,7 @@ def test_a_killed_translation_goes_on_to_the_same_bytes(
     process = program(here, *line, "input=pipe")
     pipe = opened_for_writing(here / "pipe", process)
     os.write(pipe, "".join(f"{sentence}\n" for sentence in SENTENCES[:14]).encode())
-    until_saved(process, here / "out.txt.part.json", 12)  # in the middle of the fourth chunk
+    until_written(process, here / "out.links.part", 12)
     process.send_signal(number)
     _, messages = process.communicate(timeout=600)
     os.close(pipe)
@@ -83,8 +72,9 @@ def test_a_killed_translation_goes_on_to_the_same_bytes(
         assert b"12 lines are translated and kept in" in messages
         assert messages.endswith(b"nmt.translate: terminated\n")
     assert (here / "out.txt").read_text(encoding="utf-8") == "as it was\n"
-    with (here / "out.txt.part").open("ab") as file:
-        file.write(b"half a li")  # as a kill in the middle of writing leaves
+    for name, more_bytes in (("out.txt", b"13\n14\nhalf a li"), ("out.links", b"0-0 ")):
+        with (here / f"{name}.part").open("ab") as file:
+            file.write(more_bytes)  # as a kill in the middle of writing leaves
     capfd.readouterr()
     assert call("translate", *line, "input=in.txt", "resume=true") == 0
     assert capfd.readouterr().err.startswith("12 lines are translated already.\n")
@@ -96,33 +86,10 @@ def test_a_killed_translation_goes_on_to_the_same_bytes(
     }
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("small_chunks")
-def test_ten_kills_at_any_time_lose_nothing(trained: Path, here: Path) -> None:
-    generator = random.Random(1)
-    write_lines(here / "in.txt", [sentence for sentence, _ in pairs(2000, seed=9)])
-    line = [f"run={trained}", "threads=1", "input=in.txt", "format=jsonl"]
-    assert call("translate", *line, "output=whole.txt") == 0
-    killed = 0
-    for _ in range(200):
-        # The lock of a killed process is free.
-        process = program(here, *line, "output=out.txt", "resume=auto")
-        goal = saved_lines(here / "out.txt.part.json") + 4
-        while process.poll() is None and killed < 10 and saved_lines(here / "out.txt.part.json") < goal:
-            time.sleep(0.01)
-        if killed < 10:
-            time.sleep(generator.uniform(0, 0.3))
-            process.kill()
-        process.communicate(timeout=600)
-        killed += process.returncode == -signal.SIGKILL
-        if process.returncode == 0:
-            break
-    assert killed == 10
-    assert (here / "out.txt").read_bytes() == (here / "whole.txt").read_bytes()
-
-
-@pytest.mark.usefixtures("small_chunks")
-def test_what_is_kept_is_neither_overwritten_nor_mixed(trained: Path, here: Path, capfd: Capture) -> None:
+def test_kept_lines_are_not_overwritten(
+    trained: Path, here: Path, monkeypatch: pytest.MonkeyPatch, capfd: Capture
+) -> None:
+    monkeypatch.setattr("nmt.pipeline.translating.CHUNK", 4)
     write_lines(here / "in.txt", SENTENCES)
     line = [f"run={trained}", "input=in.txt", "output=out.txt"]
     assert call("translate", *line) == 0
@@ -134,20 +101,15 @@ def test_what_is_kept_is_neither_overwritten_nor_mixed(trained: Path, here: Path
     err = capfd.readouterr().err
     assert err.startswith(f"16 lines are translated and kept in {here}/out.txt.part. To continue, run the same command")
     assert "in.txt, line 18: not valid UTF-8" in err
-    kept = (here / "out.txt.part").read_bytes()
-    assert kept.startswith(b"\n".join(whole.split(b"\n")[:16]))
+    write_lines(here / "short.txt", SENTENCES[:15])
     for more, part in (
         ([], "To continue it, add resume=true. To start again, delete them: rm"),
-        (["resume=true", "search=greedy"], "begun with other settings (search: {'name': 'BeamSearch'"),
-        (["resume=true", "alignments=links"], "begun with other outputs (alignments=)"),
-        (["resume=true", "input=other.txt"], "The first 16 lines of other.txt, or their prefixes, are not those"),
-        (["resume=true", "input=short.txt"], "The first 16 lines of short.txt, or their prefixes, are not those"),
+        (["resume=auto", "alignments=links"], "out.txt.part was begun with other outputs"),
+        (["resume=true", "input=short.txt"], "short.txt has 15 lines, but 16 are translated already."),
+        (["resume=true", "search.nbest=2"], "resume=true needs one translation a line."),
     ):
-        write_lines(here / "other.txt", [*SENTENCES[:15], "eins"])
-        write_lines(here / "short.txt", SENTENCES[:15])
         words = {word.partition("=")[0]: word for word in [*line, *more]}
         assert part in refusal(capfd, here, "translate", *words.values())
-        assert (here / "out.txt.part").read_bytes() == kept
     assert call("translate", *line, "resume=auto", "invalid=empty", "batch_sentences=7") == 0
     lines, now = whole.split(b"\n"), (here / "out.txt").read_bytes().split(b"\n")
     assert [*now[:17], *now[18:]] == [*lines[:17], *lines[18:]]
@@ -169,13 +131,7 @@ def test_there_must_be_something_to_resume(trained: Path, here: Path, capfd: Cap
     assert call("translate", *line, "output=out.txt", "resume=auto") == 0
     assert (here / "out.txt").read_text(encoding="utf-8") == "one\n"
     write_lines(here / "out.txt.part", ["somebody else's"])
-    assert "out.txt.part is in the way" in refusal(capfd, here, "translate", *line, "output=out.txt")
-    for journal in ("{", "[]", '{"lines": "x"}', '{"lines": 3, "sizes": 5}', '{"pages": 3}'):
-        (here / "out.txt.part.json").write_text(journal, encoding="utf-8")
-        message = refusal(capfd, here, "translate", *line, "output=out.txt", "resume=true")
-        assert "out.txt.part.json is damaged. Delete it with" in message
-    (here / "out.txt.part.json").write_text('{"lines": 3, "sizes": {"output": 999}}', encoding="utf-8")
-    assert "out.txt.part is damaged" in refusal(capfd, here, "translate", *line, "output=out.txt", "resume=true")
+    assert "has left 1 lines for" in refusal(capfd, here, "translate", *line, "output=out.txt")
 
 
 def test_one_process_writes_a_file(trained: Path, here: Path, capfd: Capture) -> None:

@@ -18,7 +18,7 @@ import torch
 
 from nmt.runs import Run
 from tests.pipeline.small import call, opened_for_writing, pairs, same, snapshot, words, write_lines
-from tests.pipeline.test_partial import SMALL_CHUNKS, saved_lines
+from tests.pipeline.test_partial import SMALL_CHUNKS, until_written
 from tests.pipeline.test_resume import course
 
 pytestmark = pytest.mark.long
@@ -222,13 +222,12 @@ def test_a_translation_goes_on_with_another_number_of_processes(
     processes = torchrun(2, [*line, "input=pipe"], program=[str(here / "program.py")])
     pipe = opened_for_writing(here / "pipe", processes)
     os.write(pipe, "".join(f"{sentence}\n" for sentence in SENTENCES[:10]).encode())
-    while processes.poll() is None and saved_lines(here / "out.part.json") < 8:
-        time.sleep(0.05)
+    until_written(processes, here / "out.part", 8)
     os.kill(by_rank(processes)[1], signal.SIGKILL)
     status, messages = ended(processes)
     os.close(pipe)
     assert status != 0
-    assert "8 lines are translated and kept in" in messages
+    assert "lines are translated and kept in" in messages
     monkeypatch.setattr("nmt.translate.work.CHUNK", 4)
     assert call("translate", *line, "input=in.txt", "resume=true") == 0
     resumed = (here / "out").read_bytes()

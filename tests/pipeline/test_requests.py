@@ -1,5 +1,6 @@
 """What verbs are asked to do, by hand: which search, which budget, which lines; no model is trained."""
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,10 +13,6 @@ from nmt.evaluate.work import _rows_to_force
 from nmt.pipeline.recipe import take_named_budget
 from nmt.runs import Run
 from nmt.translate import lines as chunks
-from tests.pipeline.test_old_runs import OLD_RUNS
-
-#: A run whose search is a beam of 5.
-RUN = Run(OLD_RUNS / "v0.1" / "bahdanau")
 
 
 @pytest.mark.parametrize(
@@ -29,9 +26,9 @@ RUN = Run(OLD_RUNS / "v0.1" / "bahdanau")
     ],
 )
 def test_a_search_is_the_runs_but_for_what_the_line_names(
-    choice: str, words: list[str], expected: tuple[str, dict[str, float]]
+    choice: str, words: list[str], expected: tuple[str, dict[str, float]], trained: Path
 ) -> None:
-    name, node = SearchRequest(choice, {"beam_size": 7, "length_penalty": 0.5}, words).for_run(RUN.config())
+    name, node = SearchRequest(choice, {"beam_size": 7, "length_penalty": 0.5}, words).for_run(Run(trained).config())
     assert (name, {key: node[key] for key in expected[1]}) == expected
 
 

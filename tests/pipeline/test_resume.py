@@ -359,7 +359,7 @@ def test_a_damaged_run_is_refused_and_left_as_it_is(
     name: str, damage: Callable[[Path], object], parts: list[str], here: Path, trained: Path, capfd: Capture
 ) -> None:
     run = copied(trained, here)
-    for other in ("checksums.json", "trainer-before.pt"):  # as in a run of an earlier version
+    for other in ("checksums.json", "trainer-before.pt"):
         (run / other).unlink()
     damage(run / name)
     before = snapshot(here)

@@ -126,7 +126,6 @@ def test_the_ending_of_an_output_says_how_it_is_packed(
     ending: str, unpack: Callable[[bytes], bytes], trained: Path, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("nmt.translate.work.CHUNK", 4)
-    monkeypatch.setattr("nmt.translate.work.SAVE_SECONDS", 0)
     write_lines(here / "in", SENTENCES)
     line = [f"run={trained}", "input=in", "threads=1"]
     assert call("translate", *line, "output=plain", "alignments=plain.links") == 0
@@ -135,7 +134,7 @@ def test_the_ending_of_an_output_says_how_it_is_packed(
     with monkeypatch.context() as patch:
         patch.setattr("nmt.drawing.heatmap.NotebookFigure.save", lambda _, path: fail_at(path))
         assert call("translate", *packed) == 130
-    assert {path.name for path in here.glob("out*")} == {f"out{ending}.part", f"out{ending}.part.json"}
+    assert {path.name for path in here.glob("out*")} == {f"out{ending}.part"}
     with monkeypatch.context() as patch:
         patch.setattr("nmt.drawing.heatmap.NotebookFigure.save", lambda *_: [])
         assert call("translate", *packed, "resume=true") == 0

@@ -38,7 +38,6 @@ def test_a_run_folder_holds_everything(trained: Path) -> None:
         "lexicon.safetensors",
         "overrides.json",
         "run.json",
-        "seal.json",
         "tensorboard",
         "tokenizer",
         "train.log",

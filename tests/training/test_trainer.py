@@ -56,6 +56,11 @@ SETTINGS = {
     "max_target_length": 50,
     "workers": 1,
     "tensorboard": False,
+    "guided_alignment": 0.0,
+    "guided_head": None,
+    "r_drop": 0.0,
+    "skipped_updates": 10,
+    "graphs": "never",
 }
 
 

@@ -1,0 +1,63 @@
+"""Training in several processes: what the leader tells the others, and what they do."""
+
+from typing import Any, NamedTuple
+
+from nmt.data.batch import Batch
+from nmt.data.planning import TokenBatches
+from nmt.memory import give_memory_back
+from nmt.processes import Processes
+from nmt.signals import handling, stop_signals
+from nmt.training.learner import Learner
+
+#: Steps between returns of free memory to the system: about every half minute, for some tenths of a second.
+TIDY_EVERY = 100
+
+
+class Order(NamedTuple):
+    """An update that the leader shares with the other processes; None ends the training.
+
+    Attributes:
+        epoch: whose batches are next.
+        batch: number of the first of them in the epoch.
+        batches: how many there are for all processes.
+        step: number of the update.
+        share: of the budget that is used.
+    """
+
+    epoch: int
+    batch: int
+    batches: int
+    step: int
+    share: float
+
+
+def own_batches(batches: TokenBatches, order: Order, processes: Processes) -> list[Batch]:
+    """Return a follower's share of the batches of an update: every `processes.count`-th, from its rank on."""
+    plan = batches.plan(order.epoch)[order.batch : order.batch + order.batches]
+    return [batches.collate(indices, order.epoch) for indices in plan[processes.rank :: processes.count]]
+
+
+def follow(learner: Learner, batches: TokenBatches, seed: int, state: dict[str, Any] | None) -> None:
+    """Make the leader's updates until it stops; signals are left to the leader, whom they reach as well.
+
+    Args:
+        learner: a model that is built like the leader's.
+        batches: the training batches, those of the leader.
+        seed: of the run.
+        state: the state from which the leader resumes; None at the start of a training.
+
+    Raises:
+        LostProcessError: another process has ended.
+    """
+    processes = learner.processes
+    if state is not None:
+        learner.restore({**state, "averaging": learner.averaging.state_dict()})
+    processes.equalise(learner.model)
+    learner.model.train()
+    order: Order | None
+    with handling(stop_signals(), lambda *_: None):
+        while (order := processes.share()) is not None:
+            processes.seed(seed, order.step)
+            learner.update(own_batches(batches, order, processes), order.step, order.share)
+            if order.step % TIDY_EVERY == 0 and not learner.compute.on_gpu:
+                give_memory_back()
