@@ -14,7 +14,7 @@ from nmt.translation.types import Translation
 
 
 class Analysed(NamedTuple):
-    """What was translated, and what it is analysed by.
+    """A translated split, and the settings of its analyses.
 
     Attributes:
         split: its text.

@@ -23,7 +23,7 @@ REPORT = "report.html"
 
 
 class Looked(NamedTuple):
-    """What a report shows of a split.
+    """The contents of the report of a split.
 
     Attributes:
         result: its scores.

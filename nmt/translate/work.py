@@ -129,7 +129,7 @@ class _Work:
         self._stack, self._last_save = stack, time.monotonic()
 
     def do(self, writers: Sequence[Write]) -> None:
-        """Translate what is not done yet."""
+        """Translate the lines that are not done."""
         if self.files is not None and self.done:
             self.files.check_settings(settings_of(self.request, self.translator))
         for lines in self._chunks():

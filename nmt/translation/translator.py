@@ -170,7 +170,7 @@ class Translator:
         ]
 
     def _parts(self, requests: Sequence[Request], first_line: int) -> tuple[list[SourcePart], list[list[str]]]:
-        """What is searched for the requests that are not blank, and notes on each that is cut or too long."""
+        """The parts of the requests that are not blank, and notes on each that is cut or too long."""
         parts: list[SourcePart] = []
         notes: list[list[str]] = [[] for _ in requests]
         before = self._before([request.context for request in requests])
