@@ -38,7 +38,7 @@ FORCED_PLACES = 100_000  # limit on sentences times longest length squared in a 
 Watch = Callable[[Step, SearchState], tuple[Step, SearchState]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Translator:
     """Translates with one model or an ensemble of several that share a tokenizer.
 

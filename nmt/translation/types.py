@@ -49,7 +49,7 @@ class Translation(NamedTuple):
         best_log_probs: [T] those of the most probable pieces at the same places, known under forced decoding only.
         cut: whether it has as many pieces as search allows, so that it had to end; false under forced decoding.
         pins: the source pieces that a person let single steps look at, by step.
-        notes: warnings about the sentence, such as "is longer than the 50 positions ..."; the best translation has them.
+        notes: warnings on the sentence, such as "is longer than the 50 positions ..."; the best translation has them.
     """
 
     source: str

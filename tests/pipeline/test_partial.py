@@ -23,9 +23,9 @@ Capture = pytest.CaptureFixture[str]
 SENTENCES = [sentence for sentence, _ in pairs(23, seed=9)]
 SMALL_CHUNKS = """
 import sys
-from nmt.pipeline import translating
+from nmt.translate import work
 from nmt.verbs import run
-translating.CHUNK, translating.SAVE_SECONDS = 4, 0
+work.CHUNK, work.SAVE_SECONDS = 4, 0
 sys.exit(run("translate"))
 """
 
