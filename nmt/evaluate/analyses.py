@@ -13,7 +13,7 @@ from nmt.translation.translator import Translator
 from nmt.translation.types import Translation
 
 
-class Analysed(NamedTuple):
+class AnalysedSplit(NamedTuple):
     """A translated split, and the settings of its analyses.
 
     Attributes:
@@ -35,7 +35,7 @@ class Analysed(NamedTuple):
     training: Split | None
 
 
-def write_analyses(folder: Path, translator: Translator, analysed: Analysed) -> None:
+def write_analyses(folder: Path, translator: Translator, analysed: AnalysedSplit) -> None:
     """Write `references.json` (`nmt.evaluation.forced.rows`) and `words.json`.
 
     `words.json` has an object for "source" and one for "target": a word of the split or of a translation -> its count

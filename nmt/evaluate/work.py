@@ -17,8 +17,8 @@ from nmt.build.requests import GivenText, note_one_document
 from nmt.data.corpus import DataSource, Split
 from nmt.data.documents import contexts_of, numbered
 from nmt.errors import UserError
-from nmt.evaluate.analyses import Analysed, write_analyses
-from nmt.evaluate.report import REPORT, Looked, write_report
+from nmt.evaluate.analyses import AnalysedSplit, write_analyses
+from nmt.evaluate.report import REPORT, ReportedSplit, write_report
 from nmt.evaluate.request import Evaluating
 from nmt.evaluation import forced, words
 from nmt.evaluation.metrics import tokenised_note
@@ -187,14 +187,14 @@ class Scoring:
                 attention_maps=attention_maps(references, [row + 1 for row in rows], ATTENTION_MAPS, self.display.head),
             )
             if len(translator.models) == 1:
-                analysed = Analysed(
+                analysed = AnalysedSplit(
                     split, translations, references, rows, str(self.display.head), request.shift, training
                 )
                 write_analyses(new, translator, analysed)
             if self.display.first or self.display.lines:
                 title = f"{request.translator.runs[0].folder.resolve().name} on {split.name}"
-                looked = Looked(result, translations, [split.target, *split.others], self.display)
-                write_report(translator, looked, title)
+                reported = ReportedSplit(result, translations, [split.target, *split.others], self.display)
+                write_report(translator, reported, title)
         return result.in_folder(folder)
 
     def _languages(self, split: Split, codes: tuple[str, str]) -> tuple[str, str]:
