@@ -111,7 +111,7 @@ class HubTranslator(RunTranslator, ModelHubMixin, library_name="nmt", pipeline_t
         """
         run = self._run
         if (path := run.folder / CARD_NAME).is_file():
-            card = ModelCard.load(path)
+            card: ModelCard = ModelCard.load(path)
             card.data["license"] = license or card.data.license
             return card
         facts, choices = run.facts(), run.tree()["choices"]
