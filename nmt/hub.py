@@ -112,7 +112,8 @@ class HubTranslator(RunTranslator, ModelHubMixin, library_name="nmt", pipeline_t
         run = self._run
         if (path := run.folder / CARD_NAME).is_file():
             card: ModelCard = ModelCard.load(path)
-            card.data["license"] = license or card.data.license
+            if license is not None:
+                card.data["license"] = license
             return card
         facts, choices = run.facts(), run.tree()["choices"]
         source, target = (facts.get("languages") or UNNAMED)[:2]
