@@ -177,7 +177,7 @@ class RunTranslator:
         context: Sequence[str] = (),
         word: int | str | None = None,
     ) -> Explanation:
-        """What each word of a translation depends on: the attention beside gradient times input and erasure.
+        """Explain each word of a translation: the attention beside gradient times input and erasure.
 
         Args:
             sentence: one line with words.
@@ -208,7 +208,7 @@ class RunTranslator:
         context: Sequence[str] = (),
         changed_context: Sequence[str] | None = None,
     ) -> WhatIf:
-        """What would the model say if something else stood there, or if it looked elsewhere?
+        """Translate another text, or with pinned attention, and compare the translations.
 
         Args:
             sentence: one line with words.

@@ -6,7 +6,7 @@
     translator.save_pretrained("NAME", model_card_kwargs={"license": "mit"})  # or .push_to_hub("OWNER/NAME", ...)
     HubTranslator.from_pretrained("NAME").translate(["Ein Hund ."])   # a folder, or OWNER/NAME of the Hub
 
-The folder is a run for the commands as well. A card that is in the run is kept. Only `push_to_hub`, and
+The folder is a run for the commands as well. A card in the run or in the folder is kept. Only `push_to_hub`, and
 `from_pretrained` with a name of the Hub, use the network.
 """
 
@@ -100,16 +100,21 @@ class HubTranslator(RunTranslator, ModelHubMixin, library_name="nmt", pipeline_t
         for name, data in contents.items():
             (save_directory / name).parent.mkdir(exist_ok=True)
             write_bytes(save_directory / name, data)
-        add(save_directory, [name for name in contents if name not in (*_OTHERS, CARD_NAME)])
+        add(save_directory, [name for name in contents if name not in _OTHERS])
         write_json(save_directory / "config.json", {"library_name": "nmt"})  # the Hub counts downloads by this file
 
-    def generate_model_card(self, *_: Any, license: str = UNKNOWN, **__: Any) -> ModelCard:  # noqa: A002
-        """A card from the facts of the run: languages, mechanism, scores with their signatures, how it was trained.
+    def generate_model_card(self, *_: Any, license: str | None = None, **__: Any) -> ModelCard:  # noqa: A002
+        """The card in the run, else one from its facts: languages, mechanism, scores with signatures, training.
 
         Args:
-            license: its identifier on the Hub, such as "cc-by-4.0".
+            license: its identifier on the Hub, such as "cc-by-4.0"; None for that of the card, or "unknown".
         """
         run = self._run
+        if (path := run.folder / CARD_NAME).is_file():
+            card: ModelCard = ModelCard.load(path)
+            if license is not None:
+                card.data["license"] = license
+            return card
         facts, choices = run.facts(), run.tree()["choices"]
         source, target = (facts.get("languages") or UNNAMED)[:2]
         codes = [code for code in (source, target) if code not in UNNAMED]
@@ -120,7 +125,7 @@ class HubTranslator(RunTranslator, ModelHubMixin, library_name="nmt", pipeline_t
             library_name="nmt",
             pipeline_tag="translation",
             tags=["translation", "attention"],
-            license=license,
+            license=license or UNKNOWN,
             metrics=list(METRICS),
             model_name=name,
             eval_results=[
@@ -157,7 +162,7 @@ class HubTranslator(RunTranslator, ModelHubMixin, library_name="nmt", pipeline_t
 def _contents(run: Run) -> dict[str, bytes]:
     """The files that leave a run, by name."""
     run.check()
-    names = [*WEIGHTS, *(f"tokenizer/{name}" for name in TOKENIZERS), "history.jsonl", CARD_NAME]
+    names = [*WEIGHTS, *(f"tokenizer/{name}" for name in TOKENIZERS), "history.jsonl"]
     contents = {name: path.read_bytes() for name in names if (path := run.folder / name).is_file()}
     with tempfile.TemporaryDirectory() as folder:
         copy = Run(Path(folder))

@@ -60,7 +60,7 @@ class Aligning:
 
     @property
     def joining(self) -> str:
-        """How the links of two directions are combined."""
+        """The rule that combines the links of two directions."""
         return self.symmetrize or "grow-diag-final"
 
     def join(self, links: Sequence[Iterable[Link]]) -> set[Link]:

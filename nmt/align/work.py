@@ -56,8 +56,8 @@ def align(request: Aligning) -> int:
     source = own_data(runs[0], request.data, FILES) if request.source is None else None
     pairs = _pairs(request, runs[0], source)
     aligners = [Aligner.open(run, request.aligner, backward=number == 1) for number, run in enumerate(runs)]
-    follows = request.source is not None and request.documents == "blank" and any(map(_sees_context, aligners))
-    if follows and not any(map(shows_nothing, pairs.source)):
+    follows = any(aligner.translator.context_sentences for aligner in aligners) and request.documents == "blank"
+    if follows and request.source is not None and not any(map(shows_nothing, pairs.source)):
         note_one_document(len(pairs.source))
     attends = all(aligner.attends for aligner in aligners)
     if request.method == "attention" and not attends:
@@ -94,10 +94,6 @@ def align(request: Aligning) -> int:
         if len(aligners) == 1:
             _save_rates(request, aligners[0], pairs, links[0], choice, without_model)
     return 0
-
-
-def _sees_context(aligner: Aligner) -> bool:
-    return aligner.translator.context_sentences > 0
 
 
 def _without_model(request: Aligning, pairs: SentencePairs) -> dict[str, Sequence[Iterable[Link]]]:
@@ -140,14 +136,9 @@ def _write(
                 write_matrix(_as_json(labels, [by_kind[kind] for by_kind, kind in zip(weights, used, strict=True)]))
             if pairs.gold is not None:
                 for so_far, by_kind in zip(all_links, links, strict=True):
-                    _extend(so_far, by_kind)
+                    for kind, pair_links in by_kind.items():
+                        so_far[kind].append(pair_links)
     return all_links
-
-
-def _extend(links: Links, of_pair: Mapping[Evidence, list[Link]]) -> None:
-    """Add the links of one pair to those of the pairs before."""
-    for kind, pair_links in of_pair.items():
-        links[kind].append(pair_links)
 
 
 # Text to align

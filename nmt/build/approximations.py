@@ -28,7 +28,7 @@ PIECES = 2000  # minimum size of the target vocabulary: of a smaller one, a shor
 
 
 class Approximation(NamedTuple):
-    """What a faster search computes in, and its shortlist, 0 for the whole vocabulary."""
+    """The precision of a faster search, and the length of its shortlist, 0 for the whole vocabulary."""
 
     compute: Compute
     shortlist: int = 0

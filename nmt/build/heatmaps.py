@@ -1,4 +1,4 @@
-"""What heatmaps show: the attention that `view` names, and its heads."""
+"""The attention that heatmaps show, as the setting `view` names it, and its heads."""
 
 from nmt.errors import UserError
 from nmt.translation.heads import ALL, AUTO, Heads, choose_head, names_all

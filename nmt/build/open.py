@@ -38,7 +38,7 @@ BUILT_IN, MOST_BUILT_IN = ("builtin", "documents"), 1_000_000  # data sets witho
 Checkpoint = Literal["best", "last"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class OpenRun:
     """A run folder that was checked and read once, by `open_run`.
 

@@ -29,7 +29,7 @@ Data = Literal["run"]
 
 @dataclass(frozen=True)
 class SearchRequest:
-    """How to search: as the run does, with the changes of the command line.
+    """The search of a run with the changes of the command line.
 
     Attributes:
         choice: the search in the command's configuration.

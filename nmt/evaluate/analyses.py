@@ -14,8 +14,8 @@ from nmt.translation.translator import Translator
 from nmt.translation.types import Translation
 
 
-class Analysed(NamedTuple):
-    """What was translated, and what it is analysed by.
+class AnalysedSplit(NamedTuple):
+    """A translated split, and the settings of its analyses.
 
     Attributes:
         split: its text.
@@ -36,7 +36,7 @@ class Analysed(NamedTuple):
     training: Split | None
 
 
-def write_analyses(folder: Path, translator: Translator, analysed: Analysed) -> None:
+def write_analyses(folder: Path, translator: Translator, analysed: AnalysedSplit) -> None:
     """Write `references.json` (`nmt.evaluation.references.forced_rows`) and `words.json`.
 
     `words.json` has an object for "source" and one for "target": a word of the split or of a translation -> its count

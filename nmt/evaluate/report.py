@@ -22,8 +22,8 @@ MOST = 1000  # sentences with their weights; a corpus may have more
 REPORT = "report.html"
 
 
-class Looked(NamedTuple):
-    """What a report shows of a split.
+class ReportedSplit(NamedTuple):
+    """The contents of the report of a split.
 
     Attributes:
         result: its scores.
@@ -38,7 +38,7 @@ class Looked(NamedTuple):
     display: HeatmapSettings
 
 
-def write_report(translator: Translator, looked: Looked, title: str) -> Path:
+def write_report(translator: Translator, reported: ReportedSplit, title: str) -> Path:
     """Write `report.html` into the folder of a split, and return its path.
 
     The lines with pictures have all heads, the stages of the weights, the alternatives and the beam, for which the
@@ -47,13 +47,13 @@ def write_report(translator: Translator, looked: Looked, title: str) -> Path:
     Raises:
         UserError: the file cannot be written.
     """
-    path = looked.result.folder / REPORT
-    write_text(path, as_html(_blocks(translator, looked), title))
+    path = reported.result.folder / REPORT
+    write_text(path, as_html(_blocks(translator, reported), title))
     return path
 
 
-def _blocks(translator: Translator, looked: Looked) -> list[Block]:
-    scores = looked.result.scores
+def _blocks(translator: Translator, reported: ReportedSplit) -> list[Block]:
+    scores = reported.result.scores
     figures = {title: getattr(scores, field) for title, field in columns([scores]) if title != LOWER}
     exact = f"exact matches {scores.exact:.1f} %"
     blocks: list[Block] = [
@@ -62,7 +62,7 @@ def _blocks(translator: Translator, looked: Looked) -> list[Block]:
         Table(["metric", "score", "signature"], [[name, f"{score.value:.2f}", score.signature]
                                                  for name, score in figures.items()], text=True),
     ]  # fmt: skip
-    by_length = looked.result.by_length
+    by_length = reported.result.by_length
     if by_length is not None:
         rows = [[f"{each.shortest}-{each.longest}", str(each.sentences),
                  f"{each.score:.1f}{'' if each.sentences >= FEW else ' *'}"] for each in by_length.bins]  # fmt: skip
@@ -70,29 +70,30 @@ def _blocks(translator: Translator, looked: Looked) -> list[Block]:
         blocks += [Heading(by_length.title), Table(header, rows)]
         if any(each.sentences < FEW for each in by_length.bins):
             blocks.append(Lines([f"* fewer than {FEW} sentences: these scores mean little."]))
-    if looked.result.alignment:
+    if reported.result.alignment:
         rows = [[f"shift {shift} (row t at {SHIFTS[shift]})", f"{100 * score.aer:.1f} %"]
-                for shift, score in looked.result.alignment.items()]  # fmt: skip
-        rows += [[label, f"{100 * score.aer:.1f} %"] for label, score in looked.result.without_model.items()]
+                for shift, score in reported.result.alignment.items()]  # fmt: skip
+        rows += [[label, f"{100 * score.aer:.1f} %"] for label, score in reported.result.without_model.items()]
         blocks += [Heading("Alignment error rate against the gold links"), Table(["links", "error rate"], rows)]
-    blocks += [Heading("Sentences"), Interactive("sentences", _data(translator, looked))]
-    if len(looked.translations) > len(looked.result.sentences):
-        blocks.append(Lines([f"The first {MOST_ROWS:,} of {len(looked.translations):,}; sentences.json has them all."]))
-    if looked.result.notes:
-        blocks += [Heading("Notes"), Lines(looked.result.notes)]
+    blocks += [Heading("Sentences"), Interactive("sentences", _data(translator, reported))]
+    if len(reported.translations) > len(reported.result.sentences):
+        lines = f"The first {MOST_ROWS:,} of {len(reported.translations):,}; sentences.json has them all."
+        blocks.append(Lines([lines]))
+    if reported.result.notes:
+        blocks += [Heading("Notes"), Lines(reported.result.notes)]
     return blocks
 
 
-def _data(translator: Translator, looked: Looked) -> dict[str, Any]:
+def _data(translator: Translator, reported: ReportedSplit) -> dict[str, Any]:
     """The data of the viewer: sentences with weights, and the measures of all."""
-    display = looked.display
+    display = reported.display
     shift = display.shift
     detailed = {*range(1, display.first + 1), *display.lines}
     style = Style(translator.tokenizer.target, head=str(display.head), shift=shift, compact=True)
     sentences: list[dict[str, Any]] = []
     corpus: list[dict[str, Any]] = []
     # The measures end first, if a corpus has more sentences than a page can list.
-    pairs = zip(looked.result.sentences, looked.translations, *looked.references)
+    pairs = zip(reported.result.sentences, reported.translations, *reported.references)
     for line, (row, translation, *of_line) in enumerate(pairs, 1):
         reference = " | ".join(dict.fromkeys(of_line))
         texts = {"source": translation.source, "translation": translation.text, "reference": reference}

@@ -3,9 +3,10 @@
 import contextlib
 import functools
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 from nmt.build.head_choice import choose, own_validation
 from nmt.build.heatmaps import linked_head, pictured_head, view_of
@@ -16,8 +17,8 @@ from nmt.build.requests import GivenText, note_one_document
 from nmt.data.corpus import DataSource, Split
 from nmt.data.documents import contexts_of, numbered
 from nmt.errors import UserError
-from nmt.evaluate.analyses import Analysed, write_analyses
-from nmt.evaluate.report import REPORT, Looked, write_report
+from nmt.evaluate.analyses import AnalysedSplit, write_analyses
+from nmt.evaluate.report import REPORT, ReportedSplit, write_report
 from nmt.evaluate.request import Evaluating
 from nmt.evaluation.metrics import tokenised_note
 from nmt.evaluation.references import FORCED_FILE, attention_maps, entropy, entropy_by_head, hidden_share, perplexity
@@ -48,13 +49,6 @@ OWN_FILES = (*FILES_OF_SPLIT, FORCED_FILE, WORDS_FILE, REPORT)  # of the folder 
 MODEL = ("choices", "encoder", "attention", "decoder")  # parts of the configuration that scores record
 
 
-class ChosenHeads(NamedTuple):
-    """The heads of links, and those that heatmaps show."""
-
-    linked: str
-    pictured: str
-
-
 def evaluate(request: Evaluating) -> int:
     """Score every test split of the run's data set, one of them, or a pair of files; print a table.
 
@@ -80,41 +74,18 @@ def evaluated(request: Evaluating, opened: Callable[[], Translator] | None = Non
         UserError: a run or its data is missing, damaged or changed, or a setting does not fit.
     """
     codes, splits, data = _splits(request.text, request.translator.runs[0])
-    _check_lines(request.lines, splits)
+    for line in request.lines:
+        for split in splits:
+            if not 1 <= line <= len(split.source):
+                raise UserError(f"lines={line}: {split.name} has lines 1 to {len(split.source):,}.")
     with contextlib.ExitStack() as locks:
         for split in splits:
             check_replaceable(request.folder / split.name, _elsewhere(request))
             locks.enter_context(locked(inside(request.folder, split.name), EVALUATION))
-        return _evaluated(request, (opened or request.translator.open)(), codes, splits, data)
-
-
-def _evaluated(
-    request: Evaluating,
-    translator: Translator,
-    codes: tuple[str, str],
-    splits: Sequence[Split],
-    data: DataSource | None,
-) -> list[SplitResult]:
-    """The results of some splits, whose locks this process has."""
-    pictured = pictured_head(request.view, request.head, translator)
-    head = _linked_head(request, translator)
-    if request.lines and not translator.attends:
-        raise UserError(
-            "lines= needs attention, but this run has none (decoder=none). Leave it out, or use a run with attention."
-        )
-    heads = ChosenHeads(head, head if pictured == AUTO else pictured)
-    provenance = _provenance(request.translator, translator)
-    training = None if data is None else _training_text(request.translator.runs[0], data)
-    results = []
-    for split in splits:
-        if request.text.source is not None and translator.context_sentences:
-            split = split._replace(documents=numbered(split.source, request.documents))
-            if request.documents == "blank" and not any(map(shows_nothing, split.source)):
-                note_one_document(len(split.source))
-        named = None if request.languages is None else named_languages(request.languages, codes)
-        languages = named or (codes[0], language_by_script(split.target, codes[1]))
-        results.append(_evaluate(request, translator, split, languages, heads, provenance, training))
-    return results
+        translator = (opened or request.translator.open)()
+        scoring = Scoring(request, translator, _display(request, translator))
+        training = None if data is None else _training_text(request.translator.runs[0], data)
+        return [scoring.result(split, codes, training) for split in splits]
 
 
 def _elsewhere(request: Evaluating) -> str:
@@ -124,15 +95,31 @@ def _elsewhere(request: Evaluating) -> str:
     return f"Write the results elsewhere with output=FOLDER, or {unprotect(request.translator.runs[0].folder)}"
 
 
-def _linked_head(request: Evaluating, translator: Translator) -> str:
-    """The head of links; for head=auto with the best links on the validation links of the run's data, if it has any."""
+def _display(request: Evaluating, translator: Translator) -> HeatmapSettings:
+    """The lines with heatmaps, and the heads of links and heatmaps.
+
+    With head=auto, links have the best head on the validation links of the run's data, if it has any.
+    """
+    if request.lines and not translator.attends:
+        raise UserError(
+            "lines= needs attention, but this run has none (decoder=none). Leave it out, or use a run with attention."
+        )
+    pictured = pictured_head(request.view, request.head, translator)
     head, runs = linked_head(request.view, request.head, translator), request.translator.runs
-    if head != AUTO or not translator.attends:
-        return head
-    if len(translator.heads.names) < 2 or len(runs) > 1:
-        return translator.heads.default
-    aligner = Aligner(runs[0], translator, head=AUTO, max_length=request.translator.max_source_length)
-    return choose(aligner, str(request.shift), own_validation(runs[0], request.text.data)).evidence.head
+    if head == AUTO and translator.attends:
+        head = translator.heads.default
+        if len(translator.heads.names) > 1 and len(runs) == 1:
+            aligner = Aligner(runs[0], translator, head=AUTO, max_length=request.translator.max_source_length)
+            head = choose(aligner, str(request.shift), own_validation(runs[0], request.text.data)).evidence.head
+    return HeatmapSettings(
+        max(0, request.pictures),
+        request.lines,
+        head,
+        request.shift,
+        AUTO if head != request.head else request.head,
+        head if pictured == AUTO else pictured,
+        None if request.view == "cross" else functools.partial(view_of, translator, request.view),
+    )
 
 
 def _splits(text: GivenText, run: OpenRun) -> tuple[tuple[str, str], list[Split], DataSource | None]:
@@ -158,76 +145,77 @@ def _training_text(run: OpenRun, data: DataSource) -> Split | None:
         return None
 
 
-def _check_lines(lines: Sequence[int], splits: Sequence[Split]) -> None:
-    for line in lines:
-        for split in splits:
-            if not 1 <= line <= len(split.source):
-                raise UserError(f"lines={line}: {split.name} has lines 1 to {len(split.source):,}.")
+@dataclass(frozen=True)
+class Scoring:
+    """A translator, and how it scores the splits of a request."""
 
+    request: Evaluating
+    translator: Translator
+    display: HeatmapSettings
 
-def _evaluate(
-    request: Evaluating,
-    translator: Translator,
-    split: Split,
-    languages: tuple[str, str],
-    heads: ChosenHeads,
-    provenance: Mapping[str, Any],
-    training: Split | None,
-) -> SplitResult:
-    print_message(f"Translating {split.name}: {len(split.source):,} sentences ...")
-    _warn_of_long_references(split)
-    started = time.monotonic()
-    contexts = contexts_of(split.source, split.documents, translator.context_sentences)
-    ranked = translator.translate(requests_of(split.source, contexts))
-    translations = StoredTranslations(best[0] for best in ranked)
-    notes = NoteCounter()
-    for line, translation in enumerate(translations, 1):
-        notes.add(line, translation.notes)
-    for message in notes.messages(split.name, "line"):
-        print_message(message)
-    seconds = time.monotonic() - started
-    rows = _rows_to_force(translator, split)
-    references = _forced(translator, split, contexts, rows)
-    gold = None
-    if split.links is not None and translator.attends:
-        whole = len(rows) == len(split.source)
-        gold = Gold(
-            split.links, references if whole else _forced(translator, split, contexts, range(len(split.source)))
-        )
-    display = HeatmapSettings(
-        max(0, request.pictures),
-        request.lines,
-        heads.linked,
-        request.shift,
-        AUTO if heads.linked != request.head else request.head,
-        heads.pictured,
-        None if request.view == "cross" else functools.partial(view_of, translator, request.view),
-    )
-    files = [str(path) for path in request.text.references] or [f"the reference of {split.name}"]
-    tokenised = map(tokenised_note, files, (split.target, *split.others))
-    with replacing_folder(folder := inside(request.folder, split.name), OWN_FILES) as new:
-        result = evaluate_split(
-            translations,
-            list(split.target),
-            others=split.others,
-            notes=[note for note in tokenised if note],
-            name=split.name,
-            languages=languages,
-            folder=new,
-            gold=gold,
-            display=display,
-            provenance={**provenance, "text": split.fingerprint()},
-            measured=_measured(translator, translations, seconds, references),
-            attention_maps=attention_maps(references, [row + 1 for row in rows], ATTENTION_MAPS, heads.linked),
-        )
-        if len(translator.models) == 1:
-            analysed = Analysed(split, translations, references, rows, heads.linked, request.shift, training)
-            write_analyses(new, translator, analysed)
-        if display.first or display.lines:
-            title = f"{request.translator.runs[0].folder.resolve().name} on {split.name}"
-            looked = Looked(result, translations, [split.target, *split.others], display)
-            write_report(translator, looked, title)
-    return result.in_folder(folder)
+    def result(self, split: Split, codes: tuple[str, str], training: Split | None) -> SplitResult:
+        """The scores of a split, whose folder is written. `training` is the training text, if it is known."""
+        request, translator = self.request, self.translator
+        if request.text.source is not None and translator.context_sentences:
+            split = split._replace(documents=numbered(split.source, request.documents))
+            if request.documents == "blank" and not any(map(shows_nothing, split.source)):
+                note_one_document(len(split.source))
+        print_message(f"Translating {split.name}: {len(split.source):,} sentences ...")
+        _warn_of_long_references(split)
+        started = time.monotonic()
+        contexts = contexts_of(split.source, split.documents, translator.context_sentences)
+        notes = NoteCounter()
+        translations = StoredTranslations(notes.best(translator.translate(requests_of(split.source, contexts))))
+        for message in notes.messages(split.name, "line"):
+            print_message(message)
+        seconds = time.monotonic() - started
+        rows = _rows_to_force(translator, split)
+        references = _forced(translator, split, contexts, rows)
+        with replacing_folder(folder := inside(request.folder, split.name), OWN_FILES) as new:
+            result = evaluate_split(
+                translations,
+                list(split.target),
+                others=split.others,
+                notes=self._notes(split),
+                name=split.name,
+                languages=self._languages(split, codes),
+                folder=new,
+                gold=self._gold(split, contexts, rows, references),
+                display=self.display,
+                provenance={**_provenance(request.translator, translator), "text": split.fingerprint()},
+                measured=_measured(translator, translations, seconds, references),
+                attention_maps=attention_maps(references, [row + 1 for row in rows], ATTENTION_MAPS, self.display.head),
+            )
+            if len(translator.models) == 1:
+                analysed = AnalysedSplit(
+                    split, translations, references, rows, str(self.display.head), request.shift, training
+                )
+                write_analyses(new, translator, analysed)
+            if self.display.first or self.display.lines:
+                title = f"{request.translator.runs[0].folder.resolve().name} on {split.name}"
+                reported = ReportedSplit(result, translations, [split.target, *split.others], self.display)
+                write_report(translator, reported, title)
+        return result.in_folder(folder)
+
+    def _languages(self, split: Split, codes: tuple[str, str]) -> tuple[str, str]:
+        if self.request.languages is not None:
+            return named_languages(self.request.languages, codes)
+        return codes[0], language_by_script(split.target, codes[1])
+
+    def _notes(self, split: Split) -> list[str]:
+        """Notes on references that are tokenised."""
+        files = [str(path) for path in self.request.text.references] or [f"the reference of {split.name}"]
+        return [note for note in map(tokenised_note, files, (split.target, *split.others)) if note]
+
+    def _gold(
+        self, split: Split, contexts: Sequence[Sequence[str]], rows: Sequence[int], references: Sequence[Translation]
+    ) -> Gold | None:
+        """The gold links of the split with the forced references of all its lines; None without links."""
+        if split.links is None or not self.translator.attends:
+            return None
+        if len(rows) < len(split.source):
+            references = _forced(self.translator, split, contexts, range(len(split.source)))
+        return Gold(split.links, references)
 
 
 def _warn_of_long_references(split: Split) -> None:

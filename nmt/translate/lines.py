@@ -114,7 +114,7 @@ class LineProgress:
             print_message(line)
 
     def watch(self, lines: int, batches: int) -> Watch:
-        """A watch of the searches of the next `lines`, which are translated in about so many batches."""
+        """A watch that shows the progress of the next `lines`, which have about `batches` searches."""
         begun, one_at_a_time = 0, threading.Lock()
 
         def watch(step: Step, state: SearchState) -> tuple[Step, SearchState]:

@@ -46,7 +46,7 @@ class Format(NamedTuple):
     shift: int = 0
 
     def legend(self) -> str:
-        """What a record consists of, for a reader who sees numbers without names; "" if it needs no words."""
+        """The columns of a record in words; "" for formats that need none."""
         if self.name == "tsv":
             return "Columns: source, translation, log-probability, score, pieces, links."
         if self.name != "text" or not (self.scores or self.nbest > 1):

@@ -135,7 +135,7 @@ class _Work:
         self._stack = stack
 
     def do(self, writers: Sequence[Write]) -> None:
-        """Translate what is not done yet."""
+        """Translate the lines that are not done."""
         for lines in self._chunks():
             requests = self._take(lines)
             batches = -(-len(lines) // (self.translator.batch_sentences * self.translator.processes.count))

@@ -15,7 +15,7 @@ from nmt.processes import Processes
 from nmt.search import Hypothesis
 
 REPORT_SECONDS = 30  # between progress reports on lines in parts
-#: From a batch of what is searched for to the n-best list of each.
+#: From a batch of parts of sentences to the n-best list of each.
 SearchBatch = Callable[[Sequence[Any]], list[list[Hypothesis]]]
 
 
@@ -38,7 +38,7 @@ def search_batches(
     """The n-best lists of every batch, in order. With several processes, the leader calls this and the others `follow`.
 
     Args:
-        batches: what is searched for.
+        batches: parts of sentences.
         search: of one batch; several threads may call it at once.
         processes: every process searches every `count`-th batch.
         searches: how many batches each process searches at once, in threads.

@@ -24,7 +24,7 @@ def encoded(tokenizer: Tokenizer, contexts: Sequence[Sequence[str]], sentences: 
 
 
 def checked(sentences: int, trained: int) -> int:
-    """How many previous sentences to show a model; -1 means as many as in training.
+    """The number of previous sentences to show a model; -1 means as many as in training.
 
     Raises:
         UserError: more than it was trained with.

@@ -96,7 +96,7 @@ class Heads:
 
     @property
     def alternatives(self) -> str:
-        """What to give instead of a selection that does not exist, such as "mean, 2.mean or one from 1.1 to 2.4"."""
+        """The advice for a selection that does not exist, such as "mean, 2.mean or one from 1.1 to 2.4"."""
         if len(self.names) < 2:
             return f"{MEAN} or {self.names[0] if self.names else 0}"
         by_layer = [name for name in self.selections if name.endswith(f".{MEAN}")]

@@ -88,8 +88,8 @@ def search_for_texts(
     """The n-best lists of `parts`: n different texts, or as many as two searches find. The best is that of one search.
 
     Args:
-        search: from parts to n-best lists; given what each token shows, it goes on with one hypothesis for a text.
-        parts: what is searched for.
+        search: from parts to n-best lists; given the bytes of each token, it keeps one hypothesis for a text.
+        parts: of sentences.
         settings: of the search.
         vocabulary: of the translations.
     """

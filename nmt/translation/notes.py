@@ -1,9 +1,10 @@
 """Notes on texts that are longer than a model can tell apart or attend to."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 
 from nmt.model import Seq2Seq
+from nmt.translation.types import Translation
 
 _LIMITS = {
     "decoder.max_positions": "pieces that the model can attend to (attention.score.positions): the rest was ignored.",
@@ -49,6 +50,12 @@ class NoteCounter:
         """Count the notes on a line, whose number is given, once each; "" is none."""
         for note in filter(None, notes):
             self._lines.setdefault(note, set()).add(line)
+
+    def best(self, nbest_lists: Iterable[list[Translation]]) -> Iterator[Translation]:
+        """Yield the best translation of each line of a text, and count its notes."""
+        for line, (best, *_) in enumerate(nbest_lists, 1):
+            self.add(line, best.notes)
+            yield best
 
     def messages(self, text: str, unit: str) -> list[str]:
         """A warning for each note; `unit` is what a line of `text` is called."""

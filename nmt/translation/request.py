@@ -1,4 +1,4 @@
-"""What is asked of a translator: texts with what belongs to each; and the parts of a text that are searched for."""
+"""Requests to a translator, and the parts of a text that a search translates."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -37,7 +37,7 @@ def requests_of(texts: Iterable[str], contexts: Sequence[Sequence[str]] = ()) ->
 
 
 class SourcePart(NamedTuple):
-    """A sentence or a part of it: its index, tokens and spans; what its search is told; the sentences before it."""
+    """A sentence or a part of it: its index, tokens and spans; the settings of its search; the sentences before it."""
 
     sentence: int
     tokens: list[int]

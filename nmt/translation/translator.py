@@ -38,7 +38,7 @@ FORCED_PLACES = 100_000  # limit on sentences times longest length squared in a 
 Watch = Callable[[Step, SearchState], tuple[Step, SearchState]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Translator:
     """Translates with one model or an ensemble of several that share a tokenizer.
 
@@ -170,7 +170,7 @@ class Translator:
         ]
 
     def _parts(self, requests: Sequence[Request], first_line: int) -> tuple[list[SourcePart], list[list[str]]]:
-        """What is searched for the requests that are not blank, and notes on each that is cut or too long."""
+        """The parts of the requests that are not blank, and notes on each that is cut or too long."""
         parts: list[SourcePart] = []
         notes: list[list[str]] = [[] for _ in requests]
         before = self._before([request.context for request in requests])

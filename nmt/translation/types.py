@@ -1,4 +1,4 @@
-"""What is asked of a translator, and the result, from which scores, alignments and heatmaps are computed."""
+"""The result of translating, from which scores, alignments and heatmaps are computed."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
@@ -49,8 +49,7 @@ class Translation(NamedTuple):
         best_log_probs: [T] those of the most probable pieces at the same places, known under forced decoding only.
         cut: whether it has as many pieces as search allows, so that it had to end; false under forced decoding.
         pins: the source pieces that a person let single steps look at, by step.
-        notes: of the best translation of a sentence, warnings such as "is longer than the 50 positions ...", without a
-            subject: the sentence, which a caller names.
+        notes: warnings on the sentence, such as "is longer than the 50 positions ..."; the best translation has them.
     """
 
     source: str

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.align.test_align import rates
 from tests.pipeline.small import call, words, write_lines
-from tests.pipeline.test_align import rates
 from tests.pipeline.test_mistakes import refusal
 
 Capture = pytest.CaptureFixture[str]

@@ -22,9 +22,9 @@ Capture = pytest.CaptureFixture[str]
 SENTENCES = [sentence for sentence, _ in pairs(23, seed=9)]
 SMALL_CHUNKS = """
 import sys
-from nmt.translate import work as translating
+from nmt.translate import work
 from nmt.verbs import run
-translating.CHUNK = 4
+work.CHUNK = 4
 sys.exit(run("translate"))
 """
 

@@ -11,7 +11,7 @@ import pytest
 import safetensors.numpy
 import torch
 
-from nmt.build import approximations as fast_search
+from nmt.build import approximations
 from nmt.build.approximations import for_text, measured
 from nmt.build.open import TranslatorRequest
 from nmt.build.requests import read
@@ -32,14 +32,14 @@ NATIVE = not Compute(torch.device("cpu"), torch.bfloat16).emulates
 def native(monkeypatch: pytest.MonkeyPatch) -> None:
     """A processor with instructions for bfloat16, or one that says so, and without int8."""
     monkeypatch.setattr(Compute, "emulates", False)
-    monkeypatch.setattr(fast_search, "has_int8", lambda: False)
+    monkeypatch.setattr(approximations, "has_int8", lambda: False)
 
 
 @pytest.fixture
 def every(monkeypatch: pytest.MonkeyPatch) -> None:
     """A processor with instructions for both, or one that says so."""
     monkeypatch.setattr(Compute, "emulates", False)
-    monkeypatch.setattr(fast_search, "has_int8", lambda: True)
+    monkeypatch.setattr(approximations, "has_int8", lambda: True)
 
 
 @pytest.fixture
@@ -102,7 +102,7 @@ def test_each_precision_is_measured_with_the_search_of_the_run(run: Run, every: 
 def test_shortlists_are_measured_where_the_vocabulary_is_large(
     run: Run, every: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fast_search, "PIECES", 10)
+    monkeypatch.setattr(approximations, "PIECES", 10)
     rows = pairs(340)[300:310]
     measured(run, CPU, [row[0] for row in rows], [row[1] for row in rows], "en")
     values = run.facts()["precision"]["valid_bleu"]
@@ -118,28 +118,43 @@ def test_shortlists_are_measured_where_the_vocabulary_is_large(
     assert "shortlist" not in line.partition(":")[0]
 
 
+HALF, EXACT = torch.bfloat16, (None, False, None)
+SHORT, LONG = "bf16+shortlist=50", "bf16+shortlist=100"
+#: Settings with which more than text is wanted, or another precision than the automatic one.
+NUMBERS = (
+    *("precision=float32", "scores=true", "format=jsonl", "format=tsv", "alignments=links", "show=links"),
+    *("heatmaps=pictures", "checkpoint=last"),
+)
+
+
 @pytest.mark.parametrize(
-    ("fifty", "hundred", "words", "used"),
+    ("scores", "words", "expected"),
     [
-        (30.0, 31.0, [], 50),
-        (29.9, 30.0, [], 100),
-        (29.9, 29.9, [], None),
-        (30.0, 31.0, ["shortlist=0"], 0),
-        (30.0, 31.0, ["shortlist=7"], 7),
-        (30.0, 31.0, ["precision=float32"], None),
-        (30.0, 31.0, ["scores=true"], None),
-        (30.0, 31.0, ["format=jsonl"], None),
-        (30.0, 31.0, ["checkpoint=last"], None),
-        (30.0, 31.0, ["search=sampling"], None),
-        (30.0, 31.0, ["search.beam_size=2"], None),
+        ({}, [], EXACT),
+        ({"bf16": 29.96}, [], (HALF, False, 0)),
+        ({"bf16": 29.94}, [], EXACT),
+        ({"bf16": 30.0}, ["format=text"], (HALF, False, 0)),
+        ({"bf16": 30.0}, ["search=greedy"], (HALF, False, 0)),
+        *(({"bf16": 31.0, SHORT: 31.0}, [word], EXACT) for word in NUMBERS),
+        ({SHORT: 30.0, LONG: 31.0}, [], (HALF, False, 50)),
+        ({SHORT: 29.9, LONG: 30.0}, [], (HALF, False, 100)),
+        ({SHORT: 29.9, LONG: 29.9}, [], EXACT),
+        ({SHORT: 30.0}, ["shortlist=0"], (None, False, 0)),
+        ({SHORT: 30.0}, ["shortlist=7"], (None, False, 7)),
+        ({SHORT: 30.0}, ["search=sampling"], EXACT),
+        ({SHORT: 30.0}, ["search.beam_size=2"], EXACT),
+        ({"int8+bf16": 30.0, "bf16": 31.0, "int8": 31.0}, [], (HALF, True, 0)),
+        ({"int8+bf16": 29.0, "bf16": 30.0, "int8": 31.0}, [], (HALF, False, 0)),
+        ({"int8+bf16": 29.0, "bf16": 29.0, "int8": 30.0}, [], (None, True, 0)),
+        ({"int8+bf16": 29.0, "bf16": 29.0, "int8": 29.0}, [], EXACT),
     ],
 )
-def test_the_shortest_shortlist_that_loses_nothing_is_used_for_text_alone(
-    run: Run, native: None, fifty: float, hundred: float, words: list[str], used: int | None
+def test_the_fastest_search_that_loses_nothing_is_used_for_text_alone(
+    run: Run, every: None, scores: dict[str, float], words: list[str], expected: tuple[Any, bool, int | None]
 ) -> None:
-    noted(run, 30.0, 29.0, {"bf16+shortlist=50": fifty, "bf16+shortlist=100": hundred})
-    assert request_for(run, *words).shortlist == used
-    assert chosen(run, *words).dtype is (torch.bfloat16 if used in (50, 100) else None)
+    noted(run, 30.0, 29.0, scores)
+    request = request_for(run, *words)
+    assert (request.compute.dtype, request.compute.int8, request.shortlist) == expected
 
 
 def test_a_run_whose_lexicon_is_gone_translates_without_a_shortlist(run: Run, native: None) -> None:
@@ -147,22 +162,6 @@ def test_a_run_whose_lexicon_is_gone_translates_without_a_shortlist(run: Run, na
     run.lexicon.unlink()
     assert request_for(run).shortlist == 0
     assert chosen(run).dtype is torch.bfloat16
-
-
-@pytest.mark.parametrize(
-    ("mixed", "bf16", "int8", "dtype", "rounds"),
-    [
-        (30.0, 31.0, 31.0, torch.bfloat16, True),
-        (29.0, 30.0, 31.0, torch.bfloat16, False),
-        (29.0, 29.0, 30.0, None, True),
-        (29.0, 29.0, 29.0, None, False),
-    ],
-)
-def test_the_fastest_that_loses_nothing_is_used(
-    run: Run, every: None, mixed: float, bf16: float, int8: float, dtype: torch.dtype | None, rounds: bool
-) -> None:
-    noted(run, 30.0, bf16, {"int8": int8, "int8+bf16": mixed})
-    assert (chosen(run).dtype, chosen(run).int8) == (dtype, rounds)
 
 
 def test_a_processor_without_bfloat16_may_use_int8(run: Run, every: None, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,39 +175,6 @@ def test_a_processor_without_bfloat16_may_use_int8(run: Run, every: None, monkey
 def test_a_run_from_before_int8_has_its_measurement(run: Run, every: None) -> None:
     run.note(bfloat16={"step": run.best_step(), "valid_bleu": {"float32": 30.0, "bf16": 30.0}})
     assert (chosen(run).dtype, chosen(run).int8) == (torch.bfloat16, False)
-
-
-@pytest.mark.parametrize("words", [[], ["format=text"], ["search=greedy"]], ids=" ".join)
-def test_text_alone_is_in_bfloat16_where_that_loses_nothing(run: Run, native: None, words: list[str]) -> None:
-    assert precision(run, *words) is None
-    noted(run, 30.0, 30.0)
-    assert precision(run, *words) is torch.bfloat16
-    noted(run, 30.0, 29.96)
-    assert precision(run, *words) is torch.bfloat16
-    noted(run, 30.0, 29.94)
-    assert precision(run, *words) is None
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["precision=float32"],
-        ["scores=true"],
-        ["format=jsonl"],
-        ["format=tsv"],
-        ["alignments=links"],
-        ["show=links"],
-        ["heatmaps=pictures"],
-        ["checkpoint=last"],
-    ],
-    ids=" ".join,
-)
-def test_numbers_of_the_model_and_what_was_not_measured_are_in_float32(
-    run: Run, native: None, words: list[str]
-) -> None:
-    noted(run, 30.0, 31.0)
-    assert precision(run) is torch.bfloat16
-    assert precision(run, *words) is None
 
 
 def test_an_ensemble_was_not_measured(run: Run, native: None) -> None:
@@ -240,7 +206,7 @@ def test_a_measurement_that_is_none_does_not_count(run: Run, native: None, value
 def test_without_instructions_for_them_nothing_is_measured(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     noted(run, 30.0, 31.0)
     monkeypatch.setattr(Compute, "emulates", True)
-    monkeypatch.setattr(fast_search, "has_int8", lambda: False)
+    monkeypatch.setattr(approximations, "has_int8", lambda: False)
     assert precision(run) is None
     assert measured(run, CPU, ["eins"], ["one"], "en") is None
 

@@ -11,7 +11,7 @@ from tests.pipeline.small import (
     pairs,
     write_lines,
 )
-from tests.pipeline.test_translate import LINES, Capture, translate
+from tests.translate.test_translate import LINES, Capture, translate
 
 # What was looked at
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.align.test_align import Capture, rates
 from tests.pipeline.small import call, write_lines
-from tests.pipeline.test_align import Capture, rates
 
 
 def test_links_from_anywhere_by_hand(here: Path, capfd: Capture) -> None:

@@ -18,7 +18,7 @@ from tests.pipeline.small import (
     start,
     write_lines,
 )
-from tests.pipeline.test_translate import translate
+from tests.translate.test_translate import translate
 
 pytestmark = pytest.mark.long
 

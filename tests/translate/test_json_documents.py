@@ -13,7 +13,7 @@ from nmt.inspection.details import Detail
 from tests.pipeline.colours import documents as coloured_lines
 from tests.pipeline.small import BOTH, call, write_lines
 from tests.pipeline.small import words as small_words
-from tests.pipeline.test_translate import LINES, Capture, translate
+from tests.translate.test_translate import LINES, Capture, translate
 
 pytestmark = pytest.mark.long
 
