@@ -1,5 +1,7 @@
 """Word-level weights and the links read off them: worked by hand, and by property."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -98,7 +100,7 @@ def test_links_above_a_threshold() -> None:
         ({"shift": 2}, "shift=2"),
     ],
 )
-def test_a_head_or_shift_that_does_not_exist_is_named(settings: dict[str, int], message: str) -> None:
+def test_a_head_or_shift_that_does_not_exist_is_named(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=message):
         word_weights(WORKED, **settings)
     with pytest.raises(UserError, match="decoder=none has no attention weights"):
