@@ -85,7 +85,7 @@ def blocks(text: str, kind: str) -> list[str]:
 
 
 def commands(page: Path) -> list[Command]:
-    """The commands in the indented code blocks of a page, in their order; without those of packages that are deleted."""
+    """The commands in the indented code blocks of a page, in their order, without those of deleted packages."""
     lines = [line for block in all_blocks(page) if block.kind == "commands" for line in joined(block.text).splitlines()]
     found = [Command(page.name, line) for line in lines if _COMMAND.match(line)]
     return [command for command in found if not command.verb or find_spec(f"nmt.{command.verb}")]

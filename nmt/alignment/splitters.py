@@ -1,7 +1,7 @@
-"""What counts as a word: sentences cut at white space, as the Moses tools do, or into characters.
+"""Sentences cut into words at white space, as the Moses tools do, or into characters.
 
-Links that come from elsewhere count words in one of these ways; `units.spelled` finds the pieces of such words. The
-only door to sacremoses.
+Gold links count words in one of these ways; `units.spelled` finds the pieces of such words. No other file imports
+sacremoses.
 """
 
 import html
@@ -39,7 +39,7 @@ def moses(language: str) -> Callable[[str], str]:
 
 
 def splitter(kind: str, language: str) -> Splitter:
-    """What cuts a sentence into the words that links count.
+    """A function that cuts a sentence into the words that links count.
 
     Args:
         kind: "whitespace"; "moses", the tokens of the Moses tools as `moses` prepares them

@@ -1,8 +1,7 @@
-"""What the words of a sentence are, and which subword pieces spell them: the units of alignments and pictures.
+"""The words of a sentence and the subword pieces that spell them: the units of alignments and pictures.
 
-Stands between a translation's pieces and word-level weights. Pictures take the words that the text itself shows
-(`source_units`, `target_units`); links that come from elsewhere count words in their own way (`splitting`), and
-`spelled` finds the pieces of such words by their letters.
+Pictures take the words between the spaces of the text (`source_units`, `target_units`). Gold links may count words
+otherwise (`splitters`); `spelled` finds the pieces of such words by their letters.
 """
 
 import difflib
@@ -107,7 +106,7 @@ def spelled(text: str, spans: Sequence[Span | None], words: list[str]) -> Units:
     """Words that somebody has counted in a text, and the pieces that spell them, found by their letters.
 
     White space and case make no difference. Where words and text are spelt differently (Moses normalises quotation
-    marks, say) the longest runs that agree are matched, and what is between two of them in proportion.
+    marks, say) the longest equal runs are matched, and the letters between two runs in proportion.
 
     Args:
         text: the source or the target of a translation.

@@ -179,7 +179,7 @@ def figure(
 
 
 def _scale(longest: int) -> tuple[float, float]:
-    """Inches of a cell and points of a label, for a matrix of so many rows or columns."""
+    """Inches of a cell and points of a label, for a matrix with `longest` rows or columns."""
     if longest <= _ANNOTATED:
         return 0.42, 10.5
     return (0.31, 10.0) if longest <= 40 else (0.25, 8.5)

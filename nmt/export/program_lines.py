@@ -37,7 +37,7 @@ class ExportedFolder:
         return pieces
 
     def longest(self, pieces: int) -> int:
-        """The most pieces of a translation of so many pieces, its end among them."""
+        """The largest number of pieces in the translation of `pieces` pieces; the end counts as a piece."""
         return int(math.ceil(self.settings["length_ratio"] * pieces) + self.settings["extra_length"])
 
     def rank(self, log_prob: float, pieces: int) -> float:

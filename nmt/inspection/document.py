@@ -1,7 +1,7 @@
-"""A translation and what is known of it -> one JSON document: "nmt.translation", version 2.
+"""A translation and its details -> one JSON document: "nmt.translation", version 2.
 
 The page, programs, reports and notebooks read the same document. docs/translation-json.md describes it. Positions count
-from 0, characters are code points, logarithms are natural. What is not known, or was not asked for, is null.
+from 0, characters are code points, logarithms are natural. A value that is not known, or was not asked for, is null.
 """
 
 import base64
@@ -36,7 +36,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Details:
-    """What is known of a hypothesis beside the translation.
+    """Details of a hypothesis beside the translation.
 
     Attributes:
         inspected: the probabilities of each step, and the stages of the weights; None for no such details.

@@ -26,7 +26,7 @@ from nmt.data.documents import context_tensor
 from nmt.errors import UserError
 from nmt.inspection.details import documented
 from nmt.inspection.document import DIGITS, Json, Style
-from nmt.inspection.steps import Row, context_of, piece_log_probs, tokens_of
+from nmt.inspection.steps import ForcedSource, context_of, piece_log_probs, tokens_of
 from nmt.text.canonical import shows_nothing
 from nmt.text.tokenizer import EOS
 from nmt.translation.forcing import saliency
@@ -54,7 +54,7 @@ def explain(
     context: Sequence[str] = (),
     word: int | str | None = None,
 ) -> Json:
-    """Which source words does each word of a translation depend on?
+    """Measure which source words each word of a translation depends on.
 
     Args:
         translator: translates; of an ensemble, `gradient` shows the first model.
@@ -143,7 +143,9 @@ def erasure(translator: Translator, translation: Translation, rows: slice = slic
         [token for token, members in zip(tokens, source.members) if members[word] == 0]
         for word in range(len(source.labels))
     ]
-    return _falls(translator, translation, rows, [Row(each, context, translation.pins) for each in (tokens, *left)])
+    return _falls(
+        translator, translation, rows, [ForcedSource(each, context, translation.pins) for each in (tokens, *left)]
+    )
 
 
 def erasure_of_context(translator: Translator, translation: Translation, rows: slice = slice(None)) -> Matrix:
@@ -151,10 +153,12 @@ def erasure_of_context(translator: Translator, translation: Translation, rows: s
     tokens, _ = tokens_of(translator.tokenizer, translation)
     context = context_of(translator.tokenizer, translation)
     left = [[sentence for place, sentence in enumerate(context) if place != out] for out in range(len(context))]
-    return _falls(translator, translation, rows, [Row(tokens, each, translation.pins) for each in (context, *left)])
+    return _falls(
+        translator, translation, rows, [ForcedSource(tokens, each, translation.pins) for each in (context, *left)]
+    )
 
 
-def _falls(translator: Translator, translation: Translation, words: slice, rows: Sequence[Row]) -> Matrix:
+def _falls(translator: Translator, translation: Translation, words: slice, rows: Sequence[ForcedSource]) -> Matrix:
     """[Tw, N] how much the log-probability of each target word falls from the first row to each of N others."""
     members = target_units(translation).members[:, words]
     # Pieces after the last word that is asked for change nothing.
@@ -182,7 +186,7 @@ def correlated(one: tuple[str, Matrix], other: tuple[str, Matrix]) -> dict[str, 
 
 
 def rank_correlation(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> float | None:
-    """Spearman's rank correlation of two lists of numbers; None if one of them is constant."""
+    """Spearman's rank correlation of two lists of numbers; None if a list is constant."""
     from scipy.stats import spearmanr  # type: ignore[import-untyped]
 
     if not len(one) or np.ptp(one) == 0 or np.ptp(other) == 0:

@@ -1,4 +1,4 @@
-"""A search -> the tree of the hypotheses that it kept, seen from outside: search knows nothing of it.
+"""A search -> the tree of the hypotheses that it kept. Search does not know that it is recorded.
 
 Search asks for steps and selects the hypotheses that stay open. Both pass through a `BeamRecord`.
 """
@@ -88,7 +88,7 @@ class BeamRecord:
         return self.nodes
 
     def certain(self, nodes: Sequence[int]) -> list[int]:
-        """The tokens that all hypotheses begin with that may become the best one.
+        """The common beginning of all hypotheses that may become the best one, as tokens.
 
         These are the open ones, and the best finished one unless an open one has a better score so far. Without a score
         they are the open and all finished ones, and the best hypothesis does begin with these tokens. With a score, it
@@ -126,7 +126,7 @@ class BeamRecord:
         """The node of a hypothesis that goes on; -1 for one of probability zero."""
         if parent < 0 or token == EOS:
             return -1
-        if (parent, token) not in self._children:  # of two equal candidates, search has kept the other one
+        if (parent, token) not in self._children:  # search has kept another candidate of the same score
             log_probs, rows = self._closed
             log_prob = float(log_probs[rows.index(parent), token])
             if log_prob == float("-inf"):

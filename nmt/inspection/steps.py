@@ -101,7 +101,7 @@ def inspect(
     """
     log_probs, weights = list[Tensor](), list[Tensor]()
     with torch.inference_mode(), translator.compute.autocast(), _recording(translator.stepper, stages) as records:
-        for step_log_probs, step_weights in _steps(translator, target, [Row(source, context, pins)]):
+        for step_log_probs, step_weights in _steps(translator, target, [ForcedSource(source, context, pins)]):
             log_probs.append(step_log_probs[0].float().cpu())
             if step_weights is not None:
                 weights.append(step_weights[0].float().cpu())
@@ -109,7 +109,7 @@ def inspect(
     return Inspected(list(target), torch.stack(log_probs), torch.stack(weights, 1) if weights else None, layers)
 
 
-class Row(NamedTuple):
+class ForcedSource(NamedTuple):
     """A source, the sentences before it, and the slots that single steps look at."""
 
     source: Sequence[int]
@@ -117,7 +117,7 @@ class Row(NamedTuple):
     pins: Pins
 
 
-def last_step(translator: Translator, target: Sequence[int], rows: Sequence[Row]) -> Tensor:
+def last_step(translator: Translator, target: Sequence[int], rows: Sequence[ForcedSource]) -> Tensor:
     """[R, V] the log-probabilities of the last target token in each of R rows, on the CPU."""
     last = []
     with torch.inference_mode(), translator.compute.autocast():
@@ -127,7 +127,7 @@ def last_step(translator: Translator, target: Sequence[int], rows: Sequence[Row]
     return torch.cat(last)
 
 
-def piece_log_probs(translator: Translator, target: Sequence[int], rows: Sequence[Row]) -> Tensor:
+def piece_log_probs(translator: Translator, target: Sequence[int], rows: Sequence[ForcedSource]) -> Tensor:
     """[R, T] the log-probabilities of the target tokens in each of R rows, on the CPU."""
     batches = []
     with torch.inference_mode(), translator.compute.autocast():
@@ -137,13 +137,13 @@ def piece_log_probs(translator: Translator, target: Sequence[int], rows: Sequenc
     return torch.cat(batches)
 
 
-def _batches(translator: Translator, rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
+def _batches(translator: Translator, rows: Sequence[ForcedSource]) -> Iterator[Sequence[ForcedSource]]:
     size = translator.batch_sentences
     return (rows[first : first + size] for first in range(0, len(rows), size))
 
 
 def _steps(
-    translator: Translator, target: Sequence[int], rows: Sequence[Row]
+    translator: Translator, target: Sequence[int], rows: Sequence[ForcedSource]
 ) -> Iterator[tuple[Tensor, Tensor | None]]:
     """Yield at each target token the log-probabilities [R, V] and weights [R, H, S] of R rows."""
     stepper, device = translator.stepper, translator.compute.device

@@ -1,4 +1,4 @@
-"""What if? A translation beside that of a changed sentence, prefix or attention, and the difference between them."""
+"""A translation beside that of a changed sentence, prefix or attention, and the difference between them."""
 
 import difflib
 from collections.abc import Mapping, Sequence, Set
@@ -10,7 +10,7 @@ from nmt.attention import Pins
 from nmt.errors import UserError
 from nmt.inspection.details import Detail, documented, forced_characters
 from nmt.inspection.document import Json, Style, number
-from nmt.inspection.steps import Inspected, Row, context_of, inspect, last_step, tokens_of
+from nmt.inspection.steps import ForcedSource, Inspected, context_of, inspect, last_step, tokens_of
 from nmt.text.canonical import shows_nothing
 from nmt.translation.contexts import encoded
 from nmt.translation.request import Request
@@ -20,7 +20,7 @@ from nmt.translation.views import can_look
 
 
 class Edits(NamedTuple):
-    """What is changed; None and empty values change nothing.
+    """Changes of a translation; None and empty values change nothing.
 
     Attributes:
         text: another sentence.
@@ -176,7 +176,7 @@ def swept(translator: Translator, baseline: Translation, step: int) -> list[Json
     pieces: list[tuple[int | None, str]] = [(None, piece) for piece in baseline.source_pieces]
     if baseline.context_weights is not None:
         pieces += [(at, piece) for at, sentence in enumerate(baseline.context) for piece in sentence.pieces]
-    rows = [Row(source, context, {**baseline.pins, step: [position]}) for position in range(len(pieces))]
+    rows = [ForcedSource(source, context, {**baseline.pins, step: [position]}) for position in range(len(pieces))]
     log_probs = last_step(translator, target[: step + 1], rows)
     best_log_probs, best = log_probs.max(1)
     bars = zip(pieces, log_probs[:, target[step]].tolist(), best.tolist(), best_log_probs.tolist(), strict=True)

@@ -20,7 +20,7 @@ class Heading(NamedTuple):
 
 
 class Lines(NamedTuple):
-    """Paragraphs; `lead` for what is to be read first."""
+    """Paragraphs; `lead` for the ones to read first."""
 
     lines: list[str]
     lead: bool = False

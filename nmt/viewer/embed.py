@@ -29,7 +29,7 @@ def static(name: str) -> str:
 
 @functools.cache
 def bundle(entry: str = "report.js") -> str:
-    """A module and everything that it imports as one script, each module in a scope of its own.
+    """A module and everything that it imports as one script, each module in a separate scope.
 
     Raises:
         ValueError: a module uses a form of import or export that is not known here, or imports in a circle.

@@ -53,4 +53,4 @@ def test_links_of_real_text_fit_its_words(
     folder = corpora / "alignments"
     sides = [f"source={folder / text[0]}", f"target={folder / text[1]}"]
     assert call("align", f"links={folder / name}", f"gold={folder / name}", *sides, *more) == 0
-    assert list(rates(capfd.readouterr().out).values()) == ["0.0"]
+    assert next(iter(rates(capfd.readouterr().out).values())) == "0.0"
