@@ -96,9 +96,9 @@ TOP = {
     "api": {"text", "data", "alignment", "drawing", "inspection", "translation", "command", "pipeline", "notebook"},
     "hub": {"nmt", "api", "data", "records", "runs"},  # nmt for the version
     "__init__": {"api", "notebook"},  # on request
-    "serve": {"nmt", *ROOMS, "foreign", "runs", "pipeline"},  # nmt for the version
-    "verbs": {"command", "pipeline", "serve"},
-    "__main__": {"nmt", "command", "configuration"},
+    "serve": {"nmt", "verbs", *ROOMS, "foreign", "runs", "pipeline"},  # nmt for the version
+    "verbs": {"command", "pipeline"},
+    "__main__": {"nmt", "command", "configuration", "verbs"},
 }
 # Whatever else lies at the top is a verb.
 VERB = {"verbs"}
@@ -113,6 +113,7 @@ DOORS = {
         "build",
         "runs",
         "verbs",
+        "serve/__main__",
         "pipeline/recipe",
         "pipeline/requests",
         "pipeline/training",
@@ -129,7 +130,7 @@ DOORS = {
     "sacremoses": {"alignment"},
     "matplotlib": {"drawing", "comparison"},
     "PIL": {"drawing"},
-    "scipy": {"comparison", "data"},
+    "scipy": {"comparison", "data", "serve"},
     "arabic_reshaper": {"drawing"},
     "bidi": {"drawing"},
     "ctranslate2": {"pipeline/ctranslate2_model"},
@@ -138,6 +139,7 @@ DOORS = {
     "onnxruntime": {"pipeline/onnx_model", "pipeline/onnx_program"},
     "fastapi": {"serve"},
     "h11": {"serve"},
+    "prometheus_client": {"serve"},
     "starlette": {"serve"},
     "pydantic": {"serve"},
     "uvicorn": {"serve"},

@@ -78,7 +78,8 @@ class Guard:
             try:
                 self._check(scope)
                 # Clients join an address with a final slash and a path with a first one; proxies do, too.
-                scope["path"] = "/" + scope["path"].strip("/")
+                method = "GET" if scope["method"] == "HEAD" else scope["method"]  # the body of HEAD is not sent
+                scope = {**scope, "path": "/" + scope["path"].strip("/"), "method": method}
                 await self._read(receive, body)
                 await self.app(scope, _replaying(bytes(body), receive), sending)
             except ProblemError as problem:

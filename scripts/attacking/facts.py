@@ -15,7 +15,7 @@ from nmt.errors import UserError
 from nmt.hub import HubTranslator
 from nmt.runs import Run
 from nmt.serve.corpus_rows import described
-from nmt.serve.server import describe
+from nmt.serve.description import describe
 
 #: JSON values of every type, at and beyond limits.
 VALUES = (

@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 
 from nmt.serve.pool import Caps
 from tests.pipeline.small import call, pairs, translation_of, words
-from tests.serve.conftest import asker, client
+from tests.serve.conftest import client, pool_of
 
 TEXTS = [source for source, _ in pairs(20)]
 FORM = {"content-type": "application/x-www-form-urlencoded"}
@@ -141,7 +141,7 @@ def test_sentences_and_what_stays_between_them(both: TestClient) -> None:
 def test_lines_are_left_whole_if_asked_for(trained: Path) -> None:
     from nmt.serve.app import application
 
-    made = asker(trained)
+    made = pool_of(trained)
     made.first.worker.start()
     app = application(made, hosts=["127.0.0.1"], most_bytes=100_000, split_sentences=False)
     text = f"{TEXTS[0]}. {TEXTS[2].capitalize()}.\n{TEXTS[1]}"
@@ -167,7 +167,7 @@ def test_alternatives_differ_from_each_other_and_the_translation(both: TestClien
 
 
 def test_alternatives_stay_within_the_servers_beam(trained: Path) -> None:
-    made = asker(trained, caps=Caps(beam=2))
+    made = pool_of(trained, caps=Caps(beam=2))
     made.first.worker.start()
     with client(made) as opened:
         answer = opened.post("/translate", json={"q": "zwei", "alternatives": 5, **CODES}).json()
@@ -182,7 +182,7 @@ def test_a_run_without_names_takes_any_and_can_be_named(text: Path, tmp_path: Pa
     unnamed = ("data.source=source", "data.target=target", "trainer.steps=1", "trainer.validate_every=1")
     assert call("train", *words(tmp_path, tmp_path, "name=unnamed", *unnamed)) == 0
     for given_names, codes in (((), ["source", "target"]), (("languages=[fr,oc]",), ["fr", "oc"])):
-        made = asker(tmp_path / "unnamed", words=given_names)
+        made = pool_of(tmp_path / "unnamed", words=given_names)
         made.first.worker.start()
         with client(made) as opened:
             assert [each["code"] for each in opened.get("/languages").json()] == codes
