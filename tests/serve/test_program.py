@@ -17,22 +17,13 @@ import pytest
 
 from nmt.serve.connections import listening
 from nmt.serve.server import addresses
-from tests.pipeline.small import ROOT, call, environment, pairs, start
+from tests.pipeline.small import ROOT, call, environment, pairs
+from tests.viewer.conftest import TIMEOUT, begin
 
 pytestmark = pytest.mark.long
 
 
 PAIRS = pairs(200)
-TIMEOUT = 600
-
-
-def begin(run: Path | str, folder: Path, *words: str) -> "tuple[subprocess.Popen[bytes], str]":
-    """The program, and the address that it prints once it takes requests."""
-    program = start("serve", f"run={run}", "port=0", "device=cpu", "threads=1", *words, cwd=folder)
-    assert program.stderr is not None
-    line = program.stderr.readline().decode()
-    assert " at http://127.0.0.1:" in line, line + program.stderr.read().decode()
-    return program, line.rpartition(" at ")[2].strip()
 
 
 def has_ipv6() -> bool:
