@@ -3,10 +3,7 @@
 import json
 import signal
 import socket
-import subprocess
-import sys
 import threading
-import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +14,7 @@ import pytest
 
 from nmt.serve.connections import listening
 from nmt.serve.server import addresses
-from tests.pipeline.small import ROOT, call, environment, pairs
+from tests.pipeline.small import call, pairs
 from tests.viewer.conftest import TIMEOUT, begin
 
 pytestmark = pytest.mark.long
@@ -82,19 +79,6 @@ def test_a_public_client_of_libretranslate_works_unchanged(address: str) -> None
     assert lines.split("\n") == [translation for _, translation in PAIRS[:3]]
 
 
-def test_libretranslate_with_json_lists_and_alternatives(address: str) -> None:
-    codes = asked_get(address, "languages")[0]
-    languages = {"source": codes["code"], "target": codes["targets"][0]}
-    answer = asked(address, "translate", q=["zwei", "drei"], alternatives=2, **languages)
-    assert answer["translatedText"] == ["two", "three"]
-    assert all(0 < len(each) <= 2 for each in answer["alternatives"])
-    for wrong in ({"format": "odt", **languages}, {**languages, "target": "xx"}):
-        with pytest.raises(urllib.error.HTTPError) as refused:
-            asked(address, "translate", q="zwei", **wrong)
-        with refused.value:
-            assert json.load(refused.value)["error"]
-
-
 def asked_get(address: str, path: str) -> Any:
     with urllib.request.urlopen(f"{address}{path}", timeout=TIMEOUT) as answer:
         return json.load(answer)
@@ -157,19 +141,3 @@ def test_a_taken_port_is_told_in_one_line(trained: Path, capfd: pytest.CaptureFi
     assert f"port={port}" in message
     assert call("serve", f"run={trained}", "shortlist=50", "device=cpu") == 1
     assert "shortlist=" in capfd.readouterr().err
-
-
-def test_the_load_test_sees_right_answers_only(address: str, tmp_path: Path) -> None:
-    """A few seconds of it, without a bound on any time."""
-    file = tmp_path / "sentences"
-    file.write_text("\n".join(source for source, _ in PAIRS[:10]), encoding="utf-8")
-    words = [f"input={file}", f"address={address}", "clients=8", "seconds=3"]
-    command = [sys.executable, str(ROOT / "scripts" / "load_test.py"), *words]
-    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "8 clients" in done.stdout
-    assert done.stdout.count(" 0 wrong") == 3
-    command[-1] = "address=http://127.0.0.1:1/"
-    nobody = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
-    assert nobody.returncode == 1
-    assert "does not answer" in nobody.stderr
