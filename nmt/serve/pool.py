@@ -21,8 +21,6 @@ from nmt.serve.schemas import ExplainBody, PinBody, ScoreBody, SearchBody, Trans
 from nmt.text.canonical import shows_nothing
 
 Answer = TypeVar("Answer")
-#: Details that are computed sentence by sentence, after the batch.
-_SLOW = frozenset({"alternatives", "stages", "self_weights", "beam"})
 
 
 @dataclass(frozen=True)
@@ -31,7 +29,6 @@ class Caps:
 
     Attributes:
         texts: in a request. pieces: of a text. beam: size of a beam, which is also the limit of n-best lists.
-        slow: texts with details that are computed sentence by sentence.
         seconds: until a request is given up.
         numbers: in the details of an answer. places: pieces of a text times pieces of a translation that is given.
     """
@@ -39,7 +36,6 @@ class Caps:
     texts: int = 10_000
     pieces: int = 1000
     beam: int = 50
-    slow: int = 100
     seconds: float = 600.0
     numbers: int = 4_000_000
     places: int = 250_000
@@ -106,9 +102,6 @@ class ModelPool:
         if any(len(prefix) > most for prefix in prefixes):
             raise too_long("prefix", f"a prefix has more than {most:,} characters.", most, "Give a shorter prefix.")
         include = frozenset(body.include)
-        if include & _SLOW and len(texts) > self.caps.slow:
-            slow = ", ".join(sorted(include & _SLOW))
-            raise too_long("text", f"{len(texts)} texts with {slow}.", self.caps.slow, "Send several requests.")
         settings, nbest = self._search(model.engine, body.search)
         pins = _pins(body.pins)
         lone = "beam" in include or (live and len(texts) == 1)
