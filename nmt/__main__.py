@@ -6,12 +6,14 @@ from nmt import __version__
 from nmt.command.keys import read_head
 from nmt.command.running import guarded
 from nmt.configuration import config_folder
+from nmt.verbs import exists
 
 
 def _overview() -> int:
     print(f"nmt {__version__}: train a translator, use it, score it, and see what its attention looked at\n")
     for verb in ("train", "translate", "evaluate", "align", "contrast", "compare", "serve", "export", "check"):
-        print(f"  {read_head(config_folder() / f'{verb}.yaml').examples[0]}")
+        if exists(verb):
+            print(f"  {read_head(config_folder() / f'{verb}.yaml').examples[0]}")
     print("\nEach command answers --help. The first needs no data: it trains on the built-in corpus.")
     return 0
 

@@ -1,6 +1,7 @@
 """The verbs: what each command does with its configuration. `python -m nmt.VERB` runs one."""
 
 import functools
+import importlib.util
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
 
 def run(verb: str, arguments: Sequence[str] | None = None) -> int:
     """Run a verb for a command line, by default this process's, and return the exit status."""
+    if not exists(verb):
+        print(f"nmt.{verb}: this installation has no package nmt/{verb}.", file=sys.stderr)
+        return 1
     share_cores()
     bound_kernels()
     try:
@@ -24,6 +28,11 @@ def run(verb: str, arguments: Sequence[str] | None = None) -> int:
         print(f"nmt.{verb}: {message}", file=sys.stderr)
         return 1
     return main(verb, functools.partial(_work, verb), arguments, _sweep if verb == "train" else None)
+
+
+def exists(verb: str) -> bool:
+    """Whether this installation has the verb: extras can be deleted."""
+    return importlib.util.find_spec(f"nmt.{verb}") is not None
 
 
 def _work(verb: str, config: "DictConfig", overrides: list[str]) -> int:
@@ -70,11 +79,9 @@ def _work(verb: str, config: "DictConfig", overrides: list[str]) -> int:
             from nmt.check.work import Checking, check
 
             return check(read(Checking, config))
-        case "serve":
-            from nmt.serve.server import Serving, serve
-
-            return serve(read(Serving, config, overrides))
-    raise ValueError(f"there is no verb {verb}")
+    # An extra: a package that nothing else imports, so that it can be deleted.
+    work: int = importlib.import_module(f"nmt.{verb}.__main__").work(config, overrides)
+    return work
 
 
 def _sweep(words: list[str]) -> int:

@@ -25,7 +25,7 @@ from nmt.verbs import run
 text, runs, *line = sys.argv[1:]
 for verb, *words in (
     ("train", "--help=all"),
-    ("serve", "--help=all"),
+    ("align", "--help=all"),
     ("translate", "--cfg", "input=\u6570.txt", "run=a"),
     ("train", *line, "name=a", "trainer.steps=4"),
     ("train", f"checkpoints={runs}", "name=a", "resume=true", "trainer.steps=8"),

@@ -1,6 +1,6 @@
-"""The page, the REST interface and dynamic batching. Needs `pip install 'nmt[serve]'`.
+"""The page, the REST interface and dynamic batching: `python -m nmt.serve`. Needs `pip install 'nmt[serve]'`.
 
-    request -app-> rows -queueing-> batches -worker-> engine -> documents -> response
+    request -app, libre-> bodies -pool-> rows -> batches -engine-> documents -answers-> response
 
-One thread computes for each model; the event loop only waits.
+One thread computes for each model; the event loop only waits. Nothing else in nmt imports this package.
 """

@@ -14,25 +14,24 @@ from nmt.facts import MAP
 from nmt.files import read_whole
 from nmt.foreign import inside, read_text_of
 from nmt.runs import Run
-from nmt.serve.pool import Asker, Served
+from nmt.serve.pool import ModelPool, Served
 from nmt.serve.problems import ProblemError
 from nmt.text.canonical import shows_nothing
 
 Json = dict[str, Any]
-Matrix = np.ndarray[Any, np.dtype[np.float64]]
 _TEXTS = {"source": "source.txt", "translation": "hypotheses.txt", "reference": "reference.txt"}
 
 
-def add_corpus(app: FastAPI, asker: Asker) -> None:
+def add_corpus(app: FastAPI, pool: ModelPool) -> None:
     """Add the route."""
 
     @app.get("/v1/corpus", summary="The sentences of a model's evaluation with their measures")
     async def corpus(
         model: str | None = None, split: str | None = None, other: str | None = Query(None, alias="with")
     ) -> Response:
-        first = asker.model(model)
-        second = None if other is None else asker.model(other, "with")
-        return await asker.off_loop(answer, first, split, second)
+        first = pool.model(model)
+        second = None if other is None else pool.model(other, "with")
+        return await pool.off_loop(answer, first, split, second)
 
     def answer(first: Served, split: str | None, second: Served | None) -> Response:
         cure = "Evaluate the model again: python -m nmt.evaluate run=..."
@@ -151,13 +150,8 @@ def divergence(one: Sequence[Sequence[float]], two: Sequence[Sequence[float]]) -
 
     Rows are normalised first. 0 for equal rows, log 2 for rows without a common word.
     """
-    p, q = (_shares(np.asarray(each, np.float64)) for each in (one, two))
-    middle = (p + q) / 2
-    terms = [np.where(each > 0, each * np.log(np.where(each > 0, each, 1) / np.where(middle > 0, middle, 1)), 0)
-             for each in (p, q)]  # fmt: skip
-    return float((terms[0] + terms[1]).sum(axis=1).mean() / 2)
+    from scipy.special import rel_entr  # type: ignore[import-untyped]
 
-
-def _shares(weights: Matrix) -> Matrix:
-    shares: Matrix = weights / np.maximum(weights.sum(axis=1, keepdims=True), 1e-12)
-    return shares
+    weights = (np.asarray(each, np.float64) for each in (one, two))
+    p, q = (each / np.maximum(each.sum(axis=1, keepdims=True), 1e-12) for each in weights)
+    return float((rel_entr(p, (p + q) / 2) + rel_entr(q, (p + q) / 2)).sum(axis=1).mean() / 2)

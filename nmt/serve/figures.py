@@ -1,65 +1,63 @@
-"""Figures of the server in Prometheus' text format. Labels are routes, models and states, never text or addresses."""
+"""Figures of the server for Prometheus. Labels are routes, models and states, never text or addresses."""
 
-from bisect import bisect_left
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.registry import Collector
 from starlette.types import Scope
 
 from nmt.serve.pool import Served
+from nmt.serve.rows import Worker
 
 #: Upper bounds of the buckets of the latency, in seconds.
 BUCKETS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+GAUGES: dict[str, Callable[[Worker], float]] = {
+    "nmt_queue_pieces": lambda worker: worker.queue.pieces,
+    "nmt_queue_rows": lambda worker: len(worker.queue),
+    "nmt_pieces_per_second": lambda worker: worker.queue.speed,
+}
+#: The counts of workers, by the names of their figures.
+COUNTERS = {
+    "nmt_rows": "rows",
+    "nmt_batches": "batches",
+    "nmt_rows_retried": "retried",
+    "nmt_rows_stopped": "stopped",
+    "nmt_rows_failed": "failed",
+    "nmt_model_seconds": "seconds",
+}
 
 
-class Metrics:
-    """Counts of answers by route and status, and how long they took."""
+class ServerFigures(Collector):
+    """Counts of answers by route and status, how long they took, and the workers of the models."""
 
-    def __init__(self) -> None:
-        self.answers: Counter[tuple[str, int]] = Counter()
-        self.buckets: dict[str, list[int]] = {}
-        self.seconds: Counter[str] = Counter()
+    def __init__(self, models: Sequence[Served]) -> None:
+        self._models, self._registry = models, CollectorRegistry()
+        self._answers = Counter("nmt_requests", "Answers.", ("route", "status"), registry=self._registry)
+        self._seconds = Histogram(
+            "nmt_request_seconds", "Seconds of answers.", ("route",), buckets=BUCKETS, registry=self._registry
+        )
+        self._registry.register(self)
 
     def observe(self, scope: Scope, status: int, seconds: float) -> None:
         """Note an answer; status 0 stands for a client that left before it."""
         path = str(getattr(scope.get("route"), "path", "other"))
-        self.answers[path, status] += 1
-        counts = self.buckets.setdefault(path, [0] * (len(BUCKETS) + 1))
-        counts[bisect_left(BUCKETS, seconds)] += 1
-        self.seconds[path] += seconds  # type: ignore[assignment]
+        self._answers.labels(path, status or "left").inc()
+        self._seconds.labels(path).observe(seconds)
 
-    def text(self, models: Sequence[Served]) -> str:
-        """All figures."""
-        lines = ["# TYPE nmt_requests_total counter"]
-        lines += [
-            f'nmt_requests_total{{route="{path}",status="{status or "left"}"}} {count}'
-            for (path, status), count in sorted(self.answers.items())
-        ]
-        lines.append("# TYPE nmt_request_seconds histogram")
-        for path, counts in sorted(self.buckets.items()):
-            total = 0
-            for bound, count in zip([*map(str, BUCKETS), "+Inf"], counts, strict=True):
-                total += count
-                lines.append(f'nmt_request_seconds_bucket{{route="{path}",le="{bound}"}} {total}')
-            lines.append(f'nmt_request_seconds_count{{route="{path}"}} {total}')
-            lines.append(f'nmt_request_seconds_sum{{route="{path}"}} {self.seconds[path]:.6f}')
-        for name, kind, values in (
-            ("nmt_queue_pieces", "gauge", [model.worker.queue.pieces for model in models]),
-            ("nmt_queue_rows", "gauge", [len(model.worker.queue) for model in models]),
-            ("nmt_pieces_per_second", "gauge", [round(model.worker.queue.speed, 1) for model in models]),
-            ("nmt_rows_total", "counter", [model.worker.counts.rows for model in models]),
-            ("nmt_batches_total", "counter", [model.worker.counts.batches for model in models]),
-            ("nmt_rows_retried_total", "counter", [model.worker.counts.retries for model in models]),
-            ("nmt_rows_stopped_total", "counter", [model.worker.counts.stopped for model in models]),
-            ("nmt_rows_failed_total", "counter", [model.worker.counts.failures for model in models]),
-            ("nmt_model_seconds_total", "counter", [round(model.worker.counts.seconds, 6) for model in models]),
-        ):
-            lines.append(f"# TYPE {name} {kind}")
-            lines += [
-                f'{name}{{model="{_escaped(model.id)}"}} {value}' for model, value in zip(models, values, strict=True)
-            ]
-        return "\n".join(lines) + "\n"
+    def collect(self) -> Iterator[GaugeMetricFamily | CounterMetricFamily]:
+        """The figures of the models, for the library."""
+        for name, value in GAUGES.items():
+            gauge = GaugeMetricFamily(name, name, labels=["model"])
+            for model in self._models:
+                gauge.add_metric([model.id], value(model.worker))
+            yield gauge
+        for name, key in COUNTERS.items():
+            counter = CounterMetricFamily(name, name, labels=["model"])
+            for model in self._models:
+                counter.add_metric([model.id], model.worker.counts[key])
+            yield counter
 
-
-def _escaped(label: str) -> str:
-    return label.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    def text(self) -> bytes:
+        """All figures in Prometheus' text format."""
+        return generate_latest(self._registry)

@@ -74,13 +74,21 @@ class Guard:
             await send(message)
 
         body = bytearray()
+        bodies = iter([body])  # for the application, which then waits for its client to leave
+
+        async def receiving() -> Message:
+            for whole in bodies:
+                return {"type": "http.request", "body": bytes(whole), "more_body": False}
+            return await receive()
+
         try:
             try:
                 self._check(scope)
                 # Clients join an address with a final slash and a path with a first one; proxies do, too.
-                scope["path"] = "/" + scope["path"].strip("/")
+                method = "GET" if scope["method"] == "HEAD" else scope["method"]  # the body of HEAD is not sent
+                scope = {**scope, "path": "/" + scope["path"].strip("/"), "method": method}
                 await self._read(receive, body)
-                await self.app(scope, _replaying(bytes(body), receive), sending)
+                await self.app(scope, receiving, sending)
             except ProblemError as problem:
                 if state["status"]:
                     raise
@@ -152,20 +160,6 @@ def _is_foreign(method: str, headers: Headers) -> bool:
         return False
     visits = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest", "document") == "document"
     return method not in ("GET", "HEAD") or not visits
-
-
-def _replaying(body: bytes, receive: Receive) -> Receive:
-    """`receive` that begins with a body that has been received."""
-    first = True
-
-    async def replaying() -> Message:
-        nonlocal first
-        if not first:
-            return await receive()
-        first = False
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    return replaying
 
 
 def _name(host: str) -> str:

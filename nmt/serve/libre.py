@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse
 from nmt.data.languages import UNNAMED, canonical, script_name
 from nmt.serve.forms import read_fields
 from nmt.serve.passages import Passage, detectable, join_passages, split_passages
-from nmt.serve.pool import Asker, Served, collected, enqueue, unless_gone
+from nmt.serve.pool import ModelPool, Served
 from nmt.serve.problems import ProblemError, of_pydantic
 from nmt.serve.schemas import LibreBody, SearchBody, TranslateBody
 from nmt.text.scripts import script_of
@@ -29,24 +29,24 @@ _SAMPLE = 10_000
 _MISSING = {"/suggest": "Suggestions are not collected here.", "/translate_file": "Files are not translated here."}
 
 
-def add_libre(app: FastAPI, asker: Asker, lines_only: bool = False) -> None:
+def add_libre(app: FastAPI, pool: ModelPool, lines_only: bool = False) -> None:
     """Add the routes. With `lines_only`, lines are not split into sentences."""
 
     @app.post("/translate", summary="LibreTranslate: translate")
     async def translate(request: Request) -> JSONResponse:
-        body = await _body(request, asker)
+        body = await _body(request, pool)
         single, markup = isinstance(body.q, str), body.format == "html"
         texts = [body.q] if isinstance(body.q, str) else body.q
-        detected = _detected(asker, body, body.target)[0] if body.source.lower() == "auto" else None
-        model = _model_for(asker, body.source if detected is None else detected["language"], body.target)
+        detected = _detected(pool, body, body.target)[0] if body.source.lower() == "auto" else None
+        model = _model_for(pool, body.source if detected is None else detected["language"], body.target)
         try:
-            passages = await asker.off_loop(
+            passages = await pool.off_loop(
                 lambda: [split_passages(text, _codes(model)[0], markup, lines_only) for text in texts]
             )
         except ValueError as error:
             raise ProblemError(400, "q: a character reference is too long.", field="q", cure="Send text.") from error
-        nbest = 1 + min(max(body.alternatives, 0), MOST_ALTERNATIVES, asker.caps.beam - 1)
-        of_sentences = iter(await _translations(request, asker, model, passages, nbest))
+        nbest = 1 + min(max(body.alternatives, 0), MOST_ALTERNATIVES, pool.caps.beam - 1)
+        of_sentences = iter(await _translations(request, pool, model, passages, nbest))
         results = [_ranked(each, of_sentences, nbest, markup) for each in passages]
         answer: dict[str, Any] = {"translatedText": results[0][0] if single else [ranked[0] for ranked in results]}
         if body.alternatives > 0:
@@ -57,17 +57,17 @@ def add_libre(app: FastAPI, asker: Asker, lines_only: bool = False) -> None:
 
     @app.get("/languages", summary="LibreTranslate: languages")
     async def languages() -> JSONResponse:
-        return JSONResponse(_languages(asker))
+        return JSONResponse(_languages(pool))
 
     app.add_api_route("/languages", languages, methods=["POST"], include_in_schema=False)
 
     @app.post("/detect", summary="LibreTranslate: which source language, by its script")
     async def detect(request: Request) -> JSONResponse:
-        return JSONResponse(_detected(asker, await _body(request, asker)))
+        return JSONResponse(_detected(pool, await _body(request, pool)))
 
     @app.get("/frontend/settings", summary="LibreTranslate: settings")
     async def settings() -> JSONResponse:
-        return JSONResponse(_settings(_languages(asker)))
+        return JSONResponse(_settings(_languages(pool)))
 
     async def missing(request: Request) -> JSONResponse:
         raise ProblemError(403, _MISSING[request.scope["route"].path], cure="Send texts to /translate.")
@@ -77,7 +77,7 @@ def add_libre(app: FastAPI, asker: Asker, lines_only: bool = False) -> None:
 
 
 async def _translations(
-    request: Request, asker: Asker, model: Served, texts: Sequence[Sequence[Passage]], nbest: int
+    request: Request, pool: ModelPool, model: Served, texts: Sequence[Sequence[Passage]], nbest: int
 ) -> list[list[Scored]]:
     """The n-best list of each sentence of some texts (ProblemError)."""
     follows: Literal["blank", "none"] = "blank" if model.engine.translator.context_sentences else "none"
@@ -91,13 +91,12 @@ async def _translations(
     search = SearchBody(nbest=nbest)
     asked = TranslateBody(model=model.id, text=lines, search=search, documents=follows, include=[])
     try:
-        model, rows, _ = await asker.off_loop(asker.translations, asked)
+        model, rows, _ = await pool.off_loop(pool.translations, asked)
     except ProblemError as problem:  # the field is called q here
         more = {**problem.more, **({"field": "q"} if problem.more.get("field") == "text" else {})}
         detail = re.sub(r"text \d+ has", "a sentence has", problem.detail.replace("text:", "q:", 1))
         raise ProblemError(problem.status, detail, **more) from problem
-    enqueue(model, rows)
-    documents, _ = await unless_gone(request, collected(rows, asker.caps.seconds))
+    documents, _ = await pool.ask(request, model, rows)
     return [
         [(each["text"].strip(), each["score"]) for each in document["hypotheses"]]
         for line, document in zip(lines, documents)
@@ -120,9 +119,9 @@ def _ranked(passages: Sequence[Passage], of_sentences: Iterator[list[Scored]], c
     return list(texts)
 
 
-async def _body(request: Request, asker: Asker) -> LibreBody:
+async def _body(request: Request, pool: ModelPool) -> LibreBody:
     """The body, JSON or a form (ProblemError)."""
-    fields = await read_fields(request, asker.caps.texts)
+    fields = await read_fields(request, pool.caps.texts)
     try:
         return LibreBody.model_validate(fields)
     except ValidationError as error:
@@ -163,15 +162,15 @@ def _fit(own: str, asked: str, alone: bool) -> int:
     return 0 if language != wanted else 3 if script == in_script else 2
 
 
-def _model_for(asker: Asker, source: str, target: str) -> Served:
+def _model_for(pool: ModelPool, source: str, target: str) -> Served:
     """The model that translates from one language to another; ProblemError 400 if there is none."""
-    alone = len(asker.models) == 1
+    alone = len(pool.models) == 1
     fits = []
-    for model in asker.models.values():
+    for model in pool.models.values():
         fit = [_fit(own, asked, alone) for own, asked in zip(_codes(model), (source, target), strict=True)]
         if all(fit):
             fits.append((sum(fit), model))
-    known = ", ".join(f"{ours} to {theirs}" for ours, theirs in map(_codes, asker.models.values()))
+    known = ", ".join(f"{ours} to {theirs}" for ours, theirs in map(_codes, pool.models.values()))
     if not fits:
         detail = "source, target: no model translates between these languages."
         raise ProblemError(400, detail, cure=f"Give {known}.")
@@ -180,10 +179,10 @@ def _model_for(asker: Asker, source: str, target: str) -> Served:
     return max(fits, key=lambda fit: fit[0])[1]
 
 
-def _detected(asker: Asker, body: LibreBody, target: str = "") -> list[dict[str, Any]]:
+def _detected(pool: ModelPool, body: LibreBody, target: str = "") -> list[dict[str, Any]]:
     """Source languages whose script is that of the text, or all. Languages of one script are equally likely."""
     text = "\n".join([body.q] if isinstance(body.q, str) else body.q)[:_SAMPLE]
-    pairs = [_codes(model) for model in asker.models.values()]
+    pairs = [_codes(model) for model in pool.models.values()]
     codes = [ours for ours, theirs in pairs if _fit(theirs, target, alone=len(pairs) == 1)] or [pairs[0][0]]
     codes = list(dict.fromkeys(codes))
     script = script_of(detectable(text, body.format == "html").split("\n"))
@@ -192,11 +191,11 @@ def _detected(asker: Asker, body: LibreBody, target: str = "") -> list[dict[str,
     return [{"language": code, "confidence": confidence} for code in fitting or codes]
 
 
-def _languages(asker: Asker) -> list[dict[str, Any]]:
+def _languages(pool: ModelPool) -> list[dict[str, Any]]:
     """Every language, sources first; clients look for both languages of a pair here."""
     targets: dict[str, list[str]] = {}
     names: dict[str, str] = {}
-    for model in asker.models.values():
+    for model in pool.models.values():
         source, target = _codes(model)
         if target not in targets.setdefault(source, []):
             targets[source].append(target)

@@ -16,12 +16,10 @@ from nmt.serve.problems import ProblemError
 
 STATIC = Path(nmt.__file__).parent / "viewer" / "static"
 TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".png": "image/png"}
-_STYLE = (
+_HEAD = (
+    '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
     "<style>:root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:1rem auto;"
     "padding:0 1rem}pre{overflow:auto}code{overflow-wrap:anywhere}</style>"
-)
-_HEAD = (
-    f'<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">{_STYLE}'
 )
 
 
@@ -59,22 +57,17 @@ def hash_of_script(page: str) -> str:
 
 def interface(schema: dict[str, Any], above: str = "") -> str:
     """The description of a REST interface as a page without scripts; `above` leads from it to the page."""
-    routes = []
-    for path, methods in schema["paths"].items():
-        for method, route in methods.items():
-            content = route.get("requestBody", {}).get("content", {}).get("application/json", {})
-            name = str(content.get("schema", {}).get("$ref", "")).rpartition("/")[2]
-            body = f'<p>Body: <a href="#{html.escape(name)}">{html.escape(name)}</a></p>' if name else ""
-            title = f"<code>{method.upper()} {html.escape(path)}</code>"
-            routes.append(f"<h2>{title}</h2><p>{html.escape(route.get('summary', ''))}</p>{body}")
-    models = []
-    for name, model in schema.get("components", {}).get("schemas", {}).items():
-        text = html.escape(json.dumps(model, indent=2, ensure_ascii=False))
-        models.append(
-            f'<details id="{html.escape(name)}"><summary>{html.escape(name)}</summary><pre>{text}</pre></details>'
-        )
+    routes = "".join(
+        f"<h2><code>{method.upper()} {html.escape(path)}</code></h2><p>{html.escape(route.get('summary', ''))}</p>"
+        for path, methods in schema["paths"].items()
+        for method, route in methods.items()
+    )
+    bodies = "".join(
+        f"<h3>{name}</h3><pre>{html.escape(json.dumps(body, indent=2, ensure_ascii=False))}</pre>"
+        for name, body in schema["components"]["schemas"].items()
+    )
     return (
         f"{_HEAD}<title>nmt: REST interface</title><h1>REST interface</h1>"
         f'<p><a href="{above}openapi.json">openapi.json</a> describes it for programs.</p>'
-        f"{''.join(routes)}<h2>Bodies</h2>{''.join(models)}</html>"
+        f"{routes}<h2>Bodies</h2>{bodies}</html>"
     )

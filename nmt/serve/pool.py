@@ -1,31 +1,26 @@
-"""Checked bodies -> rows in the queues of models -> answers. It knows limits, deadlines and clients that leave."""
+"""The models of a server: checked bodies -> rows for their queues, within limits."""
 
 import asyncio
-import contextlib
 import functools
-import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from starlette.requests import Request
 
 from nmt.data.documents import Follower
-from nmt.errors import UserError
 from nmt.inspection.whatif import Edits
 from nmt.runs import Run
 from nmt.search import Penalties
+from nmt.serve.answers import Answers
 from nmt.serve.engine import Engine, Key, SearchSettings, Work
-from nmt.serve.problems import ProblemError, invalid, of_user, too_long
-from nmt.serve.rows import ClosedError, QueueFullError, Row
+from nmt.serve.problems import ProblemError, invalid, too_long
+from nmt.serve.rows import Row, Worker
 from nmt.serve.schemas import ExplainBody, PinBody, ScoreBody, SearchBody, TranslateBody, WhatIfBody
-from nmt.serve.worker import Measured, Worker
 from nmt.text.canonical import shows_nothing
 
 Answer = TypeVar("Answer")
-#: Details that are computed sentence by sentence, after the batch.
-_SLOW = frozenset({"alternatives", "stages", "self_weights", "beam"})
 
 
 @dataclass(frozen=True)
@@ -34,7 +29,6 @@ class Caps:
 
     Attributes:
         texts: in a request. pieces: of a text. beam: size of a beam, which is also the limit of n-best lists.
-        slow: texts with details that are computed sentence by sentence.
         seconds: until a request is given up.
         numbers: in the details of an answer. places: pieces of a text times pieces of a translation that is given.
     """
@@ -42,7 +36,6 @@ class Caps:
     texts: int = 10_000
     pieces: int = 1000
     beam: int = 50
-    slow: int = 100
     seconds: float = 600.0
     numbers: int = 4_000_000
     places: int = 250_000
@@ -64,20 +57,24 @@ class Served:
         return {"id": self.id, "fingerprint": self.description["fingerprint"]}
 
 
-class Asker:
-    """All models, and how they are asked."""
+class ModelPool:
+    """All models, and what requests ask of them."""
 
     def __init__(self, models: Sequence[Served], caps: Caps) -> None:
         self.models = {model.id: model for model in models}
         self.first = models[0]
         self.caps = caps
         # The event loop has other clients to serve meanwhile.
-        self._threads = ThreadPoolExecutor(2, "nmt asker")
+        self._threads = ThreadPoolExecutor(2, "nmt pool")
 
     async def off_loop(self, function: Callable[..., Answer], *arguments: Any, **named: Any) -> Answer:
         """What a function returns that may take longer than the event loop can wait."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, functools.partial(function, *arguments, **named))
+
+    async def ask(self, request: Request, model: Served, rows: Sequence[Row]) -> tuple[list[Any], dict[str, Any]]:
+        """The results of rows and their `timing` (ProblemError if a row fails, time is up or the client leaves)."""
+        return await Answers(rows, model.worker.queue, self.caps.seconds).unless_gone(request)
 
     def model(self, name: str | None, field: str = "model") -> Served:
         """The model of this id, or the first (ProblemError 404, which names the field of the request)."""
@@ -89,7 +86,7 @@ class Asker:
         return self.models[name]
 
     def translations(self, body: TranslateBody, live: bool = False) -> tuple[Served, list[Row], dict[str, Any]]:
-        """The model, the rows of a request, and its search. With `live`, a single row is computed alone, for `listen`.
+        """The model, the rows of a request, and its search. With `live`, a single row is computed alone.
 
         Raises:
             ProblemError: a limit is exceeded, or fields do not fit together.
@@ -105,9 +102,6 @@ class Asker:
         if any(len(prefix) > most for prefix in prefixes):
             raise too_long("prefix", f"a prefix has more than {most:,} characters.", most, "Give a shorter prefix.")
         include = frozenset(body.include)
-        if include & _SLOW and len(texts) > self.caps.slow:
-            slow = ", ".join(sorted(include & _SLOW))
-            raise too_long("text", f"{len(texts)} texts with {slow}.", self.caps.slow, "Send several requests.")
         settings, nbest = self._search(model.engine, body.search)
         pins = _pins(body.pins)
         lone = "beam" in include or (live and len(texts) == 1)
@@ -158,7 +152,7 @@ class Asker:
                 raise too_long(field, "is too long.", self.caps.pieces, "Give a shorter prefix.")
         include = frozenset(body.include) - {"beam"}
         work = Work(body.text, include, prefix=body.prefix, edits=edits, sweep=body.sweep, context=context)
-        rows = self._rows(model, Key("whatif", settings), [work], low=True, most=most)
+        rows = self._rows(model, Key("whatif", settings), [work], most)
         # Two documents; the larger one is counted twice.
         self._check_answer(model, [replace(rows[0], pieces=max(rows[0].pieces, *sizes))] * 2)
         return model, rows
@@ -172,7 +166,7 @@ class Asker:
         (context,) = self._contexts(model, body, [body.text])
         methods = tuple(dict.fromkeys(body.methods))
         work = Work(body.text, target=body.target, methods=methods, word=body.word, context=context)
-        return model, self._rows(model, Key("explain", model.engine.defaults), [work], low=True, most=most)
+        return model, self._rows(model, Key("explain", model.engine.defaults), [work], most)
 
     def _contexts(
         self, model: Served, body: TranslateBody | ScoreBody | WhatIfBody | ExplainBody, texts: Sequence[str]
@@ -253,15 +247,13 @@ class Asker:
             detail = f"its details might be {numbers:,} numbers."
             raise too_long("include", detail, self.caps.numbers, "Ask for fewer details, hypotheses or texts.")
 
-    def _rows(
-        self, model: Served, key: Key, works: Sequence[Work], low: bool = False, most: int | None = None
-    ) -> list[Row]:
+    def _rows(self, model: Served, key: Key, works: Sequence[Work], most: int | None = None) -> list[Row]:
         sizes = self._check(model, "text", [work.text for work in works], most)
         pieces: dict[str, int] = {}
         for work in works:
             pieces.update(zip(work.context, model.engine.pieces(work.context), strict=True))
         return [
-            Row(key, work, size + sum(pieces[sentence] for sentence in work.context), low)
+            Row(key, work, size + sum(pieces[sentence] for sentence in work.context))
             for work, size in zip(works, sizes, strict=True)
         ]
 
@@ -270,131 +262,3 @@ def _pins(pins: Sequence[PinBody]) -> dict[int, list[int]]:
     if len({pin.step for pin in pins}) < len(pins):
         raise invalid("pins", "a step is named twice.", cure="Name all source pieces of a step in one entry.")
     return {pin.step: pin.source for pin in sorted(pins, key=lambda pin: pin.step)}
-
-
-def enqueue(model: Served, rows: list[Row]) -> None:
-    """Put the rows of a request into the queue of the model (ProblemError 503 or 413 if they do not fit)."""
-    try:
-        model.worker.queue.put(rows)
-    except QueueFullError as error:
-        if error.retry_after == 0:
-            most = model.worker.queue.most_pieces
-            raise too_long("text", "more pieces than the queue holds.", most, "Send several requests.") from error
-        detail = "The queue is full."
-        raise ProblemError(503, detail, retry_after=error.retry_after, cure="Try again later.") from error
-    except ClosedError as error:
-        raise ProblemError(503, "The server is shutting down.", retry_after=5, cure="Try again later.") from error
-
-
-def listen(row: Row) -> "asyncio.Queue[str | None]":
-    """The beginning that the hypotheses of a row share, while it is searched, and None at the end.
-
-    To be called before the row is put into a queue, by the loop that reads the result.
-    """
-    loop = asyncio.get_running_loop()
-    texts: asyncio.Queue[str | None] = asyncio.Queue()
-
-    def told(text: str | None) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop has ended
-            loop.call_soon_threadsafe(texts.put_nowait, text)
-
-    row.work = replace(row.work, told=told)
-    row.result.add_done_callback(lambda _: told(None))
-    return texts
-
-
-async def beginnings(texts: "asyncio.Queue[str | None]", seconds: float) -> AsyncIterator[str]:
-    """The texts that `listen` hears (ProblemError if the deadline passes)."""
-    deadline = time.monotonic() + seconds
-    while True:
-        try:
-            text = await asyncio.wait_for(texts.get(), max(0.0, deadline - time.monotonic()))
-        except TimeoutError as error:
-            raise _late(seconds) from error
-        if text is None:
-            return
-        yield text
-
-
-def _late(seconds: float) -> ProblemError:
-    cure = "Send fewer texts, or try again later."
-    return ProblemError(504, f"No answer within {seconds:g} s.", limit=seconds, cure=cure)
-
-
-async def answers(rows: Sequence[Row], seconds: float) -> AsyncIterator[tuple[int, Measured, Any]]:
-    """The index, times and result of each row as it is done.
-
-    Rows that still wait are dropped if the caller stops, for whatever reason.
-
-    Raises:
-        ProblemError: a row failed, or the deadline has passed.
-    """
-    deadline = time.monotonic() + seconds
-    loop = asyncio.get_running_loop()
-    done: asyncio.Queue[int] = asyncio.Queue()
-
-    def note(at: int, _: object) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop has ended
-            loop.call_soon_threadsafe(done.put_nowait, at)
-
-    for at, row in enumerate(rows):
-        row.result.add_done_callback(functools.partial(note, at))
-    try:
-        for _ in rows:
-            try:
-                at = await asyncio.wait_for(done.get(), max(0.0, deadline - time.monotonic()))
-            except TimeoutError as error:
-                raise _late(seconds) from error
-            measured, result = _result(rows[at].result)
-            yield at, measured, result
-    finally:
-        for row in rows:
-            row.leave()
-
-
-def _result(future: "Future[Any]") -> tuple[Measured, Any]:
-    """The result of a row; its failure as a problem."""
-    try:
-        measured, result = future.result()
-    except UserError as error:
-        raise of_user(error) from error
-    except Exception as error:
-        cure = "Send the other texts without it. The server's log has the kind of error."
-        raise ProblemError(500, "The model failed on a text.", cure=cure) from error
-    return measured, result
-
-
-async def collected(rows: Sequence[Row], seconds: float) -> tuple[list[Any], dict[str, Any]]:
-    """All results in order, and `timing`: the longest wait, the computing time and the largest batch."""
-    results: list[Any] = [None] * len(rows)
-    times: list[Measured] = []
-    async for at, measured, result in answers(rows, seconds):
-        results[at] = result
-        times.append(measured)
-    return results, {
-        "queue_ms": round(max((each.queue_ms for each in times), default=0.0), 1),
-        "model_ms": round(max((each.model_ms for each in times), default=0.0), 1),
-        "batch_size": max((each.batch_size for each in times), default=0),
-    }
-
-
-async def unless_gone(request: Request, work: Coroutine[Any, Any, Answer]) -> Answer:
-    """What `work` returns; it is cancelled if the client leaves."""
-    task = asyncio.ensure_future(work)
-    gone = asyncio.ensure_future(_gone(request))
-    try:
-        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
-        if not task.done():
-            raise ProblemError(499, "The client has left.")
-        return task.result()
-    finally:
-        for each in (task, gone):
-            each.cancel()
-        with contextlib.suppress(asyncio.CancelledError, Exception):
-            await task
-
-
-async def _gone(request: Request) -> None:
-    """Wait until the client leaves."""
-    while (await request.receive())["type"] != "http.disconnect":
-        pass

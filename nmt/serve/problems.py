@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
@@ -72,6 +73,18 @@ def of_user(error: UserError) -> ProblemError:
     cure = re.search(r"(?<=\. )(Give|Leave|Send|Name) .*$", message)
     more: dict[str, Any] = {"field": field[1]} if field else {}
     return ProblemError(422, message, **more, cure=cure[0] if cure else f"Send another {more.get('field', 'text')}.")
+
+
+def problem_of(error: Exception) -> ProblemError:
+    """The problem that an exception is for the client."""
+    if isinstance(error, ProblemError):
+        return error
+    if isinstance(error, RequestValidationError):
+        return of_pydantic(error.errors()[0])
+    if isinstance(error, HTTPException):
+        cure = "GET /docs lists the routes." if error.status_code in (404, 405) else "Send JSON."
+        return ProblemError(error.status_code, f"{error.detail}.", cure=cure)
+    return ProblemError(500, "The server failed.", cure="Its log has the reason.")
 
 
 #: Of pydantic's errors: which of their figures is the limit, and the cure.

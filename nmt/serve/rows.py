@@ -1,26 +1,29 @@
-"""Rows of many requests -> batches for one model: round-robin over requests, of similar lengths, bounded in pieces.
+"""Rows of many requests -> batches for one model -> results, computed by one thread.
 
 A batch closes when the model is free, not after a fixed wait: a single client never waits, and under load batches
-fill by themselves. A row is a sentence, so that a request of a thousand lines shares the model with short ones.
+fill by themselves. Requests take turns row by row, so that a request of a thousand lines does not hold up a short one.
 """
 
 import math
+import sys
 import threading
 import time
-from collections import Counter, OrderedDict, deque
-from collections.abc import Callable, Hashable
+from collections import Counter, deque
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-#: Batches of the upper queue between two rows of the lower one, which so never starves.
-TURNS = 4
-#: Batches that may prefer rows of other lengths to the first row of a request.
-PATIENCE = 4
-#: The first rows of a request, among which a batch chooses by length.
-AHEAD = 64
+from nmt.errors import UserError
+from nmt.memory import give_memory_back
+from nmt.serve.problems import ProblemError, too_long
+
 #: How fast a model is taken to be before it has been measured, in pieces per second.
 FIRST_SPEED = 500.0
+#: Seconds without a row, after which the memory of the last ones is given back.
+IDLE = 0.5
+#: Computes the results of rows with one key.
+Compute = Callable[[Hashable, Sequence[Any]], Sequence[Any]]
 
 
 @dataclass(eq=False)
@@ -29,112 +32,93 @@ class Row:
 
     Attributes:
         key: rows with the same key may share a batch.
-        work: what the engine gets.
+        work: input of the engine.
         pieces: its size.
-        low: whether it waits in the lower queue, one row to a batch.
-        result: what the engine answers, as the second of a pair whose first is `Measured`.
+        result: a pair of `Measured` and the engine's answer.
         arrived: when, in seconds of a monotonic clock.
-        passed: batches that have been dealt while it was the first of its request.
-        left: whether nobody waits for the result any more.
+        left: whether its client has left.
     """
 
     key: Hashable
     work: Any
     pieces: int
-    low: bool = False
     result: "Future[Any]" = field(default_factory=Future)
     arrived: float = 0.0
-    passed: int = 0
     left: bool = False
 
     def leave(self) -> None:
-        """Say that nobody waits for the result any more: it leaves the queue, or its computation stops."""
+        """Drop the row from the queue, or stop its computation."""
         self.left = True
         self.result.cancel()
 
 
-class QueueFullError(Exception):
-    """There is no room for a request; `retry_after` is in seconds. With 0 there never will be."""
+class Measured(NamedTuple):
+    """How a row was served: milliseconds of waiting and of computing, rows in its batch."""
 
-    def __init__(self, retry_after: int) -> None:
-        super().__init__("The queue is full.")
-        self.retry_after = retry_after
-
-
-class ClosedError(Exception):
-    """The server is shutting down, so that no more requests are taken."""
+    queue_ms: float
+    model_ms: float
+    batch_size: int
 
 
 class RowQueue:
-    """The rows that wait for one model. Any thread may add or take."""
+    """The rows that wait for one model, bounded in pieces. Any thread may add or take.
 
-    def __init__(
-        self,
-        most_pieces: int,
-        batch_rows: int,
-        batch_pieces: int,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    Attributes:
+        pieces: that wait.
+        speed: of the model, in pieces per second.
+        closed: whether no more rows are taken.
+    """
+
+    def __init__(self, most_pieces: int, batch_rows: int, batch_pieces: int) -> None:
         """Make an empty queue.
 
         Args:
             most_pieces: that may wait in total.
-            batch_rows: rows of a batch at most.
-            batch_pieces: rows times the pieces of the longest row of a batch at most; a single row may have more.
-            clock: in seconds.
+            batch_rows: the most rows of a batch.
+            batch_pieces: the most rows times pieces of the longest row of a batch; a single row may have more.
         """
         self.most_pieces, self.batch_rows, self.batch_pieces = most_pieces, batch_rows, batch_pieces
-        self.clock = clock
-        self.pieces = 0  # that wait
-        self.speed = FIRST_SPEED  # pieces per second
-        self._requests: OrderedDict[int, deque[Row]] = OrderedDict()
-        self._low: deque[Row] = deque()
-        self._turns = 0
-        self._next = 0
-        self._closed = False
+        self.pieces, self.speed, self.closed = 0, FIRST_SPEED, False
+        self._requests: deque[deque[Row]] = deque()  # in the order of their turns
         self._changed = threading.Condition()
 
     def __len__(self) -> int:
-        return sum(map(len, self._requests.values())) + len(self._low)
+        return sum(map(len, list(self._requests)))
 
-    def put(self, rows: list[Row]) -> None:
+    def put(self, rows: Sequence[Row]) -> None:
         """Add the rows of a request, all or none.
 
         Raises:
-            QueueFullError: they do not fit.
-            ClosedError: after `close`.
+            ProblemError: 413, they never fit; 503, they do not fit now, or the queue is closed.
         """
         size = sum(row.pieces for row in rows)
         with self._changed:
-            if self._closed:
-                raise ClosedError
+            if self.closed:
+                raise ProblemError(503, "The server is shutting down.", retry_after=5, cure="Try again later.")
             if size > self.most_pieces:
-                raise QueueFullError(0)
+                raise too_long("text", "more pieces than the queue holds.", self.most_pieces, "Send several requests.")
             if self.pieces + size > self.most_pieces:
                 self._drop_left()
             if self.pieces + size > self.most_pieces:
-                raise QueueFullError(max(1, math.ceil(self.pieces / self.speed)))
+                wait = max(1, math.ceil(self.pieces / self.speed))
+                raise ProblemError(503, "The queue is full.", retry_after=wait, cure="Try again later.")
             for row in rows:
-                row.arrived = self.clock()
-            self._low.extend(row for row in rows if row.low)
-            upper = deque(row for row in rows if not row.low)
-            if upper:
-                self._requests[self._next] = upper
-                self._next += 1
+                row.arrived = time.monotonic()
+            if rows:  # rows of similar length are next to each other
+                self._requests.append(deque(sorted(rows, key=lambda row: row.pieces)))
             self.pieces += size
             self._changed.notify()
 
     def take(self, timeout: float | None = None) -> list[Row] | None:
         """The rows of the next batch, which have one key; None once the queue is closed and empty.
 
-        Rows whose result nobody waits for any more are dropped. After `timeout` seconds without a row, an empty list.
+        Rows whose clients have left are dropped. After `timeout` seconds without a row, an empty list.
         """
         with self._changed:
             while True:
-                batch = self._low_row() or self._deal() or self._low_row(now=True)
-                if batch:
+                if batch := self._deal():
                     return batch
-                if self._closed:
+                if self.closed:
                     return None
                 if not self._changed.wait(timeout):
                     return []
@@ -142,13 +126,8 @@ class RowQueue:
     def close(self) -> None:
         """Take no more rows; those that wait are still served."""
         with self._changed:
-            self._closed = True
+            self.closed = True
             self._changed.notify_all()
-
-    @property
-    def closed(self) -> bool:
-        """Whether no more rows are taken."""
-        return self._closed
 
     def measured(self, pieces: int, seconds: float) -> None:
         """Note that the model took so long for so many pieces."""
@@ -156,77 +135,110 @@ class RowQueue:
             self.speed = max(1.0, 0.8 * self.speed + 0.2 * pieces / seconds)
 
     def _drop_left(self) -> None:
-        """Make room: drop the rows that nobody waits for."""
-        self._low = deque(row for row in self._low if not row.left)
-        kept = {request: deque(row for row in rows if not row.left) for request, rows in self._requests.items()}
-        self._requests = OrderedDict((request, rows) for request, rows in kept.items() if rows)
-        self.pieces = sum(row.pieces for rows in (self._low, *self._requests.values()) for row in rows)
-
-    def _low_row(self, now: bool = False) -> list[Row]:
-        """A row of the lower queue, if it is its turn or with `now`."""
-        if self._turns < TURNS and not now:
-            return []
-        self._turns = 0
-        while self._low:
-            row = self._low.popleft()
-            self.pieces -= row.pieces
-            if row.result.set_running_or_notify_cancel():
-                return [row]
-        return []
+        kept = (deque(row for row in rows if not row.left) for rows in self._requests)
+        self._requests = deque(rows for rows in kept if rows)
+        self.pieces = sum(row.pieces for rows in self._requests for row in rows)
 
     def _deal(self) -> list[Row]:
-        """A batch of the upper queue. The request that waits longest for its turn begins it.
-
-        Requests whose rows are similar in length are next, after those that have been passed over `PATIENCE` times.
-        """
+        """A batch: requests give a row in turn. Those whose rows do not fit begin the next batches."""
         batch: list[Row] = []
-        passed: list[int] = []  # requests that have had a turn, in order
-        dealt = True
-        while dealt and len(batch) < self.batch_rows:
-            dealt = False
-            for request in self._by_length(batch[0].pieces, Counter(passed)) if batch else list(self._requests):
-                row = self._candidate(request, batch)
-                if row is None:
-                    continue
+        longest, waiting = 0, deque[deque[Row]]()
+        while self._requests and len(batch) < self.batch_rows:
+            rows = self._requests.popleft()
+            row = rows[0]
+            width = max(longest, row.pieces) * (len(batch) + 1)
+            if batch and not row.left and (row.key != batch[0].key or width > self.batch_pieces):
+                waiting.append(rows)
+                continue
+            rows.popleft()
+            self.pieces -= row.pieces
+            if row.result.set_running_or_notify_cancel():
                 batch.append(row)
-                dealt = True
-                passed.append(request)
-                if len(batch) in (1, self.batch_rows):  # the first row orders the requests
-                    break
-        for request in passed:  # to the end of the round
-            if request in self._requests:
-                self._requests.move_to_end(request)
-        for rows in self._requests.values():
-            rows[0].passed += bool(batch)
-        self._turns += bool(batch)
+                longest = max(longest, row.pieces)
+            if rows:
+                self._requests.append(rows)
+        self._requests.extendleft(reversed(waiting))
         return batch
 
-    def _by_length(self, pieces: int, turns: Counter[int]) -> list[int]:
-        """The requests: those with fewer turns, of these the impatient, of these the most similar in length first."""
 
-        def order(request: int) -> tuple[int, bool, int]:
-            first = self._requests[request][0]
-            return turns[request], first.passed < PATIENCE, abs(first.pieces - pieces)
+class StoppedError(Exception):
+    """All clients that wait for a computation have left."""
 
-        return sorted(self._requests, key=order)
 
-    def _candidate(self, request: int, batch: list[Row]) -> Row | None:
-        """A row of a request that fits into the batch, taken from the queue."""
-        rows = self._requests[request]
-        longest = max((row.pieces for row in batch), default=0)
-        taken: Row | None = None
-        while rows and taken is None:
-            at = 0
-            if batch and rows[0].passed < PATIENCE:
-                at = min(range(min(len(rows), AHEAD)), key=lambda number: abs(rows[number].pieces - batch[0].pieces))
-            row = rows[at]
-            wide = max(longest, row.pieces) * (len(batch) + 1)
-            if row.result.cancelled() or not batch or (row.key == batch[0].key and wide <= self.batch_pieces):
-                del rows[at]
-                self.pieces -= row.pieces
-                taken = row if row.result.set_running_or_notify_cancel() else None
-            else:
-                break
-        if not rows:
-            del self._requests[request]
-        return taken
+class Worker:
+    """The thread that computes for one model: batches from the queue, results to those who wait.
+
+    If a batch fails, its rows are computed one by one. A computation whose clients have left stops between two steps.
+
+    Attributes:
+        counts: `rows`, `batches`, `seconds`, rows that were `retried`, `stopped` or `failed`.
+    """
+
+    def __init__(self, queue: RowQueue, compute: Compute, name: str) -> None:
+        self.queue, self.compute = queue, compute
+        self.counts: Counter[str] = Counter()
+        self._busy_since: float | None = None
+        self._batch: list[Row] = []
+        self._thread = threading.Thread(target=self._run, name=f"nmt {name}", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def stop(self, timeout: float | None = None) -> bool:
+        """Finish what waits and end; whether the thread has ended."""
+        self.queue.close()
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    @property
+    def alive(self) -> bool:
+        """Whether the thread runs."""
+        return self._thread.is_alive()
+
+    def busy_seconds(self) -> float:
+        """How long the model has been computing since its last step; 0 if it is free."""
+        since = self._busy_since
+        return 0.0 if since is None else time.monotonic() - since
+
+    def check(self) -> None:
+        """To be called between the steps of a computation (StoppedError if its clients have left)."""
+        self._busy_since = time.monotonic()
+        if self._batch and all(row.left for row in self._batch):
+            raise StoppedError
+
+    def _run(self) -> None:
+        timeout = None
+        while (batch := self.queue.take(timeout)) is not None:
+            timeout = IDLE if batch else None
+            if not batch:
+                give_memory_back()
+                continue
+            began = self._busy_since = time.monotonic()
+            self._serve(batch)
+            self._busy_since, self._batch = None, []
+            seconds = time.monotonic() - began
+            self.counts.update(rows=len(batch), batches=1)
+            self.counts["seconds"] += seconds  # type: ignore[assignment]
+            self.queue.measured(sum(row.pieces for row in batch), seconds)
+
+    def _serve(self, batch: list[Row]) -> None:
+        began, self._batch = time.monotonic(), batch
+        try:
+            results = self.compute(batch[0].key, [row.work for row in batch])
+            seconds = time.monotonic() - began
+            for row, result in zip(batch, results, strict=True):
+                measured = Measured(1000 * (began - row.arrived), 1000 * seconds, len(batch))
+                row.result.set_result((measured, result))
+        except StoppedError:
+            self.counts["stopped"] += len(batch)
+        except Exception as error:  # of any kind: it belongs to a request, and the others go on
+            if len(batch) > 1:
+                self.counts["retried"] += len(batch)
+                for row in batch:
+                    self._serve([row])
+                return
+            self.counts["failed"] += 1
+            if not isinstance(error, UserError):  # its message could have text of the request
+                print(f"nmt.serve: a row failed ({type(error).__name__}).", file=sys.stderr, flush=True)
+            batch[0].result.set_exception(error)

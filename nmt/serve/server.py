@@ -1,7 +1,6 @@
 """The command: runs -> a server that ends when it is told to, after the requests at hand."""
 
 import contextlib
-import hashlib
 import importlib.util
 import socket
 from collections.abc import Sequence
@@ -9,14 +8,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from nmt.build.open import TranslatorRequest
-from nmt.data.languages import UNNAMED
 from nmt.errors import UserError
 from nmt.limits import Amount, Positive, between
-from nmt.pipeline.linking import named_languages
 from nmt.runs import Run
-from nmt.serve.description import example
+from nmt.serve.description import describe
 from nmt.terminal import print_message
-from nmt.translation.translator import Translator
 
 if TYPE_CHECKING:
     from nmt.serve.pool import Served
@@ -51,17 +47,19 @@ def serve(request: Serving) -> int:
     Raises:
         UserError: a run is missing or damaged, the port is taken, or the extra is not installed.
     """
-    check_installed()
+    for name in ("fastapi", "prometheus_client", "uvicorn"):
+        if importlib.util.find_spec(name) is None:
+            raise UserError(f"nmt.serve needs the package {name}. Install it: pip install 'nmt[serve]'")
     from nmt.serve import connections
     from nmt.serve.app import application
-    from nmt.serve.pool import Asker, Caps
+    from nmt.serve.pool import Caps, ModelPool
 
     runs = [run.files for run in request.translator.runs]
     with connections.listening(request.host, request.port) as listener:
         models = [served(request, run, name) for run, name in zip(runs, names(runs), strict=True)]
         caps = Caps(request.max_texts, request.max_pieces, request.max_beam, seconds=request.deadline)
         app = application(
-            Asker(models, caps),
+            ModelPool(models, caps),
             hosts=list(map(str, request.hosts)),
             most_bytes=request.max_bytes,
             host=request.host,
@@ -101,19 +99,11 @@ def names(runs: Sequence[Run]) -> list[str]:
     return [name if short.count(name) == 1 else str(run.folder) for run, name in zip(runs, short, strict=True)]
 
 
-def check_installed() -> None:
-    """Raise UserError if the extra is not installed."""
-    for name in ("fastapi", "uvicorn"):
-        if importlib.util.find_spec(name) is None:
-            raise UserError(f"nmt.serve needs the package {name}. Install it: pip install 'nmt[serve]'")
-
-
 def served(request: Serving, run: Run, name: str) -> "Served":
     """A model, ready to be asked, after a first translation of its example."""
     from nmt.serve.engine import Engine
     from nmt.serve.pool import Served
-    from nmt.serve.rows import RowQueue
-    from nmt.serve.worker import Worker
+    from nmt.serve.rows import RowQueue, Worker
 
     opening = replace(request.translator, run=str(run.folder))
     translator = opening.open(keep_weights=True)
@@ -127,68 +117,3 @@ def served(request: Serving, run: Run, name: str) -> "Served":
     if description["example"]:  # the first request need not wait for what is loaded on first use
         translator.translate_chunk([description["example"]])
     return Served(name, run, description, engine, worker)
-
-
-def describe(run: Run, translator: Translator, languages: Any = None) -> dict[str, Any]:
-    """What GET /v1/models says of a run; `languages` are those of a run whose training has not named them."""
-    codes = tuple(str(code) for code in run.facts().get("languages", []))
-    source, target = codes if len(codes) == 2 else (None, None)
-    if languages is not None and {source, target} & {None, *UNNAMED}:
-        source, target = named_languages(languages, UNNAMED)
-    model = translator.models[0]
-    return {
-        "fingerprint": fingerprint(run),
-        "source": source,
-        "target": target,
-        "languages": [language_name(code or word) for code, word in ((source, "source"), (target, "target"))],
-        "attends": translator.attends,
-        "heads": list(translator.heads.names),
-        "encoder_heads": list(model.encoder.heads),
-        "self_heads": list(model.decoder.self_heads),
-        "context_sentences": translator.context_sentences,
-        "example": example(run),
-        "bleu": scored(run, "bleu"),
-        "chrf": scored(run, "chrf"),
-        "splits": run.splits(),
-        "validation": validation(run),
-    }
-
-
-def fingerprint(run: Run) -> str:
-    """The first digits of a sum over the weights and the configuration of a run."""
-    digest = hashlib.sha256()
-    for path in (run.folder / "config.yaml", run.best if run.best.exists() else run.last):
-        with path.open("rb") as file:
-            while block := file.read(2**20):
-                digest.update(block)
-    return digest.hexdigest()[:16]
-
-
-def language_name(code: str) -> str:
-    """The English name of a language; the code itself if it has none."""
-    from nmt.data.languages import english_name
-
-    return english_name(code)
-
-
-def validation(run: Run) -> dict[str, float] | None:
-    """BLEU (chrF where BLEU cannot judge), exact matches and perplexity of the best validation; None without one."""
-    best = [entry for entry in run.history() if entry.get("best")]
-    names = {name: f"valid_{name}" for name in ("bleu", "chrf", "exact", "perplexity")} | {"step": "step"}
-    return {name: best[-1][key] for name, key in names.items() if key in best[-1]} if best else None
-
-
-def scored(run: Run, metric: str) -> dict[str, Any] | None:
-    """A score of the first evaluated split with its signature; None without an evaluation, and for chrF beside BLEU.
-
-    chrF comes with the exact matches in per cent, where BLEU cannot judge.
-    """
-    for split in run.splits():
-        with contextlib.suppress(UserError, KeyError, TypeError):
-            scores = run.scores(split)
-            if metric == "chrf" and scores.get("judged_by") != "chrf":
-                return None
-            exact = {"exact": scores["exact_matches"]} if metric == "chrf" else {}
-            found = scores[metric]
-            return {"score": found["value"], "signature": found["signature"], "split": split, **exact}
-    return None

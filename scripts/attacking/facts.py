@@ -14,8 +14,6 @@ from attacking.victim import Result, Said, copy_of, said, victim
 from nmt.errors import UserError
 from nmt.hub import HubTranslator
 from nmt.runs import Run
-from nmt.serve.corpus_rows import described
-from nmt.serve.server import describe
 
 #: JSON values of every type, at and beyond limits.
 VALUES = (
@@ -104,6 +102,9 @@ def _used(use: str, copy: Path, run: Path, folder: Path) -> Said:
 
 def _served(copy: Path, run: Path, line: list[str]) -> None:
     """What the server says of the run, as JSON."""
+    from nmt.serve.corpus_rows import described
+    from nmt.serve.description import describe
+
     translator = HubTranslator(copy, *line)._translator
     documents = [describe(Run(copy), translator), described(Run(copy), None, Run(run))]
     json.dumps(documents, allow_nan=False, ensure_ascii=False).encode()

@@ -10,7 +10,7 @@ from nmt.compare.variants import compare
 from nmt.viewer.blocks import as_html
 from tests.compare.runs import OLD, runs_of
 from tests.compare.test_analyses import known
-from tests.viewer.test_browser import SIZES, browser  # noqa: F401  a fixture
+from tests.viewer.conftest import SIZES
 
 pytestmark = pytest.mark.browser
 
@@ -31,7 +31,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_sixteen_variants_fit_and_have_no_barrier(browser: Any, many: Path, size: str) -> None:  # noqa: F811
+def test_sixteen_variants_fit_and_have_no_barrier(browser: Any, many: Path, size: str) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="pip install 'nmt[browser]'")
     width, scheme = SIZES[size]
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
@@ -53,7 +53,7 @@ def test_sixteen_variants_fit_and_have_no_barrier(browser: Any, many: Path, size
     context.close()
 
 
-def test_a_figure_and_a_point_lead_to_their_sentence(browser: Any, many: Path) -> None:  # noqa: F811
+def test_a_figure_and_a_point_lead_to_their_sentence(browser: Any, many: Path) -> None:
     context = browser.new_context(viewport={"width": 1200, "height": 900})
     page = context.new_page()
     page.goto(many.as_uri())
@@ -79,7 +79,7 @@ def test_a_figure_and_a_point_lead_to_their_sentence(browser: Any, many: Path) -
     context.close()
 
 
-def test_a_reader_chooses_which_variants_the_points_compare(browser: Any, many: Path) -> None:  # noqa: F811
+def test_a_reader_chooses_which_variants_the_points_compare(browser: Any, many: Path) -> None:
     context = browser.new_context(viewport={"width": 360, "height": 900})
     page = context.new_page()
     page.goto(many.as_uri())
@@ -98,7 +98,7 @@ def test_a_reader_chooses_which_variants_the_points_compare(browser: Any, many: 
     context.close()
 
 
-def test_tables_that_fit_are_no_tab_stops(browser: Any, many: Path) -> None:  # noqa: F811
+def test_tables_that_fit_are_no_tab_stops(browser: Any, many: Path) -> None:
     context = browser.new_context(viewport={"width": 1200, "height": 900})
     page = context.new_page()
     page.goto(many.as_uri())

@@ -192,12 +192,11 @@ def test_the_examples_of_the_page_run(seeing: Path, here: Path) -> None:
 
 def test_the_lines_of_a_text_of_libretranslate_are_a_document(seeing: Path) -> None:
     """Each text is one of its own."""
-    pytest.importorskip("fastapi", reason="pip install 'nmt[serve]'")
-    from tests.serve.conftest import asker, client
+    serve = pytest.importorskip("tests.serve.conftest", reason="nmt.serve is not there")
 
-    made = asker(seeing)
+    made = serve.pool_of(seeing)
     made.first.worker.start()
-    with client(made) as server:
+    with serve.client(made) as server:
         texts = ["blau eins\nes eins", "es eins", "gelb zwei\n\nes eins\n", "gelb zwei\r\nes zwei"]
         answer = server.post("/translate", json={"q": texts, "source": "de", "target": "en"}).json()["translatedText"]
         alone = server.post("/translate", json={"q": texts[1], "source": "de", "target": "en"}).json()["translatedText"]

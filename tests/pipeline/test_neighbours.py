@@ -17,7 +17,6 @@ from nmt import api
 from nmt.compute import has_int8
 from nmt.translation import shortlist
 from tests.pipeline.small import call, pairs, write_lines
-from tests.serve.conftest import asker, client
 
 #: A text and its score.
 Hypothesis = tuple[str, float]
@@ -118,14 +117,15 @@ def nbest_of(at: int, rows: Sequence[str]) -> list[Hypothesis]:
 
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_clients_that_ask_at_once_get_what_each_would_get_alone(precision: str, trained: Path) -> None:
-    made = asker(trained, words=(f"precision={precision}",))
+    serve = pytest.importorskip("tests.serve.conftest", reason="nmt.serve is not there")
+    made = serve.pool_of(trained, words=(f"precision={precision}",))
     bodies: list[dict[str, Any]] = [{"text": text, "include": []} for text in [*KNOWN[:5], KNOWN[0], *ODD]]
     bodies[1]["search"] = bodies[5]["search"] = {"nbest": 4}
     bodies[2]["search"] = {"length_penalty": 0.0, "coverage_penalty": 0.3}
     bodies[3]["search"] = {"max_length": 3}
     bodies[4]["prefix"] = "one"
     rows = made.first.worker.queue
-    with client(made) as to, ThreadPoolExecutor(len(bodies)) as pool:
+    with serve.client(made) as to, ThreadPoolExecutor(len(bodies)) as pool:
         waiting = [pool.submit(to.post, "/v1/translate", json=body) for body in bodies]
         while len(rows) < len(bodies) and not any(answer.done() for answer in waiting):
             time.sleep(0.01)

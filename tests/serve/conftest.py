@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 from nmt.build.requests import read
 from nmt.command.composing import compose
 from nmt.serve.app import application
-from nmt.serve.pool import Asker, Caps
+from nmt.serve.pool import Caps, ModelPool
 from nmt.serve.server import Serving, served
 from tests.pipeline.conftest import text, trained, transformer
 
@@ -30,16 +30,16 @@ def post(to: TestClient, path: str, expected: int = 200, /, **body: Any) -> Json
     return found
 
 
-def asker(*runs: Path, caps: Caps | None = None, words: tuple[str, ...] = ()) -> Asker:
+def pool_of(*runs: Path, caps: Caps | None = None, words: tuple[str, ...] = ()) -> ModelPool:
     """The models of these runs, whose workers do not run yet."""
     config = compose("serve", [*words, "device=cpu", "threads=1"])
     config.run = [str(run) for run in runs]
     request = read(Serving, config)
     models = [served(request, opened.files, str(number)) for number, opened in enumerate(request.translator.runs)]
-    return Asker(models, caps or Caps())
+    return ModelPool(models, caps or Caps())
 
 
-def client(made: Asker, host: str = "127.0.0.1:8765", most_bytes: int = 100_000) -> TestClient:
+def client(made: ModelPool, host: str = "127.0.0.1:8765", most_bytes: int = 100_000) -> TestClient:
     """A client of the application for these models."""
     return TestClient(application(made, hosts=["127.0.0.1"], most_bytes=most_bytes), base_url=f"http://{host}")
 
@@ -47,7 +47,7 @@ def client(made: Asker, host: str = "127.0.0.1:8765", most_bytes: int = 100_000)
 @pytest.fixture(scope="module")
 def both(trained: Path, transformer: Path) -> Iterator[TestClient]:
     """A client of a recurrent model "0" and a Transformer "1"."""
-    made = asker(trained, transformer)
+    made = pool_of(trained, transformer)
     for model in made.models.values():
         model.worker.start()
     with client(made) as opened:

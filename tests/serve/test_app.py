@@ -11,10 +11,10 @@ import pytest
 from starlette.testclient import TestClient
 
 import nmt
-from nmt.serve.pool import Caps, enqueue
+from nmt.serve.pool import Caps
 from nmt.serve.schemas import TranslateBody
 from tests.pipeline.small import pairs
-from tests.serve.conftest import Json, asker, client, post
+from tests.serve.conftest import Json, client, pool_of, post
 
 PAIRS = pairs(20)
 
@@ -163,7 +163,7 @@ def test_pages_load_nothing_from_elsewhere(both: TestClient, path: str) -> None:
 
 
 def test_a_failure_is_a_problem_document(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = asker(trained)
+    made = pool_of(trained)
 
     def failing(*_: object, **__: object) -> None:
         raise RuntimeError("zwei drei")
@@ -177,18 +177,18 @@ def test_a_failure_is_a_problem_document(trained: Path, monkeypatch: pytest.Monk
 
 def test_requests_with_other_penalties_share_a_batch(trained: Path) -> None:
     """Each is searched with its own; scores differ by them, and documents name them."""
-    made = asker(trained)
+    made = pool_of(trained)
     wanted = [{"length_penalty": 0.0}, {"length_penalty": 2.0}, {"coverage_penalty": 0.5}]
     rows = []
     for search in wanted:
         body = TranslateBody.model_validate({"text": "zwei drei vier", "search": {"beam_size": 4, **search}})
         _, (row,), _ = made.translations(body)
         rows.append(row)
-        enqueue(made.first, [row])
+        made.first.worker.queue.put([row])
     made.first.worker.start()
     assert made.first.worker.stop(600)
-    assert made.first.worker.counts.batches == 1
-    assert made.first.worker.counts.retries == 0
+    assert made.first.worker.counts["batches"] == 1
+    assert made.first.worker.counts["retried"] == 0
     for row, search in zip(rows, wanted, strict=True):
         document = row.result.result()[1]
         settings = [f"search.{name}={value}" for name, value in {"beam_size": 4, **search}.items()]
@@ -204,7 +204,7 @@ def test_requests_with_other_penalties_share_a_batch(trained: Path) -> None:
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_requests_with_other_pins_share_a_batch(trained: Path, beam_size: int) -> None:
     """Each looks where its own pins say, as alone; a row with a recorded beam has its pins in a batch of its own."""
-    made = asker(trained)
+    made = pool_of(trained)
     wanted: list[dict[int, list[int]]] = [{0: [1]}, {}, {0: [0], 2: [1, 2]}, {0: [2]}]
     rows = []
     for pins in wanted:
@@ -213,11 +213,11 @@ def test_requests_with_other_pins_share_a_batch(trained: Path, beam_size: int) -
         body = TranslateBody.model_validate({"text": "zwei drei vier", "include": include, **asked})
         _, (row,), _ = made.translations(body)
         rows.append(row)
-        enqueue(made.first, [row])
+        made.first.worker.queue.put([row])
     made.first.worker.start()
     assert made.first.worker.stop(600)
-    assert made.first.worker.counts.batches == 2
-    assert made.first.worker.counts.retries == 0
+    assert made.first.worker.counts["batches"] == 2
+    assert made.first.worker.counts["retried"] == 0
     for row, pins in zip(rows, wanted, strict=True):
         slots = [pins.get(step) for step in range(max(pins, default=-1) + 1)] or None
         search = ("search=greedy",) if beam_size == 1 else ("search=beam", f"search.beam_size={beam_size}")
@@ -237,27 +237,27 @@ def test_requests_with_other_pins_share_a_batch(trained: Path, beam_size: int) -
 
 def test_a_bad_prefix_spoils_no_neighbour(trained: Path) -> None:
     """Rows of two requests in one batch, of which one has a prefix that the model cannot write."""
-    made = asker(trained)
+    made = pool_of(trained)
     requests = [made.translations(TranslateBody(text="zwei", prefix=prefix))[1] for prefix in ("", "a\nb", "tw")]
     for rows in requests:
-        enqueue(made.first, rows)
+        made.first.worker.queue.put(rows)
     made.first.worker.start()
     assert made.first.worker.stop(600)
     (good,), (bad,), (also,) = requests
     assert good.result.result()[1]["hypotheses"][0]["text"] == "two"
     assert also.result.result()[1]["hypotheses"][0]["text"].startswith("tw")
     assert "cannot begin" in str(bad.result.exception())
-    assert made.first.worker.counts.batches == 1
-    assert made.first.worker.counts.retries == 3
+    assert made.first.worker.counts["batches"] == 1
+    assert made.first.worker.counts["retried"] == 3
 
 
 def test_a_full_queue_says_when_to_come_back(trained: Path) -> None:
-    made = asker(trained, caps=Caps(seconds=60))
+    made = pool_of(trained, caps=Caps(seconds=60))
     with client(made) as to:  # nobody serves, so that the first request waits
         model = made.first
         _, rows, _ = made.translations(TranslateBody(text=["eins zwei", "drei"]))
         model.worker.queue.most_pieces = sum(row.pieces for row in rows) + 1
-        enqueue(model, rows)
+        model.worker.queue.put(rows)
         full = to.post("/v1/translate", json={"text": "vier fünf sechs sieben"})
         assert full.status_code == 503
         assert int(full.headers["retry-after"]) >= 1
@@ -273,7 +273,7 @@ def test_a_full_queue_says_when_to_come_back(trained: Path) -> None:
 
 
 def test_a_deadline_is_kept_and_frees_the_queue(trained: Path) -> None:
-    made = asker(trained, caps=Caps(seconds=0.05))
+    made = pool_of(trained, caps=Caps(seconds=0.05))
     with client(made) as to:
         answer = to.post("/v1/translate", json={"text": "eins"})
         assert answer.status_code == 504
@@ -282,7 +282,7 @@ def test_a_deadline_is_kept_and_frees_the_queue(trained: Path) -> None:
 
 
 def test_a_client_that_leaves_is_dropped_from_the_queue(trained: Path) -> None:
-    made = asker(trained)
+    made = pool_of(trained)
     app = client(made).app
     body = json.dumps({"text": ["eins"] * 5}).encode()
     scope = {

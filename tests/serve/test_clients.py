@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 
 from nmt.serve.pool import Caps
 from tests.pipeline.small import call, pairs, translation_of, words
-from tests.serve.conftest import asker, client
+from tests.serve.conftest import client, pool_of
 
 TEXTS = [source for source, _ in pairs(20)]
 FORM = {"content-type": "application/x-www-form-urlencoded"}
@@ -141,7 +141,7 @@ def test_sentences_and_what_stays_between_them(both: TestClient) -> None:
 def test_lines_are_left_whole_if_asked_for(trained: Path) -> None:
     from nmt.serve.app import application
 
-    made = asker(trained)
+    made = pool_of(trained)
     made.first.worker.start()
     app = application(made, hosts=["127.0.0.1"], most_bytes=100_000, split_sentences=False)
     text = f"{TEXTS[0]}. {TEXTS[2].capitalize()}.\n{TEXTS[1]}"
@@ -167,7 +167,7 @@ def test_alternatives_differ_from_each_other_and_the_translation(both: TestClien
 
 
 def test_alternatives_stay_within_the_servers_beam(trained: Path) -> None:
-    made = asker(trained, caps=Caps(beam=2))
+    made = pool_of(trained, caps=Caps(beam=2))
     made.first.worker.start()
     with client(made) as opened:
         answer = opened.post("/translate", json={"q": "zwei", "alternatives": 5, **CODES}).json()
@@ -182,7 +182,7 @@ def test_a_run_without_names_takes_any_and_can_be_named(text: Path, tmp_path: Pa
     unnamed = ("data.source=source", "data.target=target", "trainer.steps=1", "trainer.validate_every=1")
     assert call("train", *words(tmp_path, tmp_path, "name=unnamed", *unnamed)) == 0
     for given_names, codes in (((), ["source", "target"]), (("languages=[fr,oc]",), ["fr", "oc"])):
-        made = asker(tmp_path / "unnamed", words=given_names)
+        made = pool_of(tmp_path / "unnamed", words=given_names)
         made.first.worker.start()
         with client(made) as opened:
             assert [each["code"] for each in opened.get("/languages").json()] == codes
@@ -217,56 +217,6 @@ def test_head_is_get_without_a_body_and_other_methods_are_named(both: TestClient
         assert (refused.status_code, refused.headers["allow"]) == (405, allowed)
         options = both.request("OPTIONS", path)
         assert (options.status_code, options.headers["allow"]) == (204, allowed)
-
-
-def check_answer(answer: Any) -> None:
-    """A translation, or an error with a text, whatever the client has sent."""
-    assert answer.status_code < 500, answer.text
-    assert isinstance(answer.json()["translatedText" if answer.status_code == 200 else "error"], str | list)
-
-
-KINDS = st.sampled_from(
-    [
-        "application/json",
-        "application/json; charset=utf-16",
-        FORM["content-type"],
-        "multipart/form-data; boundary=b",
-        "multipart/form-data",
-        "multipart/form-data; boundary*=utf-8''%ff",
-        "text/plain",
-        "image/png",
-        "",
-        ";",
-    ]
-)
-PIECES = [
-    b"--b", b"--b--", b"\r\n", b"\n\n", b'Content-Disposition: form-data; name="q"', b"; filename=x", b"q=", b"&",
-    b"source=de", b"target=en", b"zwei", b'{"q": ', b'"zwei"', b"}", b"[", b'"\\ud800"', b"\xff", b"\x00", b"%ff",
-    b"format=html", b"&#" + b"9" * 5000 + b";", b"alternatives=", b"9" * 5000, b", ",
-]  # fmt: skip
-
-
-@settings(max_examples=100, deadline=None)
-@given(st.one_of(st.binary(max_size=100), st.lists(st.sampled_from(PIECES), max_size=12).map(b"".join)), KINDS)
-def test_any_body_is_answered(both: TestClient, body: bytes, kind: str) -> None:
-    for path in ("/translate", "/translate?q=zwei&source=de&target=en"):
-        check_answer(both.post(path, content=body, headers={"content-type": kind}))
-
-
-STRANGE = st.one_of(
-    st.none(), st.booleans(), st.integers(), st.floats(), st.text(st.characters(), max_size=20), st.just("\ud800"),
-    st.lists(st.one_of(st.text(st.characters(), max_size=8), st.none(), st.just("a\udfff")), max_size=3),
-    st.dictionaries(st.text(max_size=3), st.integers(), max_size=2), st.sampled_from(["de", "en", "auto", "html"]),
-)  # fmt: skip
-
-
-@settings(max_examples=100, deadline=None)
-@given(st.dictionaries(st.sampled_from(["q", "source", "target", "format", "alternatives", "api_key"]), STRANGE))
-def test_any_values_are_answered(both: TestClient, fields: dict[str, Any]) -> None:
-    body = {"q": "zwei", **CODES, "format": "html", **fields}
-    answer = both.post("/translate", content=json.dumps(body), headers={"content-type": "application/json"})
-    check_answer(answer)
-    assert both.post("/detect", content=json.dumps(body)).status_code in (200, 400)
 
 
 @settings(max_examples=50, deadline=None)

@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 
 from nmt.serve.corpus_rows import divergence
 from tests.pipeline.small import call
-from tests.serve.conftest import asker, client
+from tests.serve.conftest import client, pool_of
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def evaluated(trained: Path, transformer: Path, tmp_path_factory: pytest.TempPat
 
 @pytest.fixture(scope="module")
 def api(evaluated: list[Path]) -> Iterator[TestClient]:
-    with client(asker(*evaluated)) as opened:
+    with client(pool_of(*evaluated)) as opened:
         yield opened
 
 
@@ -59,7 +59,7 @@ def test_two_runs_are_compared_sentence_by_sentence(api: TestClient) -> None:
 def test_an_evaluation_of_an_earlier_version_has_fewer_measures(trained: Path, text: Path, tmp_path: Path) -> None:
     run = Path(shutil.copytree(trained, tmp_path / "run"))
     shutil.rmtree(run / "evaluation", ignore_errors=True)
-    with client(asker(run)) as opened:
+    with client(pool_of(run)) as opened:
         answer = opened.get("/v1/corpus")
         assert answer.status_code == 404
         assert "nmt.evaluate" in answer.json()["cure"]
@@ -72,7 +72,7 @@ def test_an_evaluation_of_an_earlier_version_has_fewer_measures(trained: Path, t
     assert call("evaluate", f"run={run}", "pictures=0", "threads=1") == 0
     folder = run / "evaluation" / "test"
     (folder / "sentences.json").unlink()
-    with client(asker(run)) as opened:
+    with client(pool_of(run)) as opened:
         found = opened.get("/v1/corpus").json()
         assert "Evaluate the run again" in found["note"]
         assert all({"chrf", "source"} <= row.keys() for row in found["rows"])

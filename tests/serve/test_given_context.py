@@ -9,7 +9,7 @@ from starlette.testclient import TestClient
 
 import nmt
 from tests.pipeline.small import SMALL, call
-from tests.serve.conftest import asker, client, post
+from tests.serve.conftest import client, pool_of, post
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +21,7 @@ def with_context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Tes
         line += [f"checkpoints={folder}", f"cache={folder / 'cache'}", "trainer.steps=1", "data.train_documents=26"]
         assert call("train", *line, "data.valid_documents=2", "data.test_documents=2") == 0
         runs.append(folder / context)
-    made = asker(*runs)
+    made = pool_of(*runs)
     for model in made.models.values():
         model.worker.start()
     with client(made) as opened:

@@ -3,10 +3,7 @@
 import json
 import signal
 import socket
-import subprocess
-import sys
 import threading
-import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -17,22 +14,13 @@ import pytest
 
 from nmt.serve.connections import listening
 from nmt.serve.server import addresses
-from tests.pipeline.small import ROOT, call, environment, pairs, start
+from tests.pipeline.small import call, pairs
+from tests.viewer.conftest import TIMEOUT, begin
 
 pytestmark = pytest.mark.long
 
 
 PAIRS = pairs(200)
-TIMEOUT = 600
-
-
-def begin(run: Path | str, folder: Path, *words: str) -> "tuple[subprocess.Popen[bytes], str]":
-    """The program, and the address that it prints once it takes requests."""
-    program = start("serve", f"run={run}", "port=0", "device=cpu", "threads=1", *words, cwd=folder)
-    assert program.stderr is not None
-    line = program.stderr.readline().decode()
-    assert " at http://127.0.0.1:" in line, line + program.stderr.read().decode()
-    return program, line.rpartition(" at ")[2].strip()
 
 
 def has_ipv6() -> bool:
@@ -89,19 +77,6 @@ def test_a_public_client_of_libretranslate_works_unchanged(address: str) -> None
     assert found.detect("zwei drei")[0]["language"] == language["code"]
     lines = found.translate("\n".join(source for source, _ in PAIRS[:3]), "auto", target, timeout=TIMEOUT)
     assert lines.split("\n") == [translation for _, translation in PAIRS[:3]]
-
-
-def test_libretranslate_with_json_lists_and_alternatives(address: str) -> None:
-    codes = asked_get(address, "languages")[0]
-    languages = {"source": codes["code"], "target": codes["targets"][0]}
-    answer = asked(address, "translate", q=["zwei", "drei"], alternatives=2, **languages)
-    assert answer["translatedText"] == ["two", "three"]
-    assert all(0 < len(each) <= 2 for each in answer["alternatives"])
-    for wrong in ({"format": "odt", **languages}, {**languages, "target": "xx"}):
-        with pytest.raises(urllib.error.HTTPError) as refused:
-            asked(address, "translate", q="zwei", **wrong)
-        with refused.value:
-            assert json.load(refused.value)["error"]
 
 
 def asked_get(address: str, path: str) -> Any:
@@ -166,19 +141,3 @@ def test_a_taken_port_is_told_in_one_line(trained: Path, capfd: pytest.CaptureFi
     assert f"port={port}" in message
     assert call("serve", f"run={trained}", "shortlist=50", "device=cpu") == 1
     assert "shortlist=" in capfd.readouterr().err
-
-
-def test_the_load_test_sees_right_answers_only(address: str, tmp_path: Path) -> None:
-    """A few seconds of it, without a bound on any time."""
-    file = tmp_path / "sentences"
-    file.write_text("\n".join(source for source, _ in PAIRS[:10]), encoding="utf-8")
-    words = [f"input={file}", f"address={address}", "clients=8", "seconds=3"]
-    command = [sys.executable, str(ROOT / "scripts" / "load_test.py"), *words]
-    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "8 clients" in done.stdout
-    assert done.stdout.count(" 0 wrong") == 3
-    command[-1] = "address=http://127.0.0.1:1/"
-    nobody = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
-    assert nobody.returncode == 1
-    assert "does not answer" in nobody.stderr

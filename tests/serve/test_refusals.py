@@ -24,7 +24,7 @@ REFUSED = [
     (413, "prefix", {"text": "zwei", "prefix": "two " * 300}, "prefix"),
     (413, "characters", {"text": "z" * 100_001}, None),
     (413, "texts", {"text": ["a"] * 10_001}, "text"),
-    (413, "slow", {"text": ["a"] * 101, "include": ["stages"]}, "text"),
+    (413, "answers", {"text": ["zwei " * 30] * 500, "include": ["stages", "alternatives"]}, "include"),
     (413, "answer", {"text": "zwei " * 200, "include": ["stages"], "search": {"nbest": 50}}, "include"),
     (422, "piece", {"text": "zwei", "pins": [{"step": 0, "source": [99]}]}, "pins"),
     (422, "step", {"text": "zwei", "pins": [{"step": 999, "source": [0]}]}, "pins"),

@@ -78,13 +78,12 @@ def test_the_links_are_of_the_head_that_a_run_was_guided_to_align(text: Path, he
 
 
 def test_the_server_answers_the_same(trained: Path, transformer: Path, here: Path) -> None:
-    pytest.importorskip("fastapi", reason="pip install 'nmt[serve]'")
-    from tests.serve.conftest import asker, client
+    serve = pytest.importorskip("tests.serve.conftest", reason="nmt.serve is not there")
 
-    made = asker(trained, transformer)
+    made = serve.pool_of(trained, transformer)
     for model in made.models.values():
         model.worker.start()
-    with client(made) as server:
+    with serve.client(made) as server:
         for name, run in (("0", trained), ("1", transformer)):
             body = {"text": SENTENCES, "model": name, "include": ALL, "search": {"beam_size": 3, "nbest": 2}}
             answer = server.post("/v1/translate", json=body).json()["translations"]

@@ -4,63 +4,15 @@ Run by hand with `-m browser`. The tests are skipped where Chromium or the extra
 """
 
 import json
-import shutil
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from nmt.viewer import embed
 from tests.viewer import documents
+from tests.viewer.conftest import SIZES, Visit, barriers, saved
 
 pytestmark = pytest.mark.browser
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-SIZES = {"wide": (1200, "light"), "tablet": (800, "light"), "phone": (360, "light"), "dark": (1200, "dark")}
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    api = pytest.importorskip("playwright.sync_api", reason="pip install 'nmt[browser]'")
-    if CHROMIUM is None:
-        pytest.skip("there is no Chromium on the PATH")
-    with api.sync_playwright() as playwright:
-        started = playwright.chromium.launch(
-            executable_path=CHROMIUM, args=["--host-resolver-rules=MAP *.example.org 127.0.0.1"]
-        )
-        yield started
-        started.close()
-
-
-class Opened:
-    """A page with what a user would not see: errors of the console, refused and sent requests."""
-
-    def __init__(
-        self, browser: Any, url: str, width: int = 1200, scheme: str = "light", *, touch: bool = False
-    ) -> None:
-        size = {"width": width, "height": 900}
-        self.context = browser.new_context(viewport=size, color_scheme=scheme, has_touch=touch, accept_downloads=True)
-        self.page = self.context.new_page()
-        self.problems: list[str] = []
-        self.page.on("console", lambda message: self.problems.append(f"{message.type}: {message.text}"))
-        self.page.on("pageerror", lambda error: self.problems.append(str(error)))
-        self.page.on("dialog", lambda dialog: self.problems.append(f"dialog: {dialog.message}"))
-        self.page.on("request", lambda request: self._asked(request.url, url))
-        self.page.goto(url)
-        self.page.wait_for_selector(".nmt-viewer section")
-
-    def _asked(self, url: str, own: str) -> None:
-        if not url.startswith((own.partition("#")[0], "data:", "blob:")):
-            self.problems.append(f"request to {url}")
-
-    def close(self) -> None:
-        self.context.close()
-        assert self.problems == []
-
-    def saved(self, section: str, form: str) -> bytes:
-        with self.page.expect_download() as waiting:
-            self.page.locator(f"#v-{section} .saving button", has_text=form).first.click()
-        return Path(waiting.value.path()).read_bytes()
 
 
 @pytest.fixture(scope="module")
@@ -93,9 +45,8 @@ def texts(page: Any, selector: str) -> list[str]:
     return found
 
 
-def test_words_light_their_partners_by_pointer_focus_and_tap(browser: Any, file: str) -> None:
-    opened = Opened(browser, file, touch=True)
-    page = opened.page
+def test_words_light_their_partners_by_pointer_focus_and_tap(visit: Visit, file: str) -> None:
+    page = visit(file, touch=True)
     dogs = page.locator("#v-sentence .sentence").nth(1).get_by_role("button", name="dogs")
     status = page.locator("#v-sentence .status")
     for act, end in ((dogs.hover, lambda: page.mouse.move(0, 0)), (dogs.focus, dogs.blur)):
@@ -107,12 +58,10 @@ def test_words_light_their_partners_by_pointer_focus_and_tap(browser: Any, file:
     dogs.tap()
     page.locator("h1").tap()
     assert "“dogs” looks at" in status.inner_text(), "a tap stays"
-    opened.close()
 
 
-def test_the_keyboard_walks_words_matrix_links_and_tree(browser: Any, file: str) -> None:
-    opened = Opened(browser, file)
-    page = opened.page
+def test_the_keyboard_walks_words_matrix_links_and_tree(visit: Visit, file: str) -> None:
+    page = visit(file)
     page.locator("#v-sentence .sentence button").first.focus()
     page.keyboard.press("ArrowRight")
     assert page.evaluate("document.activeElement.textContent") == "Hunde"
@@ -132,12 +81,10 @@ def test_the_keyboard_walks_words_matrix_links_and_tree(browser: Any, file: str)
     for key in ("ArrowRight", "ArrowDown", "ArrowUp", "ArrowRight"):
         page.keyboard.press(key)
     assert "▁two ▁dogs : ▁dogs, 82 %, sum −0.30" in page.locator("#v-search .status").inner_text()
-    opened.close()
 
 
-def test_a_weight_is_derived(browser: Any, file: str) -> None:
-    opened = Opened(browser, file)
-    page = opened.page
+def test_a_weight_is_derived(visit: Visit, file: str) -> None:
+    page = visit(file)
     why = page.locator("#v-why")
     why.get_by_label("Target piece").select_option("1")
     why.get_by_role("button", name="▁Zwei").click()
@@ -147,55 +94,47 @@ def test_a_weight_is_derived(browser: Any, file: str) -> None:
     assert "local_p, centre 2.00 (counted from 1), radius 1, σ 0.50" in why.inner_text()
     assert why.locator("svg polyline").count() == 1, "the Gaussian"
     assert page.evaluate("document.activeElement.tagName") == "BUTTON", "the focus stays"
-    opened.close()
 
 
-def test_two_runs_and_their_difference(browser: Any, file: str) -> None:
-    opened = Opened(browser, file)
-    page = opened.page
+def test_two_runs_and_their_difference(visit: Visit, file: str) -> None:
+    page = visit(file)
     panels = page.locator("#v-beside figure")
     assert panels.count() == 3
     assert panels.nth(2).get_by_label("two from Zwei, +25 %").inner_text() == "+25"
     page.get_by_label("Shown run").select_option("1")
     page.get_by_label("Head", exact=True).select_option("2.2")
     assert page.locator("#v-alignment [aria-label='dogs from Hunde, 75 %']").count() == 1
-    opened.close()
 
 
-def test_the_address_holds_what_is_chosen(browser: Any, file: str) -> None:
-    opened = Opened(browser, file)
-    page = opened.page
+def test_the_address_holds_what_is_chosen(visit: Visit, file: str) -> None:
+    page = visit(file)
     page.get_by_label("View").select_option("list")
     page.get_by_label("Units").select_option("pieces")
-    opened.page.reload()
+    page.reload()
     assert page.get_by_label("View").input_value() == "list"
     assert texts(page, "#v-alignment .list tbody td:first-child") == ["▁two", "▁dogs", "</s>"]
-    opened.close()
 
 
-def test_every_figure_is_saved(browser: Any, file: str) -> None:
+def test_every_figure_is_saved(visit: Visit, file: str) -> None:
     for section in ("alignment", "why", "search", "beside", "corpus"):
-        opened = Opened(browser, f"{file}#view=links")  # Chromium asks before an eleventh file of one page
-        svg = opened.saved(section, "SVG").decode()
+        page = visit(f"{file}#view=links")  # Chromium asks before an eleventh file of one page
+        svg = saved(page, f"#v-{section}", "SVG").decode()
         assert svg.startswith("<svg")
         assert 'xmlns="http://www.w3.org/2000/svg"' in svg
-        assert opened.saved(section, "PNG").startswith(b"\x89PNG")
-        json.loads(opened.saved(section, "JSON"))
-        opened.close()
-    opened = Opened(browser, file)
-    assert opened.saved("alignment", "Pharaoh") == b"0-0 1-1\n"
-    assert len(json.loads(opened.saved("corpus", "JSON"))) == 6
-    opened.page.locator("#v-corpus").get_by_role("button", name="chrF").click()
-    picture = opened.saved("corpus", "SVG").decode()
+        assert saved(page, f"#v-{section}", "PNG").startswith(b"\x89PNG")
+        json.loads(saved(page, f"#v-{section}", "JSON"))
+    page = visit(file)
+    assert saved(page, "#v-alignment", "Pharaoh") == b"0-0 1-1\n"
+    assert len(json.loads(saved(page, "#v-corpus", "JSON"))) == 6
+    page.locator("#v-corpus").get_by_role("button", name="chrF").click()
+    picture = saved(page, "#v-corpus", "SVG").decode()
     assert "6 sentences, sorted by chrF, smallest first" in picture
     assert picture.index("alone") < picture.index("سلام دنیا") < picture.index("Zwei Hunde")
-    opened.close()
 
 
 @pytest.mark.parametrize("line", range(2, 2 + len(documents.HOSTILE)))
-def test_text_of_a_corpus_is_shown_and_never_run(browser: Any, file: str, line: int) -> None:
-    opened = Opened(browser, f"{file}#line={line}")
-    page = opened.page
+def test_text_of_a_corpus_is_shown_and_never_run(visit: Visit, file: str, line: int) -> None:
+    page = visit(f"{file}#line={line}")
     text = documents.HOSTILE[line - 2]
     for control, shown in (("\x1b", "␛"), ("\x07", "␇"), ("\u202e", "[U+202E]"), ("\u202c", "[U+202C]")):
         text = text.replace(control, shown)
@@ -207,12 +146,10 @@ def test_text_of_a_corpus_is_shown_and_never_run(browser: Any, file: str, line: 
     assert spoken.locator("button").all_inner_texts() == words
     assert spoken.get_attribute("dir") == ("rtl" if line == 6 else "ltr")
     assert text in page.locator("#v-corpus").inner_text()
-    opened.close()
 
 
-def test_the_corpus_is_sorted_filtered_and_opened(browser: Any, file: str) -> None:
-    opened = Opened(browser, file)
-    page = opened.page
+def test_the_corpus_is_sorted_filtered_and_opened(visit: Visit, file: str) -> None:
+    page = visit(file)
     corpus = page.locator("#v-corpus")
     corpus.get_by_role("button", name="chrF").click()
     assert texts(page, "#v-corpus tbody td:first-child")[:2] == ["2", "3"]
@@ -224,24 +161,14 @@ def test_the_corpus_is_sorted_filtered_and_opened(browser: Any, file: str) -> No
     corpus.get_by_role("button", name="Open line 6").click()
     assert page.locator("#v-sentence .sentence").first.inner_text() == "سلام دنیا"
     assert "line=6" in page.url
-    opened.close()
 
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("view", ["matrix", "links", "list"])
-def test_nothing_is_cut_off_and_no_barrier_is_found(browser: Any, file: str, size: str, view: str) -> None:
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="pip install 'nmt[browser]'")
+def test_nothing_is_cut_off_and_no_barrier_is_found(visit: Visit, file: str, size: str, view: str) -> None:
     width, scheme = SIZES[size]
-    opened = Opened(browser, f"{file}#view={view}", width, scheme)
-    page = opened.page
+    page = visit(f"{file}#view={view}", width, scheme)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     for box in page.locator(".wide").all():
         assert box.bounding_box()["width"] <= width
-    found = axe.Axe().run(page)
-    serious = [
-        (each["id"], [node["html"] for node in each["nodes"]][:3])
-        for each in found.response["violations"]
-        if each["impact"] in ("serious", "critical")
-    ]
-    assert serious == []
-    opened.close()
+    assert barriers(page) == []

@@ -1,23 +1,15 @@
 """The page with the sentences before a text, in a real Chromium; run by hand with `-m browser`."""
 
-import importlib.util
 import signal
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.pipeline.small import SMALL, call
-from tests.serve.test_program import TIMEOUT, begin
-from tests.viewer.test_browser import browser
-from tests.viewer.test_page import Opened
+from tests.viewer.conftest import TIMEOUT, Visit, begin
 
-__all__ = ["browser"]
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(importlib.util.find_spec("uvicorn") is None, reason="pip install 'nmt[serve]'"),
-]
+pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")
@@ -35,9 +27,8 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         assert program.wait(TIMEOUT) == 0
 
 
-def test_the_sentences_before_a_text(browser: Any, address: str) -> None:
-    opened = Opened(browser, address)
-    page = opened.page
+def test_the_sentences_before_a_text(ask: Visit, address: str) -> None:
+    page = ask(address)
     assert page.locator("#alignment").get_by_label("Attention", exact=True).count() == 0
     page.get_by_label("Sentences before it, a line each").fill("12 feet\n\n1 metre")
     page.get_by_label("Text to translate").fill("9′")
@@ -67,13 +58,11 @@ def test_the_sentences_before_a_text(browser: Any, address: str) -> None:
     page.get_by_role("button", name="Translate", exact=True).click()
     page.locator("#sentence .sentence", has_text="1 metre").wait_for(state="detached")
     assert page.locator("#why .stages tbody tr").count() < shown, "the pieces before are rows of the stages, too"
-    opened.close()
 
 
-def test_a_sentence_of_the_evaluation_opens_with_those_before_it(browser: Any, address: str) -> None:
+def test_a_sentence_of_the_evaluation_opens_with_those_before_it(ask: Visit, address: str) -> None:
     """So its translation is that of the evaluation."""
-    opened = Opened(browser, address)
-    page = opened.page
+    page = ask(address)
     page.locator("#corpus").get_by_role("button", name="Open line 3", exact=True).click()
     page.locator("#sentence .reference").wait_for()
     lines = page.locator("#sentence .sentence").all_inner_texts()
@@ -84,4 +73,3 @@ def test_a_sentence_of_the_evaluation_opens_with_those_before_it(browser: Any, a
     page.locator("#corpus").get_by_role("button", name="Open line 1", exact=True).click()
     page.locator("#sentence .dim.sentence").first.wait_for(state="detached")
     assert page.get_by_label("Sentences before it, a line each").input_value() == ""
-    opened.close()

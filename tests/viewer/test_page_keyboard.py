@@ -1,18 +1,12 @@
 """The sections of the page by keyboard alone: Tab, Enter, the space bar and arrows; run by hand with `-m browser`."""
 
-import importlib.util
 from typing import Any
 
 import pytest
 
-from tests.viewer.test_browser import browser
-from tests.viewer.test_page import Opened
+from tests.viewer.conftest import Visit, barriers
 
-__all__ = ["browser"]
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(importlib.util.find_spec("uvicorn") is None, reason="pip install 'nmt[serve]'"),
-]
+pytestmark = pytest.mark.browser
 FOCUSED = "element => element === document.activeElement"
 
 
@@ -34,9 +28,9 @@ def go_to(page: Any, name: str) -> None:
     assert page.evaluate("document.activeElement.textContent") == name
 
 
-def test_a_weight_is_explained_by_keyboard(browser: Any, server: str) -> None:
-    opened = Opened(browser, server)
-    page, why = opened.page, opened.page.locator("#why")
+def test_a_weight_is_explained_by_keyboard(ask: Visit, server: str) -> None:
+    page = ask(server)
+    why = page.locator("#why")
     go_to(page, "Why this weight")
     tab_to(page, why.get_by_label("Target piece"), most=1)
     page.keyboard.press("ArrowDown")
@@ -58,12 +52,11 @@ def test_a_weight_is_explained_by_keyboard(browser: Any, server: str) -> None:
     page.keyboard.press("Enter")
     page.locator("#whatif details[open]", has_text="looking only at “rot”,").wait_for()
     assert page.evaluate("document.activeElement.id") == "whatif-title"
-    opened.close()
 
 
-def test_what_if_is_asked_by_keyboard(browser: Any, server: str) -> None:
-    opened = Opened(browser, server)
-    page, box = opened.page, opened.page.locator("#whatif")
+def test_what_if_is_asked_by_keyboard(ask: Visit, server: str) -> None:
+    page = ask(server)
+    box = page.locator("#whatif")
     go_to(page, "What if")
     tab_to(page, box.get_by_label("Source"), most=1)
     page.keyboard.press("Control+a")
@@ -88,12 +81,11 @@ def test_what_if_is_asked_by_keyboard(browser: Any, server: str) -> None:
     tab_to(page, box.locator("summary").first, most=1)
     page.keyboard.press("Enter")
     assert box.locator("details[open]").count() == 0
-    opened.close()
 
 
-def test_two_models_are_compared_by_keyboard(browser: Any, server: str) -> None:
-    opened = Opened(browser, server, "&with=transformer")
-    page, beside = opened.page, opened.page.locator("#beside")
+def test_two_models_are_compared_by_keyboard(ask: Visit, server: str) -> None:
+    page = ask(server, "&with=transformer")
+    beside = page.locator("#beside")
     assert "Of all words, their attention differs most for “" in beside.inner_text()
     go_to(page, "Side by side")
     cell = "td.cell[tabindex='0']"
@@ -108,12 +100,11 @@ def test_two_models_are_compared_by_keyboard(browser: Any, server: str) -> None:
         assert beside.locator("td.cell.lit").count() == 3, "in each panel"
         page.keyboard.press("Enter")
         page.keyboard.press("Escape")
-    opened.close()
 
 
-def test_attention_is_compared_with_gradients_by_keyboard(browser: Any, server: str) -> None:
-    opened = Opened(browser, server)
-    page, explain = opened.page, opened.page.locator("#explain")
+def test_attention_is_compared_with_gradients_by_keyboard(ask: Visit, server: str) -> None:
+    page = ask(server)
+    explain = page.locator("#explain")
     go_to(page, "Explanation?")
     button = explain.get_by_role("button", name="Compare attention with gradient and erasure")
     tab_to(page, button, most=1)
@@ -124,14 +115,11 @@ def test_attention_is_compared_with_gradients_by_keyboard(browser: Any, server: 
         tab_to(page, explain.locator("figure").nth(panel).locator("td.cell[tabindex='0']"), most=6)
         page.keyboard.press("ArrowRight")
         assert page.evaluate("document.activeElement.getAttribute('aria-label')").startswith("three from rot, ")
-    opened.close()
 
 
-def test_only_boxes_that_scroll_are_stops(browser: Any, server: str) -> None:
+def test_only_boxes_that_scroll_are_stops(ask: Visit, server: str) -> None:
     """A table that fits is no stop of the Tab key; on a narrow screen it is one, before and after a resize."""
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="pip install 'nmt[browser]'")
-    opened = Opened(browser, server, "&with=transformer&explain=yes&if=sweep&ifstep=1")
-    page = opened.page
+    page = ask(server, "&with=transformer&explain=yes&if=sweep&ifstep=1")
     page.locator("#explain .panels").wait_for()
     page.locator("#whatif details[open] table").wait_for()
     boxes = "boxes => boxes.filter(box => box.getClientRects().length).map(box => "
@@ -145,6 +133,5 @@ def test_only_boxes_that_scroll_are_stops(browser: Any, server: str) -> None:
         assert stops == regions.evaluate_all(scrolls)
         seen |= set(stops)
         rules = {"runOnly": {"type": "rule", "values": ["scrollable-region-focusable"]}}
-        assert axe.Axe().run(page, options=rules).response["violations"] == []
+        assert barriers(page, options=rules) == []
     assert seen == {True, False}
-    opened.close()

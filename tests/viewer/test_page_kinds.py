@@ -1,20 +1,14 @@
 """The page and reports of Transformers and convolutional models in Chromium; run by hand with `-m browser`."""
 
-import importlib.util
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.viewer.test_browser import SIZES, browser
-from tests.viewer.test_page import Opened
+from tests.viewer.conftest import SIZES, Visit, barriers
 
-__all__ = ["browser"]
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(importlib.util.find_spec("uvicorn") is None, reason="pip install 'nmt[serve]'"),
-]
+pytestmark = pytest.mark.browser
 #: Each kind of model, its heads of attention to the source, and what is chosen at first.
 HEADS = {
     "learnt": (["0"], "head 0"),
@@ -32,9 +26,8 @@ def rows_of(page: Any) -> list[list[float]]:
 
 
 @pytest.mark.parametrize("model", OTHERS)
-def test_every_head_of_the_attention_to_the_source(browser: Any, server: str, model: str) -> None:
-    opened = Opened(browser, server, f"&model={model}")
-    page = opened.page
+def test_every_head_of_the_attention_to_the_source(ask: Visit, server: str, model: str) -> None:
+    page = ask(server, f"&model={model}")
     select = page.locator("#alignment").get_by_label("Head", exact=True)
     assert select.locator("option").evaluate_all("all => all.map(({value}) => value)") == HEADS[model][0]
     assert select.locator("option:checked").inner_text() == HEADS[model][1]
@@ -42,19 +35,18 @@ def test_every_head_of_the_attention_to_the_source(browser: Any, server: str, mo
     for head in HEADS[model][0]:
         select.select_option(head)
         rows = rows_of(page)
-        assert len(rows) == opened.page.locator("#sentence .sentence").nth(1).locator("button").count() + 1
+        assert len(rows) == page.locator("#sentence .sentence").nth(1).locator("button").count() + 1
         assert all(sum(row) == pytest.approx(100, abs=3) for row in rows), "per cent"
         seen.append(rows)
     assert all(seen.count(rows) == 1 for rows in seen), "the heads differ"
     if model == "transformer":
         mean, one, two = (np.array(seen[HEADS[model][0].index(head)]) for head in ("2.mean", "2.1", "2.2"))
         assert mean == pytest.approx((one + two) / 2, abs=1.1)
-    opened.close()
 
 
-def test_a_transformer_shows_three_kinds_of_weights(browser: Any, server: str) -> None:
-    opened = Opened(browser, server, "&model=transformer")
-    page, box = opened.page, opened.page.locator("#alignment")
+def test_a_transformer_shows_three_kinds_of_weights(ask: Visit, server: str) -> None:
+    page = ask(server, "&model=transformer")
+    box = page.locator("#alignment")
     shapes = {"cross": (4, 4), "encoder": (4, 4), "decoder": (4, 4)}
     kinds = box.get_by_label("Attention", exact=True).locator("option").evaluate_all("all => all.map((e) => e.value)")
     assert kinds == list(shapes)
@@ -76,13 +68,12 @@ def test_a_transformer_shows_three_kinds_of_weights(browser: Any, server: str) -
     assert labels["encoder"] == [german, german]
     assert labels["decoder"] == [english, ["<s>", *english[:-1]]]
     assert all(weight == 0 for at, row in enumerate(rows_of(page)) for weight in row[at + 1 :]), "nothing is seen early"
-    opened.close()
 
 
 @pytest.mark.parametrize("model", OTHERS)
-def test_the_stages_are_those_of_the_head_that_alignment_shows(browser: Any, server: str, model: str) -> None:
-    opened = Opened(browser, server, f"&model={model}&unit=pieces")
-    page, why = opened.page, opened.page.locator("#why")
+def test_the_stages_are_those_of_the_head_that_alignment_shows(ask: Visit, server: str, model: str) -> None:
+    page = ask(server, f"&model={model}&unit=pieces")
+    why = page.locator("#why")
     head = HEADS[model][0][-1]
     page.locator("#alignment").get_by_label("Head", exact=True).select_option(head)
     assert why.get_by_label("Head of the stages").input_value() == head
@@ -96,13 +87,12 @@ def test_the_stages_are_those_of_the_head_that_alignment_shows(browser: Any, ser
     assert weight.endswith(f"({stages[2].strip()}).")
     page.locator("#alignment").get_by_label("Head", exact=True).select_option("mean")
     assert "alone; Alignment shows the mean of all heads." in why.locator(".note").inner_text()
-    opened.close()
 
 
 @pytest.mark.parametrize("model", OTHERS)
-def test_what_if_and_explanation_of_every_kind(browser: Any, server: str, model: str) -> None:
-    opened = Opened(browser, server, f"&model={model}")
-    page, box = opened.page, opened.page.locator("#whatif")
+def test_what_if_and_explanation_of_every_kind(ask: Visit, server: str, model: str) -> None:
+    page = ask(server, f"&model={model}")
+    box = page.locator("#whatif")
     assert "A pinned step looks there with all heads of all layers." in box.inner_text()
     box.get_by_label("Pin step").select_option("0")
     box.get_by_label("to look only at").select_option("2")
@@ -118,28 +108,22 @@ def test_what_if_and_explanation_of_every_kind(browser: Any, server: str, model:
     page.get_by_role("button", name="Compare attention with gradient and erasure").click()
     page.locator("#explain .panels").wait_for()
     assert page.locator("#explain [role=grid]").count() == 3
-    opened.close()
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_the_page_of_a_transformer_fits_and_has_no_barrier(browser: Any, server: str, size: str) -> None:
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="pip install 'nmt[browser]'")
+def test_the_page_of_a_transformer_fits_and_has_no_barrier(ask: Visit, server: str, size: str) -> None:
     width, scheme = SIZES[size]
     asked = "&model=transformer&with=learnt&if=sweep&ifstep=1&explain=yes&nbest=3"
-    opened = Opened(browser, server, asked, width, scheme)
-    page = opened.page
+    page = ask(server, asked, width, scheme)
     page.locator("#explain .panels").wait_for()
     page.locator("#whatif details[open]").wait_for()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    found = axe.Axe().run(page).response["violations"]
-    assert [each["id"] for each in found if each["impact"] in ("serious", "critical")] == []
-    opened.close()
+    assert barriers(page) == []
 
 
 @pytest.mark.parametrize("model", ["learnt", "transformer"])
 @pytest.mark.parametrize("size", SIZES)
 def test_the_report_of_an_evaluation_fits_and_asks_nothing(browser: Any, runs: Path, model: str, size: str) -> None:
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="pip install 'nmt[browser]'")
     width, scheme = SIZES[size]
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
     page = context.new_page()
@@ -164,7 +148,6 @@ def test_the_report_of_an_evaluation_fits_and_asks_nothing(browser: Any, runs: P
       return getComputedStyle(inside).overflowX === "visible" && each.getBoundingClientRect().right > innerWidth + 1;
     }).map((each) => each.outerHTML.slice(0, 80))"""
     assert page.evaluate(cut) == []
-    found = axe.Axe().run(page).response["violations"]
-    assert [each["id"] for each in found if each["impact"] in ("serious", "critical")] == []
+    assert barriers(page) == []
     assert problems == []
     context.close()

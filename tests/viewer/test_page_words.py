@@ -3,21 +3,15 @@
 Run by hand with `-m browser`.
 """
 
-import importlib.util
 import re
 from typing import Any
 
 import pytest
 
-from tests.viewer.test_browser import browser
-from tests.viewer.test_page import Opened
+from tests.viewer.conftest import Visit
 from tests.viewer.test_page_keyboard import tab_to
 
-__all__ = ["browser"]
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(importlib.util.find_spec("uvicorn") is None, reason="pip install 'nmt[serve]'"),
-]
+pytestmark = pytest.mark.browser
 
 
 def choose(page: Any, word: str, side: int = 1) -> None:
@@ -29,9 +23,9 @@ def focused(page: Any) -> str:
     return str(page.evaluate("document.activeElement.id"))
 
 
-def test_a_chosen_word_leads_to_what_is_known_of_it(browser: Any, server: str) -> None:
-    opened = Opened(browser, server)
-    page, ways = opened.page, opened.page.locator("#sentence .ways")
+def test_a_chosen_word_leads_to_what_is_known_of_it(ask: Visit, server: str) -> None:
+    page = ask(server)
+    ways = page.locator("#sentence .ways")
     assert ways.inner_text() == ""
     choose(page, "house")
     assert ways.inner_text() == "“house”: Why this weight · What if · Explanation?"
@@ -48,12 +42,11 @@ def test_a_chosen_word_leads_to_what_is_known_of_it(browser: Any, server: str) -
     ways.get_by_role("link", name="What if").click()
     page.locator("#whatif details[open] summary", has_text="Sweep of step 3").wait_for()
     assert focused(page) == "whatif-title"
-    opened.close()
 
 
-def test_a_chosen_cell_and_a_source_word_lead_to_what_if(browser: Any, server: str) -> None:
-    opened = Opened(browser, server)
-    page, box = opened.page, opened.page.locator("#whatif")
+def test_a_chosen_cell_and_a_source_word_lead_to_what_if(ask: Visit, server: str) -> None:
+    page = ask(server)
+    box = page.locator("#whatif")
     page.locator("#alignment td.cell[data-row='1'][data-column='2']").click()
     ways = page.locator("#alignment .ways")
     assert ways.inner_text().startswith("“red” from “haus”: ")
@@ -63,12 +56,10 @@ def test_a_chosen_cell_and_a_source_word_lead_to_what_if(browser: Any, server: s
     page.locator("#sentence .ways").get_by_role("link", name="What if").click()
     assert box.get_by_label("to look only at").input_value() == "1"
     assert box.get_by_label("Pin step").input_value() == "", "the form waits for a step"
-    opened.close()
 
 
-def test_the_links_are_reached_by_keyboard(browser: Any, server: str) -> None:
-    opened = Opened(browser, server)
-    page = opened.page
+def test_the_links_are_reached_by_keyboard(ask: Visit, server: str) -> None:
+    page = ask(server)
     word = page.locator("#sentence .sentence").nth(1).get_by_role("button", name="three")
     word.focus()
     page.keyboard.press("Enter")
@@ -79,12 +70,10 @@ def test_the_links_are_reached_by_keyboard(browser: Any, server: str) -> None:
     word.focus()
     page.keyboard.press("Escape")
     link.wait_for(state="detached")
-    opened.close()
 
 
-def test_a_second_model_keeps_the_chosen_word(browser: Any, server: str) -> None:
-    opened = Opened(browser, server)
-    page = opened.page
+def test_a_second_model_keeps_the_chosen_word(ask: Visit, server: str) -> None:
+    page = ask(server)
     choose(page, "house")
     page.mouse.move(0, 0)  # what the pointer is over is lit, too
     page.get_by_label("Compare with").select_option("transformer")
@@ -98,13 +87,12 @@ def test_a_second_model_keeps_the_chosen_word(browser: Any, server: str) -> None
     page.keyboard.press("Enter")
     page.locator("#sentence .sentence").first.get_by_role("button", name="vier").wait_for()
     assert lit.count() == 0, "another sentence"
-    opened.close()
 
 
-def test_a_word_of_several_pieces_is_pinned_whole(browser: Any, server: str) -> None:
+def test_a_word_of_several_pieces_is_pinned_whole(ask: Visit, server: str) -> None:
     """In pieces the same form has single pieces; the address keeps either."""
-    opened = Opened(browser, server, text="drei rothaus")
-    page, box = opened.page, opened.page.locator("#whatif")
+    page = ask(server, text="drei rothaus")
+    box = page.locator("#whatif")
     pieces = page.locator("#why .stages button").all_inner_texts()
     count = len(pieces) - 2  # of the second word
     assert count > 1
@@ -124,4 +112,3 @@ def test_a_word_of_several_pieces_is_pinned_whole(browser: Any, server: str) -> 
     assert box.get_by_label("to look only at").input_value() == "1", "its first piece"
     page.get_by_label("Units").select_option("words")
     assert box.get_by_label("to look only at").input_value() == ",".join(map(str, range(1, count + 1)))
-    opened.close()

@@ -14,10 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.serve.test_program import TIMEOUT, begin
-from tests.viewer.test_browser import browser
-
-__all__ = ["browser"]
+from tests.viewer.conftest import TIMEOUT, begin
 
 pytestmark = pytest.mark.browser
 NGINX = shutil.which("nginx", path="/usr/sbin:/usr/local/sbin:/usr/bin:/usr/local/bin")

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.serve.markup import split_markup
-from nmt.serve.passages import join_passages, split_passages
+from nmt.serve.passages import join_passages, split_markup, split_passages
 
 SIGNS = st.lists(
     st.sampled_from(
