@@ -8,7 +8,7 @@ from nmt.compare.comparable import some
 from nmt.compare.examples import MOST_TEXTS, Scores, scores_of
 from nmt.compare.failures import SEQUENCE, failures
 from nmt.compare.grid import Bucket, Score, grid_table
-from nmt.compare.results import Scored, WordFacts
+from nmt.compare.results import RunOnSplit, WordFacts
 from nmt.compare.scorers import Texts, texts_of
 from nmt.compare.significance import chrf_of
 from nmt.compare.slices import Slicing, slices_of
@@ -49,7 +49,7 @@ class Subject(NamedTuple):
 
     split: OnSplit
     labels: list[str]
-    runs: list[list[Scored]]
+    runs: list[list[RunOnSplit]]
     texts: Texts | None
     scores: list[Scores]
     order: list[int]

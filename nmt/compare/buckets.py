@@ -27,14 +27,14 @@ def _count_place(facts: WordFacts | None) -> tuple[int, ...]:
 
 
 def training_count(words: Mapping[str, WordFacts], title: str) -> Bucket:
-    """How often the training text has a word; words whose count is unknown are in no bucket."""
+    """The count of a word in the training text; words without a known count are in no bucket."""
     return Bucket(title, COUNTS, lambda word: _count_place(words.get(word.text)))
 
 
 def linked_count(
     sources: Sequence[Sequence[str]], links: Sequence[Sequence[Link]], words: Mapping[str, WordFacts]
 ) -> Bucket:
-    """How often the training text has the source words that a word of a reference links to, in a bucket for each.
+    """The counts, in the training text, of the source words that a word of a reference links to; a bucket for each.
 
     Args:
         sources: the words of each sentence.

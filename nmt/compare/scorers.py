@@ -12,7 +12,7 @@ import numpy as np
 
 from nmt.compare.estimates import Bootstrap, correlation_of, f1_of, mean_of, share_of
 from nmt.compare.grid import Bucket, Grid, Item, Score, grid
-from nmt.compare.results import SCORERS, Scored
+from nmt.compare.results import SCORERS, RunOnSplit
 from nmt.compare.significance import chrf_of
 from nmt.evaluation.metrics import Metric
 from nmt.evaluation.word_counts import split_words, without_spaces
@@ -51,7 +51,7 @@ class Texts(NamedTuple):
     """
 
     labels: list[str]
-    runs: list[list[Scored]]
+    runs: list[list[RunOnSplit]]
     sources: list[list[str]]
     references: list[list[str]]
     hypotheses: list[list[list[list[str]]]]
@@ -68,7 +68,7 @@ class Texts(NamedTuple):
         return (Word(row, text, at, len(reference)) for at, text in enumerate(reference))
 
 
-def texts_of(labels: Sequence[str], runs: list[list[Scored]]) -> Texts | None:
+def texts_of(labels: Sequence[str], runs: list[list[RunOnSplit]]) -> Texts | None:
     """The texts of a split; None if a record was made without them."""
     first = next((run for of_variant in runs for run in of_variant if run.sources is not None), None)
     if first is None or first.sources is None or first.references is None:
@@ -86,7 +86,7 @@ def texts_of(labels: Sequence[str], runs: list[list[Scored]]) -> Texts | None:
 # Of sentences; the key is the row.
 
 
-def corpus(runs: Sequence[Sequence[Scored]], metric: Metric, *, length_ratio: bool = False) -> Score:
+def corpus(runs: Sequence[Sequence[RunOnSplit]], metric: Metric, *, length_ratio: bool = False) -> Score:
     """A metric of the sentences of a bucket.
 
     Args:

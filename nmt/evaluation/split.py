@@ -184,7 +184,7 @@ def _attentive(translations: Sequence[Translation]) -> bool:
 
 
 def _too_long(translation: Translation) -> bool:
-    """Whether a translation of an attentive model has no weights because its line is too long for them."""
+    """Whether a translation has no weights because its line is too long for them."""
     return translation.weights is None and bool(translation.text.strip())
 
 
