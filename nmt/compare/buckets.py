@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from nmt.compare.grid import Bucket
 from nmt.compare.results import WordFacts
-from nmt.compare.scorers import Word
+from nmt.compare.scorers import WordKey
 from nmt.drawing.by_length import FEW
 from nmt.evaluation.length_bins import binned, joined
 from nmt.links import Link
@@ -51,7 +51,7 @@ def linked_count(
 def piece_count(words: Mapping[str, WordFacts]) -> Bucket:
     """The number of pieces of a word; words that the runs do not know are in no bucket."""
 
-    def places(word: Word) -> tuple[int, ...]:
+    def places(word: WordKey) -> tuple[int, ...]:
         facts = words.get(word.text)
         return () if facts is None else (min(max(facts.pieces, 1), len(PIECES)) - 1,)
 
