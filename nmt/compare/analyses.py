@@ -7,8 +7,8 @@ from nmt.compare import buckets, examples, ngrams, scorers
 from nmt.compare.comparable import some
 from nmt.compare.examples import MOST_TEXTS, Scores, scores_of
 from nmt.compare.failures import SEQUENCE, failures
-from nmt.compare.grid import Bucket, Score, grid_table
-from nmt.compare.results import Scored, WordFacts
+from nmt.compare.grid import Bucket, ItemScore, grid_table
+from nmt.compare.results import RunOnSplit, WordFacts
 from nmt.compare.scorers import Texts, texts_of
 from nmt.compare.significance import chrf_of
 from nmt.compare.slices import Slicing, slices_of
@@ -49,7 +49,7 @@ class Subject(NamedTuple):
 
     split: OnSplit
     labels: list[str]
-    runs: list[list[Scored]]
+    runs: list[list[RunOnSplit]]
     texts: Texts | None
     scores: list[Scores]
     order: list[int]
@@ -144,7 +144,7 @@ def sentence_examples(subject: Subject) -> list[Block]:
     return [Heading("Gains, losses and random sentences"), Lines([caption]), table]
 
 
-def _table(subject: Subject, texts: Texts, score: Score, bucket: Bucket, digits: int = 1) -> Table:
+def _table(subject: Subject, texts: Texts, score: ItemScore, bucket: Bucket, digits: int = 1) -> Table:
     return grid_table(texts.grid(score, bucket), subject.labels, subject.order, digits)
 
 

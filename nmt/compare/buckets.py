@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from nmt.compare.grid import Bucket
 from nmt.compare.results import WordFacts
-from nmt.compare.scorers import Word
+from nmt.compare.scorers import WordKey
 from nmt.drawing.length_plot import FEW
 from nmt.evaluation.length_bins import binned, joined
 from nmt.links import Link
@@ -27,14 +27,14 @@ def _count_place(facts: WordFacts | None) -> tuple[int, ...]:
 
 
 def training_count(words: Mapping[str, WordFacts], title: str) -> Bucket:
-    """How often the training text has a word; words whose count is unknown are in no bucket."""
+    """The count of a word in the training text; words without a known count are in no bucket."""
     return Bucket(title, COUNTS, lambda word: _count_place(words.get(word.text)))
 
 
 def linked_count(
     sources: Sequence[Sequence[str]], links: Sequence[Sequence[Link]], words: Mapping[str, WordFacts]
 ) -> Bucket:
-    """How often the training text has the source words that a word of a reference links to, in a bucket for each.
+    """The counts, in the training text, of the source words that a word of a reference links to; a bucket for each.
 
     Args:
         sources: the words of each sentence.
@@ -51,7 +51,7 @@ def linked_count(
 def piece_count(words: Mapping[str, WordFacts]) -> Bucket:
     """The number of pieces of a word; words that the runs do not know are in no bucket."""
 
-    def places(word: Word) -> tuple[int, ...]:
+    def places(word: WordKey) -> tuple[int, ...]:
         facts = words.get(word.text)
         return () if facts is None else (min(max(facts.pieces, 1), len(PIECES)) - 1,)
 

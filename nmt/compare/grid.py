@@ -1,4 +1,4 @@
-"""The two axes of every analysis of words and sentences: a `Score` of items x a `Bucket` of items -> a `Grid`.
+"""The two axes of every analysis of words and sentences: an `ItemScore` x a `Bucket` of items -> a `Grid`.
 
 An item is a sentence, a word, a piece or a measure of a sentence. A score gives the statistics of each item, a bucket
 says into which columns an item falls, and a grid has the score of each variant in each bucket, with its interval.
@@ -20,7 +20,7 @@ class Item(NamedTuple):
 
     Attributes:
         row: its sentence, from 0.
-        key: what buckets look at: the row of a sentence, a `Word`, a probability, the name of a measure.
+        key: what buckets look at: the row of a sentence, a `WordKey`, a probability, the name of a measure.
         statistics: [S], of which the score of a bucket takes the sum.
     """
 
@@ -29,7 +29,7 @@ class Item(NamedTuple):
     statistics: Sequence[float] | Statistics
 
 
-class Score(NamedTuple):
+class ItemScore(NamedTuple):
     """The first axis.
 
     Attributes:
@@ -81,7 +81,7 @@ class Grid(NamedTuple):
     rows: list[list[Estimate | None]]
 
 
-def grid(runs: Sequence[int], bootstrap: Bootstrap, sentences: int, score: Score, bucket: Bucket) -> Grid:
+def grid(runs: Sequence[int], bootstrap: Bootstrap, sentences: int, score: ItemScore, bucket: Bucket) -> Grid:
     """Score every variant in every bucket.
 
     Args:
@@ -107,7 +107,7 @@ def grid(runs: Sequence[int], bootstrap: Bootstrap, sentences: int, score: Score
     return Grid(bucket.title, bucket.names, score.unit, sizes, rows)
 
 
-def _table(items: Sequence[tuple[Item, int]], score: Score, shape: tuple[int, int]) -> Statistics:
+def _table(items: Sequence[tuple[Item, int]], score: ItemScore, shape: tuple[int, int]) -> Statistics:
     """The sums [sentences, buckets, S] of the items' statistics."""
     table: Statistics = np.zeros((*shape, score.size))
     if items:

@@ -19,7 +19,7 @@ from nmt.drawing.style import LONGEST_NAME, MARKERS, figure, legend, line, ruler
 from nmt.evaluation.metrics import TITLES, Metric
 from nmt.evaluation.references import AttentionMap
 
-#: Of a judgement, told apart without red and green too; what one seed says has no colour of its own.
+#: Colours of judgements, without red and green; with one seed, a judgement is grey.
 COLOURS = {
     "better": "#1f5fa8",
     "worse": "#c05a00",
@@ -137,7 +137,7 @@ def side_by_side(panels: Sequence[tuple[str, AttentionMap]]) -> Figure:
     """The weights of several variants over one and the same sentence pair, target as rows, source as columns.
 
     Args:
-        panels: what is above a panel, and its weights; all of one sentence pair.
+        panels: the title and the weights of each panel; all of one sentence pair.
     """
     source, target = panels[0][1]["source"], panels[0][1]["target"]
     labels, families = fonts.drawable(shorten(text, 16) for text in (*source, *target))

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from nmt.compare.results import TESTED, Alignment, ForcedReference, Result, Scored, WordFacts, check_counts, counted
+from nmt.compare.results import TESTED, Alignment, ForcedReference, Result, RunOnSplit, WordFacts, check_counts, counted
 from nmt.compare.variance import Statistics
 from nmt.configuration import without_classes
 from nmt.data.corpus import Split
@@ -167,7 +167,7 @@ def _search(config: Any, provenance: Mapping[str, Any]) -> str:
     return f"{provenance.get('checkpoint')} weights, {'own search' if same else json.dumps(used, sort_keys=True)}"
 
 
-def _split(run: Run, split: str) -> tuple[dict[str, Any], Scored | None]:
+def _split(run: Run, split: str) -> tuple[dict[str, Any], RunOnSplit | None]:
     """The scores of a split, and its data; None for those of an ensemble."""
     scores = run.scores(split)
     if len(scores["provenance"].get("runs", [1])) != 1:
@@ -175,7 +175,7 @@ def _split(run: Run, split: str) -> tuple[dict[str, Any], Scored | None]:
     return scores, _scored(run, split, scores)
 
 
-def _scored(run: Run, split: str, scores: dict[str, Any]) -> Scored:
+def _scored(run: Run, split: str, scores: dict[str, Any]) -> RunOnSplit:
     """One split of a run, read from its folder."""
     folder = run.evaluation / split
     with reading(folder / "scores.json"):
@@ -204,7 +204,7 @@ def _scored(run: Run, split: str, scores: dict[str, Any]) -> Scored:
             sizes, unit, _ = lengths(sources)
         measured = dict(scores["measured"])
     maps = cast("list[AttentionMap]", run.rows(split, "attention.json", MAP) or [])
-    return Scored(sources, references, hypotheses, sizes, unit, metrics, counts, measured, maps)._replace(
+    return RunOnSplit(sources, references, hypotheses, sizes, unit, metrics, counts, measured, maps)._replace(
         measures=run.measures(split, len(hypotheses)) or [],
         forced=_forced(folder / FORCED_FILE, len(hypotheses)),
         words=_words(folder / WORDS_FILE),
@@ -249,7 +249,7 @@ def _words(path: Path) -> dict[str, dict[str, WordFacts]]:
         }
 
 
-def write_counts(path: Path, scored: Scored) -> None:
+def write_counts(path: Path, scored: RunOnSplit) -> None:
     """Write the n-gram counts and the source length of each sentence, for a record without text."""
     bleu, chrf, sizes = (np.array(rows, np.int32) for rows in (*map(scored.counts.get, TESTED), scored.lengths))
     with replace_atomically(path) as temporary, temporary.open("wb") as file:

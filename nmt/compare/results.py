@@ -46,7 +46,7 @@ class ForcedReference(NamedTuple):
     right: Sequence[bool]
 
 
-class Scored(NamedTuple):
+class RunOnSplit(NamedTuple):
     """One run on one split.
 
     Attributes:
@@ -167,7 +167,7 @@ class Result(NamedTuple):
     origin: Mapping[str, str]
     training: Mapping[str, float]
     history: Sequence[Mapping[str, float]]
-    splits: Mapping[str, Scored]
+    splits: Mapping[str, RunOnSplit]
     aligned: Mapping[str, Alignment] = {}
     training_machine: str = ""
     trained_on: Sequence[str] = ()

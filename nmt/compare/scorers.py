@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from nmt.compare.estimates import Bootstrap, correlation_of, f1_of, mean_of, share_of
-from nmt.compare.grid import Bucket, Grid, Item, Score, grid
-from nmt.compare.results import SCORERS, Scored
+from nmt.compare.grid import Bucket, Grid, Item, ItemScore, grid
+from nmt.compare.results import SCORERS, RunOnSplit
 from nmt.compare.significance import chrf_of
 from nmt.evaluation.metrics import Metric
 from nmt.evaluation.word_counts import split_words, without_spaces
@@ -21,7 +21,7 @@ _BINS = 10  # of the calibration error, as in the literature
 _WORDS = "words of references"
 
 
-class Word(NamedTuple):
+class WordKey(NamedTuple):
     """The key of a word.
 
     Attributes:
@@ -51,24 +51,24 @@ class Texts(NamedTuple):
     """
 
     labels: list[str]
-    runs: list[list[Scored]]
+    runs: list[list[RunOnSplit]]
     sources: list[list[str]]
     references: list[list[str]]
     hypotheses: list[list[list[list[str]]]]
     characters: tuple[bool, bool]
     bootstrap: Bootstrap
 
-    def grid(self, score: Score, bucket: Bucket) -> Grid:
+    def grid(self, score: ItemScore, bucket: Bucket) -> Grid:
         """The score of every variant in every bucket."""
         return grid([len(runs) for runs in self.runs], self.bootstrap, len(self.references), score, bucket)
 
-    def words(self, row: int) -> Iterator[Word]:
+    def words(self, row: int) -> Iterator[WordKey]:
         """Yield the words of a reference."""
         reference = self.references[row]
-        return (Word(row, text, at, len(reference)) for at, text in enumerate(reference))
+        return (WordKey(row, text, at, len(reference)) for at, text in enumerate(reference))
 
 
-def texts_of(labels: Sequence[str], runs: list[list[Scored]]) -> Texts | None:
+def texts_of(labels: Sequence[str], runs: list[list[RunOnSplit]]) -> Texts | None:
     """The texts of a split; None if a record was made without them."""
     first = next((run for of_variant in runs for run in of_variant if run.sources is not None), None)
     if first is None or first.sources is None or first.references is None:
@@ -86,7 +86,7 @@ def texts_of(labels: Sequence[str], runs: list[list[Scored]]) -> Texts | None:
 # Of sentences; the key is the row.
 
 
-def corpus(runs: Sequence[Sequence[Scored]], metric: Metric, *, length_ratio: bool = False) -> Score:
+def corpus(runs: Sequence[Sequence[RunOnSplit]], metric: Metric, *, length_ratio: bool = False) -> ItemScore:
     """A metric of the sentences of a bucket.
 
     Args:
@@ -99,19 +99,19 @@ def corpus(runs: Sequence[Sequence[Scored]], metric: Metric, *, length_ratio: bo
         return (Item(row, row, counts) for row, counts in enumerate(runs[variant][run].counts[metric]))
 
     size = runs[0][0].counts[metric].shape[1]
-    return Score(items, share_of if length_ratio else SCORERS[metric], size, "sentences")
+    return ItemScore(items, share_of if length_ratio else SCORERS[metric], size, "sentences")
 
 
-def distribution(texts: Texts) -> Score:
+def distribution(texts: Texts) -> ItemScore:
     """The share of the sentences in a bucket of chrF; the key is chrF."""
 
     def items(variant: int, run: int) -> Iterator[Item]:
         return (Item(row, score, (1.0,)) for row, score in enumerate(_chrf(texts, variant, run)))
 
-    return Score(items, share_of, 1, of_all=True)
+    return ItemScore(items, share_of, 1, of_all=True)
 
 
-def measures(texts: Texts, names: Mapping[str, str], *, correlated: bool = False) -> tuple[Score, Bucket]:
+def measures(texts: Texts, names: Mapping[str, str], *, correlated: bool = False) -> tuple[ItemScore, Bucket]:
     """The means of measures of sentences, or their correlation with chrF, with a bucket for each measure.
 
     Args:
@@ -128,7 +128,7 @@ def measures(texts: Texts, names: Mapping[str, str], *, correlated: bool = False
                 yield Item(row, name, (1.0, x, y, x * x, y * y, x * y) if correlated else (x, 1.0))
 
     places = {name: (at,) for at, name in enumerate(names)}
-    score = Score(items, correlation_of, 6) if correlated else Score(items, mean_of, 2)
+    score = ItemScore(items, correlation_of, 6) if correlated else ItemScore(items, mean_of, 2)
     title = "correlation with chrF" if correlated else "mean of a sentence"
     return score, Bucket(title, list(names.values()), places.__getitem__)
 
@@ -138,7 +138,7 @@ def _chrf(texts: Texts, variant: int, run: int) -> list[float]:
     return scores
 
 
-# Of words; the key is a `Word`.
+# Of words; the key is a `WordKey`.
 
 
 def matched(reference: Sequence[str], hypothesis: Sequence[str]) -> list[bool]:
@@ -151,7 +151,7 @@ def matched(reference: Sequence[str], hypothesis: Sequence[str]) -> list[bool]:
     return right
 
 
-def recall(texts: Texts, unit: str = _WORDS) -> Score:
+def recall(texts: Texts, unit: str = _WORDS) -> ItemScore:
     """The share of the words of references that the translations have."""
 
     def items(variant: int, run: int) -> Iterator[Item]:
@@ -159,10 +159,10 @@ def recall(texts: Texts, unit: str = _WORDS) -> Score:
             for word, right in zip(texts.words(row), matched(texts.references[row], hypothesis), strict=True):
                 yield Item(row, word, (float(right), 1.0))
 
-    return Score(items, share_of, 2, unit)
+    return ItemScore(items, share_of, 2, unit)
 
 
-def f1(texts: Texts) -> Score:
+def f1(texts: Texts) -> ItemScore:
     """F1 of the words of references and of translations."""
 
     def items(variant: int, run: int) -> Iterator[Item]:
@@ -170,12 +170,12 @@ def f1(texts: Texts) -> Score:
             for word, right in zip(texts.words(row), matched(texts.references[row], hypothesis), strict=True):
                 yield Item(row, word, (float(right), 0.0, 1.0))
             for text in hypothesis:
-                yield Item(row, Word(row, text, -1, 0), (0.0, 1.0, 0.0))
+                yield Item(row, WordKey(row, text, -1, 0), (0.0, 1.0, 0.0))
 
-    return Score(items, f1_of, 3, _WORDS, counted=2)
+    return ItemScore(items, f1_of, 3, _WORDS, counted=2)
 
 
-def log_prob(texts: Texts) -> Score:
+def log_prob(texts: Texts) -> ItemScore:
     """The mean log-probability of the words of those references that every run was forced to."""
     rows = set.intersection(*({each.line - 1 for each in run.forced} for runs in texts.runs for run in runs))
 
@@ -185,13 +185,13 @@ def log_prob(texts: Texts) -> Score:
                 for word, value in zip(texts.words(forced.line - 1), forced.log_probs, strict=False):
                     yield Item(word.row, word, (value, 1.0))
 
-    return Score(items, mean_of, 2, _WORDS)
+    return ItemScore(items, mean_of, 2, _WORDS)
 
 
 # Of pieces; the key is the probability of the most probable piece.
 
 
-def correct_pieces(texts: Texts) -> Score:
+def correct_pieces(texts: Texts) -> ItemScore:
     """The share of pieces for which the reference has the most probable piece."""
 
     def items(variant: int, run: int) -> Iterator[Item]:
@@ -199,7 +199,7 @@ def correct_pieces(texts: Texts) -> Score:
             for best, right in zip(forced.best, forced.right, strict=True):
                 yield Item(forced.line - 1, best, (float(right), 1.0))
 
-    return Score(items, share_of, 2)
+    return ItemScore(items, share_of, 2)
 
 
 def calibration_error(best: Sequence[float], right: Sequence[bool]) -> float:

@@ -13,7 +13,7 @@ from nmt.compare.estimates import Bootstrap
 from nmt.compare.families import Family, families
 from nmt.compare.grid import Grid, grid
 from nmt.compare.labels import labels
-from nmt.compare.results import ATTENTION, HEAD_ENTROPY, SCORERS, TESTED, Alignment, Result, Scored
+from nmt.compare.results import ATTENTION, HEAD_ENTROPY, SCORERS, TESTED, Alignment, Result, RunOnSplit
 from nmt.compare.scorers import corpus
 from nmt.compare.significance import Contrast, Runs, chrf_of, contrast_with
 from nmt.compare.variance import Statistics
@@ -236,7 +236,7 @@ def _named(variants: Sequence[Variant]) -> list[Variant]:
 
 
 def _identity(result: Result) -> str:
-    """What runs of one variant share."""
+    """A key that the runs of one variant share."""
     return json.dumps(dict(result.settings), sort_keys=True, default=str)
 
 
@@ -277,7 +277,7 @@ def _spreads(rows: Sequence[Mapping[str, Any]]) -> dict[str, Spread]:
     return {key: spread([float(row[key]) for row in rows]) for key in keys}
 
 
-def _figures(scored: Scored) -> dict[str, Any]:
+def _figures(scored: RunOnSplit) -> dict[str, Any]:
     by_head = scored.measured.get("attention_entropy_by_head") or {}
     return {
         **{name: score.value for name, score in scored.scores.items()},

@@ -46,7 +46,7 @@ class ByLength(NamedTuple):
 
     @property
     def title(self) -> str:
-        """What the figure shows."""
+        """The title of the figure."""
         return f"{TITLES[self.metric]} by source length"
 
 

@@ -35,7 +35,7 @@ TITLES: Mapping[Metric, str] = {"bleu": "BLEU", "chrf": "chrF"}
 ORDER = 4
 _TOKENISED = 10  # lines that end in " ." before a text can look tokenised
 
-# sacreBLEU's warnings name parameters that no user can set. `tokenised` says in our words what they say.
+# sacreBLEU's warnings name parameters that no user can set. `tokenised_note` replaces them.
 logging.getLogger("sacrebleu").setLevel(logging.ERROR)
 
 
@@ -169,22 +169,25 @@ def reference_lengths(references: Sequence[str], target_language: str) -> list[i
 
 
 def short_share(lengths: Iterable[int]) -> float:
-    """Per cent of the references with so many tokens that have no n-gram of BLEU's longest order; empty ones aside."""
+    """Per cent of the references, by their numbers of tokens, that are too short for BLEU's longest n-gram.
+
+    Empty references do not count.
+    """
     known = [length for length in lengths if length]
     return 100 * sum(length < ORDER for length in known) / max(1, len(known))
 
 
 def judge(lengths: Iterable[int]) -> Metric:
-    """The metric that can judge translations of references with so many tokens.
+    """The metric that can judge translations of references with these numbers of tokens.
 
-    BLEU is the mean of precisions of one to four tokens: a line of fewer tokens has nothing to say to it, and a text of
-    such lines has BLEU 0 whatever its translation. If most lines are so short, chrF judges.
+    BLEU averages precisions of one to four tokens: a text whose lines are shorter has BLEU 0 for any translation. If
+    most lines are shorter than four tokens, chrF judges.
     """
     return "chrf" if short_share(lengths) > 50 else "bleu"
 
 
 def blind_note(name: str, short: float) -> str:
-    """What to tell a user about a text that BLEU cannot judge."""
+    """The note about a text that BLEU cannot judge."""
     return (
         f"{name}: {short:.0f} % of the references have fewer than {ORDER} tokens, which BLEU cannot judge. "
         f"Judged by chrF and exact matches instead."
@@ -192,7 +195,7 @@ def blind_note(name: str, short: float) -> str:
 
 
 def tokenised_note(name: str, references: Sequence[str]) -> str | None:
-    """What to tell a user about references that look tokenised; None if they do not."""
+    """The note about references that look tokenised; None if they do not."""
     ends = sum(line.rstrip().endswith(".") for line in references)
     apart = sum(line.rstrip().endswith(" .") for line in references)
     if apart < _TOKENISED or 2 * apart < ends:
@@ -296,7 +299,7 @@ _COLUMNS = (("BLEU", "bleu"), ("chrF", "chrf"), ("TER", "ter"), (LOWER, "tokenis
 
 
 def columns(scores: Iterable[Scores]) -> list[tuple[str, str]]:
-    """The titles and fields of the metrics, that which can judge these texts first."""
+    """The titles and fields of the metrics, first the metric that can judge these texts."""
     first = "chrf" if any(each.judged_by == "chrf" for each in scores) else "bleu"
     return sorted(_COLUMNS, key=lambda column: column[1] != first)
 

@@ -140,24 +140,25 @@ def evaluate_split(
     linked = [f"{format_links(_links(each, display))}\n" for each in translations] if attentive else []
     _write_text(translations, [references, *others], folder)
     by_length = _by_length(translations, [references, *others], (languages[1], scores.judged_by), folder, name)
-    if attentive:
-        write_pieces(folder / "alignments.pharaoh", linked)
-    if attention_maps:
-        write_text(folder / "attention.json", json.dumps(list(attention_maps), ensure_ascii=False) + "\n")
+    _write_attention(folder, linked if attentive else None, attention_maps)
     drawn = attentive or display.view is not None
     pictures, of_pictures = _heatmaps(translations, references, folder, name, display) if drawn else ([], [NO_WEIGHTS])
     sentences = _write_measures(translations, [references, *others], folder, gold, display)
     described = {"split": name, "source_language": languages[0], "target_language": languages[1]}
-    figures = {
-        "references": 1 + len(others),
-        **metrics.as_json(scores),
-        "alignment": _rates(alignment, without_model, display),
-    }
+    figures = {"references": 1 + len(others), **metrics.as_json(scores)}
+    rates = {"alignment": _rates(alignment, without_model, display)}
     more = {"measured": dict(measured or {}), "provenance": dict(provenance or {})}
-    write_json(folder / "scores.json", {**described, **figures, **more})
+    write_json(folder / "scores.json", {**described, **figures, **rates, **more})
     blind = [metrics.blind_note(name, scores.short)] if scores.judged_by == "chrf" else []
     notes = [*blind, *notes, *of_pictures]
     return SplitResult(name, scores, by_length, alignment, without_model, pictures, notes, folder, sentences)
+
+
+def _write_attention(folder: Path, linked: Sequence[str] | None, attention_maps: Sequence[AttentionMap]) -> None:
+    if linked is not None:
+        write_pieces(folder / "alignments.pharaoh", linked)
+    if attention_maps:
+        write_text(folder / "attention.json", json.dumps(list(attention_maps), ensure_ascii=False) + "\n")
 
 
 def _rates(
@@ -184,7 +185,7 @@ def _attentive(translations: Sequence[Translation]) -> bool:
 
 
 def _too_long(translation: Translation) -> bool:
-    """Whether a translation of an attentive model has no weights because its line is too long for them."""
+    """Whether a translation has no weights because its line is too long for them."""
     return translation.weights is None and bool(translation.text.strip())
 
 

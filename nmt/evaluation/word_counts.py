@@ -1,4 +1,4 @@
-"""Text -> words, and how often the training text has them: what analyses of single words are made of.
+"""Text -> words, and their counts in the training text, for analyses of single words.
 
 Links and gold files count words at white space instead (`nmt.alignment.splitters`).
 """
@@ -69,7 +69,7 @@ def _is_mark(character: str) -> bool:
 
 
 def count(sentences: Iterable[str], wanted: Collection[str], characters: bool = False) -> dict[str, int]:
-    """How often each of the wanted words is in a text, 0 included."""
+    """The count of each wanted word in a text, 0 included."""
     found = dict.fromkeys(wanted, 0)
     split: Callable[[str], Iterable[str]] = (lambda line: line) if characters else str.split
     lines = iter(sentences)

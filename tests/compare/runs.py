@@ -3,7 +3,7 @@
 import random
 from typing import Any
 
-from nmt.compare.results import Result, Scored, counted
+from nmt.compare.results import Result, RunOnSplit, counted
 from nmt.compare.significance import chrf_of
 from nmt.evaluation import metrics
 from nmt.evaluation.metrics import MetricScore
@@ -58,7 +58,7 @@ def result(
         )
         for line in (3, 5)
     ]
-    scored = Scored(
+    scored = RunOnSplit(
         sources,
         references,
         hypotheses,

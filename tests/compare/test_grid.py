@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from nmt.compare import buckets, scorers
 from nmt.compare.buckets import COUNTS, PIECES
-from nmt.compare.grid import Grid, Score, grid_table
+from nmt.compare.grid import Grid, ItemScore, grid_table
 from nmt.compare.results import ForcedReference, WordFacts
-from nmt.compare.scorers import Word, calibration_error, matched
+from nmt.compare.scorers import WordKey, calibration_error, matched
 from nmt.drawing.length_plot import FEW
 from tests.compare.texts import scored, texts, values
 
@@ -20,7 +20,7 @@ COUNT = buckets.training_count(WORDS, "t")
 
 def places(facts: WordFacts) -> list[str]:
     """The buckets of a word with these facts, by training count and by pieces."""
-    word, words = Word(0, "x", 0, 1), {"x": facts}
+    word, words = WordKey(0, "x", 0, 1), {"x": facts}
     known = (buckets.training_count(words, "t"), buckets.piece_count(words))
     return [bucket.names[place] for bucket in known for place in bucket.places(word)]
 
@@ -36,7 +36,7 @@ def test_buckets_of_counts(times: int, name: str) -> None:
 
 def test_a_word_without_a_count_is_in_no_bucket_of_counts() -> None:
     assert [places(WordFacts(None, number)) for number in (1, 4, 5, 30)] == [["1"], ["4"], [PIECES[-1]], [PIECES[-1]]]
-    assert list(COUNT.places(Word(0, "unknown", 0, 1))) == []
+    assert list(COUNT.places(WordKey(0, "unknown", 0, 1))) == []
 
 
 def test_f1_by_hand() -> None:
@@ -86,7 +86,7 @@ def test_recall_through_links() -> None:
     assert found.sizes == [2, 0, 0, 0, 1, 0, 0]
     # A word with two links is in the buckets of both.
     both = buckets.linked_count([["der", "Hund"]], [[(0, 0), (1, 0)]], words)
-    assert [COUNTS[place] for place in both.places(Word(0, "the", 0, 1))] == ["10-99", "0 (unseen)"]
+    assert [COUNTS[place] for place in both.places(WordKey(0, "the", 0, 1))] == ["10-99", "0 (unseen)"]
 
 
 def test_sentences_may_be_in_several_buckets() -> None:
@@ -95,7 +95,7 @@ def test_sentences_may_be_in_several_buckets() -> None:
     made = texts([[run]])
     rows = buckets.row_sets("kind", {"all": range(FEW + 3), "dogs": range(FEW)})
 
-    def of(score: Score) -> Grid:
+    def of(score: ItemScore) -> Grid:
         return made.grid(score, rows)
 
     found = of(scorers.corpus(made.runs, "bleu"))

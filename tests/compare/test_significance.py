@@ -20,12 +20,15 @@ LINES = st.lists(st.lists(st.sampled_from(WORDS), max_size=8).map(" ".join), min
 
 
 @settings(max_examples=25)
-@given(hypotheses=LINES, references=LINES)
-def test_scores_of_statistics_are_sacrebleus(hypotheses: list[str], references: list[str]) -> None:
+@given(hypotheses=LINES, references=LINES, others=LINES)
+def test_scores_of_statistics_are_sacrebleus(hypotheses: list[str], references: list[str], others: list[str]) -> None:
     for name, ours, theirs in (("bleu", bleu_of, BLEU()), ("chrf", chrf_of, CHRF())):
         counts = metrics.statistics(name, hypotheses, references, "en")  # type: ignore[arg-type]
         expected = theirs.corpus_score(hypotheses, [references]).score
         assert float(ours(counts.sum(0))) == pytest.approx(expected, abs=1e-9)
+        several = metrics.statistics(name, hypotheses, references, "en", [others])  # type: ignore[arg-type]
+        score = metrics.corpus_score(name, hypotheses, references, "en", [others])  # type: ignore[arg-type]
+        assert float(ours(several.sum(0))) == pytest.approx(score.value, abs=1e-6)
         # Of each sentence alone, all at once; sacreBLEU changes what it is given, so that it gets a copy.
         for value, row in zip(ours(counts), counts, strict=True):
             one = theirs._compute_score_from_stats([int(count) for count in row])

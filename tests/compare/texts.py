@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from nmt.compare.estimates import Bootstrap
-from nmt.compare.results import ForcedReference, Scored, WordFacts, counted
+from nmt.compare.results import ForcedReference, RunOnSplit, WordFacts, counted
 from nmt.compare.scorers import Texts
 from nmt.evaluation import metrics
 
@@ -19,19 +19,19 @@ def scored(
     measures: Sequence[Mapping[str, Any]] = (),
     forced: Sequence[ForcedReference] = (),
     words: Mapping[str, Mapping[str, WordFacts]] | None = None,
-) -> Scored:
+) -> RunOnSplit:
     """A run with these translations."""
     found = metrics.score(hypotheses, references, "en")
     scores = {"bleu": found.bleu, "chrf": found.chrf, "ter": found.ter}
     counts = counted(hypotheses, references, "en", scores)
     lengths = [len(line.split()) for line in sources]
-    return Scored(
+    return RunOnSplit(
         list(sources), list(references), list(hypotheses), lengths, "words", scores, counts, {}, [],
         measures=measures, forced=forced, words=words or {}, source_language="en",
     )  # fmt: skip
 
 
-def texts(runs: Sequence[Sequence[Scored]]) -> Texts:
+def texts(runs: Sequence[Sequence[RunOnSplit]]) -> Texts:
     """The texts of variants a, b and so on, with these runs."""
     first = runs[0][0]
     assert first.sources is not None
