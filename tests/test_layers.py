@@ -120,7 +120,6 @@ DOORS = {
     "sentencepiece": {"text", "pipeline/onnx_program"},
     "datasets": {"data"},
     "huggingface_hub": {"data", "hub"},
-    "babel": {"data"},
     "filelock": {"locks"},
     "psutil": {"system"},
     "yaml": {"foreign"},

@@ -49,7 +49,7 @@ def prepare(folder: Path, data: str | None, tokenizer: str | None, scale: Scale)
             tokenizer = str(beside)
     else:
         pairs, valid, test = scale.built_in
-        source = BuiltIn(SOURCE, TARGET, train_pairs=pairs, valid_pairs=valid, test_pairs=test)
+        source = BuiltIn(train_pairs=pairs, valid_pairs=valid, test_pairs=test)
         notes += ["Corpus: the built-in one (Multi30k is not there: --data DIR, or NMT_DATA).", *source.notes()]
     if not source.tests():
         raise UserError(f"{data} has no test set to translate. Put test_2016_flickr.{SOURCE} and .{TARGET} there.")
