@@ -13,8 +13,8 @@ from nmt.data.documents import Documents
 from nmt.data.holdout import divide, shared_pairs
 from nmt.data.hub import Hub
 from nmt.data.languages import UNNAMED, checked_languages, language_codes
-from nmt.data.large import counted, without
 from nmt.data.parallel import ParallelLines, read_files, with_links
+from nmt.data.stored import counted, without
 from nmt.data.streams import name_of
 from nmt.errors import UserError, nearest
 from nmt.files import PACKED

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from nmt.data.corpus import Split
 from nmt.data.documents import starts_of
-from nmt.data.large import MANY, counted, without
+from nmt.data.stored import MANY, counted, without
 from nmt.errors import UserError
 from nmt.text.canonical import canonical
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from nmt.data.batch import Batch, Integers, flatten, pad
 from nmt.data.corpus import Split
-from nmt.data.large import MANY, gathered
+from nmt.data.stored import MANY, gathered
 from nmt.facts import MOST_LENGTH_RATIO
 from nmt.text.canonical import shows_nothing
 from nmt.text.lexicon import PLACES, Lexicon, learn_lexicon

@@ -12,13 +12,13 @@ from typing import Any, Literal, NamedTuple
 from nmt.data.corpus import DataSource, Split
 from nmt.data.documents import Followed, contexts_of, numbered
 from nmt.data.languages import UNNAMED
+from nmt.data.stored import Spilled
 from nmt.errors import UserError
 from nmt.evaluation import forced, words
 from nmt.evaluation.metrics import tokenised_note
 from nmt.evaluation.references import attention_maps, entropy, entropy_by_head, hidden_share, perplexity
 from nmt.evaluation.split import FILES as FILES_OF_SPLIT
 from nmt.evaluation.split import Gold, HeatmapSettings, SplitResult, evaluate_split, summary
-from nmt.evaluation.stored import StoredTranslations
 from nmt.files import replacing_folder
 from nmt.foreign import inside
 from nmt.heads import AUTO, MEAN, names_all
@@ -49,6 +49,7 @@ FILES = "source=FILE reference=FILE"  # in place of the run's own data
 TER_CHARACTERS = 10_000  # the longest reference without a warning
 ATTENTION_MAPS = 6  # references whose weights are saved for nmt.compare
 WINDOW = 2000  # sentences that are forced at a time
+IN_MEMORY = 2000  # translations with their weights, some tens of MB; the others are in a temporary file
 OWN_FILES = (*FILES_OF_SPLIT, forced.FILE, words.FILE, REPORT)  # of the folder of a split
 MODEL = ("choices", "encoder", "attention", "decoder")  # parts of the configuration that scores record
 
@@ -222,7 +223,7 @@ def _evaluate(
     started = time.monotonic()
     contexts = contexts_of(split.source, split.documents, translator.context_sentences)
     translator.too_long = excesses = Excesses()
-    translations = StoredTranslations(best[0] for best in translator.translate(split.source, contexts=contexts))
+    translations = Spilled((best[0] for best in translator.translate(split.source, contexts=contexts)), IN_MEMORY)
     for message in excesses.messages(split.name, "line"):
         print_message(message)
     seconds = time.monotonic() - started
@@ -302,7 +303,7 @@ def _forced(
             sources, targets = ([side[row] for row in window] for side in (split.source, split.target))
             yield translator.force(sources, targets, [contexts[row] for row in window])
 
-    return StoredTranslations(chain.from_iterable(by_window()))
+    return Spilled(chain.from_iterable(by_window()), IN_MEMORY)
 
 
 def _measured(

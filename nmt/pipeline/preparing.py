@@ -10,9 +10,9 @@ from nmt.data.cache import prepare, spilled
 from nmt.data.corpus import Split, links_fingerprint
 from nmt.data.documents import Contexts
 from nmt.data.guide import Guide
-from nmt.data.large import HELD
 from nmt.data.pairs import EncodedPairs, SampledPairs, held
 from nmt.data.planning import TokenBatches
+from nmt.data.stored import HELD
 from nmt.data.tokenizers import trained
 from nmt.errors import UserError
 from nmt.pipeline.recipe import Recipe

@@ -19,7 +19,7 @@ from nmt.compute import Compute
 from nmt.configuration import ABSENT, look_up, without_classes
 from nmt.data.corpus import DataSource, Split
 from nmt.data.files import UserFiles
-from nmt.data.large import MANY
+from nmt.data.stored import MANY
 from nmt.errors import UserError
 from nmt.limits import NotNegative
 from nmt.locks import locked

@@ -13,8 +13,9 @@ from nmt.data.builtin import BuiltIn, BuiltInDocuments
 from nmt.data.corpus import DataSource, Split
 from nmt.errors import UserError
 from nmt.limits import checked
-from tests.data.generated import cldr_text, generated
+from tests.data.generated import generated
 
+import cldr_text  # isort: skip
 from cldr.locales import Language  # isort: skip
 from cldr.meaning import (  # isort: skip
     Compact,

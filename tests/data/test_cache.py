@@ -124,7 +124,7 @@ def test_a_damaged_cache_is_rebuilt(damage: str, tokenizer: Tokenizer, tmp_path:
     split = Split("train", SOURCE, TARGET)
     whole = prepare(split, tokenizer, **LIMITS, cache=tmp_path)
     (folder,) = tmp_path.iterdir()
-    pairs, about = folder / "pairs.arrow", folder / "about.json"
+    pairs, about = folder / "table.arrow", folder / "about.json"
     data = bytearray(pairs.read_bytes())
     expected = encode_in_memory(split, tokenizer, **LIMITS)
     assert same(whole, expected)
@@ -147,7 +147,7 @@ def test_a_damaged_cache_is_rebuilt(damage: str, tokenizer: Tokenizer, tmp_path:
         folder.write_text("in the way")
     assert same(prepare(split, tokenizer, **LIMITS, cache=tmp_path), expected)
     assert [path.name for path in tmp_path.iterdir()] == [folder.name]
-    assert (folder / "pairs.arrow").read_bytes() != bytes(data[: len(data) // 2])
+    assert (folder / "table.arrow").read_bytes() != bytes(data[: len(data) // 2])
 
 
 def _prepare_at_once(cache: Path, barrier: "multiprocessing.synchronize.Barrier", model: bytes, results: Path) -> None:

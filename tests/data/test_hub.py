@@ -10,7 +10,7 @@ import pytest
 from nmt.data.corpus import Split
 from nmt.data.files import Multi30k
 from nmt.data.hub import Hub
-from nmt.data.large import Stored
+from nmt.data.stored import StoredLines
 from nmt.errors import UserError
 
 
@@ -108,15 +108,15 @@ def test_a_large_table_stays_in_its_files(
     small, stays = Hub(path), Hub(path)
     stays.known = tmp_path / "known" if known else None
     splits = {name: small.read(name) for name in small.splits()}
-    monkeypatch.setattr("nmt.data.large.LARGE", 0)
+    monkeypatch.setattr("nmt.data.stored.LARGE", 0)
     for _ in range(2):
         for name, split in splits.items():
             same = stays.read(name)
             assert (list(same.source), list(same.target)) == (list(split.source), list(split.target))
             assert same.fingerprint() == split.fingerprint()
         assert stays.notes() == small.notes()
-        assert isinstance(stays.read("train").source, Stored)
-        assert not isinstance(splits["train"].source, Stored)
+        assert isinstance(stays.read("train").source, StoredLines)
+        assert not isinstance(splits["train"].source, StoredLines)
 
 
 def test_a_single_saved_table_is_a_training_split(tmp_path: Path) -> None:
