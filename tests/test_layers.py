@@ -117,6 +117,7 @@ DOORS = {
         "pipeline/requests",
         "pipeline/training",
     },
+    "fontTools": {"text"},
     "sentencepiece": {"text", "pipeline/onnx_program"},
     "datasets": {"data"},
     "huggingface_hub": {"data", "hub"},

@@ -4,25 +4,25 @@ A row of a file in `shipped/` has tabs between split, document, source, target, 
 """
 
 import functools
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from nmt.data.corpus import ContrastiveItem, DataSource, Split
 from nmt.data.lines import read_lines
 from nmt.limits import between
 
 _SHIPPED = Path(__file__).resolve().parent / "shipped"
-_CLDR = "47"
 
 
 class _Shipped(DataSource):
-    """A data set in a file of the package."""
+    """A data set in a file of the package; a smaller split is the first part of the whole one."""
 
     has_links = True
     file: str
 
-    def __init__(self, sizes: dict[str, int]) -> None:
+    def __init__(self, **sizes: int) -> None:
         self._sizes = sizes
 
     def tests(self) -> list[str]:
@@ -31,36 +31,62 @@ class _Shipped(DataSource):
 
     def read(self, split: str) -> Split:
         """The split called "train", "valid" or "test", with its gold word links."""
-        rows = self._rows(split)
-        sides = [[row[column] for row in rows] for column in (2, 3, 4)]
-        documents = [int(row[1]) for row in rows] if rows[0][1] else None
-        return Split(split, sides[0], sides[1], sides[2], documents)
+        documents, source, target, links, _ = zip(*self._rows(split), strict=True)
+        numbers = [int(number) for number in documents] if documents[0] else None
+        return Split(split, list(source), list(target), list(links), numbers)
 
-    def _rows(self, split: str) -> list[list[str]]:
-        """The rows of a split, as many as its size."""
+    def contrasts(self, split: str) -> list[ContrastiveItem]:
+        """The ambiguous sentences of a split, with the distance to the first sentence of their document."""
+        rows = self._rows(split)
+        first = {row.document: at for at, row in reversed(list(enumerate(rows)))}
+        return [ContrastiveItem(at, at - first[row.document], row.wrong) for at, row in enumerate(rows) if row.wrong]
+
+    def notes(self) -> list[str]:
+        """The source of the text."""
+        counts = " / ".join(f"{self._sizes[split]:,}" for split in ("train", "valid", "test"))
+        return [f"Built-in text {self.name}: {counts} (train / valid / test) of Unicode CLDR 47."]
+
+    def _rows(self, split: str) -> "list[_Row]":
+        """As many rows or documents as the size of the split says; the meanings of one form stay together."""
         if split not in self._sizes:
             raise self.unknown_split(split)
-        rows = _split_rows(self.file, split)
-        return rows[: self._end(rows, self._sizes[split])]
+        rows, size = _rows_of(self.file, split), self._sizes[split]
+        if not rows[0].document:
+            return rows[:size]
+        documents = [list(group) for _, group in itertools.groupby(rows, lambda row: row.document)]
+        while size < len(documents) and _forms(documents[size]) == _forms(documents[size - 1]):
+            size += 1
+        return list(itertools.chain.from_iterable(documents[:size]))
 
-    def _end(self, rows: Sequence[Sequence[str]], size: int) -> int:
-        return size
 
-    def _counts(self) -> str:
-        return " / ".join(f"{self._sizes[split]:,}" for split in ("train", "valid", "test"))
+class _Row(NamedTuple):
+    document: str
+    source: str
+    target: str
+    links: str
+    wrong: tuple[str, ...]
 
 
 @functools.cache
-def _split_rows(file: str, split: str) -> list[list[str]]:
-    rows = (line.split("\t") for line in read_lines(_SHIPPED / file))
-    return [row for row in rows if row[0] == split]
+def _rows_of(file: str, split: str) -> list[_Row]:
+    rows = []
+    for line in read_lines(_SHIPPED / file):
+        name, document, source, target, links, *wrong = line.split("\t")
+        if name == split:
+            rows.append(_Row(document, source, target, links, tuple(wrong)))
+    return rows
+
+
+def _forms(document: Sequence[_Row]) -> list[str]:
+    """The sentences after the one that names the unit: equal in the documents of all its meanings."""
+    return [row.source for row in document[1:]]
 
 
 class BuiltIn(_Shipped):
     """English phrases in Basque: dates, amounts, names and phrases that join them.
 
-    No sentence occurs twice, on either side, within a split or in two of them. A smaller split is the first part of the
-    whole one. Single names are in the training set only, since no model can guess them.
+    No sentence occurs twice, on either side, within a split or in two of them. Single names are in the training set
+    only, since no model can guess them.
     """
 
     file, languages, name = "phrases.tsv.xz", ("en", "eu"), "builtin-en-eu"
@@ -71,11 +97,7 @@ class BuiltIn(_Shipped):
         valid_pairs: Annotated[int, between(1, 500)] = 500,
         test_pairs: Annotated[int, between(1, 500)] = 500,
     ) -> None:
-        super().__init__({"train": train_pairs, "valid": valid_pairs, "test": test_pairs})
-
-    def notes(self) -> list[str]:
-        """The source of the corpus."""
-        return [f"Built-in corpus en-eu: {self._counts()} phrases (train / valid / test) of Unicode CLDR {_CLDR}."]
+        super().__init__(train=train_pairs, valid=valid_pairs, test=test_pairs)
 
 
 class BuiltInDocuments(_Shipped):
@@ -93,33 +115,4 @@ class BuiltInDocuments(_Shipped):
         valid_documents: Annotated[int, between(1, 102)] = 100,
         test_documents: Annotated[int, between(1, 301)] = 300,
     ) -> None:
-        """Take the numbers of documents, at least: the meanings of one form stay together."""
-        super().__init__({"train": train_documents, "valid": valid_documents, "test": test_documents})
-
-    def _end(self, rows: Sequence[Sequence[str]], size: int) -> int:
-        """The first row of the first document from number `size` on that has other numbers than the one before."""
-        starts = [at for at, row in enumerate(rows) if not at or row[1] != rows[at - 1][1]] + [len(rows)]
-        later = (
-            start
-            for before, start, end in zip(starts, starts[1:], [*starts[2:], len(rows)], strict=False)
-            if int(rows[start - 1][1]) + 1 >= size and not _same(rows[before:start], rows[start:end])
-        )
-        return next(later, len(rows))
-
-    def contrasts(self, split: str) -> list[ContrastiveItem]:
-        """The ambiguous sentences of a split, with the distance to the sentence that names the unit."""
-        rows = self._rows(split)
-        first = {row[1]: at for at, row in reversed(list(enumerate(rows)))}
-        return [ContrastiveItem(at, at - first[row[1]], tuple(row[5:])) for at, row in enumerate(rows) if row[5:]]
-
-    def notes(self) -> list[str]:
-        """The source of the corpus."""
-        return [
-            f"Built-in documents en-de: {self._counts()} (train / valid / test) of Unicode CLDR {_CLDR}. The first "
-            "sentence of a document says which unit is meant by ′, ″, °, c, m or pt."
-        ]
-
-
-def _same(document: Sequence[Sequence[str]], other: Sequence[Sequence[str]]) -> bool:
-    """Whether two documents differ in the meaning of their narrow form only."""
-    return [row[2] for row in document[1:]] == [row[2] for row in other[1:]]
+        super().__init__(train=train_documents, valid=valid_documents, test=test_documents)
