@@ -14,14 +14,14 @@ from nmt.errors import UserError
 CLASSES: dict[str, dict[str, str | tuple[str, dict[str, str]]]] = {
     "data": {
         "nmt.data.builtin.BuiltIn": "builtin",
-        "nmt.data.files.TextFiles": "text",
-        "nmt.data.files.UserFiles": "files",
-        "nmt.data.files.Multi30k": "multi30k",
-        "nmt.data.files.Tatoeba": "tatoeba",
-        "nmt.data.hub.Hub": "hub",
+        "nmt.data.sources.TextFiles": "text",
+        "nmt.data.sources.UserFiles": "files",
+        "nmt.data.sources.Multi30k": "multi30k",
+        "nmt.data.sources.Tatoeba": "tatoeba",
+        "nmt.data.hub_source.Hub": "hub",
     },
     "tokenizer": {
-        "nmt.text.train.TokenizerTrainer": (
+        "nmt.text.tokenizer_trainer.TokenizerTrainer": (
             "model_type",
             {kind: kind for kind in ("unigram", "bpe", "char", "word")},
         ),

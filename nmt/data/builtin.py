@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
-from nmt.data.corpus import ContrastiveItem, DataSource, Split
+from nmt.data.dataset import ContrastiveItem, DataSource, Split
 from nmt.data.lines import read_lines
 from nmt.limits import between
 

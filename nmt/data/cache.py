@@ -11,7 +11,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from nmt.data.arrow import Batches, cached_table, temporary_table
 from nmt.data.batch import Integers
-from nmt.data.corpus import Split
+from nmt.data.dataset import Split
 from nmt.data.pairs import BLOCK, EMPTY, LONG_SOURCE, LONG_TARGET, Block, EncodedPairs, Ragged, encode_blocks
 from nmt.data.stored import gathered, remembered
 from nmt.text.tokenizer import Tokenizer

@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nmt.data.columns import Wanted, choose_columns, names_in
-from nmt.data.corpus import Split
-from nmt.data.documents import Documents, by_blank_lines, by_ids, read_folders
-from nmt.data.formats import FIRST_LINES
+from nmt.data.dataset import Split
+from nmt.data.document_lines import Documents, by_blank_lines, by_ids, read_folders
 from nmt.data.languages import UNNAMED
-from nmt.data.misaligned import doubts_about
+from nmt.data.misalignment import doubts_about
 from nmt.data.stored import StoredLines, counted, parallel_text_lines, text_lines, without
-from nmt.data.tables import TextTable, are_names, names_columns, read_table, refuse_format
+from nmt.data.text_formats import FIRST_LINES
+from nmt.data.text_tables import TextTable, are_names, names_columns, read_table, refuse_format
 from nmt.errors import UserError, check_parallel
 from nmt.links import check_range, format_links, is_naacl, parse_file
 from nmt.text.canonical import any_text, shows_nothing
@@ -125,7 +125,7 @@ def read_files(
         files: one or two paths.
         columns: of a table; see `choose_columns`.
         documents: "blank", "files", or the column with the id of a line's document; None without documents.
-        endings: of the files in two folders; see `nmt.data.documents.read_folders`.
+        endings: of the files in two folders; see `nmt.data.document_lines.read_folders`.
         known: see `nmt.data.stored.text_lines`.
         languages: codes, for the columns of a table.
         plain: take the lines as they are: no headers, CSV and quotes, and a note in place of an error for another

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from nmt.attention import Attention, Hard, Pins, Stages
 from nmt.compute import Compute
 from nmt.data.batch import make_batch
-from nmt.data.documents import context_tensor
+from nmt.data.document_lines import context_tensor
 from nmt.text.tokenizer import BOS, EOS, Tokenizer
 from nmt.translation.looking import END
 from nmt.translation.stepping import Stepper

@@ -9,7 +9,7 @@ import numpy as np
 from nmt.alignment.weights import Weights, best_links, saliency_weights, word_weights
 from nmt.alignment.words import spelled
 from nmt.compute import Compute
-from nmt.data.documents import contexts_of
+from nmt.data.document_lines import contexts_of
 from nmt.heads import MEAN
 from nmt.limits import NotNegative, Positive
 from nmt.links import GoldLinks, Link
@@ -42,7 +42,7 @@ SALIENCY = Evidence("saliency", 0)
 class SentencePairs(NamedTuple):
     """Sentences with their translations, their word units, gold links and documents if there are any.
 
-    `documents` has the number of each pair's document, in ascending order (`nmt.data.documents`).
+    `documents` has the number of each pair's document, in ascending order (`nmt.data.document_lines`).
     """
 
     name: str

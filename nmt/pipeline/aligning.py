@@ -16,8 +16,8 @@ from nmt.alignment.error_rate import AlignmentScore, against_gold
 from nmt.alignment.symmetrize import SYMMETRIZATIONS, symmetrize
 from nmt.alignment.weights import SHIFTS, Weights
 from nmt.command.composing import compose
-from nmt.data.corpus import DataSource, Split, safe_name
-from nmt.data.documents import Followed, numbered
+from nmt.data.dataset import DataSource, Split, safe_name
+from nmt.data.document_lines import Followed, numbered
 from nmt.data.languages import UNNAMED
 from nmt.errors import SettingError, UserError
 from nmt.files import STANDARD, write_json

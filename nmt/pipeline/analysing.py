@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from nmt.data.corpus import Split
+from nmt.data.dataset import Split
 from nmt.evaluation import forced, words
 from nmt.files import write_pieces, write_text
 from nmt.text.tokenizer import Vocabulary

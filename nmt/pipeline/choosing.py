@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from nmt.alignment.error_rate import against_gold
 from nmt.alignment.weights import SHIFTS
-from nmt.data.corpus import DataSource, Split
+from nmt.data.dataset import DataSource, Split
 from nmt.drawing.layout import plain_table
 from nmt.errors import UserError
 from nmt.heads import AUTO, MEAN, described, selections

@@ -13,7 +13,7 @@ from nmt.command.quoting import pasteable, python, quote
 from nmt.comparison import report, variants, verdict
 from nmt.comparison.results import Result
 from nmt.comparison.slices import Slicing
-from nmt.data.corpus import Split, safe_name
+from nmt.data.dataset import Split, safe_name
 from nmt.data.lines import read_lines
 from nmt.data.streams import keeping_pipes
 from nmt.errors import UserError, reading

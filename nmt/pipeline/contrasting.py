@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from nmt.compute import Compute
-from nmt.data.corpus import ContrastiveItem, Split, given_split
-from nmt.data.documents import Followed, contexts_of, numbered
+from nmt.data.dataset import ContrastiveItem, Split, given_split
+from nmt.data.document_lines import Followed, contexts_of, numbered
 from nmt.data.lines import read_lines, read_parallel_lines
 from nmt.errors import UserError
 from nmt.files import STANDARD, json_text

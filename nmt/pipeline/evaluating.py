@@ -9,8 +9,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from nmt.data.corpus import DataSource, Split
-from nmt.data.documents import Followed, contexts_of, numbered
+from nmt.data.dataset import DataSource, Split
+from nmt.data.document_lines import Followed, contexts_of, numbered
 from nmt.data.languages import UNNAMED
 from nmt.data.stored import Spilled
 from nmt.errors import UserError

@@ -13,7 +13,7 @@ from nmt.alignment.error_rate import against_gold, as_row
 from nmt.alignment.splitting import Splitter, splitter
 from nmt.data.languages import language_codes
 from nmt.data.lines import read_lines, read_parallel_lines
-from nmt.data.misaligned import doubts_about
+from nmt.data.misalignment import doubts_about
 from nmt.drawing.layout import plain_table
 from nmt.errors import SettingError, UserError, check_parallel
 from nmt.links import (

@@ -13,7 +13,7 @@ from nmt.checksums import NAME
 from nmt.command.quoting import pasteable
 from nmt.compute import Compute
 from nmt.configuration import read_yaml
-from nmt.data.corpus import DataSource, Split
+from nmt.data.dataset import DataSource, Split
 from nmt.errors import SettingError, UserError, reading
 from nmt.heads import AUTO, alternatives, default, guided, selected
 from nmt.limits import NotNegative, Positive, Weight, written_as

@@ -24,7 +24,7 @@ from nmt.comparison.results import (
 )
 from nmt.comparison.variance import Statistics
 from nmt.configuration import without_classes
-from nmt.data.corpus import Split
+from nmt.data.dataset import Split
 from nmt.data.lines import read_lines
 from nmt.errors import UserError, damaged, reading
 from nmt.evaluation import forced, words

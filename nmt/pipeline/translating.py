@@ -11,7 +11,7 @@ from itertools import count, islice
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
-from nmt.data.documents import Followed, Follower
+from nmt.data.document_lines import Followed, Follower
 from nmt.data.habits import LineWatch
 from nmt.data.languages import UNNAMED
 from nmt.data.lines import Invalid, LineDecoder, open_lines

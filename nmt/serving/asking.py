@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from starlette.requests import Request
 
-from nmt.data.documents import Follower
+from nmt.data.document_lines import Follower
 from nmt.errors import UserError
 from nmt.inspection.whatif import Edits
 from nmt.runs import Run

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from nmt.serving.markup import split_markup
-from nmt.text.sentences import FULL_STOPS, split_sentences
+from nmt.text.sentence_split import FULL_STOPS, split_sentences
 
 
 @dataclass(frozen=True)

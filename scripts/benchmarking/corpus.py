@@ -11,13 +11,13 @@ import numpy as np
 
 from benchmarking.settings import Json, Scale
 from nmt.data.builtin import BuiltIn
-from nmt.data.corpus import DataSource, Split
-from nmt.data.files import Multi30k
+from nmt.data.dataset import DataSource, Split
 from nmt.data.pairs import EncodedPairs, Ragged, encode_in_memory
+from nmt.data.sources import Multi30k
 from nmt.errors import UserError
 from nmt.files import write_text
 from nmt.text.tokenizer import Tokenizer
-from nmt.text.train import TokenizerTrainer
+from nmt.text.tokenizer_trainer import TokenizerTrainer
 
 SOURCE, TARGET = "de", "en"
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.data.builtin import BuiltIn, BuiltInDocuments
-from nmt.data.corpus import DataSource, Split
+from nmt.data.dataset import DataSource, Split
 from nmt.errors import UserError
 from nmt.limits import checked
 from tests.data.generated import generated

@@ -7,9 +7,9 @@ from typing import Any
 import datasets  # type: ignore[import-untyped]
 import pytest
 
-from nmt.data.corpus import Split
-from nmt.data.files import Multi30k
-from nmt.data.hub import Hub
+from nmt.data.dataset import Split
+from nmt.data.hub_source import Hub
+from nmt.data.sources import Multi30k
 from nmt.data.stored import StoredLines
 from nmt.errors import UserError
 
@@ -176,7 +176,7 @@ def test_multi30k_of_the_hub_has_the_names_of_the_files(tmp_path: Path, monkeypa
         asked.append(path)
         return tables
 
-    monkeypatch.setattr("nmt.data.hub.load_tables", load)
+    monkeypatch.setattr("nmt.data.hub_source.load_tables", load)
     data = Multi30k(None, "en", "de")
     assert data.splits() == ["train", "valid", "test_2016_flickr"]
     assert data.read("test_2016_flickr") == Split("test_2016_flickr", ["one"], ["eins"])

@@ -12,18 +12,18 @@ from hypothesis import strategies as st
 
 from nmt.data import stored
 from nmt.data.cache import prepare, spilled
-from nmt.data.corpus import Split, links_fingerprint
-from nmt.data.documents import Contexts
-from nmt.data.files import TextFiles, UserFiles
+from nmt.data.dataset import Split, links_fingerprint
+from nmt.data.document_lines import Contexts
 from nmt.data.guide import Guide
 from nmt.data.holdout import divide, hold_out_of_many, normal
 from nmt.data.pairs import EncodedPairs, Ragged, SampledPairs, encode_in_memory, length_ratio, lexicon_of
-from nmt.data.planning import TokenBatches
+from nmt.data.sources import TextFiles, UserFiles
 from nmt.data.stored import StoredLines
-from nmt.data.tokenizers import trained
+from nmt.data.token_batches import TokenBatches
+from nmt.data.tokenizer_cache import trained
 from nmt.errors import UserError
 from nmt.text.tokenizer import Tokenizer
-from nmt.text.train import TokenizerTrainer
+from nmt.text.tokenizer_trainer import TokenizerTrainer
 
 COUNT = 700
 SOURCE = [" ".join(["der", "rote", "Hund", "läuft", f"{row}"][: 1 + row % 5]) + f" {row}" for row in range(COUNT)]
@@ -207,10 +207,10 @@ def many() -> EncodedPairs:
 def test_very_many_pairs_are_planned_some_at_a_time(
     many: EncodedPairs, shuffle: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nmt.data.planning.MANY", 1000)
+    monkeypatch.setattr("nmt.data.token_batches.MANY", 1000)
     monkeypatch.setattr(stored, "HELD", 1000)
-    monkeypatch.setattr("nmt.data.planning._STRETCH", 10)
-    monkeypatch.setattr("nmt.data.planning._PART", 1000)
+    monkeypatch.setattr("nmt.data.token_batches._STRETCH", 10)
+    monkeypatch.setattr("nmt.data.token_batches._PART", 1000)
 
     def plan(seed: int, epoch: int) -> list[list[int]]:
         made = TokenBatches(many, tokens_per_batch=300, seed=seed, shuffle=shuffle, folder=tmp_path).plan(epoch)

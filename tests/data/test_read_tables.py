@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nmt.data import stored
-from nmt.data.files import UserFiles
-from nmt.data.tables import read_table
+from nmt.data.sources import UserFiles
+from nmt.data.text_tables import read_table
 from nmt.errors import UserError
 
 GERMAN = [f"Das {number}. Haus steht am {word}." for number in range(40) for word in ("See", "Wald", "Weg")]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.data.corpus import Split
+from nmt.data.dataset import Split
 from nmt.pipeline.results import read_result
 from nmt.runs import Run
 from nmt.versions import code_revision

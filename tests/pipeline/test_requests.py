@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from nmt.command.composing import compose
-from nmt.data.corpus import Split
+from nmt.data.dataset import Split
 from nmt.errors import UserError
 from nmt.pipeline import chunks
 from nmt.pipeline.comparing import _stale

@@ -3,7 +3,7 @@
 import pytest
 
 from nmt.search import GreedySearch
-from nmt.text.train import TokenizerTrainer
+from nmt.text.tokenizer_trainer import TokenizerTrainer
 from nmt.translation import joining
 from nmt.translation import sharing as room
 from nmt.translation.looking import END

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from nmt.data.formats import FIRST_LINES, format_of
 from nmt.data.languages import language_code
 from nmt.data.lines import open_lines
 from nmt.data.stored import StoredLines, in_blocks, stored_lines, text_lines, without
+from nmt.data.text_formats import FIRST_LINES, format_of
 from nmt.errors import UserError
 
 #: A quoted cell with a quote in it, which is doubled there.

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt.data import stored
-from nmt.data.corpus import DataSource, Split, safe_name
+from nmt.data.dataset import DataSource, Split, safe_name
 from nmt.data.holdout import divide
 from nmt.data.languages import checked_languages, language_codes
 from nmt.data.stored import without

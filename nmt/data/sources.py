@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Literal
 
 from nmt.data.columns import Wanted, guess_languages
-from nmt.data.corpus import DataSource, Split, safe_name
-from nmt.data.documents import Documents
+from nmt.data.dataset import DataSource, Split, safe_name
+from nmt.data.document_lines import Documents
 from nmt.data.holdout import divide, shared_pairs
-from nmt.data.hub import Hub
+from nmt.data.hub_source import Hub
 from nmt.data.languages import UNNAMED, checked_languages, language_codes
 from nmt.data.parallel import ParallelLines, read_files, with_links
 from nmt.data.stored import counted, without

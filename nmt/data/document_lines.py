@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from nmt.data.batch import Batch, Integers
-from nmt.data.corpus import Split
+from nmt.data.dataset import Split
 from nmt.data.lines import read_parallel_lines
 from nmt.data.stored import Stored
 from nmt.errors import UserError
