@@ -49,7 +49,7 @@ class Vocabulary:
     """One SentencePiece model.
 
     Args:
-        model: the serialised model, with the ids PAD, UNK, BOS, EOS (`tokenizer_trainer.py` trains and converts models).
+        model: the serialised model, with the ids PAD, UNK, BOS, EOS (see `tokenizer_trainer.py`).
         name: of the model in error messages.
 
     Raises:
